@@ -143,8 +143,8 @@ async fn open(home: &Path, model: &str) -> Arc<Runtime> {
     let overrides =
         Overrides { servers: Some(file), database: Some(database), ..Overrides::default() };
     let settings = Settings::load(overrides, None, &env).unwrap();
-    let (looks, _) = tokio::sync::watch::channel(Default::default());
-    Arc::new(Runtime::open_worker(settings, &env, &looks).await.unwrap())
+    let builder = Runtime::builder(settings).environment(&env).for_workers();
+    Arc::new(builder.open().await.unwrap())
 }
 
 fn request(question: &str) -> Request {

@@ -15,6 +15,7 @@ use crate::service::kept::{Multitask, NewDelivery, Run, RunStatus};
 use crate::service::{
     Accept, Asked, ClientStatus, From, Happening, Listener, Next, Order, Service, Turn,
 };
+use crate::swarm::question::kind;
 use crate::swarm::{GraphState, node_names};
 
 /// How a run ended.
@@ -72,7 +73,7 @@ pub(in crate::api) async fn begin(service: &Service, begin: Begin) -> Result<Run
     let shown = json!({ "input": { "messages": [{ "role": "user", "content": turn.question }] } });
     let assistant = team::noted(service, &view, turn.team.as_deref()).await?;
     let waits = at.is_none() && view.standing == ClientStatus::Interrupted;
-    let asked = if waits && view.open.iter().any(|one| one.kind != "clarification") {
+    let asked = if waits && view.open.iter().any(|one| one.kind != kind::CLARIFICATION) {
         Asked::Resume(answer(&turn.question))
     } else {
         Asked::Turn(turn)

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::graph::Interrupt;
+use crate::swarm::question::{Question, kind};
 
 /// Says questions as a person reads them. Where there are several, each has its id, which its answer begins with.
 pub(super) fn in_words(all: &[Interrupt]) -> String {
@@ -17,7 +18,7 @@ pub(super) fn in_words(all: &[Interrupt]) -> String {
         format!("{}\nAnswer, after `{}: `, {how}.", asked(one), one.id)
     });
     let mut said: Vec<String> = each.collect();
-    if let Some(first) = all.iter().find(|one| one.kind == "approval") {
+    if let Some(first) = all.iter().find(|one| one.kind == kind::APPROVAL) {
         let id = first.id;
         said.push(format!(
             "Send a line for each that you answer, such as `{id}: approve`, or decide all calls by `approve all` or `deny all`."
@@ -29,22 +30,24 @@ pub(super) fn in_words(all: &[Interrupt]) -> String {
 }
 
 fn asked(one: &Interrupt) -> String {
-    let text = |key: &str| one.payload.get(key).and_then(Value::as_str).unwrap_or_default();
-    match one.kind.as_str() {
-        "clarification" => text("question").to_owned(),
-        "approval" => format!(
-            "The agent {} asks for approval of this call: {}.{} with {}.",
+    let shown_whole = || format!("The agent {} asks: {}", one.node, one.payload);
+    match Question::of(one) {
+        Question::Clarification { question, .. } => question,
+        Question::Approval(call) => format!(
+            "The agent {} asks for approval of this call: {} with {}.",
             one.node,
-            text("server"),
-            text("tool"),
-            one.payload["arguments"],
+            call.name(),
+            Value::Object(call.arguments),
         ),
-        "outcome_unknown" => {
-            format!("Nobody knows whether this call took effect: {}.", text("tool"))
+        Question::OutcomeUnknown(call) => {
+            format!("Nobody knows whether this call took effect: {}.", call.tool)
         }
-        _ => match text("message") {
-            "" => format!("The agent {} asks: {}", one.node, one.payload),
-            message => message.to_owned(),
+        Question::Elicitation(asked) if !asked.message.is_empty() => asked.message,
+        Question::Elicitation(_) => shown_whole(),
+        // What a graph of somebody's own asks is in words where it has them.
+        Question::Other(payload) => match payload.get("message").and_then(Value::as_str) {
+            Some(message) if !message.is_empty() => message.to_owned(),
+            _ => shown_whole(),
         },
     }
 }
@@ -52,9 +55,9 @@ fn asked(one: &Interrupt) -> String {
 /// Says how a question is answered; none: in the person's own words.
 fn how(one: &Interrupt) -> Option<String> {
     let how = match one.kind.as_str() {
-        "clarification" => return None,
-        "approval" => "`approve` or `deny`",
-        "outcome_unknown" => {
+        kind::CLARIFICATION => return None,
+        kind::APPROVAL => "`approve` or `deny`",
+        kind::OUTCOME_UNKNOWN => {
             "{\"outcome\": \"retry\"}, {\"outcome\": \"skip\"} or {\"outcome\": \"done\", \"result\": …}"
         }
         _ => "with a JSON object",
@@ -83,6 +86,14 @@ mod tests {
         let said = in_words(&[approval(1)]);
         assert!(said.ends_with("with {\"text\":\"x\"}. Answer `approve` or `deny`."), "{said}");
         assert!(!said.contains("0000"), "{said}");
+    }
+
+    #[test]
+    fn a_damaged_question_is_shown_as_it_is() {
+        let damaged = Interrupt { payload: json!({ "server": 7 }), ..approval(1) };
+        let said = in_words(&[damaged]);
+        assert!(said.starts_with("The agent mcp_agent_notes asks: {\"server\":7}"), "{said}");
+        assert!(said.ends_with("Answer `approve` or `deny`."), "{said}");
     }
 
     #[test]

@@ -2,18 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::execute::{self, Job};
+use super::execute;
 use super::show::Show;
 use super::{Error, Exit, Globals, output, questions};
-use crate::checkpoint::{Store, ThreadFilter, ThreadInfo, ThreadStatus};
 use crate::config::Settings;
 use crate::ids::InterruptId;
-use crate::runtime::{Answer, InterruptView, ThreadView, open_store};
-use crate::swarm::question::kind::APPROVAL;
-
-/// How threads stand that may wait for a person: agents beside the one that asks go on.
-const WAITING: [ThreadStatus; 3] =
-    [ThreadStatus::Interrupted, ThreadStatus::Busy, ThreadStatus::Queued];
+use crate::runtime::{Answer, Job, Threads, WaitingApproval};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -58,17 +52,11 @@ enum Command {
     },
 }
 
-/// A call that waits, with its thread.
-struct Waiting {
-    thread: ThreadInfo,
-    asked: InterruptView,
-}
-
 pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Result<Exit, Error> {
     let Args { command, json, quiet } = args;
-    let store = open_store(&settings).await?;
-    let found = look(store.as_ref()).await;
-    store.close().await;
+    let threads = Threads::open(&settings).await?;
+    let found = threads.approvals().await;
+    threads.close().await;
     let all = found?;
     let (waiting, answer) = match command.unwrap_or(Command::List) {
         Command::List => return list(&all, json).map(|()| Exit::Done),
@@ -84,30 +72,11 @@ pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Re
     execute::execute(settings, job, &show).await
 }
 
-async fn look(store: &dyn Store) -> Result<Vec<Waiting>, Error> {
-    let mut all = Vec::new();
-    for status in WAITING {
-        let filter = ThreadFilter { status: Some(status), ..ThreadFilter::default() };
-        for thread in store.list(&filter).await? {
-            let open = ThreadView::read(store, thread.id).await?.open;
-            let calls = open.into_iter().filter(|one| one.kind == APPROVAL);
-            all.extend(calls.map(|asked| Waiting { thread: thread.clone(), asked }));
-        }
-    }
-    all.sort_by_key(|one| text(one, "asked_at").to_owned());
-    Ok(all)
+fn find(all: &[WaitingApproval], id: InterruptId) -> Result<&WaitingApproval, Error> {
+    all.iter().find(|one| one.is(id)).ok_or_else(|| Error::NotWaiting(id.to_string()))
 }
 
-fn find(all: &[Waiting], id: InterruptId) -> Result<&Waiting, Error> {
-    let id = id.to_string();
-    all.iter().find(|one| one.asked.id == id).ok_or(Error::NotWaiting(id))
-}
-
-fn text<'a>(one: &'a Waiting, key: &str) -> &'a str {
-    one.asked.payload.get(key).and_then(Value::as_str).unwrap_or_default()
-}
-
-fn as_json(one: &Waiting) -> Value {
+fn as_json(one: &WaitingApproval) -> Value {
     json!({
         "id": one.asked.id,
         "thread_id": one.thread.id,
@@ -118,7 +87,7 @@ fn as_json(one: &Waiting) -> Value {
     })
 }
 
-fn list(all: &[Waiting], json: bool) -> Result<(), Error> {
+fn list(all: &[WaitingApproval], json: bool) -> Result<(), Error> {
     if json {
         return output::json(&all.iter().map(as_json).collect::<Vec<_>>());
     }
@@ -129,17 +98,17 @@ fn list(all: &[Waiting], json: bool) -> Result<(), Error> {
     let rows = all.iter().map(|one| {
         [
             one.asked.id.clone(),
-            format!("{}.{}", text(one, "server"), text(one, "tool")),
+            one.call.name(),
             one.asked.agent.clone(),
             one.thread.id.to_string(),
-            text(one, "expires_at").chars().take(19).collect(),
+            one.call.expires_at.chars().take(19).collect(),
         ]
     });
     let head = ["id", "call", "agent", "thread", "until (UTC)"];
     output::text(&output::table(head, rows.collect()))
 }
 
-fn show(one: &Waiting, json: bool, globals: &Globals) -> Result<(), Error> {
+fn show(one: &WaitingApproval, json: bool, globals: &Globals) -> Result<(), Error> {
     if json {
         return output::json(&as_json(one));
     }

@@ -2,10 +2,9 @@
 
 use clap_complete::Shell;
 
-use super::{Error, Exit, environment, naming, output};
-use crate::checkpoint::ThreadFilter;
+use super::{Error, Exit, environment, output};
 use crate::config::Settings;
-use crate::runtime::{open_store_to_read, server_names};
+use crate::runtime::{Agents, Listing, Threads};
 
 /// Threads that are offered: the newest.
 const THREADS: u32 = 50;
@@ -21,7 +20,7 @@ pub(super) async fn run(settings: &Settings, what: What) -> Result<Exit, Error> 
     let names = match what {
         What::Threads => threads(settings).await?,
         // The prefix of an agent may be left out.
-        What::Agents => server_names(settings, &environment),
+        What::Agents => Agents::names(settings, &environment),
     };
     if !names.is_empty() {
         output::text(&names.join("\n"))?;
@@ -30,10 +29,10 @@ pub(super) async fn run(settings: &Settings, what: What) -> Result<Exit, Error> 
 }
 
 async fn threads(settings: &Settings) -> Result<Vec<String>, Error> {
-    let store = open_store_to_read(settings).await?;
-    let filter = ThreadFilter { limit: Some(THREADS), ..ThreadFilter::default() };
-    let listed = store.list(&filter).await;
-    store.close().await;
+    let threads = Threads::open_to_read(settings).await?;
+    let newest = Listing { limit: Some(THREADS), ..Listing::default() };
+    let listed = threads.list(&newest).await;
+    threads.close().await;
     let listed = listed?;
     let ids: Vec<_> = listed.iter().map(|info| info.id).collect();
     // A title may be a name that the thread was given, or not.
@@ -41,7 +40,7 @@ async fn threads(settings: &Settings) -> Result<Vec<String>, Error> {
         let is_word = !title.is_empty() && !title.chars().any(char::is_whitespace);
         is_word.then(|| title.to_owned())
     };
-    let names = listed.iter().zip(naming::shorts(&ids)).map(|(info, short)| {
+    let names = listed.iter().zip(Threads::shorts(&ids)).map(|(info, short)| {
         let title = info.title.as_deref().and_then(name);
         let named = title.filter(|title| crate::ids::ThreadId::from_name(title).0 == info.id);
         named.unwrap_or(short)

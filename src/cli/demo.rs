@@ -5,12 +5,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::sys::signal::{Signal, raise};
 
-use super::execute::{self, Job};
+use super::execute;
 use super::show::{Observer, Show};
 use super::{Error, Exit, Globals, Signals, output};
 use crate::config::Settings;
 use crate::ids::ThreadId;
-use crate::runtime::{self, demo};
+use crate::runtime::demo::{self, Demo};
+use crate::runtime::{Job, Runtime};
 use crate::swarm::{AgentEvent, Request};
 
 #[derive(Debug, clap::Args)]
@@ -50,14 +51,14 @@ pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Re
     let signals = Signals::listen()?;
     let thread = ThreadId::new();
     let invocation = globals.invocation();
-    let (questions, title) = if args.documents {
-        (&[demo::DOCUMENTS_QUESTION][..], demo::DOCUMENTS_TITLE)
+    let (demo, questions) = if args.documents {
+        (Demo::Documents, &[demo::DOCUMENTS_QUESTION][..])
     } else if args.hands {
-        (&[demo::HANDS_QUESTION][..], demo::HANDS_TITLE)
+        (Demo::Hands, &[demo::HANDS_QUESTION][..])
     } else if args.analyst {
-        (demo::ANALYST_QUESTIONS.as_slice(), "demo")
+        (Demo::Star, demo::ANALYST_QUESTIONS.as_slice())
     } else {
-        (&[demo::QUESTION][..], "demo")
+        (Demo::Star, &[demo::QUESTION][..])
     };
     let show = Show {
         every_line: true,
@@ -74,27 +75,16 @@ pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Re
             "scripted model on loopback, real servers, the IANA time zone database (public domain)",
         );
     }
-    let store = runtime::open_store(&settings).await?;
-    let runtime = if args.documents {
-        let quiet = args.quiet;
-        let tell = move |line: &str| {
-            if !quiet {
-                output::note(line);
-            }
-        };
-        demo::open_documents(settings, store, demo::Options::default(), &tell).await?
-    } else if args.hands {
-        demo::open_hands(settings, store, demo::Options::default()).await?
-    } else {
-        demo::open(settings, store).await?
-    };
+    let tell: fn(&str) = if args.quiet { |_| {} } else { output::note };
+    let options = demo::Options { tell, ..demo::Options::of(demo) };
+    let runtime = Runtime::builder(settings).for_demo(options).open().await?;
     let mut ended = Ok(Exit::Done);
     for question in questions {
         if !args.quiet {
             output::note(&format!("question: {question}"));
         }
         let request = Request { question: (*question).to_owned(), ..Request::default() };
-        let title = Some(title.to_owned());
+        let title = Some(demo.title().to_owned());
         let tenant = demo::TENANT.to_owned();
         let job = Job::Ask { thread, title, tenant, request };
         ended = execute::drive(&runtime, job, &show, &signals).await;

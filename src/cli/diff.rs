@@ -2,9 +2,9 @@
 
 use std::collections::HashSet;
 
-use super::{Error, Exit, changes, naming, output};
+use super::{Error, Exit, changes, output};
 use crate::config::Settings;
-use crate::runtime::{self, Aspect, Change, Comparison, Pair, Side, Totals, open_store_to_read};
+use crate::runtime::{self, Aspect, Change, Comparison, Pair, Side, Threads, Totals};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -42,14 +42,14 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
         [a, b] => (Some(*a), Some(*b)),
         _ => return Err(Error::ManyRuns),
     };
-    let a = naming::find_in(&settings, Some(&args.a)).await?;
-    let b = naming::find_in(&settings, Some(&args.b)).await?;
-    let store = open_store_to_read(&settings).await?;
+    let a = Threads::find_in(&settings, Some(&args.a)).await?;
+    let b = Threads::find_in(&settings, Some(&args.b)).await?;
+    let threads = Threads::open_to_read(&settings).await?;
     let a = (a, run_a);
     let b = (b, run_b);
-    let compared = runtime::compare(store.as_ref(), a, b).await;
-    store.close().await;
-    let named = |error: crate::checkpoint::Error| Error::from(error).about(&args.a).about(&args.b);
+    let compared = threads.traces(&settings).compare(a, b).await;
+    threads.close().await;
+    let named = |error: runtime::Error| Error::from(error).about(&args.a).about(&args.b);
     // Trouble is 2, since 1 says that they differ.
     let comparison = compared.map_err(|error| Error::CannotCompare(Box::new(named(error))))?;
     if args.json {

@@ -104,7 +104,7 @@ async fn look(settings: &Settings, findings: &mut Findings) {
         }
     }
     let survey = looking::shown(false, async |looks| {
-        crate::runtime::survey(settings, &environment, true, looks).await
+        crate::runtime::Agents::survey(settings, &environment, true, looks).await
     });
     match survey.await {
         Err(error) => findings.bad(&format!("servers: {error}")),

@@ -65,12 +65,6 @@ pub enum Error {
     NoAgent { server: String, problem: String },
     #[error("unknown thread: {0}; `perihelion threads` lists the known ones")]
     UnknownThread(String),
-    #[error("there is no thread here; `perihelion run \"QUESTION\"` makes one")]
-    NoThread,
-    #[error(
-        "several threads have ids that begin or end with {name}; say more of the one that is meant: {ids}"
-    )]
-    ManyThreads { name: String, ids: String },
     #[error("{who} is working on the thread {thread}; {what}")]
     AtWork { thread: String, who: String, what: &'static str },
     #[error("cannot use the schema in {}: {reason}", path.display())]
@@ -129,11 +123,6 @@ pub enum Error {
     NoDocumentAge,
     #[error("threads that could not be shortened: {0}; the others were")]
     NotShortened(usize),
-    /// A thread that is to be deleted is at work, or is to be.
-    #[error(
-        "the thread {thread} is {how}; wait for its end, or say --force to delete it during its run"
-    )]
-    UnderWay { thread: ThreadId, how: String },
     /// Two threads could not be compared.
     #[error(transparent)]
     CannotCompare(Box<Error>),
@@ -158,8 +147,7 @@ impl Error {
             | Self::NoAgent { .. }
             | Self::NotShortened(_)
             | Self::AtWork { .. }
-            | Self::NothingUnderWay(_)
-            | Self::UnderWay { .. } => Exit::Failed,
+            | Self::NothingUnderWay(_) => Exit::Failed,
             _ => Exit::Usage,
         }
     }
@@ -171,7 +159,7 @@ impl Error {
         match self {
             Self::Runtime(runtime::Error::Store(checkpoint::Error::Busy { owner, .. })) => {
                 let thread = name.to_owned();
-                let who = super::naming::holder(&owner);
+                let who = runtime::Holder::of(&owner).to_string();
                 let what = "wait for it, follow it with `perihelion resume`, or end it with `perihelion threads cancel`";
                 Self::AtWork { thread, who, what }
             }

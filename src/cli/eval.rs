@@ -48,7 +48,7 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
     let baseline = args.baseline.as_deref().map(read_record).transpose()?;
     let signals = Signals::listen()?;
     let opening = looking::shown(args.quiet, async |looks| {
-        Runtime::open(settings, &environment, looks).await
+        Runtime::builder(settings).environment(&environment).with_progress(looks).open().await
     });
     let runtime = tokio::select! {
         biased;

@@ -13,81 +13,16 @@ use super::init::no_agents;
 use super::inline::Asking;
 use super::progress::Progress;
 use super::show::{Observer, Show};
-use super::{Error, Exit, Signals, environment, found, keys, looking, naming, output, plugins};
-use crate::checkpoint::ThreadStatus;
+use super::{Error, Exit, Signals, environment, found, keys, looking, output, plugins};
 use crate::config::Settings;
 use crate::graph::{RunEvent, Wants};
-use crate::ids::{InterruptId, ThreadId};
 use crate::runner::RunOptions;
-use crate::runtime::{Answer, RunReport, RunStatusView, Runtime, is_abandoned};
+use crate::runtime::{Job, RunStatusView, Runtime};
 use crate::service::Stops;
-use crate::swarm::{GraphState, Request};
+use crate::swarm::GraphState;
 
 /// Events that may wait to be shown; a slow terminal slows the run rather than filling memory.
 const WAITING_EVENTS: usize = 256;
-
-/// What is to be done with a thread.
-#[derive(Clone, Debug)]
-pub enum Job {
-    /// Ask a question; the thread is made when it is new.
-    Ask { thread: ThreadId, title: Option<String>, tenant: String, request: Request },
-    /// Ask a question and leave the run to the workers.
-    Submit { thread: ThreadId, title: Option<String>, tenant: String, request: Request },
-    /// Go on after a crash, a failure or a stop.
-    Resume { thread: ThreadId },
-    /// Answer the open clarification, or ask on when the thread is finished.
-    Message { thread: ThreadId, text: String },
-    /// Answer an open question and go on.
-    Answer { thread: ThreadId, interrupt: Option<InterruptId>, answer: Answer },
-}
-
-impl Job {
-    /// Returns the thread it is about.
-    pub fn thread(&self) -> ThreadId {
-        match self {
-            Self::Ask { thread, .. }
-            | Self::Submit { thread, .. }
-            | Self::Resume { thread }
-            | Self::Message { thread, .. }
-            | Self::Answer { thread, .. } => *thread,
-        }
-    }
-
-    async fn perform(
-        self,
-        runtime: &Runtime,
-        options: RunOptions<GraphState>,
-    ) -> Result<RunReport, crate::runtime::Error> {
-        match self {
-            Self::Ask { thread, title, tenant, request } => {
-                make_for(runtime, &tenant, thread, title.clone()).await?;
-                runtime.ask(thread, title, request, options).await
-            }
-            Self::Submit { thread, title, tenant, request } => {
-                make_for(runtime, &tenant, thread, title.clone()).await?;
-                runtime.submit(thread, title, request).await
-            }
-            Self::Resume { thread } => runtime.resume_or_follow(thread, options).await,
-            Self::Message { thread, text } => runtime.message(thread, text, options).await,
-            Self::Answer { thread, interrupt, answer } => {
-                runtime.answer_and_go_on(thread, interrupt, answer, options).await
-            }
-        }
-    }
-}
-
-/// Makes the thread of another tenant than the command line's own, or refuses one that is not that tenant's.
-async fn make_for(
-    runtime: &Runtime,
-    tenant: &str,
-    thread: ThreadId,
-    title: Option<String>,
-) -> Result<(), crate::runtime::Error> {
-    if tenant == runtime.runner().tenant() {
-        return Ok(());
-    }
-    runtime.create_for(tenant, thread, title).await
-}
 
 /// Opens a runtime, drives one job on it and closes it again, whatever happens.
 ///
@@ -95,13 +30,10 @@ async fn make_for(
 /// [`Error`] when the runtime cannot be opened or refuses the job; a run that fails is an [`Exit`].
 pub async fn execute(settings: Settings, job: Job, show: &Show) -> Result<Exit, Error> {
     let signals = Signals::listen()?;
-    let audit = match &job {
-        Job::Answer { .. } | Job::Message { .. } => keys::audit(&settings).await?,
-        _ => None,
-    };
-    let opening = looking::shown(show.quiet, async |looks| match &job {
-        Job::Ask { .. } | Job::Submit { .. } => Runtime::open(settings, &environment, looks).await,
-        other => Runtime::open_for(settings, &environment, looks, other.thread()).await,
+    let audit = if job.decides() { keys::audit(&settings).await? } else { None };
+    let opening = looking::shown(show.quiet, async |looks| {
+        let builder = Runtime::builder(settings).environment(&environment).with_progress(looks);
+        builder.for_job(&job).open().await
     });
     let opened = tokio::select! {
         biased;
@@ -114,7 +46,7 @@ pub async fn execute(settings: Settings, job: Job, show: &Show) -> Result<Exit, 
         runtime.keep_audit(audit);
     }
     let thread = job.thread();
-    let holder = follows(&runtime, &job).await;
+    let holder = runtime.runs().followed_by(&job).await;
     if let Some(who) = holder.as_ref().filter(|_| !show.quiet) {
         output::note(&format!("following: {who} is working on it"));
     }
@@ -132,14 +64,6 @@ pub async fn execute(settings: Settings, job: Job, show: &Show) -> Result<Exit, 
     }
     drop(plugins);
     finish(runtime, ended, &signals).await
-}
-
-/// Says who works on the thread that is to be resumed, where somebody does.
-async fn follows(runtime: &Runtime, job: &Job) -> Option<String> {
-    let Job::Resume { thread } = job else { return None };
-    let info = runtime.store().info(*thread).await.ok()?;
-    let is_held = info.status == ThreadStatus::Busy && !is_abandoned(&info);
-    Some(naming::holder(info.owner.as_deref().filter(|_| is_held)?))
 }
 
 /// Closes the runtime after [`drive`], unless somebody does not want to wait for that.
@@ -173,14 +97,14 @@ pub async fn drive(
     show: &Show,
     signals: &Signals,
 ) -> Result<Exit, Error> {
-    if runtime.agents().is_empty() {
+    if runtime.agents().list().is_empty() {
         output::warning(&no_agents(runtime.settings()));
     }
-    for problem in runtime.problems().iter() {
+    for problem in runtime.agents().problems().iter() {
         output::warning(&format!("MCP server {}: {}", problem.server, problem.problem));
     }
-    if !show.quiet && !matches!(job, Job::Ask { .. } | Job::Submit { .. }) {
-        let kept = runtime.recorded_calls(job.thread()).await?;
+    if !show.quiet {
+        let kept = runtime.runs().recorded_calls(&job).await?;
         if kept > 0 {
             output::note(&format!(
                 "{kept} recorded calls of the unfinished step are read back, not made again"
@@ -197,14 +121,15 @@ pub async fn drive(
         ..runtime.run_options()
     };
     let _looking = AbortOnDropHandle::new(tokio::spawn(async move { stops.keep().await }));
-    let is_submission = matches!(job, Job::Submit { .. });
+    let is_submission = job.is_submission();
     let progress = Progress::begin(show.quiet || is_submission, show.every_line, job.thread());
     let observer =
         if show.lines { Some(Arc::new(line) as Observer) } else { show.observer.clone() };
     let shown = tokio::spawn(progress.follow(listener, observer));
     let thread = job.thread();
-    let is_question = matches!(job, Job::Ask { .. } | Job::Submit { .. } | Job::Message { .. });
-    let running = job.perform(runtime, options);
+    let is_question = job.asks();
+    let runs = runtime.runs();
+    let running = runs.perform(job, options);
     tokio::pin!(running);
     let mut told = show.quiet;
     let ended = loop {

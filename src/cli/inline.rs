@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::{Error, Signals, output, questions};
 use crate::ids::ThreadId;
-use crate::runtime::{Answer, InterruptView, Runtime, ThreadView};
+use crate::runtime::{Answer, InterruptView, Runtime};
 use crate::swarm::question::Question;
 
 /// What a person said at this terminal so far.
@@ -30,12 +30,12 @@ impl Asking {
         invocation: &str,
         signals: &Signals,
     ) -> Result<bool, Error> {
-        let open = ThreadView::read(runtime.store().as_ref(), thread).await?.open;
+        let open = runtime.threads().view(thread).await?.open;
         for one in &open {
             let Ok(id) = one.id.parse() else { continue };
             loop {
                 let Some(answer) = self.ask(one, signals).await? else {
-                    let left = ThreadView::read(runtime.store().as_ref(), thread).await?.open;
+                    let left = runtime.threads().view(thread).await?.open;
                     output::note(&questions::explain(&left, called, invocation));
                     return Ok(false);
                 };
@@ -56,7 +56,7 @@ impl Asking {
         one: &InterruptView,
         signals: &Signals,
     ) -> Result<Option<Answer>, Error> {
-        let question = Question::read(&one.kind, &one.payload);
+        let question = one.question();
         if let Question::Approval(approval) = &question {
             let tool = format!("{}.{}", approval.server, approval.tool);
             if self.allowed.contains(&tool) {

@@ -30,7 +30,6 @@ mod logging;
 mod looking;
 mod markdown;
 mod memory;
-mod naming;
 mod output;
 mod patience;
 mod plugins;

@@ -38,7 +38,7 @@ pub(super) fn asked(one: &InterruptView) -> String {
 }
 
 fn body(one: &InterruptView) -> String {
-    match Question::read(&one.kind, &one.payload) {
+    match one.question() {
         Question::Clarification { question, options, .. } => {
             let options = options.iter().map(|option| format!("\n- {}", shown_line(option)));
             shown_line(&question) + &options.collect::<String>()
@@ -53,7 +53,7 @@ fn body(one: &InterruptView) -> String {
                 indented(arguments)
             )
         }
-        Question::Elicitation(elicitation) => asked_by_server(&elicitation, &one.payload),
+        Question::Elicitation(elicitation) => asked_by_server(&elicitation),
         Question::Other(payload) => indented(&payload),
     }
 }
@@ -79,7 +79,7 @@ fn call_to_approve(approval: &Approval) -> String {
 }
 
 /// Words a server's question; an address is shown whole, with its host apart, and never opened from here.
-fn asked_by_server(asked: &Elicitation, payload: &Value) -> String {
+fn asked_by_server(asked: &Elicitation) -> String {
     let server = shown_line(&asked.server);
     let tool = shown_line(&asked.tool);
     let mut text = format!("{server}.{tool} asks: {}", shown_line(&asked.message));
@@ -89,11 +89,11 @@ fn asked_by_server(asked: &Elicitation, payload: &Value) -> String {
         let host = host.rsplit('@').next().unwrap_or_default();
         text.push_str(&format!("\nopen this address yourself, if you trust {host}:\n{url}"));
     }
-    for (name, field) in fields(payload) {
+    for (name, field) in fields(asked) {
         let kind = field.get("type").and_then(Value::as_str).unwrap_or("value");
         let said = ["description", "title"].iter().find_map(|key| field.get(*key)?.as_str());
         let said = said.map(|said| format!(": {}", shown_line(said))).unwrap_or_default();
-        let needed = if is_required(payload, name) { ", required" } else { "" };
+        let needed = if is_required(asked, name) { ", required" } else { "" };
         text.push_str(&format!("\n{} ({kind}{needed}){said}", shown_line(name)));
         if let Some(choices) = choices(field) {
             text.push_str(&format!("\n  one of {}", shown_line(&choices)));
@@ -105,13 +105,15 @@ fn asked_by_server(asked: &Elicitation, payload: &Value) -> String {
     }
 }
 
-fn fields(payload: &Value) -> impl Iterator<Item = (&String, &Value)> {
-    let schema = payload.get("requested_schema");
+/// Returns the fields of a server's form.
+fn fields(asked: &Elicitation) -> impl Iterator<Item = (&String, &Value)> {
+    let schema = asked.requested_schema.as_ref();
     schema.and_then(|schema| schema.get("properties")?.as_object()).into_iter().flatten()
 }
 
-fn is_required(payload: &Value, name: &str) -> bool {
-    let required = payload.pointer("/requested_schema/required").and_then(Value::as_array);
+fn is_required(asked: &Elicitation, name: &str) -> bool {
+    let schema = asked.requested_schema.as_ref();
+    let required = schema.and_then(|schema| schema.get("required")?.as_array());
     required.is_some_and(|names| names.iter().any(|one| one == name))
 }
 
@@ -128,7 +130,7 @@ fn choices(field: &Value) -> Option<String> {
 }
 
 /// Returns a form with a place for each field, to be typed over.
-fn form(payload: &Value) -> String {
+fn form(asked: &Elicitation) -> String {
     let place = |(name, field): (&String, &Value)| {
         let kind = field.get("type").and_then(Value::as_str).unwrap_or("value");
         let value = match kind {
@@ -139,7 +141,7 @@ fn form(payload: &Value) -> String {
         };
         (name.clone(), field.get("default").cloned().unwrap_or(value))
     };
-    Value::Object(fields(payload).map(place).collect()).to_string()
+    Value::Object(fields(asked).map(place).collect()).to_string()
 }
 
 fn indented(value: &Value) -> String {
@@ -149,17 +151,17 @@ fn indented(value: &Value) -> String {
 
 /// Returns the options that answer a kind of question.
 fn answers(one: &InterruptView) -> Vec<String> {
-    let fixed: &[&str] = match one.kind.as_str() {
-        kind::CLARIFICATION => &["--message 'TEXT'"],
-        kind::APPROVAL => {
+    let fixed: &[&str] = match (one.kind.as_str(), one.question()) {
+        (kind::CLARIFICATION, _) => &["--message 'TEXT'"],
+        (kind::APPROVAL, _) => {
             &["--approve", "--approve --reason 'WHAT TO MIND'", "--deny --reason 'WHY'"]
         }
-        kind::OUTCOME_UNKNOWN => {
+        (kind::OUTCOME_UNKNOWN, _) => {
             &["--outcome done --result 'WHAT IT GAVE'", "--outcome retry", "--outcome skip"]
         }
-        kind::ELICITATION if one.payload.get("url").is_some() => &["--approve", "--deny"],
-        kind::ELICITATION => {
-            let form = quoted(&shown_json(&form(&one.payload)));
+        (_, Question::Elicitation(asked)) if asked.url.is_some() => &["--approve", "--deny"],
+        (_, Question::Elicitation(asked)) => {
+            let form = quoted(&shown_json(&form(&asked)));
             return vec![format!("--answer {form}"), "--deny".to_owned()];
         }
         _ => &["--answer 'TEXT OR JSON'"],

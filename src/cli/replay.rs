@@ -1,8 +1,8 @@
 //! `perihelion replay`: runs a recorded thread again, offline, and shows where it would go otherwise.
 
-use super::{Error, Exit, changes, naming, output};
+use super::{Error, Exit, changes, output};
 use crate::config::Settings;
-use crate::runtime::{self, About, Divergence, LeftOut, ReplayReport, open_store_to_read};
+use crate::runtime::{self, About, Divergence, LeftOut, ReplayReport, Threads};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -31,10 +31,10 @@ pub struct Args {
 }
 
 pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
-    let thread = naming::find_in(&settings, Some(&args.thread)).await?;
-    let store = open_store_to_read(&settings).await?;
-    let replayed = runtime::replay(&settings, &store, thread, args.run).await;
-    store.close().await;
+    let thread = Threads::find_in(&settings, Some(&args.thread)).await?;
+    let threads = Threads::open_to_read(&settings).await?;
+    let replayed = threads.traces(&settings).replay(thread, args.run).await;
+    threads.close().await;
     let report = replayed.map_err(|error| Error::from(error).about(&args.thread))?;
     if args.json {
         output::json(&report)?

@@ -3,12 +3,12 @@
 use clap::ValueEnum;
 use serde_json::Value;
 
-use super::execute::{self, Job};
+use super::execute;
 use super::show::Show;
-use super::{Error, Exit, Globals, naming};
+use super::{Error, Exit, Globals};
 use crate::config::Settings;
 use crate::ids::{InterruptId, ThreadId};
-use crate::runtime::Answer;
+use crate::runtime::{Answer, Job, Threads};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -86,7 +86,7 @@ pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Re
         name: args.thread.clone(),
         ..Show::new(globals.invocation())
     };
-    let thread = naming::find_in(&settings, args.thread.as_deref()).await?;
+    let thread = Threads::find_in(&settings, args.thread.as_deref()).await?;
     let name = args.thread.clone().unwrap_or_else(|| thread.to_string());
     execute::execute(settings, job(thread, args)?, &show).await.map_err(|error| error.about(&name))
 }

@@ -7,12 +7,11 @@ use std::path::{Path, PathBuf};
 use clap::builder::NonEmptyStringValueParser;
 use serde_json::Value;
 
-use super::execute::{self, Job};
+use super::execute;
 use super::show::Show;
-use super::{Error, Exit, Globals, naming};
+use super::{Error, Exit, Globals};
 use crate::config::Settings;
-use crate::ids::ThreadId;
-use crate::runtime::LOCAL_TENANT;
+use crate::runtime::{Job, LOCAL_TENANT, Threads};
 use crate::swarm::{Attachment, Request};
 
 /// Bytes read from standard input; a question has its own, lower bound.
@@ -108,21 +107,7 @@ pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Re
         }
         _ => args.question,
     };
-    let (thread, title) = match &args.thread {
-        None => (ThreadId::new(), None),
-        Some(name) if args.tenant != LOCAL_TENANT => {
-            let (thread, title) = ThreadId::from_name_of(&args.tenant, name);
-            (thread, title.map(str::to_owned))
-        }
-        Some(name) => {
-            let (thread, title) = ThreadId::from_name(name);
-            match naming::find_in(&settings, Some(name)).await {
-                // A part of the id of a thread that there is.
-                Ok(known) if known != thread => (known, None),
-                _ => (thread, title.map(str::to_owned)),
-            }
-        }
-    };
+    let (thread, title) = Threads::to_ask(&settings, &args.tenant, args.thread.as_deref()).await;
     let listed = |names: Vec<String>| {
         names.into_iter().filter(|name| !name.trim().is_empty()).collect::<Vec<_>>()
     };
@@ -160,7 +145,6 @@ pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Re
     execute::execute(settings, job, &show).await
 }
 
-/// Reads the schema of an answer, which is to be an object.
 /// Reads a file that comes with the question.
 fn attachment(path: &Path) -> Result<Attachment, Error> {
     let bytes =
@@ -168,6 +152,7 @@ fn attachment(path: &Path) -> Result<Attachment, Error> {
     Ok(Attachment::of_file(&path.to_string_lossy(), &bytes))
 }
 
+/// Reads the schema of an answer, which is to be an object.
 fn schema(path: &Path) -> Result<Value, Error> {
     let text = std::fs::read_to_string(path)
         .map_err(|source| Error::Read { path: path.to_owned(), source })?;

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::api::{self, deliver::Deliveries};
 use crate::config::{Overrides, Settings};
-use crate::runtime::{self, Runtime, demo};
+use crate::runtime::{Runtime, demo};
 use crate::service::Service;
 use crate::worker::Worker;
 
@@ -74,11 +74,12 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
     let bounds = Bounds { connections, drain, ..Bounds::default() };
     let server = Server::bind(addr, bounds).await.map_err(Error::Serve)?;
     let opening = looking::shown(args.quiet, async |looks| {
+        let builder =
+            || Runtime::builder(settings.clone()).environment(&environment).with_progress(looks);
         if args.demo {
-            demo::open(settings.clone(), runtime::open_store(&settings).await?).await
+            builder().for_demo(demo::Options::default()).open().await
         } else {
-            let open = async || Runtime::open_worker(settings.clone(), &environment, looks).await;
-            patience::opened(open).await
+            patience::opened(async || builder().for_workers().open().await).await
         }
     });
     let opened = tokio::select! {
@@ -87,7 +88,7 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
         opened = opening => opened,
     };
     let runtime = Arc::new(opened?);
-    for problem in runtime.problems().iter() {
+    for problem in runtime.agents().problems().iter() {
         output::warning(&format!("MCP server {}: {}", problem.server, problem.problem));
     }
     let plugins = plugins::keep(&runtime, "serve", args.quiet);

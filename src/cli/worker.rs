@@ -66,8 +66,9 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
         None => None,
     };
     let opening = looking::shown(args.quiet, async |looks| {
-        let open = async || Runtime::open_worker(settings.clone(), &environment, looks).await;
-        patience::opened(open).await
+        let builder =
+            || Runtime::builder(settings.clone()).environment(&environment).with_progress(looks);
+        patience::opened(async || builder().for_workers().open().await).await
     });
     let opened = tokio::select! {
         biased;
@@ -75,7 +76,7 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
         opened = opening => opened,
     };
     let runtime = Arc::new(opened?);
-    for problem in runtime.problems().iter() {
+    for problem in runtime.agents().problems().iter() {
         output::warning(&format!("MCP server {}: {}", problem.server, problem.problem));
     }
     if !args.quiet {

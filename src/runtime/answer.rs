@@ -12,6 +12,7 @@ use crate::ids::{InterruptId, ThreadId};
 use crate::journal::Verdict;
 use crate::mcp;
 use crate::swarm::question::kind::{APPROVAL, CLARIFICATION, ELICITATION, OUTCOME_UNKNOWN};
+use crate::swarm::question::{Approval, Elicitation, Question};
 
 /// An answer as a person gives it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -101,10 +102,9 @@ impl Runtime {
     ) -> Result<(), Error> {
         let (chosen, value) = self.fitted(thread, interrupt, answer).await?;
         self.runner().answer(thread, chosen.id, &value).await?;
-        let question: Value = chosen.payload.decode()?;
+        let question = &Question::read(&chosen.kind, &chosen.payload.decode()?);
         let interrupt = chosen.id;
         let kind = &*chosen.kind;
-        let question = &question;
         let answer = &value;
         self.note_decided(by, Decided { thread, interrupt, kind, question, answer }).await;
         Ok(())
@@ -146,13 +146,14 @@ impl Runtime {
             return Err(AnswerError::WrongKind { given, fits, kind: chosen.kind, id }.into());
         }
         let in_time = answer != Answer::TimedOut;
+        let question = Question::read(&chosen.kind, &chosen.payload.decode()?);
         let value = match chosen.kind.as_str() {
-            ELICITATION => to_server(&chosen.payload.decode()?, answer)?,
+            ELICITATION => to_server(&question.into_elicitation(), answer)?,
+            APPROVAL => {
+                let value = in_form(APPROVAL, answer.into_value())?;
+                decided(value, self.store().now().await?, &question.into_approval())
+            }
             kind => in_form(kind, answer.into_value())?,
-        };
-        let value = match chosen.kind.as_str() {
-            APPROVAL => decided(value, self.store().now().await?, &chosen.payload.decode()?),
-            _ => value,
         };
         Ok((chosen, if in_time { value } else { timed_out(value) }))
     }
@@ -212,13 +213,13 @@ fn in_form(kind: &str, value: Value) -> Result<Value, AnswerError> {
 
 /// Brings an answer into the form that an MCP server's question is answered in: what is in it fits the
 /// form that was asked for, or the address was visited, or it is a refusal.
-fn to_server(question: &Value, answer: Answer) -> Result<Value, AnswerError> {
+fn to_server(question: &Elicitation, answer: Answer) -> Result<Value, AnswerError> {
     let (content, reason) = match answer {
         Answer::Deny { reason } => return Ok(json!({ "action": "decline", "reason": reason })),
         Answer::Approve { reason } => (json!({}), reason),
         other => (other.into_value(), None),
     };
-    if question["mode"] == "url" {
+    if question.is_visit() {
         if content != json!({}) {
             return Err(AnswerError::WrongForm {
                 kind: ELICITATION.to_owned(),
@@ -228,16 +229,17 @@ fn to_server(question: &Value, answer: Answer) -> Result<Value, AnswerError> {
         }
         return Ok(json!({ "action": "accept", "reason": reason }));
     }
-    let content =
-        mcp::fill_form(&question["requested_schema"], content).map_err(AnswerError::Unfit)?;
+    let schema = question.requested_schema.as_ref().unwrap_or(&Value::Null);
+    let content = mcp::fill_form(schema, content).map_err(AnswerError::Unfit)?;
     Ok(json!({ "action": "accept", "content": content, "reason": reason }))
 }
 
 /// Notes when an approval was decided, by the clock that the request's end was set by and by no other, and the end
 /// that the person was shown.
-fn decided(mut value: Value, now: DateTime<Utc>, question: &Value) -> Value {
+fn decided(mut value: Value, now: DateTime<Utc>, question: &Approval) -> Value {
+    let end = Some(&question.expires_at).filter(|end| !end.is_empty());
     value["decided_at"] = json!(now.to_rfc3339());
-    value["expires_at"] = question["expires_at"].clone();
+    value["expires_at"] = json!(end);
     value
 }
 

@@ -1,28 +1,24 @@
 //! Opens store, model, servers and star, and runs threads on them.
 
-use std::sync::{Arc, OnceLock, RwLockReadGuard};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use perihelion_people::People;
-use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
 
+use super::demo::{self, Companions};
 use super::plugins::{Plugins, Source};
 use super::report::{RunReport, data_of};
 use super::star_options::star_options;
-use super::survey::{AgentInfo, ServerProblem};
 use super::teams::Teams;
-use super::{Audit, Error, demo};
-use crate::agents;
+use super::{Audit, Error};
 use crate::bus::{self, Bus};
-use crate::checkpoint::{EffectKind, EffectRow, EffectStatus, Store};
+use crate::checkpoint::Store;
 use crate::config::Settings;
 use crate::experience::Remembering;
 use crate::graph::Limits;
-use crate::ids::ThreadId;
-use crate::llm::scripted::ScriptedServer;
-use crate::llm::{self, ChatModel, OpenAiModel, Prompts, Role};
-use crate::mcp::{Looked, Pool, Reloaded, ServerState, ServersFile, ToolHost};
+use crate::llm::{ChatModel, Prompts};
+use crate::mcp::{Pool, ToolHost};
 use crate::metrics;
 use crate::runner::{RunOptions, RunOutcome, Runner};
 use crate::swarm::{Experience, GraphState, Kinds, Roster, Star};
@@ -39,10 +35,8 @@ pub struct Runtime {
     plugins: Arc<Plugins>,
     /// Keeps the agents as the servers change.
     _follow: AbortOnDropHandle<()>,
-    /// The scripted model of a demo, which ends with the runtime.
-    companion: Option<ScriptedServer>,
-    /// The API of the demo that asks one.
-    _atlas: Option<demo::Atlas>,
+    /// What runs beside a demo, and ends with the runtime.
+    companions: Option<Companions>,
     /// Sends traces where the settings name a collector.
     exporter: Option<Exporter>,
     /// Sends metrics where the settings want that.
@@ -61,137 +55,30 @@ pub struct Runtime {
     _star: Star,
 }
 
-/// What a runtime asks and calls, before anything of it is started.
+/// What a runtime is made of, before anything of it is started.
 pub(super) struct Parts {
+    pub settings: Settings,
+    pub store: Arc<dyn Store>,
     pub model: Arc<dyn ChatModel>,
     pub pool: Pool,
     pub source: Source,
     pub kinds: Arc<Kinds>,
     /// Whether skills, memories and teams are kept, in the database of the settings.
     pub learns: bool,
-}
-
-impl Parts {
-    fn read(
-        settings: &Settings,
-        env: &dyn Fn(&str) -> Option<String>,
-        looks: &watch::Sender<Looked>,
-    ) -> Result<Self, Error> {
-        Runtime::check_model(settings)?;
-        let model: Arc<dyn ChatModel> = Arc::new(OpenAiModel::new(&settings.models)?);
-        let (pool, source) = Source::read(&settings.servers.file, env)?.pool(settings, looks)?;
-        Ok(Self { model, pool, source, kinds: Arc::new(agents::kinds()), learns: true })
-    }
+    /// Whose traces are left until they end.
+    pub goes_on: GoesOn,
+    /// What runs beside a demo, whose new threads are the demo's tenant's.
+    pub companions: Option<Companions>,
 }
 
 impl Runtime {
-    /// Opens everything: the store is migrated, the servers are scanned in parallel, or known from an earlier time.
-    ///
-    /// A server that fails is reported by [`Runtime::problems`] and left out of the menu, unless required. `looks` is
-    /// told how far the scan has come.
+    /// Starts what a runtime is made of.
     ///
     /// # Errors
-    /// [`Error`] naming the part that could not be opened and the way out.
-    pub async fn open(
-        settings: Settings,
-        env: &dyn Fn(&str) -> Option<String>,
-        looks: &watch::Sender<Looked>,
-    ) -> Result<Self, Error> {
-        Self::open_and(settings, env, looks, GoesOn::WithNone).await
-    }
-
-    /// Opens the runtime of a worker, which continues with whatever was left.
-    ///
-    /// # Errors
-    /// As [`Runtime::open`].
-    pub async fn open_worker(
-        settings: Settings,
-        env: &dyn Fn(&str) -> Option<String>,
-        looks: &watch::Sender<Looked>,
-    ) -> Result<Self, Error> {
-        Self::open_and(settings, env, looks, GoesOn::WithAll).await
-    }
-
-    async fn open_and(
-        settings: Settings,
-        env: &dyn Fn(&str) -> Option<String>,
-        looks: &watch::Sender<Looked>,
-        goes_on: GoesOn,
-    ) -> Result<Self, Error> {
-        let parts = Parts::read(&settings, env, looks)?;
-        let store = super::open_store(&settings).await?;
-        Self::assemble(settings, parts, store, goes_on).await
-    }
-
-    /// Checks that every role of a run has an endpoint.
-    ///
-    /// # Errors
-    /// [`Error::Model`] saying what to set.
-    pub fn check_model(settings: &Settings) -> Result<(), Error> {
-        let roles = [Role::Supervisor, Role::Agent, Role::Reflector, Role::Qa];
-        if roles.iter().all(|role| settings.models.for_role(role.as_str()).url.is_some()) {
-            Ok(())
-        } else {
-            Err(llm::Error::NotConfigured.into())
-        }
-    }
-
-    /// Opens the runtime that a thread continues with: the demo's for a thread of the demo.
-    ///
-    /// # Errors
-    /// As [`Runtime::open`]; an unknown thread is found out before anything is started.
-    pub async fn open_for(
-        settings: Settings,
-        env: &dyn Fn(&str) -> Option<String>,
-        looks: &watch::Sender<Looked>,
-        thread: ThreadId,
-    ) -> Result<Self, Error> {
-        let store = super::open_store(&settings).await?;
-        let info = store.info(thread).await?;
-        if info.tenant == demo::TENANT {
-            let options = demo::Options { goes_on: GoesOn::With(thread), ..Default::default() };
-            if info.title.as_deref() == Some(demo::DOCUMENTS_TITLE) {
-                return demo::open_documents(settings, store, options, &|_| {}).await;
-            }
-            if info.title.as_deref() == Some(demo::HANDS_TITLE) {
-                return demo::open_hands(settings, store, options).await;
-            }
-            return demo::open_with(settings, store, options).await;
-        }
-        let parts = Parts::read(&settings, env, looks)?;
-        Self::assemble(settings, parts, store, GoesOn::With(thread)).await
-    }
-
-    /// Lets a scripted model live as long as the runtime, whose new threads belong to `tenant`.
-    pub(super) fn beside(mut self, tenant: &str, companion: ScriptedServer) -> Self {
-        self.runner = self.runner.for_tenant(tenant);
-        self.companion = Some(companion);
-        self
-    }
-
-    /// Keeps the demo's API for as long as the runtime.
-    pub(super) fn with_atlas(mut self, atlas: demo::Atlas) -> Self {
-        self._atlas = Some(atlas);
-        self
-    }
-
-    /// Returns how many calls of the step under way are recorded with their outcomes.
-    ///
-    /// # Errors
-    /// As [`Effects::effects`](crate::checkpoint::Effects::effects).
-    pub async fn recorded_calls(&self, thread: ThreadId) -> Result<usize, Error> {
-        let step = self.store().info(thread).await?.head + 1;
-        let effects = self.store().effects(thread, Some(step)).await?;
-        let is_call = |row: &EffectRow| matches!(row.kind, EffectKind::Model | EffectKind::Tool);
-        Ok(effects.iter().filter(|row| is_call(row) && row.status == EffectStatus::Done).count())
-    }
-
-    pub(super) async fn assemble(
-        settings: Settings,
-        Parts { model, pool, source, kinds, learns }: Parts,
-        store: Arc<dyn Store>,
-        goes_on: GoesOn,
-    ) -> Result<Self, Error> {
+    /// [`Error`] naming the part that could not be started.
+    pub(super) async fn assemble(parts: Box<Parts>) -> Result<Self, Error> {
+        let Parts { settings, store, model, pool, source, kinds, learns, goes_on, companions } =
+            *parts;
         store.check_keys().await?;
         let exporter = super::trace::exporter(&settings, goes_on)?;
         let tools = Arc::new(pool);
@@ -225,6 +112,10 @@ impl Runtime {
             .with_spans(live)
             .owing_traces(exporter.is_some())
             .judged_by(super::ending::judge);
+        let runner = match companions {
+            Some(_) => runner.for_tenant(demo::TENANT),
+            None => runner,
+        };
         let begun = Plugins::begin(source, Arc::clone(&tools), Arc::clone(&roster), kinds).await;
         let (plugins, follow) = match begun {
             Ok(begun) => begun,
@@ -246,8 +137,7 @@ impl Runtime {
             roster,
             plugins,
             _follow: follow,
-            companion: None,
-            _atlas: None,
+            companions,
             exporter,
             deliveries,
             spending: teams.as_ref().map(Teams::spending),
@@ -297,27 +187,6 @@ impl Runtime {
         &self.prompts
     }
 
-    /// Returns the agents that there are now.
-    pub fn agents(&self) -> Vec<AgentInfo> {
-        self.plugins.agents()
-    }
-
-    /// Says how each server stands, in the file's order.
-    pub fn states(&self) -> Vec<ServerState> {
-        self.plugins.pool.states()
-    }
-
-    /// Returns what is wrong with servers, as it was found when they were last looked at.
-    pub fn problems(&self) -> RwLockReadGuard<'_, Vec<ServerProblem>> {
-        self.plugins.problems()
-    }
-
-    /// Takes another servers file over: servers whose tables are the same keep running, those that are gone
-    /// finish their calls. Runs under way go on.
-    pub async fn reload(&self, file: ServersFile) -> Reloaded {
-        self.plugins.take_over(file, false).await
-    }
-
     pub(super) fn plugins(&self) -> &Arc<Plugins> {
         &self.plugins
     }
@@ -336,6 +205,7 @@ impl Runtime {
         }
     }
 
+    /// Reports on a run that has ended, once it is noted what it took and its trace is on its way.
     ///
     /// # Errors
     /// [`Error::Store`] when a table that it found cannot be read back.
@@ -386,8 +256,8 @@ impl Runtime {
         }
         self.bus.close().await;
         self.runner.store().close().await;
-        if let Some(companion) = self.companion {
-            companion.stop().await;
+        if let Some(companions) = self.companions {
+            companions.model.stop().await;
         }
     }
 }

@@ -8,6 +8,7 @@ use super::Runtime;
 use crate::clock;
 use crate::ids::{InterruptId, ThreadId};
 use crate::swarm::AgentResult;
+use crate::swarm::question::Question;
 use crate::swarm::question::kind::{APPROVAL, ELICITATION};
 
 /// Where decisions are written down, and who makes those that nobody else is named for.
@@ -28,7 +29,7 @@ pub(super) struct Decided<'a> {
     pub thread: ThreadId,
     pub interrupt: InterruptId,
     pub kind: &'a str,
-    pub question: &'a Value,
+    pub question: &'a Question,
     pub answer: &'a Value,
 }
 
@@ -132,13 +133,40 @@ fn executed(result: &AgentResult) -> Value {
 
 /// Returns what it was about: which call, never with what arguments, which may hold secrets.
 fn details(decided: &Decided<'_>) -> Value {
-    let of = |key: &str| decided.question.get(key).cloned().unwrap_or(Value::Null);
+    let call = Call::of(decided.question);
     json!({
-        "agent": of("agent"),
-        "server": of("server"),
-        "tool": of("tool"),
-        "call_sha256": of("call_sha256"),
+        "agent": decided.question.agent(),
+        "server": named(call.server),
+        "tool": named(call.tool),
+        "call_sha256": named(call.sha256),
         "reason": decided.answer.get("reason"),
         "edited": decided.answer.get("arguments").is_some(),
     })
+}
+
+fn named(text: &str) -> Option<&str> {
+    Some(text).filter(|text| !text.is_empty())
+}
+
+/// The call that a question is about; empty where it names none.
+#[derive(Default)]
+struct Call<'a> {
+    server: &'a str,
+    tool: &'a str,
+    sha256: &'a str,
+}
+
+impl<'a> Call<'a> {
+    fn of(question: &'a Question) -> Self {
+        match question {
+            Question::Approval(asked) => {
+                Self { server: &asked.server, tool: &asked.tool, sha256: &asked.call_sha256 }
+            }
+            Question::Elicitation(asked) => {
+                Self { server: &asked.server, tool: &asked.tool, sha256: "" }
+            }
+            Question::OutcomeUnknown(asked) => Self { tool: &asked.tool, ..Self::default() },
+            Question::Clarification { .. } | Question::Other(_) => Self::default(),
+        }
+    }
 }

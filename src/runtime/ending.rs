@@ -2,6 +2,7 @@
 
 use crate::graph::EngineError;
 use crate::runner::{RunResult, Verdict};
+use crate::swarm::question::kind;
 use crate::swarm::{AgentResult, ErrorKind, FinishReason, GraphState, ResultStatus};
 
 /// Judges a run of the star.
@@ -20,7 +21,7 @@ pub(super) fn finish_reason(result: &RunResult, state: &GraphState) -> Option<Fi
         RunResult::Done => Some(reason_of_end(state)),
         RunResult::Interrupted(open) => open
             .iter()
-            .any(|one| one.kind == "clarification")
+            .any(|one| one.kind == kind::CLARIFICATION)
             .then_some(FinishReason::Clarification),
         RunResult::Cancelled => Some(FinishReason::Cancelled),
         RunResult::Queued => None,

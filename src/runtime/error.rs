@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use super::answer_error::AnswerError;
 use crate::graph::BuildError;
+use crate::ids::ThreadId;
 use crate::swarm::RequestError;
 use crate::{checkpoint, config, dispatch, experience, ingest, llm, mcp, runner, telemetry};
 
@@ -38,6 +39,19 @@ pub enum Error {
     Database(#[from] perihelion_database::Error),
     #[error("cannot watch {path}: {reason}")]
     Watch { path: String, reason: String },
+    /// There is no newest thread to take.
+    #[error("there is no thread here; `perihelion run \"QUESTION\"` makes one")]
+    NoThread,
+    /// A part of an id fits several threads.
+    #[error(
+        "several threads have ids that begin or end with {name}; say more of the one that is meant: {ids}"
+    )]
+    ManyThreads { name: String, ids: String },
+    /// A thread that is to be deleted is at work, or is to be.
+    #[error(
+        "the thread {thread} is {how}; wait for its end, or say --force to delete it during its run"
+    )]
+    UnderWay { thread: ThreadId, how: String },
     /// A document could not be added; `class` says why in one word.
     #[error("cannot add {path}: {reason}")]
     Document { path: String, class: String, reason: String },
@@ -152,6 +166,7 @@ impl Error {
             Self::Config(_) | Self::Request(_) | Self::Answer(_) | Self::NoServersFile(_) => true,
             Self::ServersFileGone(_) => true,
             Self::NoCollector | Self::NoServer(_) | Self::Change(_) => true,
+            Self::NoThread | Self::ManyThreads { .. } => true,
             Self::NoTeam { .. } | Self::TeamDesign(_) | Self::NoServers => true,
             Self::Trace(_) | Self::Traces(telemetry::otlp::Error::Setup(_)) => true,
             Self::Store(error) => matches!(

@@ -1,15 +1,17 @@
-//! The façade: everything assembled from the settings, once.
+//! The façade: everything assembled from the settings, once, and services over it.
 //!
-//! Enter at [`Runtime::open`]. The edges (command line, server, worker) know this room only. Invariant:
+//! Enter at [`Runtime::builder`], and from there at [`Runs`], [`Agents`], [`Threads`] and [`Traces`]; the last two need no
+//! more than a store. The edges (command line, server, worker) know this room only. Invariant:
 //! anyone who opens a runtime closes it, and then no child process is left. Deliberately absent: printing,
 //! argument parsing, exit codes.
 
+mod agents;
 mod answer;
 mod answer_error;
 mod ask;
 mod assemble;
 mod audit;
-mod by_hand;
+mod builder;
 pub mod checkup;
 mod counted;
 pub mod demo;
@@ -21,15 +23,13 @@ mod evaluation;
 mod experience;
 mod folders;
 mod follow;
-mod given;
 mod live;
 mod logins;
 mod metrics;
 mod plugins;
-mod replay;
 mod report;
-mod retention;
 mod review;
+mod runs;
 mod spending;
 mod star_options;
 mod suite;
@@ -42,11 +42,12 @@ mod usage;
 mod work;
 
 pub use crate::ingest::AddedDocument;
+pub use agents::Agents;
 pub use answer::Answer;
 pub use answer_error::AnswerError;
 pub use assemble::Runtime;
 pub use audit::Audit;
-pub use by_hand::{RawState, at_rest_within, cancel, is_of_star, read_raw_state, update};
+pub use builder::Builder;
 pub use document_ages::ExportedDocument;
 pub use documents::Documents;
 pub use error::Error;
@@ -67,18 +68,19 @@ pub use plugins::{
     Environment, Process, ReloadAnswer, ReloadListener, ReloadOutcome, Watching, processes,
     request_reload,
 };
-pub use replay::{replay, replay_with};
 pub use report::{InterruptView, RunReport, RunStatusView};
-pub use retention::{PruneOptions, PruneReport, Pruned, prune};
 pub use review::{Review, review};
-pub use suite::suite_of;
-pub use survey::{AgentInfo, ServerProblem, Survey, server_names, survey};
+pub use runs::{Job, Runs};
+pub use survey::{AgentInfo, ServerProblem, Survey};
 pub use teams::{find_team, import_team, open_workflows, star_as_team};
 pub use threads::{
-    StepView, ThreadView, compact, first_question, fork, history, is_abandoned, keyring,
-    open_store, open_store_to_read, read_state,
+    Cancelled, Holder, Listing, LiveStatus, PruneOptions, PruneReport, Pruned, RawState, Removal,
+    StepView, ThreadView, Threads, WaitingApproval, keyring, open_store, open_store_to_read,
+    read_state,
 };
-pub use trace::{Analysis, Replayed, Replayer, Trace, TraceFinder, TraceHead, is_under_way, trace};
+pub use trace::{
+    Analysis, Replayed, Replayer, Trace, TraceFinder, TraceHead, Traces, is_under_way,
+};
 pub use usage::{Usage, usage};
 
 pub use crate::swarm::{Team, TeamDesign, TeamMember};
@@ -87,10 +89,7 @@ pub use crate::telemetry::{layer as log_layer, place as log_place};
 
 pub use perihelion_eval as eval;
 
-pub use crate::history::{
-    Aspect, Change, Comparison, Difference, Pair, Side, Totals, changes, compare,
-};
-pub use crate::journal::verify_dump as verify_journal;
+pub use crate::history::{Aspect, Change, Comparison, Difference, Pair, Side, Totals, changes};
 pub use crate::mcp::{
     Format as ImportFormat, Imported, LoggedIn, LoggedOut, Looked, Phase, Reloaded, ServerState,
     Warning, import as import_servers, is_invisible, redact_log, schema as servers_schema,

@@ -11,6 +11,7 @@ use crate::graph::{EngineError, Interrupt};
 use crate::ids::ThreadId;
 use crate::llm::Usage;
 use crate::runner::{RunOutcome, RunResult};
+use crate::swarm::question::Question;
 use crate::swarm::{
     AgentResult, Citation, FinishReason, GraphState, Planner, ResultStatus, Table, question,
 };
@@ -34,6 +35,13 @@ pub struct InterruptView {
     pub kind: String,
     pub agent: String,
     pub payload: Value,
+}
+
+impl InterruptView {
+    /// Reads what is asked.
+    pub fn question(&self) -> Question {
+        Question::read(&self.kind, &self.payload)
+    }
 }
 
 impl From<&Interrupt> for InterruptView {

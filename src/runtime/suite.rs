@@ -7,7 +7,7 @@ use super::ending;
 use crate::swarm::{GraphState, ResultStatus};
 
 /// Writes a thread as a suite of one case, which says what the last turn of the thread did; a person takes out what may change.
-pub fn suite_of(name: &str, state: &GraphState) -> String {
+pub(super) fn suite_of(name: &str, state: &GraphState) -> String {
     let text = |text: &str| serde_json::Value::from(text).to_string();
     let list = |names: BTreeSet<&str>| {
         let names: Vec<String> = names.into_iter().map(text).collect();

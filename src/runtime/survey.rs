@@ -1,14 +1,6 @@
-//! A look at the configured servers, without a store and without a model.
+//! What a look at servers found: agents, and what is wrong.
 
-use tokio::sync::watch;
-
-use super::Error;
-use super::plugins::{pool_options, read};
-use crate::agents;
-use crate::config::Settings;
-use crate::mcp::{
-    self, Looked, Pool, PoolOptions, ServerInfo, ServerState, ServerStatus, ToolHost as _, Warning,
-};
+use crate::mcp::{self, ServerInfo, ServerState, ServerStatus, Warning};
 use crate::swarm::Kinds;
 
 /// A server that could not be scanned, or tools of it that were left out.
@@ -48,35 +40,6 @@ pub struct Survey {
     pub warnings: Vec<Warning>,
     /// How each server stood at the end of the look.
     pub states: Vec<ServerState>,
-}
-
-/// Asks configured servers for their tools and closes them again: all of them if `refresh`, else those
-/// whose tools are not known from an earlier time; `looks` is told how far that has come.
-///
-/// A required server that fails is listed like any other: anyone who looks wants to see all of them.
-///
-/// # Errors
-/// [`Error`] when the servers file cannot be used.
-pub async fn survey(
-    settings: &Settings,
-    env: &dyn Fn(&str) -> Option<String>,
-    refresh: bool,
-    looks: &watch::Sender<Looked>,
-) -> Result<Survey, Error> {
-    let file = read(&settings.servers.file, env)?;
-    let warnings = file.warnings.clone();
-    let pool =
-        Pool::new(file, PoolOptions { looks: looks.clone(), ..pool_options(settings, refresh)? });
-    let survey = sort_out(pool.scan().await, &agents::kinds());
-    let states = pool.states();
-    pool.close().await;
-    Ok(Survey { warnings, states, ..survey })
-}
-
-/// Returns the names of the enabled servers of the servers file, each of which gives an agent; nothing is started.
-pub fn server_names(settings: &Settings, env: &dyn Fn(&str) -> Option<String>) -> Vec<String> {
-    let file = read(&settings.servers.file, env).unwrap_or_default();
-    file.servers.into_iter().filter(|server| server.enabled).map(|server| server.name).collect()
 }
 
 /// Sorts what a scan gave.

@@ -188,7 +188,7 @@ impl Runtime {
     /// [`Error::Model`] when no acceptable design could be had, [`Error::NoServers`] when there is nothing to design with.
     pub async fn design_team(&self, tenant: &str, goal: &str) -> Result<TeamDesign, Error> {
         let servers: Vec<ServerInfo> =
-            self.agents().into_iter().map(|agent| agent.server).collect();
+            self.agents().list().into_iter().map(|agent| agent.server).collect();
         if servers.is_empty() {
             return Err(Error::NoServers);
         }
@@ -205,7 +205,7 @@ impl Runtime {
     /// [`Error::TeamDesign`] with all that is wrong, [`Error::Database`].
     pub async fn save_team(&self, tenant: &str, design: TeamDesign) -> Result<Team, Error> {
         let servers: Vec<String> =
-            self.agents().into_iter().map(|agent| agent.server.name).collect();
+            self.agents().list().into_iter().map(|agent| agent.server.name).collect();
         let design = checked(design, &material(&self.workflows(tenant)?, servers).await?)?;
         let version = self.workflows(tenant)?.save(&design, clock::now()).await?;
         self.load_teams(tenant).await;

@@ -5,10 +5,8 @@ use crate::checkpoint::{self, ThreadStatus, forked_to, read_delta};
 use crate::graph::{END, Target};
 use crate::ids::ThreadId;
 use crate::runner::{self, INPUT, RunOptions};
+use crate::swarm::question::kind::CLARIFICATION;
 use crate::swarm::{GraphState, GraphUpdate, Request};
-
-/// Kind of the question that the supervisor puts to the user.
-const CLARIFICATION: &str = "clarification";
 
 impl Runtime {
     /// Makes a thread of a tenant for later turns; it is no error when the tenant has it already.

@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use super::{Error, words};
 use crate::ids::InterruptId;
 use crate::runtime::{Answer, InterruptView};
+use crate::swarm::question::kind;
 
 /// Reads which open question is given which answer.
 ///
@@ -58,8 +59,8 @@ fn answer_to(question: &InterruptView, given: Value) -> Result<Answer, Error> {
         return decided(question, decision);
     }
     Ok(match (question.kind.as_str(), given) {
-        ("clarification", Value::String(text)) => Answer::Message(text),
-        ("clarification", Value::Object(map)) => {
+        (kind::CLARIFICATION, Value::String(text)) => Answer::Message(text),
+        (kind::CLARIFICATION, Value::Object(map)) => {
             let text =
                 ["answer", "text", "response", "message"].iter().find_map(|key| map.get(*key));
             match text {
@@ -67,9 +68,9 @@ fn answer_to(question: &InterruptView, given: Value) -> Result<Answer, Error> {
                 _ => Answer::Message(Value::Object(map).to_string()),
             }
         }
-        ("approval" | "elicitation", Value::Bool(true)) => Answer::Approve { reason: None },
-        ("approval" | "elicitation", Value::Bool(false)) => Answer::Deny { reason: None },
-        ("approval", Value::String(word)) => match word.trim().to_lowercase().as_str() {
+        (kind::APPROVAL | kind::ELICITATION, Value::Bool(true)) => Answer::Approve { reason: None },
+        (kind::APPROVAL | kind::ELICITATION, Value::Bool(false)) => Answer::Deny { reason: None },
+        (kind::APPROVAL, Value::String(word)) => match word.trim().to_lowercase().as_str() {
             "approve" | "approved" | "accept" | "yes" | "ok" => Answer::Approve { reason: None },
             "deny" | "denied" | "reject" | "no" => Answer::Deny { reason: None },
             _ => Answer::Value(Value::String(word)),
@@ -93,22 +94,24 @@ fn decided(question: &InterruptView, decision: &Value) -> Result<Answer, Error> 
         |what: &str| Err(Error::Answer(format!("{what} of a question of kind: {}", question.kind)));
     match decision["type"].as_str().unwrap_or_default() {
         "approve" | "accept" => match question.kind.as_str() {
-            "outcome_unknown" => Ok(Answer::OutcomeRetry),
-            "clarification" => unfit("approve is no answer"),
+            kind::OUTCOME_UNKNOWN => Ok(Answer::OutcomeRetry),
+            kind::CLARIFICATION => unfit("approve is no answer"),
             _ => Ok(Answer::Approve { reason: message }),
         },
         "reject" | "ignore" => match question.kind.as_str() {
-            "outcome_unknown" => Ok(Answer::OutcomeSkip),
-            "clarification" => Ok(Answer::Message(message.unwrap_or_else(|| "(no answer)".into()))),
+            kind::OUTCOME_UNKNOWN => Ok(Answer::OutcomeSkip),
+            kind::CLARIFICATION => {
+                Ok(Answer::Message(message.unwrap_or_else(|| "(no answer)".into())))
+            }
             _ => Ok(Answer::Deny { reason: message }),
         },
         "respond" | "response" => match (question.kind.as_str(), message) {
-            ("clarification", Some(message)) => Ok(Answer::Message(message)),
-            ("approval", message) => Ok(Answer::Deny { reason: message }),
+            (kind::CLARIFICATION, Some(message)) => Ok(Answer::Message(message)),
+            (kind::APPROVAL, message) => Ok(Answer::Deny { reason: message }),
             (_, Some(message)) => Ok(Answer::Value(Value::String(message))),
             (_, None) => unfit("respond needs a message in answer"),
         },
-        "edit" if question.kind == "approval" => match edited(decision) {
+        "edit" if question.kind == kind::APPROVAL => match edited(decision) {
             Some(arguments) => {
                 let reason = text("message").or_else(|| text("reason"));
                 Ok(Answer::Edit { arguments, reason })

@@ -2,9 +2,8 @@
 
 use std::sync::atomic::Ordering;
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::TimeDelta;
 use perihelion_people::{ApprovalRequest, ApprovalStatus, far};
-use serde_json::Value;
 use uuid::Uuid;
 
 use super::deciding::is_closed;
@@ -12,7 +11,8 @@ use super::{Error, Service};
 use crate::checkpoint;
 use crate::clock;
 use crate::ids::{InterruptId, ThreadId};
-use crate::runtime::{Answer, ThreadView};
+use crate::runtime::{self, Answer};
+use crate::swarm::question::kind;
 
 /// Requests of one look.
 const PAGE: u32 = 64;
@@ -65,21 +65,20 @@ impl Service {
     }
 
     async fn note_open(&self, thread: ThreadId) -> Result<(), Error> {
-        let open = ThreadView::read(self.runtime().store().as_ref(), thread).await?.open;
-        for one in open.iter().filter(|one| one.kind == "approval") {
-            let text = |key: &str| one.payload.get(key).and_then(Value::as_str).unwrap_or_default();
-            let time = |key: &str| text(key).parse::<DateTime<Utc>>().ok();
+        let open = self.runtime().threads().view(thread).await?.open;
+        for one in open.iter().filter(|one| one.kind == kind::APPROVAL) {
             let Ok(InterruptId(id)) = one.id.parse() else { continue };
-            let asked_at = time("asked_at").unwrap_or_else(clock::now);
+            let call = one.question().into_approval();
+            let asked_at = call.asked_at().unwrap_or_else(clock::now);
             let asked = ApprovalRequest {
                 id,
                 tenant: self.tenant().to_owned(),
                 thread: thread.0,
                 agent: one.agent.clone(),
-                tool: format!("{}.{}", text("server"), text("tool")),
+                tool: call.name(),
                 status: ApprovalStatus::Pending,
                 asked_at,
-                expires_at: time("expires_at").unwrap_or(asked_at),
+                expires_at: call.expires_at().unwrap_or(asked_at),
                 decided_at: None,
                 decided_by: None,
             };
@@ -134,9 +133,9 @@ impl Service {
     async fn is_asked(&self, request: &ApprovalRequest) -> bool {
         let id = InterruptId(request.id).to_string();
         let thread = ThreadId(request.thread);
-        match ThreadView::read(self.runtime().store().as_ref(), thread).await {
+        match self.runtime().threads().view(thread).await {
             Ok(view) => view.open.iter().any(|open| open.id == id),
-            Err(checkpoint::Error::UnknownThread(_)) => false,
+            Err(runtime::Error::Store(checkpoint::Error::UnknownThread(_))) => false,
             Err(error) => {
                 tracing::debug!(%error, %thread, "a thread with a request for approval cannot be read");
                 true

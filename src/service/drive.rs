@@ -12,7 +12,7 @@ use crate::checkpoint::{self, StepKind, ThreadStatus};
 use crate::clock;
 use crate::ids::ThreadId;
 use crate::runner::RunOptions;
-use crate::runtime::{RunReport, RunStatusView, ThreadView};
+use crate::runtime::{Job, RunReport, RunStatusView};
 use crate::swarm::{GraphState, Request};
 
 /// How long a run waits whose thread somebody else holds, such as a command line.
@@ -101,9 +101,9 @@ impl Service {
 
     /// Ends a run whose thread another process holds, such as a worker that was quicker.
     async fn end_elsewhere(&self, run: &Run) -> End {
-        let store = self.runtime().store().as_ref();
+        let threads = self.runtime().threads();
         let thread = ThreadId(run.thread);
-        match stops::end_elsewhere(self.kept(), store, thread, HOLDER_ANSWERS).await {
+        match stops::end_elsewhere(self.kept(), &threads, thread, HOLDER_ANSWERS).await {
             Ok(()) => End::Settled(RunStatus::Interrupted, None),
             Err(error) => End::broken(&error),
         }
@@ -177,37 +177,38 @@ impl Service {
         if let Some(at) = order.at {
             runtime.go_back(thread, at).await?;
         }
-        let report = match &order.asked {
+        let job = self.job(thread, order).await?;
+        Ok(runtime.runs().perform(job, options).await?)
+    }
+
+    /// Returns what is to be done for an order, now that it is its turn.
+    async fn job(&self, thread: ThreadId, order: &Order) -> Result<Job, Error> {
+        Ok(match &order.asked {
             Asked::Turn(turn) => {
                 let allowance = self.left_of_day().await?;
-                let request = Request { allowance, ..turn.request() };
-                runtime.take_turn(thread, request, options).await?
+                Job::Turn { thread, request: Request { allowance, ..turn.request() } }
             }
             Asked::Resume(given) => {
-                let view = ThreadView::read(runtime.store().as_ref(), thread).await?;
-                let open = match view.info.status {
-                    // It paused and asks nothing: whatever is sent, it goes on.
-                    ThreadStatus::Interrupted if view.open.is_empty() => {
-                        return Ok(runtime.resume_or_rest(thread, options).await?);
-                    }
-                    _ => view.open,
-                };
-                for (id, answer) in answers::read(given, &open)? {
-                    runtime.answer_by(order.by.as_deref(), thread, Some(id), answer).await?;
+                let view = self.runtime().threads().view(thread).await?;
+                let is_paused = view.info.status == ThreadStatus::Interrupted;
+                if is_paused && view.open.is_empty() {
+                    // It asks nothing: whatever is sent, it goes on.
+                    return Ok(Job::GoOn { thread });
                 }
-                runtime.resume_or_rest(thread, options).await?
+                let answers = answers::read(given, &view.open)?;
+                Job::Answers { thread, by: order.by.clone(), answers }
             }
             Asked::Edit { update, as_node, goto } => {
-                runtime.edit(thread, (**update).clone(), as_node.as_deref(), goto).await?;
-                runtime.resume_or_rest(thread, options).await?
+                let update = update.clone();
+                Job::Edit { thread, update, as_node: as_node.clone(), goto: goto.clone() }
             }
             Asked::Answer { question, answer } => {
+                // Somebody may have been quicker: then theirs counts, and it goes on with that.
                 self.record(thread, *question, order.by.as_deref(), answer.clone()).await?;
-                runtime.resume_or_rest(thread, options).await?
+                Job::GoOn { thread }
             }
-            Asked::GoOn => runtime.resume_or_rest(thread, options).await?,
-        };
-        Ok(report)
+            Asked::GoOn => Job::GoOn { thread },
+        })
     }
 
     /// Returns whether a run of a process that is gone had already moved its thread.

@@ -18,7 +18,6 @@ use crate::bus::{CallReceiver, Subscription, ThreadEvent};
 use crate::clock;
 use crate::graph::{RunEvent, StreamMode};
 use crate::ids::ThreadId;
-use crate::runtime::read_state;
 use crate::swarm::{GraphState, MessagePiece};
 
 /// How often the run's row is looked at while nobody tells of it: another process may have ended it.
@@ -203,9 +202,7 @@ impl Listener {
         let thread = ThreadId(self.run.thread);
         self.state = match self.run.base_step.unwrap_or_default() {
             0 => Arc::default(),
-            base => {
-                read_state(self.service.runtime().store().as_ref(), thread, Some(base)).await?.state
-            }
+            base => self.service.runtime().threads().state(thread, Some(base)).await?.state,
         };
         self.read = first;
         self.log = Some(self.service.runtime().bus().subscribe(thread, first));

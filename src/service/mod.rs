@@ -50,7 +50,7 @@ pub use order::{Approvals, Asked, Order, Turn, assistant_of};
 pub use perihelion_service_rows as kept;
 pub use runs::Accept;
 pub use schedule::Schedule;
-pub use stops::{Stops, ask_to_stop, stop_runs_of};
+pub use stops::{Stopped, Stops, stop, stop_runs_of};
 pub use threads::{Checkpoint, ClientStatus, ThreadView};
 
 use self::kept::Kept;

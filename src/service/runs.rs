@@ -12,7 +12,7 @@ use super::{Approvals, Asked, Error, Order, Service, answers};
 use crate::checkpoint::ThreadStatus;
 use crate::clock;
 use crate::ids::{InterruptId, ThreadId};
-use crate::runtime::ThreadView;
+use crate::swarm::question::kind;
 
 /// How often a run that another process drives is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
@@ -152,7 +152,7 @@ impl Service {
         given: &Value,
         is_to_newest: bool,
     ) -> Result<bool, Error> {
-        let view = ThreadView::read(self.runtime().store().as_ref(), thread).await?;
+        let view = self.runtime().threads().view(thread).await?;
         let is_at_rest = is_to_newest
             && view.info.status == ThreadStatus::Interrupted
             && self.kept().open_runs(thread.0).await?.is_empty();
@@ -162,7 +162,7 @@ impl Service {
             read => read.unwrap_or_default(),
         };
         let is_approval = |id: &InterruptId| {
-            view.open.iter().any(|one| one.kind == "approval" && one.id == id.to_string())
+            view.open.iter().any(|one| one.kind == kind::APPROVAL && one.id == id.to_string())
         };
         let decided = answered.iter().filter(|(id, _)| is_approval(id)).count();
         if decided > 0 {
@@ -185,7 +185,7 @@ impl Service {
         }
         let open = self.runtime().runner().open_interrupts(thread).await?;
         Ok(match open.as_slice() {
-            [one] if one.kind == "clarification" => Some(one.id.0),
+            [one] if one.kind == kind::CLARIFICATION => Some(one.id.0),
             _ => None,
         })
     }

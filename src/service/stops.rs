@@ -14,32 +14,64 @@ use uuid::Uuid;
 
 use super::Error;
 use super::kept::{self, Cancel, Kept, RunStatus};
-use crate::checkpoint::Store;
+use crate::checkpoint::ThreadInfo;
 use crate::clock;
+use crate::config::Settings;
 use crate::ids::ThreadId;
-use crate::runtime;
+use crate::runtime::{Cancelled, Holder, LiveStatus, Threads};
 
 /// How often a process looks for what it is to end.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
-/// Has the processes that drive, keep or hold a thread end what they do; returns whether they did, within `most`.
+/// How what was under way on a thread has ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stopped {
+    /// Who was at work on it; nobody where it waited for the workers.
+    pub had: Option<Holder>,
+    /// Whether the thread was taken from them: they had not ended it by themselves in time.
+    pub by_force: bool,
+}
+
+/// Ends what is under way on a thread: its process is asked, and loses the thread where it has not stopped within `most`.
 ///
-/// False also where there was nobody to ask: no run of a service, and no living holder.
+/// `None` where nothing was under way.
 ///
 /// # Errors
 /// [`Error::Rows`] when the database cannot be used, and whatever the store reports.
-pub async fn ask_to_stop(
-    url: &str,
-    store: &dyn Store,
+pub async fn stop(
+    settings: &Settings,
+    threads: &Threads,
     thread: ThreadId,
     most: Duration,
+) -> Result<Option<Stopped>, Error> {
+    let before = threads.info(thread).await?;
+    let url = settings.store.database.expose();
+    let has_stopped = ask_to_stop(url, threads, &before, most).await?;
+    let by_force = !has_stopped;
+    Ok(match threads.cancel(thread).await? {
+        Some(Cancelled { had }) => Some(Stopped { had, by_force }),
+        None if has_stopped => {
+            Some(Stopped { had: before.owner.as_deref().map(Holder::of), by_force })
+        }
+        None => None,
+    })
+}
+
+/// Has the processes that drive, keep or hold a thread end what they do; returns whether they did, within `most`.
+///
+/// False also where there was nobody to ask: no run of a service, and no living holder.
+async fn ask_to_stop(
+    url: &str,
+    threads: &Threads,
+    info: &ThreadInfo,
+    most: Duration,
 ) -> Result<bool, Error> {
-    let tenant = store.info(thread).await?.tenant;
-    let kept = Kept::new(Database::open(url).await.map_err(kept::Error::from)?, &tenant);
+    let database = Database::open(url).await.map_err(kept::Error::from)?;
+    let kept = Kept::new(database, &info.tenant);
     let stopped = async {
-        let driven = ask_services(&kept, thread).await?;
-        if driven > 0 || is_heard(&kept, store, thread).await? {
-            until_at_rest(&kept, store, thread, most).await
+        let driven = ask_services(&kept, info.id).await?;
+        if driven > 0 || is_heard(&kept, threads, info.id).await? {
+            until_at_rest(&kept, threads, info.id, most).await
         } else {
             Ok(false)
         }
@@ -52,14 +84,14 @@ pub async fn ask_to_stop(
 /// Has the process that holds a thread end its run, and takes the thread from it when it has not done so within `most`.
 pub(super) async fn end_elsewhere(
     kept: &Kept,
-    store: &dyn Store,
+    threads: &Threads,
     thread: ThreadId,
     most: Duration,
 ) -> Result<(), Error> {
-    let has_stopped =
-        is_heard(kept, store, thread).await? && until_at_rest(kept, store, thread, most).await?;
+    let has_stopped = is_heard(kept, threads, thread).await?
+        && until_at_rest(kept, threads, thread, most).await?;
     if !has_stopped {
-        runtime::cancel(store, thread).await?;
+        threads.cancel(thread).await?;
     }
     Ok(())
 }
@@ -91,18 +123,18 @@ async fn ask_for(kept: &Kept, open: &[(Uuid, RunStatus)]) -> Result<(), Error> {
 }
 
 /// Asks the holder of a thread; returns whether there is one that is not known to be dead.
-async fn is_heard(kept: &Kept, store: &dyn Store, thread: ThreadId) -> Result<bool, Error> {
+async fn is_heard(kept: &Kept, threads: &Threads, thread: ThreadId) -> Result<bool, Error> {
     Ok(kept.ask_holder(thread.0, clock::now()).await?
-        && !runtime::is_abandoned(&store.info(thread).await?))
+        && LiveStatus::of(&threads.info(thread).await?) != LiveStatus::Crashed)
 }
 
 async fn until_at_rest(
     kept: &Kept,
-    store: &dyn Store,
+    threads: &Threads,
     thread: ThreadId,
     most: Duration,
 ) -> Result<bool, Error> {
-    let is_at_rest = runtime::at_rest_within(store, thread, most).await?;
+    let is_at_rest = threads.is_at_rest_within(thread, most).await?;
     kept.forget_asked(thread.0).await?;
     Ok(is_at_rest)
 }

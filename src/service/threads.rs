@@ -13,7 +13,7 @@ use crate::checkpoint::{
 use crate::clock;
 use crate::graph::{State as _, Written};
 use crate::ids::ThreadId;
-use crate::runtime::{self, InterruptView, read_state};
+use crate::runtime::{InterruptView, Removal};
 use crate::swarm::{Artifact, GraphState};
 
 /// How a thread stands for a client.
@@ -149,7 +149,7 @@ impl Service {
         let standing = if waits { ClientStatus::Busy } else { standing };
         let state = match info.head {
             0 => None,
-            _ => Some(read_state(store, info.id, None).await?.state),
+            _ => Some(self.runtime().threads().state(info.id, None).await?.state),
         };
         let (open, asking) = match info.status {
             ThreadStatus::Idle => (Vec::new(), Vec::new()),
@@ -167,7 +167,7 @@ impl Service {
         info: &ThreadInfo,
     ) -> Result<(Vec<InterruptView>, Vec<u32>), Error> {
         let store = self.runtime().store().as_ref();
-        let open = runtime::ThreadView::read(store, info.id).await?.open;
+        let open = self.runtime().threads().view(info.id).await?.open;
         let awaited = checkpoint::awaited_interrupts(store, info.id).await?;
         let task = |id: &str| {
             let asked = awaited.iter().find(|one| one.id.to_string() == id);
@@ -197,13 +197,12 @@ impl Service {
         before: Option<u64>,
         limit: u32,
     ) -> Result<Vec<Checkpoint>, Error> {
-        let store = self.runtime().store().as_ref();
-        let mut rows = store.history(thread, before, limit).await?;
+        let mut rows = self.runtime().store().history(thread, before, limit).await?;
         rows.reverse();
         let Some(first) = rows.first() else { return Ok(Vec::new()) };
         let mut state = match first.seq {
             1 => Arc::default(),
-            seq => read_state(store, thread, Some(seq - 1)).await?.state,
+            seq => self.runtime().threads().state(thread, Some(seq - 1)).await?.state,
         };
         let mut checkpoints = Vec::with_capacity(rows.len());
         for row in rows {
@@ -229,7 +228,7 @@ impl Service {
             parent = Some(to).filter(|to| *to > 0);
             state = match to {
                 0 => Arc::default(),
-                to => read_state(self.runtime().store().as_ref(), thread, Some(to)).await?.state,
+                to => self.runtime().threads().state(thread, Some(to)).await?.state,
             };
         }
         if !written.is_empty() {
@@ -245,11 +244,11 @@ impl Service {
     /// # Errors
     /// [`Error::UnknownThread`].
     pub async fn delete_thread(&self, thread: ThreadId) -> Result<(), Error> {
-        self.info(thread).await?;
+        let info = self.info(thread).await?;
         for run in self.kept().open_runs(thread.0).await? {
             self.stop_driving(run.id);
         }
-        Ok(self.runtime().store().delete(thread).await?)
+        Ok(self.runtime().threads().remove(&info, Removal::Forced).await?)
     }
 
     /// Forgets the steps of a thread before its newest one.
@@ -258,7 +257,7 @@ impl Service {
     /// [`Error::UnknownThread`].
     pub async fn shorten_thread(&self, thread: ThreadId) -> Result<(), Error> {
         self.info(thread).await?;
-        runtime::compact(self.runtime().store().as_ref(), thread, 1).await?;
+        self.runtime().threads().compact(thread, 1).await?;
         Ok(())
     }
 
@@ -270,8 +269,7 @@ impl Service {
         let info = self.info(thread).await?;
         let meta = self.kept().thread_meta(thread.0).await?;
         let copy = ThreadId::new();
-        let store = self.runtime().store().as_ref();
-        runtime::fork(store, thread, info.head, copy, info.title.clone()).await?;
+        self.runtime().threads().fork(thread, info.head, copy, info.title.clone()).await?;
         self.kept().note_thread(copy.0, &meta.metadata, Some(&meta.config), clock::now()).await?;
         self.give_copy(thread, copy).await?;
         Ok(copy)

@@ -6,7 +6,6 @@
 use super::{Error, Service};
 use crate::clock;
 use crate::ids::ThreadId;
-use crate::runtime::read_state;
 
 impl Service {
     /// Returns the user whose thread it is, if anybody's: as noted, or as a turn of the command line's says.
@@ -16,10 +15,7 @@ impl Service {
         }
         match self.info(thread).await?.head {
             0 => Ok(None),
-            _ => {
-                let store = self.runtime().store().as_ref();
-                Ok(read_state(store, thread, None).await?.state.user.clone())
-            }
+            _ => Ok(self.runtime().threads().state(thread, None).await?.state.user.clone()),
         }
     }
 

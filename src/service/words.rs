@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use crate::runtime::InterruptView;
+use crate::swarm::question::kind;
 
 /// Reads `approve all`, `deny all`, or a line `ID: answer` for each question that is answered; none: it is neither.
 pub(super) fn read<'a>(
@@ -25,7 +26,7 @@ fn decided_all<'a>(
         [word @ ("approve" | "deny"), "all"] => *word,
         _ => return None,
     };
-    let calls = open.iter().filter(|one| one.kind == "approval");
+    let calls = open.iter().filter(|one| one.kind == kind::APPROVAL);
     let decided: Vec<_> = calls.map(|one| (one, Value::String(word.to_owned()))).collect();
     (!decided.is_empty()).then_some(decided)
 }

@@ -1,5 +1,6 @@
 //! What a run asks people, and how they answer: one type for the star, the command line and whatever else shows it.
 
+use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -81,7 +82,36 @@ pub struct Elicitation {
     pub warning: Option<String>,
 }
 
+impl Approval {
+    /// Returns the call's name, as people are shown it.
+    pub fn name(&self) -> String {
+        format!("{}.{}", self.server, self.tool)
+    }
+
+    /// Returns when it was asked; none where that cannot be read.
+    pub fn asked_at(&self) -> Option<DateTime<Utc>> {
+        self.asked_at.parse().ok()
+    }
+
+    /// Returns until when it can be answered; none where that cannot be read.
+    pub fn expires_at(&self) -> Option<DateTime<Utc>> {
+        self.expires_at.parse().ok()
+    }
+}
+
+impl Elicitation {
+    /// Returns whether the person is to visit an address, and fills in no form.
+    pub fn is_visit(&self) -> bool {
+        self.mode == "url"
+    }
+}
+
 impl Question {
+    /// Reads what an interrupt asks.
+    pub fn of(interrupt: &Interrupt) -> Self {
+        Self::read(&interrupt.kind, &interrupt.payload)
+    }
+
     /// Reads the payload of an interrupt of a kind; one that does not fit is kept as it is.
     pub fn read(kind: &str, payload: &Value) -> Self {
         fn of<T: serde::de::DeserializeOwned>(payload: &Value) -> Option<T> {
@@ -119,11 +149,29 @@ impl Question {
 
     /// Returns the agent that asks, where the question says so.
     pub fn agent(&self) -> Option<&str> {
-        match self {
-            Self::Approval(approval) => Some(&approval.agent),
-            Self::Elicitation(elicitation) => Some(&elicitation.agent),
+        let agent = match self {
+            Self::Approval(approval) => Some(approval.agent.as_str()),
+            Self::Elicitation(elicitation) => Some(elicitation.agent.as_str()),
             Self::Clarification { agent, .. } => agent.as_deref(),
-            Self::OutcomeUnknown(_) | Self::Other(_) => None,
+            Self::OutcomeUnknown(_) => None,
+            Self::Other(payload) => payload.get("agent").and_then(Value::as_str),
+        };
+        agent.filter(|agent| !agent.is_empty())
+    }
+
+    /// Returns the request for approval that it is; an empty one for a question that is none, or cannot be read as one.
+    pub fn into_approval(self) -> Approval {
+        match self {
+            Self::Approval(approval) => approval,
+            _ => Approval::default(),
+        }
+    }
+
+    /// Returns the server's question that it is; an empty form for a question that is none, or cannot be read as one.
+    pub fn into_elicitation(self) -> Elicitation {
+        match self {
+            Self::Elicitation(elicitation) => elicitation,
+            _ => Elicitation::default(),
         }
     }
 
@@ -138,7 +186,7 @@ impl Question {
 
 /// Returns who asks an open question: the agent that it names, else its node.
 pub fn asked_by(interrupt: &Interrupt) -> String {
-    let question = Question::read(&interrupt.kind, &interrupt.payload);
+    let question = Question::of(interrupt);
     question.agent().map_or_else(|| interrupt.node.clone(), str::to_owned)
 }
 
@@ -152,4 +200,42 @@ pub fn text_of(answer: &Value) -> String {
 pub fn decision(approve: bool, reason: Option<String>) -> Value {
     let decision = if approve { "approve" } else { "deny" };
     json!({ "decision": decision, "reason": reason })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Everybody who shows or answers questions reads them so: what was stored must come back, and damage must not stop them.
+    #[test]
+    fn what_cannot_be_read_is_kept_as_it_is_and_asks_for_nothing_else() {
+        for kind in
+            [kind::APPROVAL, kind::OUTCOME_UNKNOWN, kind::ELICITATION, kind::CLARIFICATION, "vote"]
+        {
+            for payload in [json!(null), json!("?"), json!({ "server": 7, "question": [] })] {
+                let read = Question::read(kind, &payload);
+                assert_eq!(read, Question::Other(payload.clone()), "{kind}: {payload}");
+                assert_eq!(read.agent(), None);
+                assert_eq!(read.into_approval(), Approval::default());
+            }
+        }
+        let vote = Question::read("vote", &json!({ "agent": "jury", "choices": ["a"] }));
+        assert_eq!(vote.agent(), Some("jury"), "a graph's own question names its agent so");
+    }
+
+    #[test]
+    fn a_stored_question_is_read_as_it_was_put() {
+        let approval = Approval {
+            agent: "mcp_agent_mail".into(),
+            server: "mail".into(),
+            tool: "send".into(),
+            expires_at: "2026-01-02T03:04:05+00:00".into(),
+            ..Approval::default()
+        };
+        let asked = Question::Approval(approval.clone());
+        let read = Question::read(kind::APPROVAL, &json!(asked));
+        assert_eq!(read, asked);
+        assert_eq!(approval.name(), "mail.send");
+        assert!(approval.expires_at().is_some() && approval.asked_at().is_none());
+    }
 }

@@ -135,8 +135,8 @@ impl Library {
         let store = perihelion::checkpoint::open(&self.url).await.unwrap();
         let settings = Settings::load(Overrides::default(), None, &|_| None).unwrap();
         let kinds = perihelion::agents::kinds().with(librarian::kind());
-        let replayed =
-            perihelion::runtime::replay_with(&settings, &store, self.thread, None, kinds).await;
+        let traces = perihelion::runtime::Traces::of(&store, &settings);
+        let replayed = traces.replay_with(self.thread, None, kinds).await;
         store.close().await;
         replayed.unwrap()
     }

@@ -16,6 +16,7 @@ mod found;
 mod issuer;
 mod later;
 mod limits;
+mod moved;
 mod offered;
 mod page;
 mod pauses;

@@ -144,7 +144,7 @@ pub async fn open(directory: &Path, setup: &Setup) -> Result<Runtime, Error> {
         Some(value.to_owned())
     };
     let settings = Settings::load(Overrides::default(), None, &env).unwrap();
-    Runtime::open(settings, &env, &Default::default()).await
+    Runtime::builder(settings).environment(&env).open().await
 }
 
 impl Hand {

@@ -31,7 +31,7 @@ pub(super) async fn get(State(service): State<Service>, headers: HeaderMap) -> R
 }
 
 fn card(service: &Service, teams: &[KeptTeam], base: &str) -> Value {
-    let skills = service.runtime().agents().into_iter().map(|agent| {
+    let skills = service.runtime().agents().list().into_iter().map(|agent| {
         json!({
             "id": agent.name, "name": agent.server.name, "description": agent.server.description, "tags": ["mcp"],
         })

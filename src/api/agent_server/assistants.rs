@@ -256,7 +256,9 @@ pub(super) async fn graph(
     let graph = found(&face, &id).await?.graph;
     let agents: Vec<String> = match graph.strip_prefix(TEAM_PREFIX) {
         Some(name) => agents_of(&face, name).await?,
-        None => face.service.runtime().agents().into_iter().map(|agent| agent.name).collect(),
+        None => {
+            face.service.runtime().agents().list().into_iter().map(|agent| agent.name).collect()
+        }
     };
     let node = |name: &str| json!({ "id": name, "type": "runnable", "data": { "name": name } });
     let edge = |source: &str, target: &str| json!({ "source": source, "target": target });

@@ -30,10 +30,10 @@ fn shown(agent: &AgentInfo, states: &[ServerState]) -> Value {
 }
 
 pub(super) async fn list(State(service): State<Service>) -> Json<Value> {
-    let runtime = service.runtime();
-    let states = runtime.states();
-    let agents: Vec<Value> = runtime.agents().iter().map(|agent| shown(agent, &states)).collect();
-    let problems: Vec<Value> = runtime
+    let there = service.runtime().agents();
+    let states = there.states();
+    let agents: Vec<Value> = there.list().iter().map(|agent| shown(agent, &states)).collect();
+    let problems: Vec<Value> = there
         .problems()
         .iter()
         .map(|one| json!({ "server": one.server, "problem": one.problem }))
@@ -46,8 +46,8 @@ pub(super) async fn get(
     Path(name): Path<String>,
 ) -> Result<Json<Value>, Refusal> {
     let agents = service.runtime().agents();
-    let found = agents.iter().find(|agent| agent.name == name || agent.server.name == name);
-    found
-        .map(|agent| Json(shown(agent, &service.runtime().states())))
+    agents
+        .find(&name)
+        .map(|agent| Json(shown(&agent, &agents.states())))
         .ok_or_else(|| Refusal::missing(format!("unknown agent: {name}")))
 }

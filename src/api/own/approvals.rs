@@ -3,7 +3,6 @@
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use chrono::{DateTime, Utc};
 use perihelion_people::Scope;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -16,6 +15,7 @@ use crate::runtime::{Answer, InterruptView};
 use crate::service::kept::{ThreadFilter, ThreadOrder};
 use crate::service::{Service, ThreadView};
 use crate::swarm::GRAPH;
+use crate::swarm::question::kind;
 
 /// Waiting threads that are looked through.
 const MOST: u32 = 1_000;
@@ -146,20 +146,19 @@ async fn decide(service: &Service, id: &str, answer: Answer) -> Result<Json<Valu
     let (view, one) = found(service, id).await?;
     let interrupt: InterruptId =
         one.id.parse().map_err(|_| Refusal::invalid("the id is none of ours"))?;
-    let is_approval = one.kind == "approval";
+    let is_approval = one.kind == kind::APPROVAL;
     service.permit(if is_approval { Scope::Approve } else { Scope::Run })?;
     if !is_approval {
         service.user_on(view.info.id, None).await?;
     }
     // A text answers a question in words; any other kind takes it in its own form.
     let answer = match (one.kind.as_str(), answer) {
-        ("clarification", answer) => answer,
+        (kind::CLARIFICATION, answer) => answer,
         (_, Answer::Message(text)) => Answer::Value(Value::String(text)),
         (_, answer) => answer,
     };
     let thread: ThreadId = view.info.id;
-    let end = one.payload.get("expires_at").and_then(Value::as_str);
-    let end = end.and_then(|end| end.parse::<DateTime<Utc>>().ok());
+    let end = one.question().into_approval().expires_at();
     let run = service.answer(thread, interrupt, answer).await?;
     if let Some(end) = end.filter(|end| *end < clock::now()) {
         let why = format!("the request ran out at {end}, so nothing was sent; it is asked again");

@@ -1,7 +1,5 @@
 //! Recorded threads beside what they would do now, and beside each other.
 
-use std::sync::Arc;
-
 use axum::Json;
 use axum::extract::State;
 use schemars::JsonSchema;
@@ -11,7 +9,7 @@ use uuid::Uuid;
 
 use crate::api::agent_server::{OfThread, Query, Refusal};
 use crate::ids::ThreadId;
-use crate::runtime::{self, Error};
+use crate::runtime;
 use crate::service::Service;
 
 #[derive(Default, Deserialize, JsonSchema)]
@@ -28,9 +26,7 @@ pub(super) async fn replay(
     Query(Again { run }): Query<Again>,
 ) -> Result<Json<Value>, Refusal> {
     service.info(thread).await?;
-    let runtime = service.runtime();
-    let store = Arc::clone(runtime.store());
-    let report = runtime::replay(runtime.settings(), &store, thread, run).await?;
+    let report = service.runtime().traces().replay(thread, run).await?;
     let mut shown = json!(report);
     if let Some(divergence) = &report.divergence {
         let changes = runtime::changes(&divergence.expected, &divergence.actual);
@@ -58,7 +54,6 @@ pub(super) async fn diff(
     let other = ThreadId(with);
     service.info(thread).await?;
     service.info(other).await?;
-    let store = service.runtime().store().as_ref();
-    let compared = runtime::compare(store, (thread, run), (other, with_run)).await;
-    Ok(Json(json!(compared.map_err(Error::from)?)))
+    let traces = service.runtime().traces();
+    Ok(Json(json!(traces.compare((thread, run), (other, with_run)).await?)))
 }

@@ -105,7 +105,7 @@ fn alerts(
             alerts.push(json!({ "name": "worker", "since": seen, "about": about }));
         }
     }
-    for state in service.runtime().states() {
+    for state in service.runtime().agents().states() {
         if matches!(state.phase, Phase::Failed | Phase::BreakerOpen | Phase::NeedsLogin) {
             let problem = state.problem.as_deref().unwrap_or(state.phase.as_str());
             let about = format!("MCP server {}: {problem}", state.server);

@@ -14,7 +14,7 @@ use crate::runtime::{Review, review};
 use crate::service::Service;
 
 pub(super) async fn list(State(service): State<Service>) -> Json<Value> {
-    Json(json!({ "servers": service.runtime().states() }))
+    Json(json!({ "servers": service.runtime().agents().states() }))
 }
 
 fn environment(name: &str) -> Option<String> {

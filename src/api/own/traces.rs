@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::api::agent_server::{OfThread, Query, Refusal};
-use crate::runtime::{self, Trace};
+use crate::runtime::Trace;
 use crate::service::Service;
 
 #[derive(Default, Deserialize, JsonSchema)]
@@ -25,13 +25,7 @@ async fn read(
     run: Option<u32>,
 ) -> Result<Trace, Refusal> {
     service.info(thread).await?;
-    Ok(runtime::trace(
-        service.runtime().store().as_ref(),
-        service.runtime().settings(),
-        thread,
-        run,
-    )
-    .await?)
+    Ok(service.runtime().traces().read(thread, run).await?)
 }
 
 pub(super) async fn get(

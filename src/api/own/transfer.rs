@@ -8,7 +8,8 @@ use axum::response::{IntoResponse as _, Response};
 use serde_json::{Value, json};
 
 use crate::api::agent_server::{OfThread, Refusal};
-use crate::checkpoint::{read_dump, write_dump};
+use crate::checkpoint::{self, read_dump, write_dump};
+use crate::runtime::Error;
 use crate::service::Service;
 
 pub(super) async fn export(
@@ -16,7 +17,7 @@ pub(super) async fn export(
     OfThread(thread): OfThread,
 ) -> Result<Response, Refusal> {
     service.info(thread).await?;
-    let dump = service.runtime().store().export(thread).await?;
+    let dump = service.runtime().threads().export(thread).await?;
     let mut text = Vec::new();
     write_dump(&dump, &mut text)?;
     let name = format!("attachment; filename=\"{thread}.jsonl\"");
@@ -31,14 +32,12 @@ pub(super) async fn import(
     State(service): State<Service>,
     file: Bytes,
 ) -> Result<Json<Value>, Refusal> {
-    let mut dump = read_dump(file.as_ref()).map_err(|error| Refusal::invalid(error.to_string()))?;
-    for part in
-        std::iter::once(&mut dump.info).chain(dump.children.iter_mut().map(|one| &mut one.info))
-    {
-        service.tenant().clone_into(&mut part.tenant);
-    }
-    let store = service.runtime().store();
-    store.check_keys().await?;
-    store.import(&dump).await?;
-    Ok(Json(json!({ "thread_id": dump.info.id })))
+    let dump = read_dump(file.as_ref()).map_err(|error| Refusal::invalid(error.to_string()))?;
+    let imported = service.runtime().threads().import(dump, Some(service.tenant())).await;
+    let info = imported.map_err(|error| match error {
+        // What is wrong with a file is what its sender can change.
+        Error::Store(checkpoint::Error::Corrupt { .. }) => Refusal::invalid(error.to_string()),
+        other => other.into(),
+    })?;
+    Ok(Json(json!({ "thread_id": info.id })))
 }

@@ -9,7 +9,7 @@ mod status;
 
 use super::{Error, Exit, Signals, environment, looking, output};
 use crate::config::Settings;
-use crate::runtime::{review, servers_schema, survey};
+use crate::runtime::{Agents, review, servers_schema};
 
 pub(super) use reload::words;
 
@@ -107,8 +107,9 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
         Command::List { refresh } => *refresh || args.refresh,
         Command::Show { .. } => args.refresh,
     };
-    let survey =
-        looking::shown(false, async |looks| survey(&settings, &environment, refresh, looks).await);
+    let survey = looking::shown(false, async |looks| {
+        Agents::survey(&settings, &environment, refresh, looks).await
+    });
     let found = tokio::select! {
         biased;
         // Dropping the scan ends the servers' processes.

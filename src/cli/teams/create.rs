@@ -21,10 +21,11 @@ pub(super) struct Args {
 }
 
 pub(super) async fn run(settings: Settings, args: Args, tenant: &str) -> Result<Exit, Error> {
-    let opening =
-        looking::shown(false, async |looks| Runtime::open(settings, &environment, looks).await);
+    let opening = looking::shown(false, async |looks| {
+        Runtime::builder(settings).environment(&environment).with_progress(looks).open().await
+    });
     let runtime = opening.await?;
-    for problem in runtime.problems().iter() {
+    for problem in runtime.agents().problems().iter() {
         output::warning(&format!("MCP server {}: {}", problem.server, problem.problem));
     }
     let done = create(&runtime, &args, tenant).await;

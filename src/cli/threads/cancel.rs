@@ -4,13 +4,12 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::{Error, found};
-use crate::checkpoint::Store;
+use super::Error;
 use crate::cli::globals::quoted;
-use crate::cli::{naming, output};
+use crate::cli::output;
 use crate::config::Settings;
-use crate::runtime;
-use crate::service;
+use crate::runtime::Threads;
+use crate::service::{self, Stopped};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -32,31 +31,24 @@ fn seconds(text: &str) -> Result<f64, String> {
 }
 
 pub(super) async fn run(
-    store: &dyn Store,
+    threads: &Threads,
     settings: &Settings,
     args: &Args,
     invocation: &str,
 ) -> Result<(), Error> {
-    let thread = found(store, args.thread.as_deref()).await?;
+    let thread = threads.find(args.thread.as_deref()).await?;
     let name = args.thread.clone().unwrap_or_else(|| thread.to_string());
-    let before = store.info(thread).await?.owner;
-    let url = settings.store.database.expose();
     let wait = Duration::from_secs_f64(args.wait);
-    let asked = service::ask_to_stop(url, store, thread, wait).await;
-    let has_stopped = asked.map_err(Error::Service)?;
-    let had = match runtime::cancel(store, thread).await? {
-        Some(had) => had,
-        None if has_stopped => before,
-        None => return Err(Error::NothingUnderWay(name)),
-    };
-    let had = had.as_deref().map(naming::holder);
+    let stopped = service::stop(settings, threads, thread, wait).await.map_err(Error::Service)?;
+    let Stopped { had, by_force } = stopped.ok_or_else(|| Error::NothingUnderWay(name.clone()))?;
+    let had = had.map(|holder| holder.to_string());
     if args.json {
         let shown = json!({
-            "thread_id": thread, "cancelled": true, "was_run_by": had, "by_force": !has_stopped,
+            "thread_id": thread, "cancelled": true, "was_run_by": had, "by_force": by_force,
         });
         return output::json(&shown);
     }
-    output::note(&match (had, has_stopped) {
+    output::note(&match (had, !by_force) {
         (Some(who), true) => format!("cancelled; {who} has stopped what it did"),
         (None, true) => "cancelled; who worked on it has stopped".to_owned(),
         (Some(who), false) => {

@@ -2,13 +2,12 @@
 
 use clap::builder::NonEmptyStringValueParser;
 
+use super::Error;
 use super::list::as_json;
-use super::{Error, found};
-use crate::checkpoint::Store;
 use crate::cli::globals::quoted;
 use crate::cli::output;
 use crate::ids::ThreadId;
-use crate::runtime;
+use crate::runtime::Threads;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -25,25 +24,25 @@ pub struct Args {
     json: bool,
 }
 
-pub(super) async fn run(store: &dyn Store, args: &Args, invocation: &str) -> Result<(), Error> {
+pub(super) async fn run(threads: &Threads, args: &Args, invocation: &str) -> Result<(), Error> {
     let (id, title) = match &args.new {
         None => (ThreadId::new(), None),
         Some(name) => ThreadId::from_name(name),
     };
-    let source = found(store, Some(&args.thread)).await?;
-    let fork = runtime::fork(store, source, args.at, id, title.map(str::to_owned)).await?;
+    let source = threads.find(Some(&args.thread)).await?;
+    let fork = threads.fork(source, args.at, id, title.map(str::to_owned)).await?;
     if args.json {
         return output::json(&as_json(&fork));
     }
     output::text(&fork.id.to_string())?;
-    if !runtime::is_of_star(store, fork.id).await? {
+    if !threads.is_of_star(fork.id).await? {
         output::note(&format!(
             "only a program of its own graph can continue with it: {}",
             fork.graph
         ));
         return Ok(());
     }
-    let next = runtime::read_state(store, fork.id, None).await?.next;
+    let next = threads.state(fork.id, None).await?.next;
     let name = args.new.as_deref().map_or_else(|| fork.id.to_string(), quoted);
     if next.is_empty() {
         output::note(&format!("ask on with: {invocation} run --thread {name} QUESTION"))

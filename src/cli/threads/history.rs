@@ -1,9 +1,8 @@
 //! `threads history`.
 
-use super::{Error, found, moment};
-use crate::checkpoint::Store;
+use super::{Error, moment};
 use crate::cli::output;
-use crate::runtime::{StepView, history};
+use crate::runtime::{StepView, ThreadView, Threads};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -20,16 +19,14 @@ pub struct Args {
     json: bool,
 }
 
-pub(super) async fn run(store: &dyn Store, args: &Args) -> Result<(), Error> {
-    let thread = found(store, args.thread.as_deref()).await?;
-    // An unknown thread is an error, not an empty history.
-    let info = store.info(thread).await?;
+pub(super) async fn run(threads: &Threads, args: &Args) -> Result<(), Error> {
+    let thread = threads.find(args.thread.as_deref()).await?;
     let limit = if args.limit == 0 { u32::MAX } else { args.limit };
-    let steps = history(store, thread, args.before, limit).await?;
+    let steps = threads.history(thread, args.before, limit).await?;
     if args.json {
         return output::json(&steps);
     }
-    let runs = store.runs(thread).await?;
+    let ThreadView { info, runs, .. } = threads.view(thread).await?;
     let shared = info.forked_from.map_or(0, |(_, step)| step);
     let run = |step: &StepView| match runs.iter().find(|run| run.id == step.run_id) {
         Some(run) => run.number.to_string(),
@@ -51,7 +48,7 @@ pub(super) async fn run(store: &dyn Store, args: &Args) -> Result<(), Error> {
     let head = ["step", "run", "kind", "ran", "wrote", "next", "bytes", "at"];
     output::text(&output::table(head, rows.collect()))?;
     if let Some(oldest) = steps.last().map(|step| step.step).filter(|step| *step > 1) {
-        output::note(&if history(store, thread, Some(oldest), 1).await?.is_empty() {
+        output::note(&if threads.history(thread, Some(oldest), 1).await?.is_empty() {
             format!("the steps before {oldest} were dropped")
         } else {
             format!("older ones: --before {oldest}")

@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::{Error, title};
-use crate::checkpoint::{Store, ThreadFilter, ThreadInfo, ThreadStatus};
-use crate::cli::{naming, output};
-use crate::runtime::{first_question, is_abandoned};
+use crate::checkpoint::ThreadInfo;
+use crate::cli::output;
+use crate::runtime::{Listing, LiveStatus, Threads};
 
 #[derive(Debug, Default, clap::Args)]
 #[group(skip)]
@@ -67,43 +67,35 @@ impl ShownStatus {
         }
     }
 
-    /// Returns the status under which such threads are kept.
-    fn kept(self) -> ThreadStatus {
-        match self {
-            Self::New | Self::Done | Self::Idle => ThreadStatus::Idle,
-            Self::Queued => ThreadStatus::Queued,
-            Self::Busy | Self::Crashed => ThreadStatus::Busy,
-            Self::Interrupted => ThreadStatus::Interrupted,
-            Self::Failed => ThreadStatus::Failed,
-            Self::Parked => ThreadStatus::Parked,
-        }
-    }
-
-    fn has(self, info: &ThreadInfo) -> bool {
-        // Each of these two stands for whatever is kept under that status.
-        matches!(self, Self::Idle | Self::Busy) || status_word(info) == self.as_str()
+    /// Returns how threads stand that it means.
+    fn statuses(self) -> Vec<LiveStatus> {
+        vec![match self {
+            Self::New => LiveStatus::New,
+            Self::Done => LiveStatus::Done,
+            Self::Queued => LiveStatus::Queued,
+            Self::Busy => return vec![LiveStatus::Busy, LiveStatus::Crashed],
+            Self::Interrupted => LiveStatus::Interrupted,
+            Self::Failed => LiveStatus::Failed,
+            Self::Parked => LiveStatus::Parked,
+            Self::Crashed => LiveStatus::Crashed,
+            Self::Idle => return vec![LiveStatus::New, LiveStatus::Done],
+        }]
     }
 }
 
-pub(super) async fn run(store: &dyn Store, args: &Args) -> Result<(), Error> {
+pub(super) async fn run(threads: &Threads, args: &Args) -> Result<(), Error> {
     let limit = match args.limit {
         None => Some(LIMIT),
         Some(0) => None,
         some => some,
     };
-    // More than one word stands for some of what is kept, so that is told apart here.
-    let status = args.status.map(ShownStatus::kept);
-    let is_whole = args.status.is_none() && args.tenant.is_none();
-    let filter_limit = limit.filter(|_| is_whole);
-    let filter = ThreadFilter { status, limit: filter_limit, ..ThreadFilter::default() };
-    let mut threads = store.list(&filter).await?;
-    threads.retain(|info| args.status.is_none_or(|status| status.has(info)));
-    threads.retain(|info| args.tenant.as_ref().is_none_or(|tenant| info.tenant == *tenant));
-    threads.truncate(limit.map_or(usize::MAX, |limit| limit as usize));
+    let statuses = args.status.map(ShownStatus::statuses).unwrap_or_default();
+    let listing = Listing { statuses, tenant: args.tenant.clone(), limit };
+    let listed = threads.list(&listing).await?;
     if args.json {
-        return output::json(&threads.iter().map(as_json).collect::<Vec<_>>());
+        return output::json(&listed.iter().map(as_json).collect::<Vec<_>>());
     }
-    if threads.is_empty() {
+    if listed.is_empty() {
         if let Some(tenant) = &args.tenant {
             output::note(&format!("no such thread here is of the tenant {tenant}"));
             return Ok(());
@@ -114,56 +106,45 @@ pub(super) async fn run(store: &dyn Store, args: &Args) -> Result<(), Error> {
         });
         return Ok(());
     }
-    let ids: Vec<_> = threads.iter().map(|info| info.id).collect();
-    let mut rows = Vec::with_capacity(threads.len());
-    for (info, id) in threads.iter().zip(naming::shorts(&ids)) {
+    let ids: Vec<_> = listed.iter().map(|info| info.id).collect();
+    let mut rows = Vec::with_capacity(listed.len());
+    for (info, id) in listed.iter().zip(Threads::shorts(&ids)) {
         rows.push([
             id,
-            output::brief(&called(store, info).await, TITLE),
-            status_word(info),
+            output::brief(&called(threads, info).await, TITLE),
+            LiveStatus::of(info).as_str().to_owned(),
             info.head.to_string(),
             info.updated_at.format("%m-%d %H:%MZ").to_string(),
         ]);
     }
     let head = ["thread", "title or question", "status", "steps", "updated"];
     output::text(&output::table(head, rows))?;
-    if threads.len() == LIMIT as usize && args.limit.is_none() {
+    if listed.len() == LIMIT as usize && args.limit.is_none() {
         output::note(&format!("the newest {LIMIT} are shown; --limit 0 shows all"));
     }
     Ok(())
 }
 
 /// Returns what a thread is called: its title, else its question.
-async fn called(store: &dyn Store, info: &ThreadInfo) -> String {
+async fn called(threads: &Threads, info: &ThreadInfo) -> String {
     if info.title.is_some() {
         return title(info);
     }
     // A row that cannot be read is listed all the same.
-    let asked = first_question(store, info).await.ok().flatten();
+    let asked = threads.first_question(info).await.ok().flatten();
     asked.map_or_else(|| "-".to_owned(), |question| output::one_line(&question))
-}
-
-/// Says how a thread stands; a run whose process is gone is not called busy.
-pub(super) fn status_word(info: &ThreadInfo) -> String {
-    let shared = info.forked_from.map_or(0, |(_, step)| step);
-    match info.status {
-        _ if is_abandoned(info) => "crashed",
-        ThreadStatus::Idle if info.head <= shared => "new",
-        ThreadStatus::Idle => "done",
-        other => other.as_str(),
-    }
-    .to_owned()
 }
 
 /// Returns a thread as programs are shown it.
 pub(super) fn as_json(info: &ThreadInfo) -> Value {
+    let status = LiveStatus::of(info);
     json!({
         "thread_id": info.id,
-        "short_id": naming::short(info.id),
+        "short_id": Threads::short(info.id),
         "graph": info.graph,
         "title": info.shown_title(),
-        "status": status_word(info),
-        "crashed": is_abandoned(info),
+        "status": status.as_str(),
+        "crashed": status == LiveStatus::Crashed,
         "error": info.shown_error(),
         "steps": info.head,
         "forked_from": info.forked_from.map(|(thread, step)| json!({ "thread_id": thread, "step": step })),

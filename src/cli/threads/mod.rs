@@ -11,14 +11,11 @@ mod state;
 mod transfer;
 mod update;
 
-use std::sync::Arc;
-
-use super::{Error, Exit, Globals, naming};
-use crate::checkpoint::{Store, ThreadInfo};
+use super::{Error, Exit, Globals};
+use crate::checkpoint::ThreadInfo;
 use crate::cli::output::one_line;
 use crate::config::Settings;
-use crate::ids::ThreadId;
-use crate::runtime::{open_store, open_store_to_read};
+use crate::runtime::Threads;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -90,46 +87,39 @@ pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Re
     if let Some(Command::Prune(args)) = &args.command {
         args.check(&settings)?;
     }
-    let store = match &args.command {
-        Some(Command::Import(_)) => open_store(&settings).await?,
-        _ => open_store_to_read(&settings).await?,
+    let threads = match &args.command {
+        Some(Command::Import(_)) => Threads::open(&settings).await?,
+        _ => Threads::open_to_read(&settings).await?,
     };
     let name = args.command.as_ref().and_then(Command::thread).map(str::to_owned);
-    let done = perform(globals, &settings, &store, args).await;
+    let done = perform(globals, &settings, &threads, args).await;
     let done = done.map_err(|error| match &name {
         Some(name) => error.about(name),
         None => error,
     });
-    store.close().await;
+    threads.close().await;
     done.map(|()| Exit::Done)
 }
 
 async fn perform(
     globals: &Globals,
     settings: &Settings,
-    store: &Arc<dyn Store>,
+    threads: &Threads,
     args: Args,
 ) -> Result<(), Error> {
-    let shared = store;
-    let store = store.as_ref();
     match args.command.unwrap_or(Command::List(args.list)) {
-        Command::List(args) => list::run(store, &args).await,
-        Command::Show(args) => show::run(store, &args, &globals.invocation()).await,
-        Command::History(args) => history::run(store, &args).await,
-        Command::State(args) => state::run(store, &args).await,
-        Command::Fork(args) => fork::run(store, &args, &globals.invocation()).await,
-        Command::Cancel(args) => cancel::run(store, settings, &args, &globals.invocation()).await,
-        Command::Update(args) => update::run(shared, settings, &args).await,
-        Command::Export(args) => transfer::export(store, &args).await,
-        Command::Import(args) => transfer::import(store, &args).await,
-        Command::Delete(args) => remove::delete(store, &args).await,
-        Command::Prune(args) => prune::run(store, settings, &args).await,
+        Command::List(args) => list::run(threads, &args).await,
+        Command::Show(args) => show::run(threads, &args, &globals.invocation()).await,
+        Command::History(args) => history::run(threads, &args).await,
+        Command::State(args) => state::run(threads, &args).await,
+        Command::Fork(args) => fork::run(threads, &args, &globals.invocation()).await,
+        Command::Cancel(args) => cancel::run(threads, settings, &args, &globals.invocation()).await,
+        Command::Update(args) => update::run(threads, settings, &args).await,
+        Command::Export(args) => transfer::export(threads, &args).await,
+        Command::Import(args) => transfer::import(threads, &args).await,
+        Command::Delete(args) => remove::delete(threads, &args).await,
+        Command::Prune(args) => prune::run(threads, settings, &args).await,
     }
-}
-
-/// Finds a thread as it is named on the command line.
-async fn found(store: &dyn Store, name: Option<&str>) -> Result<ThreadId, Error> {
-    naming::find(store, name).await
 }
 
 /// Shows a thread's title in one line.

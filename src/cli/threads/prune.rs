@@ -7,11 +7,11 @@ use serde_json::json;
 
 use super::list::as_json;
 use super::remove::confirmed;
-use super::{Error, found, moment, title};
-use crate::checkpoint::{Store, ThreadInfo};
+use super::{Error, moment, title};
+use crate::checkpoint::ThreadInfo;
 use crate::cli::output;
 use crate::config::{Age, Retention, Settings};
-use crate::runtime::{PruneOptions, PruneReport, Pruned, compact, prune as prune_all};
+use crate::runtime::{PruneOptions, PruneReport, Pruned, Threads};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -69,15 +69,15 @@ impl Args {
     }
 }
 
-pub(super) async fn run(store: &dyn Store, settings: &Settings, args: &Args) -> Result<(), Error> {
+pub(super) async fn run(threads: &Threads, settings: &Settings, args: &Args) -> Result<(), Error> {
     if let (Some(keep), Some(thread)) = (args.keep_steps, &args.thread) {
-        return shorten(store, thread, keep, args.json).await;
+        return shorten(threads, thread, keep, args.json).await;
     }
     let retention = &args.retention(settings);
     if !args.dry_run
         && !args.yes
         && std::io::stdin().is_terminal()
-        && !asked(store, retention, args).await?
+        && !asked(threads, retention, args).await?
     {
         output::note("nothing was pruned");
         return Ok(());
@@ -97,7 +97,7 @@ pub(super) async fn run(store: &dyn Store, settings: &Settings, args: &Args) -> 
         failed = output::BARS.suspend(|| output::text(&line)).err();
     };
     let options = PruneOptions { dry_run: args.dry_run, waiting: args.waiting };
-    let report = prune_all(store, retention, options, &mut done).await;
+    let report = threads.prune(retention, options, &mut done).await;
     bar.finish_and_clear();
     let report = report?;
     if let Some(error) = failed {
@@ -118,9 +118,9 @@ pub(super) async fn run(store: &dyn Store, settings: &Settings, args: &Args) -> 
 }
 
 /// Says what would go and asks whether it is to; nothing to prune is nothing to ask about.
-async fn asked(store: &dyn Store, retention: &Retention, args: &Args) -> Result<bool, Error> {
+async fn asked(threads: &Threads, retention: &Retention, args: &Args) -> Result<bool, Error> {
     let options = PruneOptions { dry_run: true, waiting: args.waiting };
-    let would = prune_all(store, retention, options, &mut |_| {}).await?;
+    let would = threads.prune(retention, options, &mut |_| {}).await?;
     if would.deleted.is_empty() && would.shortened.is_empty() {
         return Ok(true);
     }
@@ -173,9 +173,9 @@ fn summary(dry_run: bool, report: &PruneReport) -> String {
     text
 }
 
-async fn shorten(store: &dyn Store, thread: &str, keep: u64, json: bool) -> Result<(), Error> {
-    let thread = found(store, Some(thread)).await?;
-    let first = compact(store, thread, keep).await?;
+async fn shorten(threads: &Threads, thread: &str, keep: u64, json: bool) -> Result<(), Error> {
+    let thread = threads.find(Some(thread)).await?;
+    let first = threads.compact(thread, keep).await?;
     if json {
         return output::json(&json!({ "thread_id": thread, "first_step": first }));
     }

@@ -2,11 +2,10 @@
 
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 
-use super::list::status_word;
-use super::{Error, found, title};
-use crate::checkpoint::{Store, ThreadInfo, ThreadStatus};
-use crate::cli::{naming, output};
-use crate::runtime::is_abandoned;
+use super::{Error, title};
+use crate::checkpoint::ThreadInfo;
+use crate::cli::output;
+use crate::runtime::{LiveStatus, Removal, Threads};
 
 #[derive(Debug, clap::Args)]
 pub struct DeleteArgs {
@@ -20,36 +19,17 @@ pub struct DeleteArgs {
     force: bool,
 }
 
-pub(super) async fn delete(store: &dyn Store, args: &DeleteArgs) -> Result<(), Error> {
-    let info = store.info(found(store, Some(&args.thread)).await?).await?;
-    if !args.force {
-        let thread = info.id;
-        let under_way = under_way(&info);
-        under_way.map_or(Ok(()), |how| Err(Error::UnderWay { thread, how }))?;
-    }
+pub(super) async fn delete(threads: &Threads, args: &DeleteArgs) -> Result<(), Error> {
+    let info = threads.info(threads.find(Some(&args.thread)).await?).await?;
+    let removal = if args.force { Removal::Forced } else { Removal::AtRest };
+    Threads::check_removal(&info, removal)?;
     if !args.yes && !wanted(&info)? {
         output::note("nothing was deleted");
         return Ok(());
     }
-    if args.force {
-        store.delete(info.id).await?
-    } else {
-        store.delete_as_seen(&info).await?
-    }
+    threads.remove(&info, removal).await?;
     output::note(&format!("deleted the thread {}", info.id));
     Ok(())
-}
-
-/// Says who is at work on a thread; nobody where its process is known to be gone.
-fn under_way(info: &ThreadInfo) -> Option<String> {
-    match info.status {
-        ThreadStatus::Busy if !is_abandoned(info) => {
-            let owner = naming::holder(info.owner.as_deref().unwrap_or_default());
-            Some(format!("being run by {owner}"))
-        }
-        ThreadStatus::Queued => Some("queued for the workers".to_owned()),
-        _ => None,
-    }
 }
 
 /// Asks a person about a thread that is to go.
@@ -58,11 +38,8 @@ fn wanted(info: &ThreadInfo) -> Result<bool, Error> {
         return Err(Error::Unconfirmed { what: "delete the thread", name: info.id.to_string() });
     }
     let title = title(info);
-    let status_word = status_word(info);
-    confirmed(&format!(
-        "delete the thread {} ({title}), {status_word}, {} steps?",
-        info.id, info.head
-    ))
+    let status = LiveStatus::of(info).as_str();
+    confirmed(&format!("delete the thread {} ({title}), {status}, {} steps?", info.id, info.head))
 }
 
 /// Asks a person on the terminal; anything but yes is no.

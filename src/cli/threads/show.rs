@@ -2,12 +2,12 @@
 
 use serde_json::json;
 
-use super::list::{as_json, status_word};
-use super::{Error, found, moment, title};
-use crate::checkpoint::{RunStatus, Store, ThreadStatus};
+use super::list::as_json;
+use super::{Error, moment, title};
+use crate::checkpoint::RunStatus;
 use crate::cli::globals::quoted;
 use crate::cli::{output, questions};
-use crate::runtime::ThreadView;
+use crate::runtime::{LiveStatus, ThreadView, Threads};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -18,16 +18,16 @@ pub struct Args {
     json: bool,
 }
 
-pub(super) async fn run(store: &dyn Store, args: &Args, invocation: &str) -> Result<(), Error> {
-    let thread = found(store, args.thread.as_deref()).await?;
-    let ThreadView { info, runs, open } = ThreadView::read(store, thread).await?;
+pub(super) async fn run(threads: &Threads, args: &Args, invocation: &str) -> Result<(), Error> {
+    let thread = threads.find(args.thread.as_deref()).await?;
+    let ThreadView { info, runs, open } = threads.view(thread).await?;
+    let status = LiveStatus::of(&info);
     if args.json {
         let mut all = as_json(&info);
-        let status_word = status_word(&info);
         let runs = runs.iter().map(|run| {
             let mut row = json!(run);
             let is_last = runs.last().is_some_and(|last| last.id == run.id);
-            if run.status == RunStatus::Running && !(is_last && status_word == "busy") {
+            if run.status == RunStatus::Running && !(is_last && status == LiveStatus::Busy) {
                 row["status"] = json!("crashed");
             }
             row
@@ -40,7 +40,7 @@ pub(super) async fn run(store: &dyn Store, args: &Args, invocation: &str) -> Res
     if info.title.is_some() {
         text.push_str(&format!("title    {}\n", title(&info)));
     }
-    text.push_str(&format!("status   {}\n", status_word(&info)));
+    text.push_str(&format!("status   {}\n", status.as_str()));
     if let Some(error) = info.shown_error() {
         text.push_str(&format!("because  {}\n", output::one_line(&error)));
     }
@@ -52,7 +52,7 @@ pub(super) async fn run(store: &dyn Store, args: &Args, invocation: &str) -> Res
     text.push_str(&format!("updated  {}\n", moment(info.updated_at)));
     if !runs.is_empty() {
         // A run whose process died has no end of its own; the next one began where it stood.
-        let under_way = runs.last().filter(|_| status_word(&info) == "busy").map(|run| run.id);
+        let under_way = runs.last().filter(|_| status == LiveStatus::Busy).map(|run| run.id);
         let rows = runs.iter().map(|run| {
             let crashed = run.status == RunStatus::Running && under_way != Some(run.id);
             let status = if crashed { "crashed" } else { run.status.as_str() };
@@ -70,9 +70,7 @@ pub(super) async fn run(store: &dyn Store, args: &Args, invocation: &str) -> Res
     let id = args.thread.as_deref().map_or_else(|| info.id.to_string(), quoted);
     if !open.is_empty() {
         text.push_str(&format!("\n{}", questions::explain(&open, &id, invocation)));
-    } else if status_word(&info) == "crashed"
-        || matches!(info.status, ThreadStatus::Failed | ThreadStatus::Parked | ThreadStatus::Queued)
-    {
+    } else if status.can_go_on() {
         text.push_str(&format!("\ncontinue with: {invocation} resume {id}\n"));
     }
     output::text(&text)

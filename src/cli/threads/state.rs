@@ -2,10 +2,9 @@
 
 use serde_json::json;
 
-use super::{Error, found};
-use crate::checkpoint::Store;
+use super::Error;
 use crate::cli::output;
-use crate::runtime::{is_of_star, read_raw_state, read_state};
+use crate::runtime::Threads;
 use crate::swarm::{GraphState, ResultStatus};
 
 #[derive(Debug, clap::Args)]
@@ -23,13 +22,13 @@ pub struct Args {
 /// Characters of an agent's output in the summary.
 const SHOWN: usize = 200;
 
-pub(super) async fn run(store: &dyn Store, args: &Args) -> Result<(), Error> {
-    let thread = found(store, args.thread.as_deref()).await?;
-    if !is_of_star(store, thread).await? {
+pub(super) async fn run(threads: &Threads, args: &Args) -> Result<(), Error> {
+    let thread = threads.find(args.thread.as_deref()).await?;
+    if !threads.is_of_star(thread).await? {
         // The types of another graph are not known here: it is shown as it is kept.
-        return output::json(&read_raw_state(store, thread, args.at).await?);
+        return output::json(&threads.raw_state(thread, args.at).await?);
     }
-    let view = read_state(store, thread, args.at).await?;
+    let view = threads.state(thread, args.at).await?;
     if args.json {
         return output::json(&json!({
             "thread_id": view.info.id,

@@ -4,10 +4,10 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
-use super::{Error, found};
-use crate::checkpoint::{Store, read_dump, write_dump};
+use super::Error;
+use crate::checkpoint::{read_dump, write_dump};
 use crate::cli::output;
-use crate::runtime::{read_state, suite_of, verify_journal};
+use crate::runtime::Threads;
 
 #[derive(Debug, clap::Args)]
 pub struct ExportArgs {
@@ -30,14 +30,12 @@ pub struct ImportArgs {
     json: bool,
 }
 
-pub(super) async fn export(store: &dyn Store, args: &ExportArgs) -> Result<(), Error> {
-    let thread = found(store, Some(&args.thread)).await?;
+pub(super) async fn export(threads: &Threads, args: &ExportArgs) -> Result<(), Error> {
+    let thread = threads.find(Some(&args.thread)).await?;
     if args.suite {
-        let state = read_state(store, thread, None).await?.state;
-        return output::bytes(suite_of(&args.thread, &state).as_bytes());
+        return output::bytes(threads.suite(thread, &args.thread).await?.as_bytes());
     }
-    let dump = store.export(thread).await?;
-    verify_journal(&dump)?;
+    let dump = threads.export(thread).await?;
     let Some(path) = args.output.as_ref().filter(|path| path.as_os_str() != "-") else {
         let mut text = Vec::new();
         write_dump(&dump, &mut text)?;
@@ -78,7 +76,7 @@ fn private(path: &Path) -> std::io::Result<File> {
     File::options().write(true).create_new(true).mode(0o600).open(path)
 }
 
-pub(super) async fn import(store: &dyn Store, args: &ImportArgs) -> Result<(), Error> {
+pub(super) async fn import(threads: &Threads, args: &ImportArgs) -> Result<(), Error> {
     let from: Box<dyn BufRead> = match args.file.to_str() {
         Some("-") => Box::new(BufReader::new(std::io::stdin())),
         _ => {
@@ -87,12 +85,9 @@ pub(super) async fn import(store: &dyn Store, args: &ImportArgs) -> Result<(), E
             Box::new(BufReader::new(file))
         }
     };
-    let dump = read_dump(from)?;
-    verify_journal(&dump)?;
-    store.check_keys().await?;
-    store.import(&dump).await?;
+    let info = threads.import(read_dump(from)?, None).await?;
     if args.json {
-        return output::json(&super::list::as_json(&store.info(dump.info.id).await?));
+        return output::json(&super::list::as_json(&info));
     }
-    output::text(&dump.info.id.to_string())
+    output::text(&info.id.to_string())
 }

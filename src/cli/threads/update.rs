@@ -1,14 +1,11 @@
 //! `threads update`.
 
-use std::sync::Arc;
-
 use serde_json::{Map, Value, json};
 
-use super::{Error, found};
-use crate::checkpoint::Store;
+use super::Error;
 use crate::cli::output;
 use crate::config::Settings;
-use crate::runtime;
+use crate::runtime::Threads;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -39,18 +36,14 @@ fn assignment(text: &str) -> Result<(String, Value), String> {
     Ok((field.trim().to_owned(), value))
 }
 
-pub(super) async fn run(
-    store: &Arc<dyn Store>,
-    settings: &Settings,
-    args: &Args,
-) -> Result<(), Error> {
+pub(super) async fn run(threads: &Threads, settings: &Settings, args: &Args) -> Result<(), Error> {
     if args.set.is_empty() {
         return Err(Error::NothingToSet);
     }
-    let thread = found(store.as_ref(), Some(&args.thread)).await?;
+    let thread = threads.find(Some(&args.thread)).await?;
     let fields: Map<String, Value> = args.set.iter().cloned().collect();
     let node = args.as_node.as_deref();
-    let view = runtime::update(settings, store, thread, fields, node).await?;
+    let view = threads.update(settings, thread, fields, node).await?;
     if args.json {
         return output::json(&json!({ "thread_id": thread, "step": view.seq, "next": view.next }));
     }

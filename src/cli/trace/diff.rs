@@ -10,7 +10,7 @@ use super::words::{TEXT, brief, dollars, length, line};
 use super::{Detail, head_line, read};
 use crate::cli::{Error, Exit, output};
 use crate::config::Settings;
-use crate::runtime::{Trace, TraceHead, open_store_to_read};
+use crate::runtime::{Threads, Trace, TraceHead};
 use crate::telemetry::reading::{Change, Pair, PairKind, TraceDiff};
 use crate::telemetry::{About, Span, SpanId, Spent};
 
@@ -65,10 +65,10 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
         _ => return Err(Error::ManyRuns),
     };
     let both = async {
-        let store = open_store_to_read(&settings).await?;
-        let a = read(store.as_ref(), &settings, &args.a, run_a).await;
-        let b = read(store.as_ref(), &settings, &args.b, run_b).await;
-        store.close().await;
+        let threads = Threads::open_to_read(&settings).await?;
+        let a = read(&threads, &settings, &args.a, run_a).await;
+        let b = read(&threads, &settings, &args.b, run_b).await;
+        threads.close().await;
         Ok::<_, Error>((a?, b?))
     };
     // Trouble is 2, since 1 says that they differ.

@@ -1,8 +1,8 @@
 //! `trace export`: sends the traces of threads to a collector, however old they are.
 
-use crate::cli::{Error, Exit, naming, output};
+use crate::cli::{Error, Exit, output};
 use crate::config::Settings;
-use crate::runtime::{Replayed, Replayer, open_store_to_read};
+use crate::runtime::{Replayed, Replayer, Threads};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -40,23 +40,23 @@ fn endpoint(text: &str) -> Result<String, String> {
 pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
     let Protocol::Otlp = args.to;
     let replayer = Replayer::new(&settings, args.endpoint)?;
-    let store = open_store_to_read(&settings).await?;
+    let threads = Threads::open_to_read(&settings).await?;
     let mut done = Replayed::default();
     let mut failed = None;
     for name in &args.threads {
-        let thread = match naming::find(store.as_ref(), Some(name)).await {
+        let thread = match threads.find(Some(name)).await {
             Ok(thread) => thread,
             Err(error) => {
-                failed = Some(error);
+                failed = Some(error.into());
                 break;
             }
         };
-        if let Err(error) = replayer.send(store.as_ref(), thread, &mut done).await {
+        if let Err(error) = replayer.send(threads.store().as_ref(), thread, &mut done).await {
             failed = Some(Error::from(error).about(name));
             break;
         }
     }
-    store.close().await;
+    threads.close().await;
     if args.json {
         output::json(&done)?;
     } else {

@@ -11,10 +11,10 @@ use chrono::{DateTime, Utc};
 use super::tree::{head, noted, shares, words};
 use super::words::{TEXT, brief, length, line};
 use crate::checkpoint::{RunStatus, Store, ThreadInfo};
-use crate::cli::{Error, Exit, Signals, naming, output};
+use crate::cli::{Error, Exit, Signals, output};
 use crate::clock;
 use crate::config::Settings;
-use crate::runtime::{self, Trace, is_under_way};
+use crate::runtime::{Threads, Trace, is_under_way};
 use crate::telemetry::{About, Span, SpanId};
 
 /// How often the database is looked at.
@@ -22,16 +22,17 @@ const INTERVAL: Duration = Duration::from_millis(250);
 
 /// Tells a run until it ends, its process is gone, or the reader has seen enough.
 pub(super) async fn run(
-    store: &dyn Store,
+    threads: &Threads,
     settings: &Settings,
     name: &str,
     run: Option<u32>,
     json: bool,
 ) -> Result<Exit, Error> {
     let signals = Signals::listen()?;
-    let thread = naming::find(store, Some(name)).await?;
+    let thread = threads.find(Some(name)).await?;
+    let store = threads.store().as_ref();
     let read = async |run| {
-        let trace = runtime::trace(store, settings, thread, run).await;
+        let trace = threads.traces(settings).read(thread, run).await;
         trace.map_err(|error| Error::from(error).about(name))
     };
     let mut printed = Printed { json, ..Printed::default() };

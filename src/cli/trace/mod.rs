@@ -15,10 +15,9 @@ mod words;
 use std::path::PathBuf;
 
 use self::tree::{Detail, render};
-use super::{Error, Exit, naming, output};
-use crate::checkpoint::Store;
+use super::{Error, Exit, output};
 use crate::config::Settings;
-use crate::runtime::{self, Trace, open_store_to_read};
+use crate::runtime::{Threads, Trace};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -85,24 +84,24 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
         Some(Command::Serve(args)) => return serve::run(settings, args).await,
         None => {}
     }
-    let store = open_store_to_read(&settings).await?;
+    let threads = Threads::open_to_read(&settings).await?;
     let name = match args.thread.or(args.name) {
         Some(name) => name,
-        None => match naming::find(store.as_ref(), None).await {
+        None => match threads.find(None).await {
             Ok(newest) => newest.to_string(),
             Err(error) => {
-                store.close().await;
-                return Err(error);
+                threads.close().await;
+                return Err(error.into());
             }
         },
     };
     if args.follow {
-        let followed = follow::run(store.as_ref(), &settings, &name, args.run, args.json).await;
-        store.close().await;
+        let followed = follow::run(&threads, &settings, &name, args.run, args.json).await;
+        threads.close().await;
         return followed;
     }
-    let read = read(store.as_ref(), &settings, &name, args.run).await;
-    store.close().await;
+    let read = read(&threads, &settings, &name, args.run).await;
+    threads.close().await;
     let trace = read?;
     if args.otlp {
         let json = trace.to_otlp_json(&settings).map_err(|error| Error::Output(error.into()))?;
@@ -133,12 +132,12 @@ fn head_line(trace: &Trace) -> String {
 
 /// Reads a trace of a thread that is spoken of by name.
 async fn read(
-    store: &dyn Store,
+    threads: &Threads,
     settings: &Settings,
     name: &str,
     run: Option<u32>,
 ) -> Result<Trace, Error> {
-    let thread = naming::find(store, Some(name)).await?;
-    let trace = runtime::trace(store, settings, thread, run).await;
+    let thread = threads.find(Some(name)).await?;
+    let trace = threads.traces(settings).read(thread, run).await;
     trace.map_err(|error| Error::from(error).about(name))
 }

@@ -9,23 +9,16 @@ use std::sync::Arc;
 
 use super::analyst::AGENT;
 use super::diamond::{self, RELEASES, THEORY};
-use super::{Options, TENANT};
-use crate::checkpoint::Store;
+use super::stage::Stage;
+use super::{MODEL, TENANT};
 use crate::config::{Overrides, Settings};
 use crate::llm::scripted::{Script, ScriptedModel};
-use crate::llm::{ChatModel, OpenAiModel};
-use crate::mcp::{Pool, ServersFile};
-use crate::runtime::{Documents, Error, Runtime};
+use crate::mcp::ServersFile;
+use crate::runtime::{Documents, Error};
 use crate::servers::demo_data::{self, DemoData};
-
-/// Title of the demo's threads, by which a later process knows which demo they are of.
-pub const DOCUMENTS_TITLE: &str = "demo of documents";
 
 /// The agent that waits for the two others.
 pub const DOCUMENTS_LAST: &str = AGENT;
-
-/// Name of the scripted model, for chats and for vectors.
-const MODEL: &str = "scripted";
 
 /// Where the documents are, and who embeds a question to them.
 struct Kept {
@@ -33,30 +26,18 @@ struct Kept {
     model_url: String,
 }
 
-/// Opens the runtime of the demo of documents; they are added first, and unchanged ones cost nothing.
-///
-/// # Errors
-/// As [`Runtime::open`], [`Error::Demo`] when the data cannot be written, and [`Error::Document`] when one cannot be added.
-pub async fn open_documents(
-    mut settings: Settings,
-    store: Arc<dyn Store>,
-    Options { home, pool, goes_on }: Options,
-    tell: &(dyn Fn(&str) + Send + Sync),
-) -> Result<Runtime, Error> {
-    let failed = |source| Error::Demo { path: home.clone(), source };
-    let data = demo_data::install(&home).await.map_err(failed)?;
-    let server = ScriptedModel::start(Script::new().respond_with(diamond::respond)).await?;
+/// Sets the stage; the documents are added first, and unchanged ones cost nothing.
+pub(super) async fn set(home: &Path, tell: fn(&str)) -> Result<Stage, Error> {
+    let failed = |source| Error::Demo { path: home.to_owned(), source };
+    let data = demo_data::install(home).await.map_err(failed)?;
+    let model = ScriptedModel::start(Script::new().respond_with(diamond::respond)).await?;
     let kept = Kept {
         database: format!("sqlite:{}", home.join("documents.db").display()),
-        model_url: server.url().to_owned(),
+        model_url: model.url().to_owned(),
     };
     add(&data, &kept, tell).await?;
-    settings.models = settings.models.at(server.url(), MODEL);
-    let model: Arc<dyn ChatModel> = Arc::new(OpenAiModel::new(&settings.models)?);
-    let file = ServersFile::parse(Path::new("(demo)"), &servers(&data, &kept), &|_| None)?;
-    let pool = Pool::new(file, pool);
-    let runtime = Runtime::going_on(settings, model, pool, store, goes_on).await?;
-    Ok(runtime.beside(TENANT, server))
+    let servers = ServersFile::parse(Path::new("(demo)"), &servers(&data, &kept), &|_| None)?;
+    Ok(Stage::new(servers, model))
 }
 
 impl Kept {
@@ -73,11 +54,7 @@ impl Kept {
 }
 
 /// Adds the documents: releases for one agent, theory for the other.
-async fn add(
-    data: &DemoData,
-    kept: &Kept,
-    tell: &(dyn Fn(&str) + Send + Sync),
-) -> Result<(), Error> {
+async fn add(data: &DemoData, kept: &Kept, tell: fn(&str)) -> Result<(), Error> {
     // The tenant whose calls the servers are told that they answer.
     let documents = Documents::open(&kept.settings()?).await?.for_tenant(TENANT)?;
     let papers =

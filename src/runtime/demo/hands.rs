@@ -4,26 +4,19 @@
 //! loopback. What the scripted model writes is put together from what stands in its requests.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use serde_json::{Value, json};
 
 use super::atlas::{Atlas, description};
 use super::reading::{section, unescape};
-use super::{Options, TENANT};
-use crate::checkpoint::Store;
-use crate::config::Settings;
+use super::stage::{Companions, Stage};
 use crate::llm::scripted::{RecordedRequest, Reply, Script, ScriptedModel};
-use crate::llm::{ChatModel, OpenAiModel};
-use crate::mcp::{Pool, ServersFile};
-use crate::runtime::{Error, Runtime};
+use crate::mcp::ServersFile;
+use crate::runtime::Error;
 use crate::servers::demo_data::{self, DemoData};
 
 /// The question of the demo of hands.
 pub const HANDS_QUESTION: &str = "Which ten countries have the most time zones, what share of these do the first three hold, and where do those of the first one lie?";
-
-/// Title of the demo's threads, by which a later process knows which demo they are of.
-pub const HANDS_TITLE: &str = "demo of hands";
 
 const ANALYST: &str = "mcp_agent_timezones";
 const PYTHON: &str = "mcp_agent_maths";
@@ -42,30 +35,19 @@ table = [{'country': row['country'], 'zones': row['zones'], 'percent': round(100
 /// Milliseconds before each reply, so that a person can follow.
 const PACE_MS: u64 = 100;
 
-/// Opens the runtime of the demo of hands, with its API.
-///
-/// # Errors
-/// As [`Runtime::open`], and [`Error::Demo`] when the data cannot be written or the API not be served.
-pub async fn open_hands(
-    mut settings: Settings,
-    store: Arc<dyn Store>,
-    Options { home, pool, goes_on }: Options,
-) -> Result<Runtime, Error> {
-    let failed = |source| Error::Demo { path: home.clone(), source };
-    let data = demo_data::install(&home).await.map_err(failed)?;
+/// Sets the stage, with the API that is asked.
+pub(super) async fn set(home: &Path) -> Result<Stage, Error> {
+    let failed = |source| Error::Demo { path: home.to_owned(), source };
+    let data = demo_data::install(home).await.map_err(failed)?;
     let atlas = Atlas::start().await.map_err(failed)?;
     let spec = home.join("atlas.json");
     std::fs::write(&spec, description().to_string()).map_err(failed)?;
-    let server = ScriptedModel::start(Script::new().respond_with(respond)).await?;
-    settings.models = settings.models.at(server.url(), "scripted");
-    let model: Arc<dyn ChatModel> = Arc::new(OpenAiModel::new(&settings.models)?);
+    let model = ScriptedModel::start(Script::new().respond_with(respond)).await?;
     let text = servers(&data, &spec, &atlas.url);
     // Python's sandbox is found on the path; nothing else of the environment is handed on.
     let path = |name: &str| (name == "PATH").then(|| std::env::var(name).ok()).flatten();
-    let file = ServersFile::parse(Path::new("(demo)"), &text, &path)?;
-    let pool = Pool::new(file, pool);
-    let runtime = Runtime::going_on(settings, model, pool, store, goes_on).await?;
-    Ok(runtime.beside(TENANT, server).with_atlas(atlas))
+    let servers = ServersFile::parse(Path::new("(demo)"), &text, &path)?;
+    Ok(Stage { servers, companions: Companions { model, _atlas: Some(atlas) } })
 }
 
 fn servers(data: &DemoData, spec: &Path, atlas: &str) -> String {

@@ -1,7 +1,8 @@
 //! The demo: the whole star on bundled servers, real public-domain data and a scripted model.
 //!
-//! Enter at [`open`]. Invariant: everything but the model is the real thing; the scripted model is an
-//! HTTP endpoint on loopback, and what it writes is put together from what the tools returned.
+//! Enter at [`Options`], which [`Builder::for_demo`](super::Builder::for_demo) takes. Invariant: everything but the model
+//! is the real thing; the scripted model is an HTTP endpoint on loopback, and what it writes is put together from what
+//! the tools returned.
 //! Deliberately absent: any key, any network beyond loopback.
 
 mod analyst;
@@ -11,74 +12,107 @@ mod documents;
 mod hands;
 mod reading;
 mod script;
+mod stage;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use super::{Error, Runtime};
-use crate::checkpoint::Store;
-use crate::config::Settings;
+use super::Error;
+use crate::checkpoint::ThreadInfo;
 use crate::llm::scripted::{Script, ScriptedModel};
-use crate::llm::{ChatModel, OpenAiModel};
-use crate::mcp::{Pool, PoolOptions, ServersFile};
+use crate::mcp::{PoolOptions, ServersFile};
 use crate::servers::demo_data;
-use crate::telemetry::GoesOn;
 
 pub use analyst::QUESTIONS as ANALYST_QUESTIONS;
 pub use diamond::DOCUMENTS_QUESTION;
-pub use documents::{DOCUMENTS_LAST, DOCUMENTS_TITLE, open_documents};
-pub use hands::{HANDS_QUESTION, HANDS_TITLE, open_hands};
+pub use documents::DOCUMENTS_LAST;
+pub use hands::HANDS_QUESTION;
 pub use script::QUESTION;
 
-pub(super) use atlas::Atlas;
+pub(super) use stage::{Companions, Stage};
 
 /// Tenant of the demo's threads; it tells a later process that they continue with the scripted model.
 pub const TENANT: &str = "demo";
 
-/// Where the demo keeps its data, and how its servers are started.
+/// Name of the scripted model, for chats and for vectors.
+pub(super) const MODEL: &str = "scripted";
+
+/// The demos that there are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Demo {
+    /// The star on tables and documents of the time zone database.
+    #[default]
+    Star,
+    /// Two agents with documents, and an analyst that waits for both.
+    Documents,
+    /// An analyst counts, a program computes, an API is asked.
+    Hands,
+}
+
+impl Demo {
+    /// Returns the title of its threads, by which a later process knows which demo they are of.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Star => "demo",
+            Self::Documents => "demo of documents",
+            Self::Hands => "demo of hands",
+        }
+    }
+
+    fn of_title(title: Option<&str>) -> Self {
+        let titled = |demo: &Self| title == Some(demo.title());
+        [Self::Documents, Self::Hands].into_iter().find(titled).unwrap_or_default()
+    }
+}
+
+/// Which demo is played, where it keeps its data, and how its servers are started.
 #[derive(Debug)]
 pub struct Options {
+    pub demo: Demo,
     /// Directory of the data set; it is made when it is not there.
     pub home: PathBuf,
     pub pool: PoolOptions,
-    /// Whose traces are left until they end.
-    pub goes_on: GoesOn,
+    /// Hears what is done before it is open, a line at a time.
+    pub tell: fn(&str),
 }
 
 impl Default for Options {
     fn default() -> Self {
         let home = crate::config::data_directory().join("demo");
-        Self { home, pool: PoolOptions::default(), goes_on: GoesOn::WithNone }
+        Self { demo: Demo::default(), home, pool: PoolOptions::default(), tell: |_| {} }
     }
 }
 
-/// Opens the demo's runtime on a store: installs the data set, starts the scripted model, scans the servers.
-///
-/// # Errors
-/// As [`Runtime::open`], and [`Error::Demo`] when the data cannot be written.
-pub async fn open(settings: Settings, store: Arc<dyn Store>) -> Result<Runtime, Error> {
-    open_with(settings, store, Options::default()).await
+impl Options {
+    /// Plays a demo where the user's data are kept.
+    pub fn of(demo: Demo) -> Self {
+        Self { demo, ..Self::default() }
+    }
+
+    /// Returns how the demo of a thread is played; none where it is no demo's.
+    pub(super) fn of_thread(info: &ThreadInfo) -> Option<Self> {
+        (info.tenant == TENANT).then(|| Self::of(Demo::of_title(info.title.as_deref())))
+    }
 }
 
-/// Opens the demo's runtime in another place than the user's data directory.
+/// Sets the stage of a demo: installs its data set and starts its scripted model.
 ///
 /// # Errors
-/// As [`open`].
-pub async fn open_with(
-    mut settings: Settings,
-    store: Arc<dyn Store>,
-    Options { home, pool, goes_on }: Options,
-) -> Result<Runtime, Error> {
-    let data = demo_data::install(&home)
-        .await
-        .map_err(|source| Error::Demo { path: home.clone(), source })?;
-    let server = ScriptedModel::start(Script::new().respond_with(script::respond)).await?;
-    settings.models = settings.models.at(server.url(), "scripted");
-    let model: Arc<dyn ChatModel> = Arc::new(OpenAiModel::new(&settings.models)?);
-    let file = ServersFile::parse(Path::new("(demo)"), &servers(&data), &|_| None)?;
-    let pool = Pool::new(file, pool);
-    let runtime = Runtime::going_on(settings, model, pool, store, goes_on).await?;
-    Ok(runtime.beside(TENANT, server))
+/// [`Error::Demo`] when the data cannot be written or an API not be served, [`Error::Document`] when a document cannot be
+/// added.
+pub(super) async fn set(options: &Options) -> Result<Stage, Error> {
+    match options.demo {
+        Demo::Star => set_star(&options.home).await,
+        Demo::Documents => documents::set(&options.home, options.tell).await,
+        Demo::Hands => hands::set(&options.home).await,
+    }
+}
+
+async fn set_star(home: &Path) -> Result<Stage, Error> {
+    let failed = |source| Error::Demo { path: home.to_owned(), source };
+    let data = demo_data::install(home).await.map_err(failed)?;
+    let model = ScriptedModel::start(Script::new().respond_with(script::respond)).await?;
+    let servers = ServersFile::parse(Path::new("(demo)"), &servers(&data), &|_| None)?;
+    Ok(Stage::new(servers, model))
 }
 
 /// Writes the demo's servers file.

@@ -1,26 +1,28 @@
 //! Traces as people look at them, and where they are sent.
 //!
-//! [`trace`] reads one, [`TraceFinder`] looks for some, [`Replayer`] sends old ones again.
+//! [`Traces`] reads one, runs it again or compares two, [`TraceFinder`] looks for some, [`Replayer`] sends old ones again.
 
 mod finder;
 mod panels;
+mod replay;
 mod replayer;
+mod traces;
 
 use serde::Serialize;
 
 pub use self::finder::TraceFinder;
 pub use self::panels::Analysis;
 pub use self::replayer::{Replayed, Replayer};
-use super::{Error, Runtime, is_abandoned};
-use crate::checkpoint::{Store, ThreadInfo, ThreadStatus};
+pub use self::traces::Traces;
+use super::Error;
+use super::threads::is_abandoned;
+use crate::checkpoint::{ThreadInfo, ThreadStatus};
 use crate::clock;
 use crate::config::{Compression, Settings, TraceProtocol, TraceScope};
 use crate::ids::ThreadId;
 use crate::telemetry::otlp::{Collector, Protocol};
 use crate::telemetry::reading::{self, Event, Note, Overview, TraceDiff};
-use crate::telemetry::{
-    About, Exporter, GoesOn, Labels, Scope, Span, TraceId, View, Which, bill, otlp, project, read,
-};
+use crate::telemetry::{About, Exporter, GoesOn, Labels, Scope, Span, TraceId, View, otlp};
 
 /// A run of a thread as a tree of spans.
 #[derive(Clone, Debug, Serialize)]
@@ -50,51 +52,6 @@ pub struct TraceHead {
     pub overview: Overview,
     /// Loops, repairs and what changed between attempts, by span.
     pub notes: Vec<Note>,
-}
-
-/// Reads the trace that a run belongs to, the newest run's by default; no servers and no model are needed.
-///
-/// It carries what people, models and tools wrote: it is made from what the database holds anyway.
-///
-/// # Errors
-/// [`Error::Trace`] when the thread or the run does not exist, or its steps are no longer kept.
-pub async fn trace(
-    store: &dyn Store,
-    settings: &Settings,
-    thread: ThreadId,
-    run: Option<u32>,
-) -> Result<Trace, Error> {
-    let (rows, number) = read(store, thread, run.map_or(Which::Newest, Which::Number)).await?;
-    let view = View { content: true, ..view(settings) };
-    let mut spans = project(&rows, number, view)?;
-    bill(&mut spans, &settings.models.price_list());
-    let (run, trace_id) = spans
-        .first()
-        .map_or((number, TraceId::of_run(thread, number)), |root| (root.run, root.trace_id));
-    let overview = reading::overview(&spans);
-    let notes = reading::notes(&spans);
-    let head = TraceHead {
-        thread_id: thread,
-        title: rows.info.shown_title().map(|title| title.into_owned()),
-        run,
-        runs: rows.runs.last().map_or(run, |newest| newest.number),
-        trace_id,
-        overview,
-        notes,
-    };
-    let events = reading::events(&spans);
-    let analyses = panels::analyses(store, thread, &spans).await?;
-    Ok(Trace { head, events, spans, analyses })
-}
-
-impl Runtime {
-    /// Returns what happened in the newest run of a thread and those it continued with, in order.
-    ///
-    /// # Errors
-    /// As [`trace`].
-    pub async fn events(&self, thread: ThreadId) -> Result<Vec<Event>, Error> {
-        Ok(trace(self.store().as_ref(), self.settings(), thread, None).await?.events)
-    }
 }
 
 impl Trace {

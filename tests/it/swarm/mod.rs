@@ -38,8 +38,8 @@ use perihelion::ids::ThreadId;
 use perihelion::llm::scripted::{RecordedRequest, Reply, Script, ScriptedModel, ScriptedServer};
 use perihelion::llm::{OpenAiModel, Role};
 use perihelion::mcp::{Pool, PoolOptions, ServersFile};
-use perihelion::runner::RunOptions;
-use perihelion::runtime::{Error, RunReport, RunStatusView, Runtime};
+use perihelion::runner::{ReplayReport, RunOptions};
+use perihelion::runtime::{Error, RunReport, RunStatusView, Runtime, Traces};
 use perihelion::swarm::{GraphState, Request};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -168,7 +168,14 @@ impl Room {
             None => Arc::clone(&self.store),
         };
         let pool = Pool::new(servers, options);
-        Runtime::with_pool(settings, model, pool, store).await.unwrap()
+        let builder = Runtime::builder(settings).with_model(model).with_pool(pool);
+        builder.with_store(store).open().await.unwrap()
+    }
+
+    /// Runs the recorded thread again, offline.
+    async fn replay(&self) -> ReplayReport {
+        let settings = self.settings();
+        Traces::of(&self.store, &settings).replay(self.thread, None).await.unwrap()
     }
 
     /// Asks in a runtime of its own, and closes it.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use perihelion::ids::ThreadId;
 use perihelion::llm::scripted::{Reply, Script};
 use perihelion::mcp::{PoolOptions, ServersFile};
-use perihelion::runtime::{Answer, RunReport, RunStatusView, Runtime, replay};
+use perihelion::runtime::{Answer, RunReport, RunStatusView, Runtime};
 use perihelion::swarm::Request;
 use serde_json::json;
 
@@ -30,15 +30,15 @@ async fn a_thread_whose_agent_left_by_a_reload_is_parked_until_another_reload_br
     let options = runtime.run_options();
     let waiting = runtime.ask(room.thread, None, request, options).await.unwrap();
     assert_eq!(waiting.interrupts[0].kind, "approval");
-    let reloaded = runtime.reload(read(&room, &room.workshop("beta", ""))).await;
+    let reloaded = runtime.agents().reload(read(&room, &room.workshop("beta", ""))).await;
     assert!(reloaded.removed.contains(&"alpha".to_owned()), "{reloaded:?}");
-    assert!(runtime.agents().iter().all(|agent| agent.name != A));
+    assert!(runtime.agents().list().iter().all(|agent| agent.name != A));
     runtime.answer(room.thread, None, Answer::Approve { reason: None }).await.unwrap();
     let parked = runtime.resume(room.thread, runtime.run_options()).await.unwrap();
     let error = parked.error.unwrap();
     assert!(error.contains("the next node no longer exists: mcp_agent_alpha"), "{error}");
 
-    runtime.reload(read(&room, &room.servers)).await;
+    runtime.agents().reload(read(&room, &room.servers)).await;
     let report = runtime.resume(room.thread, runtime.run_options()).await.unwrap();
     assert_done(&report);
     assert_eq!(report.results[0].output, "Found it.");
@@ -69,7 +69,7 @@ async fn changed_during(room: &mut Room, directory: &Path, lines: &str) -> (Runt
             assert!(started.elapsed() < Duration::from_secs(30), "the call did not arrive");
             tokio::task::yield_now().await;
         }
-        let reloaded = runtime.reload(read(room, &table("alpha", "plain", lines))).await;
+        let reloaded = runtime.agents().reload(read(room, &table("alpha", "plain", lines))).await;
         assert_eq!(reloaded.replaced, ["alpha"]);
         std::fs::write(directory.join("until"), "").unwrap();
     };
@@ -93,7 +93,7 @@ async fn a_tool_that_is_gated_while_its_agent_works_waits_for_a_person() {
     assert_done(&report);
     assert!(room.agent_requests(A).last().unwrap().contains("aloud"), "it was called");
     runtime.close().await;
-    let again = replay(&room.settings(), &room.store, room.thread, None).await.unwrap();
+    let again = room.replay().await;
     assert!(again.divergence.is_none(), "{again:?}");
 }
 
@@ -115,7 +115,7 @@ async fn a_server_that_is_distrusted_while_its_agent_works_taints_what_it_says_f
         let state = room.state().await;
         let tainted_by = &state.results.get(0).unwrap().tainted_by;
         assert_eq!(tainted_by.contains("alpha.echo"), is_called, "{tainted_by:?}");
-        let again = replay(&room.settings(), &room.store, room.thread, None).await.unwrap();
+        let again = room.replay().await;
         assert!(again.divergence.is_none(), "{again:?}");
     }
 }
@@ -165,7 +165,7 @@ async fn runs_under_way_go_on_over_a_thousand_reloads_and_no_process_is_left() {
     };
     let reload = async {
         for file in files {
-            runtime.reload(file).await;
+            runtime.agents().reload(file).await;
             // All runs are spread over all reloads.
             while runs.load(Ordering::Relaxed) < reloads.load(Ordering::Relaxed) / 50 {
                 tokio::task::yield_now().await;

@@ -3,7 +3,7 @@
 use perihelion::llm::Role;
 use perihelion::llm::scripted::{RecordedRequest, Reply, Script};
 use perihelion::mcp::PoolOptions;
-use perihelion::runtime::{Runtime, replay};
+use perihelion::runtime::Runtime;
 use perihelion::swarm::Request;
 use serde_json::{Value, json};
 
@@ -95,8 +95,11 @@ async fn a_hundred_cached_servers_make_a_small_prompt_that_grows_by_what_is_foun
     assert_eq!(started(&room), SERVERS, "each is asked once for its tools");
 
     let runtime = open(&room).await;
-    assert_eq!(runtime.agents().len(), SERVERS);
-    assert_eq!(runtime.agents().iter().map(|agent| agent.server.tools.len()).sum::<usize>(), 2_000);
+    assert_eq!(runtime.agents().list().len(), SERVERS);
+    assert_eq!(
+        runtime.agents().list().iter().map(|agent| agent.server.tools.len()).sum::<usize>(),
+        2_000
+    );
     std::fs::remove_dir_all(room.directory.path().join("definitions")).unwrap();
     let ask = question("Where is the parcel that our European customer waits for?");
     let report = runtime.ask(room.thread, None, ask, runtime.run_options()).await.unwrap();
@@ -136,7 +139,7 @@ async fn a_hundred_cached_servers_make_a_small_prompt_that_grows_by_what_is_foun
     assert_eq!(report.results.len(), 3);
     assert_eq!(room.state().await.routing.searches.len(), 3);
 
-    let replayed = replay(&room.settings(), &room.store, room.thread, None).await.unwrap();
+    let replayed = room.replay().await;
     assert!(replayed.divergence.is_none(), "{replayed:?}");
 }
 
@@ -199,7 +202,7 @@ async fn two_searches_of_one_decision_find_what_each_asks_for() {
     let found = room.state().await.routing.searches.clone();
     assert_eq!(found.len(), 2);
     assert!(found[0].found[0].contains("weather") && found[1].found[0].contains("hiring"));
-    let replayed = replay(&room.settings(), &room.store, room.thread, None).await.unwrap();
+    let replayed = room.replay().await;
     assert!(replayed.divergence.is_none(), "{replayed:?}");
 }
 
@@ -242,7 +245,7 @@ async fn an_agent_with_many_tools_searches_inside_itself() {
     assert_eq!(used, ["perihelion_find_tool", "crm_europe.report_energy_123"]);
     let sources: Vec<&str> = report.citations.iter().map(|one| one.source.as_str()).collect();
     assert_eq!(sources, ["crm_europe.report_energy_123"], "a search is no source");
-    let replayed = replay(&room.settings(), &room.store, room.thread, None).await.unwrap();
+    let replayed = room.replay().await;
     assert!(replayed.divergence.is_none(), "{replayed:?}");
 }
 
@@ -280,8 +283,9 @@ async fn what_a_hundred_servers_are_known_by_outlives_one_that_is_gone() {
     room.close(open(&room).await).await;
     room.servers = room.servers.replace("args = [\"7\", \"20\"]", "args = [\"none\", \"20\"]");
     let runtime = open(&room).await;
-    assert_eq!(runtime.agents().len(), SERVERS - 1);
-    let problems: Vec<Value> = runtime.problems().iter().map(|one| json!(one.server)).collect();
+    assert_eq!(runtime.agents().list().len(), SERVERS - 1);
+    let problems: Vec<Value> =
+        runtime.agents().problems().iter().map(|one| json!(one.server)).collect();
     assert_eq!(problems, [catalogue::name(7)]);
     room.close(runtime).await;
     assert_eq!(started(&room), SERVERS, "the changed one did not get so far");

@@ -60,9 +60,7 @@ async fn recorded(room: &Room) -> Vec<(String, Value)> {
 }
 
 async fn replays(room: &Room) {
-    let settings = room.settings();
-    let replay =
-        perihelion::runtime::replay(&settings, &room.store, room.thread, None).await.unwrap();
+    let replay = room.replay().await;
     assert!(replay.divergence.is_none(), "{replay:#?}");
 }
 

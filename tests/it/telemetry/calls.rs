@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use perihelion::checkpoint::{MemoryStore, RunStatus};
-use perihelion::config::Settings;
 use perihelion::ids::ThreadId;
 use perihelion::llm::scripted::{Reply, Rule, Script, ScriptedModel, ScriptedServer};
 use perihelion::llm::{OpenAiModel, Role};
@@ -47,7 +46,6 @@ fn script() -> Script {
 /// A team of one agent, whose server echoes.
 struct Echoing {
     runtime: Runtime,
-    settings: Settings,
     model: ScriptedServer,
 }
 
@@ -64,15 +62,14 @@ impl Echoing {
         let file = ServersFile::parse("(test)".as_ref(), &file, &|_| None).unwrap();
         let openai = Arc::new(OpenAiModel::new(&settings.models).unwrap());
         let (servers, store) = (Pool::new(file, pool()), Arc::new(MemoryStore::default()));
-        let runtime = Runtime::with_pool(settings.clone(), openai, servers, store).await.unwrap();
-        Self { runtime, settings, model }
+        let builder = Runtime::builder(settings).with_model(openai).with_pool(servers);
+        let runtime = builder.with_store(store).open().await.unwrap();
+        Self { runtime, model }
     }
 
     /// Asserts that the server was told the span that the trace of this run has for the call.
     async fn assert_told(&self, thread: ThreadId, run: u32) -> Trace {
-        let store = self.runtime.store().as_ref();
-        let trace = perihelion::runtime::trace(store, &self.settings, thread, Some(run)).await;
-        let trace = trace.unwrap();
+        let trace = self.runtime.traces().read(thread, Some(run)).await.unwrap();
         let span = trace.spans.iter().find(|span| span.name == "execute_tool echo").unwrap();
         let About::Tool { result: Some(result), .. } = &span.about else { panic!("{span:?}") };
         let echoed: Value = serde_json::from_str(result).unwrap();

@@ -8,9 +8,9 @@ use perihelion::config::Settings;
 use perihelion::graph::RunEvent;
 use perihelion::ids::ThreadId;
 use perihelion::runner::RunOptions;
-use perihelion::runtime::{Runtime, demo};
+use perihelion::runtime::{Runtime, Traces, demo};
 use perihelion::swarm::Request;
-use perihelion::telemetry::{ExportCounts, GoesOn};
+use perihelion::telemetry::ExportCounts;
 use tokio::sync::mpsc;
 
 use super::receiver::{Collector, Manner};
@@ -34,7 +34,7 @@ async fn drawn(
     thread: ThreadId,
     run: u32,
 ) -> Vec<Vec<u8>> {
-    let trace = perihelion::runtime::trace(store.as_ref(), settings, thread, Some(run)).await;
+    let trace = Traces::of(store, settings).read(thread, Some(run)).await;
     trace.unwrap().spans.iter().map(|span| span.span_id.to_bytes().to_vec()).collect()
 }
 
@@ -157,9 +157,10 @@ async fn a_process_that_resumes_a_run_sends_its_trace_once_and_whole() {
     let runtime = open(settings.clone(), home.path(), Arc::clone(&store)).await;
     die_during_a_run(runtime, &store, thread).await;
 
-    let goes_on = GoesOn::With(thread);
-    let options = demo::Options { home: home.path().to_owned(), pool: pool(), goes_on };
-    let runtime = demo::open_with(settings.clone(), Arc::clone(&store), options).await.unwrap();
+    let home = home.path().to_owned();
+    let options = demo::Options { home, pool: pool(), ..Default::default() };
+    let builder = Runtime::builder(settings.clone()).for_demo(options).for_thread(thread);
+    let runtime = builder.with_store(Arc::clone(&store)).open().await.unwrap();
     assert_eq!(runtime.flush_exports().await.unwrap(), ExportCounts::default());
     runtime.resume(thread, runtime.run_options()).await.unwrap();
     runtime.close().await;

@@ -21,7 +21,7 @@ use perihelion::config::{Overrides, Settings};
 use perihelion::ids::ThreadId;
 use perihelion::mcp::PoolOptions;
 use perihelion::runner::RunOptions;
-use perihelion::runtime::{RunReport, Runtime, Trace, demo};
+use perihelion::runtime::{RunReport, Runtime, Trace, Traces, demo};
 use perihelion::swarm::{GraphState, Request};
 use perihelion::telemetry::{About, Span};
 
@@ -40,8 +40,9 @@ fn pool() -> PoolOptions {
 
 async fn open(settings: Settings, home: &Path, store: Arc<dyn Store>) -> Runtime {
     let options = demo::Options { home: home.to_owned(), pool: pool(), ..Default::default() };
-    let runtime = demo::open_with(settings, store, options).await.unwrap();
-    assert!(runtime.problems().is_empty(), "{:?}", runtime.problems());
+    let builder = Runtime::builder(settings).for_demo(options).with_store(store);
+    let runtime = builder.open().await.unwrap();
+    assert!(runtime.agents().problems().is_empty(), "{:?}", runtime.agents().problems());
     runtime
 }
 
@@ -70,8 +71,7 @@ impl Demo {
     }
 
     async fn trace(&self, run: Option<u32>) -> Trace {
-        let store = self.store().as_ref();
-        perihelion::runtime::trace(store, &self.settings, self.thread, run).await.unwrap()
+        Traces::of(self.store(), &self.settings).read(self.thread, run).await.unwrap()
     }
 }
 

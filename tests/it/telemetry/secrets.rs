@@ -67,7 +67,8 @@ async fn sent(content: bool) -> String {
     let openai = Arc::new(OpenAiModel::new(&settings.models).unwrap());
     let store = Arc::new(MemoryStore::default());
     let servers = Pool::new(file, pool());
-    let runtime = Runtime::with_pool(settings, openai, servers, store).await.unwrap();
+    let builder = Runtime::builder(settings).with_model(openai).with_pool(servers);
+    let runtime = builder.with_store(store).open().await.unwrap();
     let request = Request { question: "canary-question".into(), ..Request::default() };
     let report = runtime.ask(ThreadId::new(), None, request, runtime.run_options()).await.unwrap();
     assert_eq!(report.answer.as_deref(), Some("canary-answer"), "{report:?}");

@@ -128,17 +128,17 @@ async fn a_second_question_opens_a_trace_linked_to_the_first() {
 #[tokio::test]
 async fn a_thread_or_run_that_is_not_there_is_named() {
     let demo = Demo::open(settings(&[])).await;
-    let store = demo.store().as_ref();
+    let traces = demo.runtime.traces();
     let unknown = ThreadId::new();
-    let trace = perihelion::runtime::trace(store, &demo.settings, unknown, None);
+    let trace = traces.read(unknown, None);
     let error = trace.await.unwrap_err();
     assert!(error.is_usage() && error.to_string().contains(&unknown.to_string()), "{error}");
     demo.runtime.runner().create(demo.thread, None).await.unwrap();
-    let trace = perihelion::runtime::trace(store, &demo.settings, demo.thread, None);
+    let trace = traces.read(demo.thread, None);
     let error = trace.await.unwrap_err();
     assert!(error.is_usage() && error.to_string().contains("never run"), "{error}");
     demo.ask(demo.runtime.run_options()).await;
-    let trace = perihelion::runtime::trace(store, &demo.settings, demo.thread, Some(7));
+    let trace = traces.read(demo.thread, Some(7));
     let error = trace.await.unwrap_err();
     assert!(error.is_usage() && error.to_string().ends_with("1 to 1): 7"), "{error}");
     demo.runtime.close().await;

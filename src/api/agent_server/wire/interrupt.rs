@@ -5,6 +5,7 @@ use uuid::Uuid;
 
 use crate::ids::ThreadId;
 use crate::runtime::InterruptView;
+use crate::swarm::question::Question;
 
 /// Returns the id of a task: the same whenever it is shown.
 pub(crate) fn task_id(thread: ThreadId, step: u64, task: u32) -> String {
@@ -43,42 +44,78 @@ pub(crate) fn by_task(
 
 /// Makes the value that pages for approvals know how to show, with everything that we say of the question.
 pub(crate) fn value(question: &InterruptView) -> Value {
-    let payload = &question.payload;
-    let mut value = match payload {
+    let mut value = match &question.payload {
         Value::Object(fields) => fields.clone(),
         other => Map::from_iter([("question".to_owned(), other.clone())]),
     };
     value.insert("kind".into(), json!(question.kind));
     value.insert("agent".into(), json!(question.agent));
-    let text = |key: &str| payload.get(key).and_then(Value::as_str).unwrap_or_default();
-    let request = match question.kind.as_str() {
-        "approval" => {
-            let name = format!("{}.{}", text("server"), text("tool"));
-            let mut description = vec![text("description").to_owned()];
-            let reasons = payload["reasons"].as_array().into_iter().flatten();
-            description.extend(reasons.filter_map(Value::as_str).map(str::to_owned));
-            description.retain(|line| !line.is_empty());
-            Some((name, payload["arguments"].clone(), description.join("\n\n")))
-        }
-        "outcome_unknown" => {
-            let what = format!(
-                "Nobody knows whether this call took effect ({}). Approve to send it again, reject to leave it.",
-                text("reason")
-            );
-            Some((text("tool").to_owned(), payload["request"].clone(), what))
-        }
-        _ => None,
-    };
-    if let Some((name, args, description)) = request {
-        let args = if args.is_object() { args } else { json!({ "value": args }) };
-        let request = json!({ "name": name, "args": args, "description": description });
-        let allowed: &[&str] = match question.kind.as_str() {
-            "approval" => &["approve", "edit", "reject"],
-            _ => &["approve", "reject"],
-        };
+    if let Some(asked) = Review::of(question.question()) {
+        let Review { name, arguments, description, allowed } = asked;
+        let request = json!({ "name": name, "args": arguments, "description": description });
         let review = json!({ "action_name": name, "allowed_decisions": allowed });
         value.insert("action_requests".into(), json!([request]));
         value.insert("review_configs".into(), json!([review]));
     }
     Value::Object(value)
+}
+
+/// A call that a page for approvals shows, with the decisions that it offers.
+struct Review {
+    name: String,
+    /// An object.
+    arguments: Value,
+    description: String,
+    allowed: &'static [&'static str],
+}
+
+impl Review {
+    /// Makes it of a question about a call; none of others, and of one that cannot be read: it is shown as it is.
+    fn of(question: Question) -> Option<Self> {
+        match question {
+            Question::Approval(call) => {
+                let mut description = vec![call.description.clone()];
+                description.extend(call.reasons.clone());
+                description.retain(|line| !line.is_empty());
+                Some(Self {
+                    name: call.name(),
+                    arguments: Value::Object(call.arguments),
+                    description: description.join("\n\n"),
+                    allowed: &["approve", "edit", "reject"],
+                })
+            }
+            Question::OutcomeUnknown(call) => Some(Self {
+                description: format!(
+                    "Nobody knows whether this call took effect ({}). Approve to send it again, reject to leave it.",
+                    call.reason
+                ),
+                name: call.tool,
+                arguments: match call.request {
+                    request @ Value::Object(_) => request,
+                    other => json!({ "value": other }),
+                },
+                allowed: &["approve", "reject"],
+            }),
+            Question::Elicitation(_) | Question::Clarification { .. } | Question::Other(_) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_damaged_question_is_shown_as_it_is_and_offers_no_decision() {
+        let payload = json!({ "server": 7, "arguments": "?" });
+        let question = InterruptView {
+            id: "id".into(),
+            kind: "approval".into(),
+            agent: "mcp_agent_x".into(),
+            payload,
+        };
+        let wanted =
+            json!({ "server": 7, "arguments": "?", "kind": "approval", "agent": "mcp_agent_x" });
+        assert_eq!(value(&question), wanted);
+    }
 }

@@ -1,9 +1,11 @@
 //! Clearing threads away: by age, by number, and the older steps of long ones.
 
-use super::threads::{compact, is_abandoned};
+use super::{Threads, is_abandoned};
 use crate::checkpoint::{self, Store, ThreadFilter, ThreadInfo, ThreadStatus};
 use crate::config::Retention;
-use crate::swarm::GRAPH;
+use crate::runner;
+use crate::runtime::Error;
+use crate::swarm::{GRAPH, GraphState};
 
 /// How a prune goes about it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -34,55 +36,58 @@ pub enum Pruned<'a> {
     Shortened(&'a ThreadInfo, u64),
 }
 
-/// Deletes and shortens threads as far as the retention asks for it; forks keep what they share.
-///
-/// Each thread is one write: a prune that is broken off leaves whole threads, and one that somebody takes up at
-/// that moment is let be. Threads of other graphs than the star are deleted but not shortened. `done` hears of each
-/// thread, for progress. Ages are by the store's clock.
-///
-/// # Errors
-/// Whatever the store reports, except of a single thread; what was done until then is done.
-pub async fn prune(
-    store: &dyn Store,
-    retention: &Retention,
-    options: PruneOptions,
-    done: &mut (dyn FnMut(Pruned<'_>) + Send),
-) -> Result<PruneReport, checkpoint::Error> {
-    let mut report = PruneReport::default();
-    let oldest = match retention.max_age {
-        Some(age) => age.before(store.now().await?),
-        None => None,
-    };
-    let threads = store.list(&ThreadFilter::default()).await?;
-    for (newer, info) in (0_u64..).zip(threads) {
-        let is_old = oldest.is_some_and(|oldest| info.updated_at < oldest);
-        let is_beyond = retention.max_threads.is_some_and(|most| newer >= most);
-        let is_long = retention.max_steps.is_some_and(|most| info.head > most);
-        if !is_old && !is_beyond && !is_long {
-            continue;
-        }
-        // It may have been taken up since it was listed, or be gone.
-        let Some(info) = now(store, &info).await? else { continue };
-        if is_needed(&info, options) {
-            report.kept.push(info);
-        } else if is_old || is_beyond {
-            if options.dry_run || is_deleted(store, &info).await? {
-                done(Pruned::Deleted(&info));
-                report.deleted.push(info);
+impl Threads {
+    /// Deletes and shortens threads as far as the retention asks for it; forks keep what they share.
+    ///
+    /// Each thread is one write: a prune that is broken off leaves whole threads, and one that somebody takes up at
+    /// that moment is let be. Threads of other graphs than the star are deleted but not shortened. `done` hears of each
+    /// thread, for progress. Ages are by the store's clock.
+    ///
+    /// # Errors
+    /// Whatever the store reports, except of a single thread; what was done until then is done.
+    pub async fn prune(
+        &self,
+        retention: &Retention,
+        options: PruneOptions,
+        done: &mut (dyn FnMut(Pruned<'_>) + Send),
+    ) -> Result<PruneReport, Error> {
+        let store = self.0.as_ref();
+        let mut report = PruneReport::default();
+        let oldest = match retention.max_age {
+            Some(age) => age.before(store.now().await?),
+            None => None,
+        };
+        let threads = store.list(&ThreadFilter::default()).await?;
+        for (newer, info) in (0_u64..).zip(threads) {
+            let is_old = oldest.is_some_and(|oldest| info.updated_at < oldest);
+            let is_beyond = retention.max_threads.is_some_and(|most| newer >= most);
+            let is_long = retention.max_steps.is_some_and(|most| info.head > most);
+            if !is_old && !is_beyond && !is_long {
+                continue;
             }
-        } else if let Some(most) = retention.max_steps {
-            match shorten(store, &info, most, options).await {
-                Ok(None) => {}
-                Ok(Some(first)) => {
-                    done(Pruned::Shortened(&info, first));
-                    report.shortened.push((info, first));
+            // It may have been taken up since it was listed, or be gone.
+            let Some(info) = now(store, &info).await? else { continue };
+            if is_needed(&info, options) {
+                report.kept.push(info);
+            } else if is_old || is_beyond {
+                if options.dry_run || is_deleted(store, &info).await? {
+                    done(Pruned::Deleted(&info));
+                    report.deleted.push(info);
                 }
-                Err(error) if error.is_of_thread() => report.failed.push((info, error)),
-                Err(error) => return Err(error),
+            } else if let Some(most) = retention.max_steps {
+                match shorten(store, &info, most, options).await {
+                    Ok(None) => {}
+                    Ok(Some(first)) => {
+                        done(Pruned::Shortened(&info, first));
+                        report.shortened.push((info, first));
+                    }
+                    Err(error) if error.is_of_thread() => report.failed.push((info, error)),
+                    Err(error) => return Err(error.into()),
+                }
             }
         }
+        Ok(report)
     }
-    Ok(report)
 }
 
 async fn now(
@@ -116,7 +121,7 @@ async fn shorten(
         return Ok(None);
     }
     if !options.dry_run {
-        return compact(store, info.id, most).await;
+        return runner::compact::<GraphState>(store, info.id, most).await;
     }
     // Those dropped before are not dropped again.
     let last = info.head.saturating_sub(most);

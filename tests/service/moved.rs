@@ -1,0 +1,52 @@
+//! Threads that are given out as files and taken from them, with journals that nobody may have altered.
+
+use perihelion::checkpoint::{EffectKind, read_dump, write_dump};
+use perihelion_database::{Database, query};
+use uuid::Uuid;
+
+use super::served::Served;
+use super::{on_both, saying};
+
+on_both!(a_thread_whose_journal_was_altered_is_neither_given_out_nor_taken);
+
+/// What is said of a call that does not stand under its key.
+const ALTERED: &str = "does not stand under the key of its request";
+
+async fn a_thread_whose_journal_was_altered_is_neither_given_out_nor_taken(served: Served) {
+    let thread = served.thread().await;
+    let wait = format!("/threads/{thread}/runs/wait");
+    assert_eq!(served.post(&wait, &saying("Hello")).await.0, 200);
+    let given = async || {
+        let asked = served.http.get(format!("{}/v1/threads/{thread}/export", served.url));
+        let answer = asked.send().await.unwrap();
+        (answer.status().as_u16(), answer.text().await.unwrap())
+    };
+    let taken = async |file: Vec<u8>| {
+        let sent = served.http.post(format!("{}/v1/threads/import", served.url)).body(file);
+        let answer = sent.send().await.unwrap();
+        (answer.status().as_u16(), answer.text().await.unwrap())
+    };
+    let (code, whole) = given().await;
+    assert_eq!(code, 200, "{whole}");
+
+    let database = Database::open(&served.database()).await.unwrap().of_tenant("default");
+    // As a row of a version that wrote no checksums.
+    let alter = "UPDATE effect SET name = 'another', request_sum = NULL WHERE kind = 'model' AND thread_id = $1";
+    let alter = query(alter).bind(thread.parse::<Uuid>().unwrap());
+    assert!(database.execute(&alter).await.unwrap() > 0);
+    database.close().await;
+    let (code, why) = given().await;
+    assert!(code >= 400 && why.contains(ALTERED), "{code}: {why}");
+
+    let gone = served.http.delete(format!("{}/threads/{thread}", served.url)).send().await.unwrap();
+    assert_eq!(gone.status(), 204);
+    let mut dump = read_dump(whole.as_bytes()).unwrap();
+    let mut calls = dump.effects.iter_mut().filter(|one| one.kind == EffectKind::Model);
+    calls.next().unwrap().name = "another".to_owned();
+    let mut altered = Vec::new();
+    write_dump(&dump, &mut altered).unwrap();
+    let (code, why) = taken(altered).await;
+    assert!(code == 422 && why.contains(ALTERED), "{code}: {why}");
+    let (code, why) = taken(whole.into_bytes()).await;
+    assert_eq!(code, 200, "{why}");
+}
