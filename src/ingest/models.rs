@@ -7,8 +7,9 @@ use perihelion_documents::{Describer, Description, Reranker};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::Error;
 use crate::config::Models;
-use crate::llm::{self, ChatMessage, ChatModel, ChatRequest, OpenAiModel, Role, ask, escape};
+use crate::llm::{ChatMessage, ChatModel, ChatRequest, OpenAiModel, Role, ask, escape};
 
 /// Characters of a passage that a ranking model reads.
 const PREVIEW: usize = 1_200;
@@ -16,8 +17,8 @@ const PREVIEW: usize = 1_200;
 /// Returns the model that says what documents are about, where the settings name one.
 ///
 /// # Errors
-/// When no client can be made for it.
-pub fn summarizer(models: &Models) -> Result<Option<Arc<dyn ChatModel>>, llm::Error> {
+/// [`Error::Model`] when no client can be made for it.
+pub fn summarizer(models: &Models) -> Result<Option<Arc<dyn ChatModel>>, Error> {
     if models.for_role(Role::Summarizer.as_str()).url.is_none() {
         return Ok(None);
     }

@@ -11,7 +11,7 @@ use crate::checkpoint::{self, Store};
 use crate::clock;
 use crate::graph::{BuildError, EngineError};
 use crate::ids::ThreadId;
-use crate::llm::ChatModel;
+use crate::llm::{self, ChatModel};
 use crate::runner::{self, RunResult};
 
 /// What documents are added with; cheap to clone.
@@ -67,6 +67,8 @@ pub enum Error {
     Run(#[from] runner::Error),
     #[error(transparent)]
     Store(#[from] checkpoint::Error),
+    #[error(transparent)]
+    Model(#[from] llm::Error),
 }
 
 impl DocumentThreads {

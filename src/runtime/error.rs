@@ -120,6 +120,7 @@ impl From<ingest::Error> for Error {
             ingest::Error::Graph(error) => error.into(),
             ingest::Error::Run(error) => error.into(),
             ingest::Error::Store(error) => error.into(),
+            ingest::Error::Model(error) => error.into(),
         }
     }
 }

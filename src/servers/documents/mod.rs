@@ -21,8 +21,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::checkpoint::{self, Keyring};
 use crate::config::{OtherParser, Overrides, Settings};
-use crate::ingest::{DocumentThreads, summarizer};
-use crate::{ingest, llm};
+
+use crate::ingest::{self, DocumentThreads, summarizer};
 pub use tools::Server;
 
 /// Whose documents are kept unless another owner is named.
@@ -80,8 +80,6 @@ pub enum Error {
     Threads(#[from] checkpoint::Error),
     #[error(transparent)]
     Adding(#[from] ingest::Error),
-    #[error(transparent)]
-    Model(#[from] llm::Error),
     #[error(transparent)]
     Settings(#[from] crate::config::Error),
     #[error("cannot serve the directory {}: {source}", path.display())]
