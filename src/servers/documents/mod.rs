@@ -21,7 +21,6 @@ use tokio_util::sync::CancellationToken;
 
 use crate::checkpoint::{self, Keyring};
 use crate::config::{OtherParser, Overrides, Settings};
-
 use crate::ingest::{self, DocumentThreads, summarizer};
 pub use tools::Server;
 
