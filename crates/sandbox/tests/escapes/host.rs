@@ -19,11 +19,15 @@ pub struct Host {
 }
 
 impl Host {
-    /// Opens a tier; none where this build or machine lacks it, which a run of the tests in CI may not.
+    /// Opens a tier; none where this build lacks it, as `make test-escapes` does not, or this machine, which a run of the tests in CI
+    /// may not.
     pub fn new(tier: Tier) -> Option<Self> {
+        if tier == Tier::Wasm && !cfg!(feature = "wasm") {
+            return None;
+        }
         let python = match Python::open(tier) {
             Ok(python) => python,
-            Err(error @ (Error::NotBuilt | Error::NoBubblewrap | Error::NoPython)) => {
+            Err(error @ (Error::NoBubblewrap | Error::NoPython)) => {
                 assert!(
                     std::env::var_os("CI").is_none(),
                     "the tier {tier:?} is not tested: {error}"
