@@ -1,6 +1,6 @@
 //! The judge: compares what the logs beside the database say with what the database holds.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
 use perihelion::checkpoint::ThreadStatus;

@@ -181,9 +181,9 @@ impl Storm {
             let mut still = Vec::new();
             for job in open {
                 if self.is_done(job).await {
-                    drop(self.counts.done.fetch_add(1, Relaxed))
+                    self.counts.done.fetch_add(1, Relaxed);
                 } else {
-                    still.push(job)
+                    still.push(job);
                 }
             }
             open = still;

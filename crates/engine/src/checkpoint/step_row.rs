@@ -15,7 +15,7 @@ impl StepRow {
     /// Reads what the step's tasks wrote, in the form in which it is stored; [`read_delta`](super::read_delta) reads it as a state's.
     ///
     /// # Errors
-    /// [`Error::Damaged`] that names the step; what [`Encoded::to_json_bytes`] says of a delta that cannot be decoded.
+    /// [`Error::Damaged`] that names the step; what [`Encoded::to_json_bytes`](super::Encoded::to_json_bytes) says of a delta that cannot be decoded.
     pub fn written(&self) -> Result<Vec<StoredWrite>, Error> {
         let json = self.delta.to_json_bytes()?;
         serde_json::from_slice(&json).map_err(|error| self.damaged("delta", error))
