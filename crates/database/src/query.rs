@@ -61,6 +61,10 @@ impl Query {
     ) -> Result<Statement<'static, Postgres, PgArguments>, sqlx::Error> {
         let mut arguments = PgArguments::default();
         self.values.iter().try_for_each(|value| value.add_to_postgres(&mut arguments))?;
-        Ok(sqlx::query_with(self.sql.clone(), arguments).persistent(self.is_prepared))
+        // What is best for a list depends on how long it is, and on how large the table has become: a plan that a connection
+        // keeps from when both were small goes through the table for each statement.
+        let has_list = |value: &Value| matches!(value, Value::Ints(_) | Value::Texts(_));
+        let is_kept = self.is_prepared && !self.values.iter().any(has_list);
+        Ok(sqlx::query_with(self.sql.clone(), arguments).persistent(is_kept))
     }
 }

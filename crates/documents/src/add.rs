@@ -82,11 +82,8 @@ impl Library {
         let hash = prepare::hash(&input.bytes);
         let renamed =
             |one: &Document| input.title.as_ref().is_some_and(|title| *title != one.title);
-        match self.find(scope, &id).await {
-            Ok(document) if document.hash == hash && !renamed(&document) => Ok(Some(document)),
-            Ok(_) | Err(Error::Unknown(_)) => Ok(None),
-            Err(error) => Err(error),
-        }
+        let kept = self.by_id(scope, &id).await?;
+        Ok(kept.filter(|document| document.hash == hash && !renamed(document)))
     }
 
     /// Parses and divides a document; pieces of its last version that still stand are kept as they are.
@@ -100,10 +97,9 @@ impl Library {
             self.check_new(scope).await?;
         }
         let parsed = self.parser.parse(&input.path, &input.bytes).await?;
-        let (version, before) = match self.find(scope, &id).await {
-            Ok(last) => (last.version + 1, self.pieces(scope, &last.id).await?),
-            Err(Error::Unknown(_)) => (1, HashSet::new()),
-            Err(error) => return Err(error),
+        let (version, before) = match self.by_id(scope, &id).await? {
+            Some(last) => (last.version + 1, self.pieces(scope, &last.id).await?),
+            None => (1, HashSet::new()),
         };
         let prepared = Prepared::new(id, input, parsed, version, self.options, &before);
         self.check_room(scope, &prepared).await?;

@@ -19,11 +19,7 @@ impl Library {
     /// [`Error::Database`]; then the last version stands, unless it is
     /// [`Unscrubbed`](perihelion_database::Error::Unscrubbed): then the new one does.
     pub async fn flip(&self, scope: &Scope, prepared: &Prepared) -> Result<Document, Error> {
-        let known = match self.find(scope, &prepared.id).await {
-            Ok(known) => Some(known),
-            Err(Error::Unknown(_)) => None,
-            Err(error) => return Err(error),
-        };
+        let known = self.by_id(scope, &prepared.id).await?;
         let is_there = known
             .as_ref()
             .is_some_and(|known| known.hash == prepared.hash && known.title == prepared.title);
