@@ -20,7 +20,7 @@ pub struct Kept {
 }
 
 impl StoredIndex {
-    /// Returns what is kept of a parent, in a transaction of the caller's: until it ends nobody else changes any of it.
+    /// Returns what is kept of a parent, in any order, in a transaction of the caller's: until it ends nobody else changes any of it.
     ///
     /// # Errors
     /// [`Error::Database`].
@@ -31,9 +31,8 @@ impl StoredIndex {
         parent: &str,
     ) -> Result<Vec<Kept>, Error> {
         let space = space::lock_or_make(transaction, scope, kind).await?;
-        let read = query(
-            "SELECT id, at, payload FROM recall_item WHERE space = $1 AND parent = $2 ORDER BY number",
-        );
+        let read =
+            query("SELECT id, at, payload FROM recall_item WHERE space = $1 AND parent = $2");
         let read = read.bind(space.id).bind(parent);
         let rows = transaction.fetch_all(&read).await?;
         let kept = rows
