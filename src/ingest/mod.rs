@@ -9,7 +9,7 @@ mod models;
 mod nodes;
 mod threads;
 
-pub use adding::{Adding, Ingest, IngestParts, Listener, Reading, failure, forget};
+pub use adding::{Listener, Reading, forget};
 pub use models::{ModelDescriber, ModelReranker, summarizer};
 pub use nodes::{Document, Work};
 pub use threads::{AddedDocument, DocumentThreads, Error, Place};

@@ -130,6 +130,22 @@ impl DocumentThreads {
         })
     }
 
+    /// Adds a document whose bytes nobody can read again but from here; the same bytes under the same name continue what was broken off.
+    ///
+    /// # Errors
+    /// As [`DocumentThreads::add`].
+    pub async fn add_sent(
+        &self,
+        scope: &Scope,
+        place: Place,
+        bytes: Vec<u8>,
+    ) -> Result<AddedDocument, Error> {
+        let bytes = Arc::new(bytes);
+        let sent = Arc::clone(&bytes);
+        let read: Reading = Arc::new(move |_: &str| Ok(sent.to_vec()));
+        self.add(scope, place, &bytes, (read, Arc::new(|_| {}))).await
+    }
+
     async fn known(&self, scope: &Scope, adding: &Adding) -> Result<Option<Document>, Error> {
         let renamed =
             |one: &Document| adding.title.as_ref().is_some_and(|title| *title != one.title);

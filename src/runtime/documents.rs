@@ -88,7 +88,7 @@ impl Documents {
         let bytes = std::fs::read(&whole).map_err(failed)?;
         let read: Reading = Arc::new(|path: &str| std::fs::read(path));
         let place = Place { shown, name, collection: collection.to_owned(), title };
-        self.add_read(place, &bytes, read, listener).await
+        Ok(self.threads.add(&self.scope, place, &bytes, (read, listener)).await?)
     }
 
     /// Adds a document that was sent; the same bytes under the same name continue what was broken off.
@@ -102,22 +102,9 @@ impl Documents {
         collection: &str,
         title: Option<String>,
     ) -> Result<AddedDocument, Error> {
-        let bytes = Arc::new(bytes);
-        let sent = Arc::clone(&bytes);
-        let read: Reading = Arc::new(move |_: &str| Ok(sent.to_vec()));
         let collection = collection.to_owned();
         let place = Place { shown: name.to_owned(), name: name.to_owned(), collection, title };
-        self.add_read(place, &bytes, read, Arc::new(|_| {})).await
-    }
-
-    async fn add_read(
-        &self,
-        place: Place,
-        bytes: &[u8],
-        read: Reading,
-        listener: Listener,
-    ) -> Result<AddedDocument, Error> {
-        Ok(self.threads.add(&self.scope, place, bytes, (read, listener)).await?)
+        Ok(self.threads.add_sent(&self.scope, place, bytes).await?)
     }
 
     /// Lists documents; of all collections where none is named.

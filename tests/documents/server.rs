@@ -183,6 +183,30 @@ async fn files_that_give_no_text_and_files_elsewhere_are_refused() {
     client.cancel().await.unwrap();
 }
 
+/// Who only searches needs no key of the threads; who adds is told which one is missing.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_without_the_keys_of_the_threads_searches_and_adds_nothing() {
+    let home = Home::new(None);
+    let serve = async |keys: Option<&str>| {
+        let mut command = home.command(&["mcp", "documents"]);
+        if let Some(keys) = keys {
+            command.env("PERIHELION_ENCRYPTION_KEYS", keys);
+        }
+        ().serve(TokioChildProcess::new(command).unwrap()).await.unwrap()
+    };
+    let client = serve(None).await;
+    data(&client, "add_document", json!({ "path": "lease.md" })).await;
+    client.cancel().await.unwrap();
+    let client = serve(Some("k1=env:NOT_SET")).await;
+    let found = data(&client, "search_documents", json!({ "query": "rent" })).await;
+    assert!(!found["hits"].as_array().unwrap().is_empty());
+    let refused = call(&client, "add_document", json!({ "path": "garden.md" })).await;
+    assert_eq!(refused.is_error, Some(true));
+    let text = refused.content[0].as_text().unwrap().text.clone();
+    assert!(text.contains("NOT_SET"), "{text}");
+    client.cancel().await.unwrap();
+}
+
 /// A collection and an owner of a server's own see nothing of others.
 #[tokio::test(flavor = "multi_thread")]
 async fn owners_are_apart_and_a_reading_server_offers_no_writing() {

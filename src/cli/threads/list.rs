@@ -1,5 +1,6 @@
 //! `threads list`.
 
+use clap::ValueEnum as _;
 use serde_json::{Value, json};
 
 use super::{Error, title};
@@ -53,20 +54,6 @@ pub(super) enum ShownStatus {
 }
 
 impl ShownStatus {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::New => "new",
-            Self::Done => "done",
-            Self::Queued => "queued",
-            Self::Busy => "busy",
-            Self::Interrupted => "interrupted",
-            Self::Failed => "failed",
-            Self::Parked => "parked",
-            Self::Crashed => "crashed",
-            Self::Idle => "idle",
-        }
-    }
-
     /// Returns how threads stand that it means.
     fn statuses(self) -> Vec<LiveStatus> {
         vec![match self {
@@ -101,7 +88,10 @@ pub(super) async fn run(threads: &Threads, args: &Args) -> Result<(), Error> {
             return Ok(());
         }
         output::note(&match args.status {
-            Some(status) => format!("no thread here is {}", status.as_str()),
+            Some(status) => {
+                let word = status.to_possible_value().map(|word| word.get_name().to_owned());
+                format!("no thread here is {}", word.unwrap_or_default())
+            }
             None => "there are no threads here; `perihelion run \"QUESTION\"` makes one".to_owned(),
         });
         return Ok(());

@@ -17,11 +17,9 @@ use perihelion_database::Database;
 use perihelion_documents::{
     Docling, EmbeddingModel, External, Library, Limits, Parser, Quotas, Reader, Scope, Weights,
 };
-use tokio_util::sync::CancellationToken;
 
-use crate::checkpoint::{self, Keyring};
 use crate::config::{OtherParser, Overrides, Settings};
-use crate::ingest::{self, DocumentThreads, summarizer};
+use crate::{checkpoint, ingest};
 pub use tools::Server;
 
 /// Whose documents are kept unless another owner is named.
@@ -183,8 +181,10 @@ pub fn library_of(settings: &Settings, database: Database) -> Result<Library, re
 
 /// What the options name.
 struct Opened {
-    threads: DocumentThreads,
+    library: Library,
     scope: Scope,
+    embeddings: Option<Arc<dyn EmbeddingModel>>,
+    settings: Settings,
 }
 
 async fn open(options: &Options) -> Result<Opened, Error> {
@@ -196,11 +196,6 @@ async fn open(options: &Options) -> Result<Opened, Error> {
     let scope = Scope::new(TENANT, &options.owner).map_err(perihelion_documents::Error::from)?;
     let embeddings = if options.words_only { None } else { embeddings(&settings)? };
     let library = library_of(&settings, database)?;
-    let model = if options.undescribed { None } else { summarizer(&settings.models)? };
-    let keys = Keyring::of_found(settings.encryption.exposed())?;
-    let store = checkpoint::open_sealed(settings.store.database.expose(), keys).await?;
     let embeddings = embeddings.map(|endpoint| Arc::new(endpoint) as Arc<dyn EmbeddingModel>);
-    let stop = CancellationToken::new();
-    let threads = DocumentThreads { library, store, model, embeddings, stop };
-    Ok(Opened { threads, scope })
+    Ok(Opened { library, scope, embeddings, settings })
 }

@@ -4,19 +4,25 @@ use std::sync::Arc;
 
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
-use perihelion_documents::{COLLECTION, Deleted, Document, EmbeddingModel, Query, Read, Scope};
+use perihelion_documents::{
+    COLLECTION, Deleted, Document, EmbeddingModel, Library, Query, Read, Scope,
+};
 use rmcp::handler::server::router::tool::ToolRouter;
 use rmcp::handler::server::tool::schema_for_output;
 use rmcp::handler::server::wrapper::Parameters;
 use rmcp::model::{CallToolResult, RequestMetaObject, ServerConfig};
 use rmcp::{tool, tool_router};
+use tokio::sync::OnceCell;
+use tokio_util::sync::CancellationToken;
 
 use super::answers::{
     AddDocument, AddedDocument, DeleteDocument, DeletedDocument, Documents, Hit, Hits, Listed,
     ReadDocument, SearchDocuments,
 };
 use super::{Error, Opened, Options, TENANT_META};
-use crate::ingest::{DocumentThreads, Listener, Place, Reading};
+use crate::checkpoint::{self, Keyring};
+use crate::config::Settings;
+use crate::ingest::{DocumentThreads, Place, summarizer};
 use crate::servers::answer::{answer, config, failure};
 use crate::servers::toolbox::Toolbox;
 
@@ -41,7 +47,13 @@ pub struct Server {
 }
 
 struct Shelf {
-    threads: DocumentThreads,
+    library: Library,
+    embeddings: Option<Arc<dyn EmbeddingModel>>,
+    settings: Settings,
+    /// Whether no model is asked what documents are about.
+    undescribed: bool,
+    /// Opened when something is added or deleted: who only searches needs neither threads nor the keys to them.
+    threads: OnceCell<DocumentThreads>,
     /// Those of a caller that does not say whose call it is.
     scope: Scope,
     /// Whether callers may say whose call it is: those alone that started this process.
@@ -57,7 +69,7 @@ impl Server {
     /// # Errors
     /// [`Error`] naming what cannot be opened.
     pub async fn open(options: &Options, believes_callers: bool) -> Result<Self, Error> {
-        let Opened { threads, scope } = super::open(options).await?;
+        let Opened { library, scope, embeddings, settings } = super::open(options).await?;
         let root = match &options.root {
             Some(path) => Some(
                 Dir::open_ambient_dir(path, ambient_authority())
@@ -67,7 +79,18 @@ impl Server {
         };
         let collection = options.collection.clone();
         let read_only = options.read_only;
-        let shelf = Shelf { threads, scope, believes_callers, collection, root, read_only };
+        let shelf = Shelf {
+            library,
+            embeddings,
+            settings,
+            undescribed: options.undescribed,
+            threads: OnceCell::new(),
+            scope,
+            believes_callers,
+            collection,
+            root,
+            read_only,
+        };
         let mut tool_router = Self::tool_router();
         if read_only {
             for tool in ["add_document", "delete_document"] {
@@ -215,7 +238,24 @@ impl Server {
 
 impl Shelf {
     fn model(&self) -> Option<&dyn EmbeddingModel> {
-        self.threads.embeddings.as_deref()
+        self.embeddings.as_deref()
+    }
+
+    async fn threads(&self) -> Result<&DocumentThreads, Error> {
+        let open = async || {
+            let settings = &self.settings;
+            let model = if self.undescribed { None } else { summarizer(&settings.models)? };
+            let keys = Keyring::of_found(settings.encryption.exposed())?;
+            let url = settings.store.database.expose();
+            Ok(DocumentThreads {
+                library: self.library.clone(),
+                store: checkpoint::open_sealed(url, keys).await?,
+                model,
+                embeddings: self.embeddings.clone(),
+                stop: CancellationToken::new(),
+            })
+        };
+        self.threads.get_or_try_init(open).await
     }
 
     /// Returns whose documents a call is about.
@@ -229,7 +269,7 @@ impl Shelf {
     }
 
     async fn list(&self, meta: &RequestMetaObject) -> Result<Vec<Document>, Error> {
-        Ok(self.threads.library.list(&self.scope(meta)?, self.collection.as_deref()).await?)
+        Ok(self.library.list(&self.scope(meta)?, self.collection.as_deref()).await?)
     }
 
     async fn read(
@@ -239,14 +279,14 @@ impl Shelf {
         start: usize,
         end: usize,
     ) -> Result<Read, Error> {
-        Ok(self.threads.library.read(&self.scope(meta)?, document, Some(start), Some(end)).await?)
+        Ok(self.library.read(&self.scope(meta)?, document, Some(start), Some(end)).await?)
     }
 
     async fn delete(&self, meta: &RequestMetaObject, document: &str) -> Result<Deleted, Error> {
         if self.read_only {
             return Err(Error::ReadOnly);
         }
-        Ok(self.threads.delete(&self.scope(meta)?, document).await?)
+        Ok(self.threads().await?.delete(&self.scope(meta)?, document).await?)
     }
 
     async fn add(
@@ -278,12 +318,9 @@ impl Shelf {
             collection: self.collection.clone().unwrap_or_else(|| COLLECTION.to_owned()),
             title: asked.title,
         };
-        let bytes = Arc::new(bytes);
-        let sent = Arc::clone(&bytes);
-        let read: Reading = Arc::new(move |_: &str| Ok(sent.to_vec()));
-        let parts = (read, Arc::new(|_| {}) as Listener);
-        let added = self.threads.add(&self.scope(meta)?, place, &bytes, parts).await?;
-        let why = if self.threads.model.is_some() { NO_ANSWER } else { NO_MODEL };
+        let threads = self.threads().await?;
+        let added = threads.add_sent(&self.scope(meta)?, place, bytes).await?;
+        let why = if threads.model.is_some() { NO_ANSWER } else { NO_MODEL };
         let not_described = added.document.description.is_none().then(|| why.to_owned());
         Ok(AddedDocument {
             not_described,
@@ -322,10 +359,10 @@ impl Shelf {
         query.limit = asked.limit.unwrap_or(DEFAULT_HITS).clamp(1, MAX_HITS);
         let scope = self.scope(meta)?;
         let hits: Vec<Hit> = if asked.parents {
-            let found = self.threads.library.retrieve(&scope, &query, self.model(), None).await?;
+            let found = self.library.retrieve(&scope, &query, self.model(), None).await?;
             found.passages.into_iter().map(Hit::of_passage).collect()
         } else {
-            let found = self.threads.library.search(&scope, &query, self.model()).await?;
+            let found = self.library.search(&scope, &query, self.model()).await?;
             found.into_iter().map(|source| Hit { source, parent: None }).collect()
         };
         Ok(Hits { hits })
