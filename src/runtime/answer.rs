@@ -1,6 +1,5 @@
 //! A person's answer to an open question: which question, and in what form.
 
-use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -11,8 +10,9 @@ use crate::checkpoint::{self, EffectKind, OpenInterrupt};
 use crate::ids::{InterruptId, ThreadId};
 use crate::journal::Verdict;
 use crate::mcp;
+use crate::swarm::answer::{Action, ApprovalAnswer, ElicitationAnswer, Recorded};
 use crate::swarm::question::kind::{APPROVAL, CLARIFICATION, ELICITATION, OUTCOME_UNKNOWN};
-use crate::swarm::question::{Approval, Elicitation, Question};
+use crate::swarm::question::{Elicitation, Question};
 
 /// An answer as a person gives it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -100,12 +100,12 @@ impl Runtime {
         interrupt: Option<InterruptId>,
         answer: Answer,
     ) -> Result<(), Error> {
-        let (chosen, value) = self.fitted(thread, interrupt, answer).await?;
-        self.runner().answer(thread, chosen.id, &value).await?;
+        let (chosen, recorded) = self.fitted(thread, interrupt, answer).await?;
+        self.runner().answer(thread, chosen.id, &json!(recorded)).await?;
         let question = &Question::read(&chosen.kind, &chosen.payload.decode()?);
         let interrupt = chosen.id;
         let kind = &*chosen.kind;
-        let answer = &value;
+        let answer = &recorded;
         self.note_decided(by, Decided { thread, interrupt, kind, question, answer }).await;
         Ok(())
     }
@@ -129,7 +129,7 @@ impl Runtime {
         thread: ThreadId,
         interrupt: Option<InterruptId>,
         answer: Answer,
-    ) -> Result<(OpenInterrupt, Value), Error> {
+    ) -> Result<(OpenInterrupt, Recorded), Error> {
         let open = self.runner().open_interrupts(thread).await?;
         let (kinds, option) = answer.fits();
         let chosen = match interrupt {
@@ -145,17 +145,25 @@ impl Runtime {
             let id = chosen.id;
             return Err(AnswerError::WrongKind { given, fits, kind: chosen.kind, id }.into());
         }
-        let in_time = answer != Answer::TimedOut;
+        let timeout = answer == Answer::TimedOut;
         let question = Question::read(&chosen.kind, &chosen.payload.decode()?);
-        let value = match chosen.kind.as_str() {
-            ELICITATION => to_server(&question.into_elicitation(), answer)?,
+        let recorded = match chosen.kind.as_str() {
+            ELICITATION => Recorded::Elicitation(to_server(&question.into_elicitation(), answer)?),
             APPROVAL => {
-                let value = in_form(APPROVAL, answer.into_value())?;
-                decided(value, self.store().now().await?, &question.into_approval())
+                let given = decision(answer.into_value())?;
+                let now = self.store().now().await?;
+                let expires_at = question.into_approval().expires_at();
+                Recorded::Approval(ApprovalAnswer {
+                    decided_at: Some(now),
+                    expires_at,
+                    timeout,
+                    ..given
+                })
             }
-            kind => in_form(kind, answer.into_value())?,
+            OUTCOME_UNKNOWN => Recorded::Outcome(outcome(answer.into_value())?),
+            _ => Recorded::Other(answer.into_value()),
         };
-        Ok((chosen, if in_time { value } else { timed_out(value) }))
+        Ok((chosen, recorded))
     }
 
     /// Tells a question of this thread that was answered before from one that it never asked.
@@ -177,48 +185,61 @@ impl Runtime {
     }
 }
 
-/// Brings an answer into the form that its kind of question is read in.
-fn in_form(kind: &str, value: Value) -> Result<Value, AnswerError> {
-    let (key, wanted, choices): (_, _, &[&str]) = match kind {
-        APPROVAL => ("decision", "approve or deny", &["approve", "deny"]),
-        OUTCOME_UNKNOWN => ("outcome", "done, retry or skip", &[]),
-        _ => return Ok(value),
-    };
-    let value = match value {
+/// Writes out an answer that is one word, under the name that such words have.
+fn spelled_out(value: Value, key: &str) -> Value {
+    match value {
         Value::String(word) => json!({ key: word.trim().to_lowercase() }),
         other => other,
+    }
+}
+
+/// Reads what became of a call whose outcome was unknown.
+fn outcome(value: Value) -> Result<Verdict, AnswerError> {
+    let value = spelled_out(value, "outcome");
+    Verdict::deserialize(&value).map_err(|_| AnswerError::WrongForm {
+        kind: OUTCOME_UNKNOWN.to_owned(),
+        wanted: "done, retry or skip",
+        given: value.get("outcome").unwrap_or(&value).to_string(),
+    })
+}
+
+/// Reads a decision of a call, which holds nothing but what is acted on.
+fn decision(value: Value) -> Result<ApprovalAnswer, AnswerError> {
+    let wrong = |wanted, given: &Value| AnswerError::WrongForm {
+        kind: APPROVAL.to_owned(),
+        wanted,
+        given: given.to_string(),
     };
-    let fits = match kind {
-        OUTCOME_UNKNOWN => serde_json::from_value::<Verdict>(value.clone()).is_ok(),
-        _ => value.get(key).and_then(Value::as_str).is_some_and(|word| choices.contains(&word)),
+    let value = spelled_out(value, "decision");
+    let word = value.get("decision").and_then(Value::as_str);
+    let (Some("approve" | "deny"), Some(fields)) = (word, value.as_object()) else {
+        return Err(wrong("approve or deny", value.get("decision").unwrap_or(&value)));
     };
-    if let Some(arguments) = value.get("arguments").filter(|_| kind == APPROVAL && fits) {
-        let kind = kind.to_owned();
-        let wanted = "a decision with arguments that are an object";
-        if !arguments.is_object() || value[key] != "approve" {
-            return Err(AnswerError::WrongForm { kind, wanted, given: arguments.to_string() });
-        }
+    if let Some(arguments) = fields.get("arguments")
+        && (!arguments.is_object() || word != Some("approve"))
+    {
+        return Err(wrong("a decision with arguments that are an object", arguments));
     }
-    let beside = |key: &&String| !["decision", "reason", "arguments"].contains(&key.as_str());
-    let mut keys = value.as_object().into_iter().flat_map(serde_json::Map::keys);
-    if let Some(key) = keys.find(beside).filter(|_| fits && kind == APPROVAL) {
-        return Err(AnswerError::Beside(key.clone()));
+    if let Some(reason) = fields.get("reason").filter(|one| !one.is_string() && !one.is_null()) {
+        return Err(wrong("a decision with a reason that is a text", reason));
     }
-    if fits {
-        return Ok(value);
+    match fields.keys().find(|key| !["decision", "reason", "arguments"].contains(&key.as_str())) {
+        Some(key) => Err(AnswerError::Beside(key.clone())),
+        None => Ok(ApprovalAnswer::of(&value)),
     }
-    let given = value.get(key).unwrap_or(&value).to_string();
-    Err(AnswerError::WrongForm { kind: kind.to_owned(), wanted, given })
 }
 
 /// Brings an answer into the form that an MCP server's question is answered in: what is in it fits the
 /// form that was asked for, or the address was visited, or it is a refusal.
-fn to_server(question: &Elicitation, answer: Answer) -> Result<Value, AnswerError> {
+fn to_server(question: &Elicitation, answer: Answer) -> Result<ElicitationAnswer, AnswerError> {
     let (content, reason) = match answer {
-        Answer::Deny { reason } => return Ok(json!({ "action": "decline", "reason": reason })),
+        Answer::Deny { reason } => {
+            return Ok(ElicitationAnswer { reason, ..ElicitationAnswer::default() });
+        }
         Answer::Approve { reason } => (json!({}), reason),
         other => (other.into_value(), None),
     };
+    let action = Action::Accept;
     if question.is_visit() {
         if content != json!({}) {
             return Err(AnswerError::WrongForm {
@@ -227,26 +248,11 @@ fn to_server(question: &Elicitation, answer: Answer) -> Result<Value, AnswerErro
                 given: "content".to_owned(),
             });
         }
-        return Ok(json!({ "action": "accept", "reason": reason }));
+        return Ok(ElicitationAnswer { action, content: None, reason });
     }
     let schema = question.requested_schema.as_ref().unwrap_or(&Value::Null);
-    let content = mcp::fill_form(schema, content).map_err(AnswerError::Unfit)?;
-    Ok(json!({ "action": "accept", "content": content, "reason": reason }))
-}
-
-/// Notes when an approval was decided, by the clock that the request's end was set by and by no other, and the end
-/// that the person was shown.
-fn decided(mut value: Value, now: DateTime<Utc>, question: &Approval) -> Value {
-    let end = Some(&question.expires_at).filter(|end| !end.is_empty());
-    value["decided_at"] = json!(now.to_rfc3339());
-    value["expires_at"] = json!(end);
-    value
-}
-
-/// Marks an answer as none of a person's.
-fn timed_out(mut value: Value) -> Value {
-    value["timeout"] = json!(true);
-    value
+    let content = Some(mcp::fill_form(schema, content).map_err(AnswerError::Unfit)?);
+    Ok(ElicitationAnswer { action, content, reason })
 }
 
 fn only<'a>(

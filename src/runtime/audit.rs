@@ -8,8 +8,8 @@ use super::Runtime;
 use crate::clock;
 use crate::ids::{InterruptId, ThreadId};
 use crate::swarm::AgentResult;
+use crate::swarm::answer::{Action, Recorded, Word};
 use crate::swarm::question::Question;
-use crate::swarm::question::kind::{APPROVAL, ELICITATION};
 
 /// Where decisions are written down, and who makes those that nobody else is named for.
 pub struct Audit {
@@ -30,7 +30,7 @@ pub(super) struct Decided<'a> {
     pub interrupt: InterruptId,
     pub kind: &'a str,
     pub question: &'a Question,
-    pub answer: &'a Value,
+    pub answer: &'a Recorded,
 }
 
 impl Runtime {
@@ -61,11 +61,11 @@ impl Runtime {
         if let Err(error) = people.note(&entry).await {
             tracing::error!(%error, thread = %decided.thread, "a decision is missing from the audit");
         }
-        if decided.kind == APPROVAL {
-            let status = match action(&decided).as_str() {
-                "approval.approved" => ApprovalStatus::Approved,
-                "approval.timed_out" => ApprovalStatus::TimedOut,
-                _ => ApprovalStatus::Denied,
+        if let Recorded::Approval(answer) = decided.answer {
+            let status = match answer.decision {
+                _ if answer.timeout => ApprovalStatus::TimedOut,
+                Word::Approve => ApprovalStatus::Approved,
+                Word::Deny => ApprovalStatus::Denied,
             };
             let by = Some(entry.actor.as_str()).filter(|_| status != ApprovalStatus::TimedOut);
             let ended = people.approval_ended(decided.interrupt.0, status, by, entry.at).await;
@@ -103,15 +103,17 @@ impl Runtime {
 }
 
 fn action(decided: &Decided<'_>) -> String {
-    let word = decided.answer.get("decision").or_else(|| decided.answer.get("action"));
-    let word = word.and_then(Value::as_str).unwrap_or_default();
-    let done = match (decided.kind, word) {
-        (APPROVAL, _) if decided.answer["timeout"] == true => "timed_out",
-        (APPROVAL, "approve") => "approved",
-        (APPROVAL, _) => "denied",
-        (ELICITATION, "accept") => "accepted",
-        (ELICITATION, _) => "declined",
-        _ => "answered",
+    let done = match decided.answer {
+        Recorded::Approval(answer) if answer.timeout => "timed_out",
+        Recorded::Approval(answer) => match answer.decision {
+            Word::Approve => "approved",
+            Word::Deny => "denied",
+        },
+        Recorded::Elicitation(answer) => match answer.action {
+            Action::Accept => "accepted",
+            Action::Decline => "declined",
+        },
+        Recorded::Outcome(_) | Recorded::Other(_) => "answered",
     };
     format!("{}.{done}", decided.kind)
 }
@@ -134,13 +136,18 @@ fn executed(result: &AgentResult) -> Value {
 /// Returns what it was about: which call, never with what arguments, which may hold secrets.
 fn details(decided: &Decided<'_>) -> Value {
     let call = Call::of(decided.question);
+    let (reason, edited) = match decided.answer {
+        Recorded::Approval(answer) => (answer.reason.as_deref(), answer.arguments.is_some()),
+        Recorded::Elicitation(answer) => (answer.reason.as_deref(), false),
+        Recorded::Outcome(_) | Recorded::Other(_) => (None, false),
+    };
     json!({
         "agent": decided.question.agent(),
         "server": named(call.server),
         "tool": named(call.tool),
         "call_sha256": named(call.sha256),
-        "reason": decided.answer.get("reason"),
-        "edited": decided.answer.get("arguments").is_some(),
+        "reason": reason,
+        "edited": edited,
     })
 }
 

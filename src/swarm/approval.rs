@@ -9,6 +9,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value, json};
 
+use super::answer::{ApprovalAnswer, Word};
 use super::event::AgentEvent;
 use super::question::{Approval, kind};
 use super::result::{AgentError, ErrorKind};
@@ -173,9 +174,12 @@ pub(super) async fn decide(
             let expires_at = call.end(asked_at);
             let question = call.question(asked_at, expires_at);
             match ctx.interrupt_about(kind::APPROVAL, call.what(asked_at), question).await {
-                Ok(answer) if is_late(&answer, expires_at) => {}
                 Ok(answer) => {
-                    let decided = read(&answer);
+                    let answer = ApprovalAnswer::of(&answer);
+                    if answer.is_late(expires_at) {
+                        continue;
+                    }
+                    let decided = Decision::from(answer);
                     decided.publish(ctx, call);
                     *decision = Some(decided);
                 }
@@ -218,36 +222,16 @@ pub(super) fn not_waited(tool: &str) -> AgentError {
     AgentError::new(ErrorKind::ApprovalRequired, message)
 }
 
-/// Tells whether an answer was given after the request had run out; one without a time counts as timely.
-///
-/// What counts is the end that the person was shown; `expires_at` is that of an answer which does not name it.
-fn is_late(answer: &Value, expires_at: DateTime<Utc>) -> bool {
-    if is_timeout(answer) {
-        return false;
-    }
-    let time = |name: &str| {
-        let text = answer.get(name).and_then(Value::as_str)?;
-        DateTime::parse_from_rfc3339(text).ok().map(|time| time.to_utc())
-    };
-    time("decided_at").is_some_and(|at| at > time("expires_at").unwrap_or(expires_at))
-}
-
-/// Tells whether the answer is that nobody gave one, which no person can say.
-fn is_timeout(answer: &Value) -> bool {
-    answer.get("timeout").and_then(Value::as_bool).unwrap_or_default()
-}
-
-fn read(answer: &Value) -> Decision {
-    if is_timeout(answer) {
-        return Decision::TimedOut;
-    }
-    let reason = answer.get("reason").and_then(Value::as_str).map(str::trim);
-    let reason = reason.filter(|reason| !reason.is_empty()).map(str::to_owned);
-    match answer.get("decision").and_then(Value::as_str) {
-        Some("approve") => Decision::Approved {
-            instruction: reason,
-            arguments: answer.get("arguments").and_then(Value::as_object).cloned(),
-        },
-        _ => Decision::Denied { reason: reason.unwrap_or_else(|| "no reason given".into()) },
+impl From<ApprovalAnswer> for Decision {
+    fn from(answer: ApprovalAnswer) -> Self {
+        let reason = answer.reason.as_deref().map(str::trim).filter(|reason| !reason.is_empty());
+        let reason = reason.map(str::to_owned);
+        match answer.decision {
+            _ if answer.timeout => Self::TimedOut,
+            Word::Approve => Self::Approved { instruction: reason, arguments: answer.arguments },
+            Word::Deny => {
+                Self::Denied { reason: reason.unwrap_or_else(|| "no reason given".into()) }
+            }
+        }
     }
 }

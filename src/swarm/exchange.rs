@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 
+use super::answer::{Action, ElicitationAnswer};
 use super::approval::{self, Decision};
 use super::caller::{Caller, ToolReply};
 use super::event::AgentEvent;
@@ -363,14 +364,15 @@ fn step(value: Value) -> Step {
 
 /// Leaves of a person's answer what a server is to see: reasons are for the agent.
 fn in_servers_form(answer: &Value) -> Value {
-    match answer.get("action").and_then(Value::as_str) {
-        Some("accept") => mcp::accepted(answer.get("content").cloned()),
-        _ => mcp::declined(),
+    let answer = ElicitationAnswer::of(answer);
+    match answer.action {
+        Action::Accept => mcp::accepted(answer.content),
+        Action::Decline => mcp::declined(),
     }
 }
 
 fn refuses(answers: &Answers) -> bool {
-    answers.values().any(|answer| answer["action"] != "accept")
+    answers.values().any(|answer| ElicitationAnswer::of(answer).action == Action::Decline)
 }
 
 /// Words a result that a person supplied, as they liked, for a call whose outcome was unknown.

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::sources::Sources;
 use crate::graph::{Interrupt, NodeError, TaskContext};
@@ -196,14 +196,10 @@ pub fn text_of(answer: &Value) -> String {
     text.map_or_else(|| answer.to_string(), str::to_owned)
 }
 
-/// Makes the answer that allows or denies a call.
-pub fn decision(approve: bool, reason: Option<String>) -> Value {
-    let decision = if approve { "approve" } else { "deny" };
-    json!({ "decision": decision, "reason": reason })
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     /// Everybody who shows or answers questions reads them so: what was stored must come back, and damage must not stop them.
