@@ -138,7 +138,7 @@ impl Runtime {
     /// Whatever the store reports.
     pub async fn at_rest(&self, thread: ThreadId) -> Result<RunReport, Error> {
         let store = self.store().as_ref();
-        let ThreadView { info, runs, open } = ThreadView::read(store, thread).await?;
+        let ThreadView { info, runs, open, .. } = ThreadView::read(store, thread).await?;
         let state = read_state(store, thread, None).await?.state;
         let run = runs.last().map(|run| run.id);
         let steps = store.history(thread, None, STEPS).await?;

@@ -1,10 +1,10 @@
 //! Gives a thread a new turn however it stands, and edits where it stands.
 
 use super::{Answer, Error, RunReport, Runtime};
-use crate::checkpoint::{self, ThreadStatus, forked_to, read_delta};
+use crate::checkpoint::{self, StepKind, ThreadStatus, forked_to, read_delta};
 use crate::graph::{END, Target};
 use crate::ids::ThreadId;
-use crate::runner::{self, INPUT, RunOptions};
+use crate::runner::{self, AfterEdit, INPUT, RunOptions};
 use crate::swarm::question::kind::CLARIFICATION;
 use crate::swarm::{GraphState, GraphUpdate, Request};
 
@@ -82,7 +82,8 @@ impl Runtime {
 
     /// Edits a thread's state as if a node had written it; without a node, as if the one had that ran last.
     ///
-    /// `goto` names the nodes that run next; empty: those that the node leads to.
+    /// `goto` names the nodes that run next; empty: those that the node leads to. Where no node is named either and the thread
+    /// stands between two steps, those that would have run without the edit.
     ///
     /// # Errors
     /// As [`runner::Runner::update_state_and_go`].
@@ -102,8 +103,24 @@ impl Runtime {
             .iter()
             .map(|to| if to == END { Target::End } else { Target::node(to.as_str()) })
             .collect();
-        let goto = Some(goto).filter(|goto| !goto.is_empty());
-        Ok(self.runner().update_state_and_go(thread, update, &node, goto).await?.seq)
+        let after = match as_node {
+            _ if !goto.is_empty() => AfterEdit::Goto(goto),
+            None if self.stands_between_steps(thread).await? => AfterEdit::Unchanged,
+            _ => AfterEdit::Routes,
+        };
+        Ok(self.runner().update_state_and_go(thread, update, &node, after).await?.seq)
+    }
+
+    /// Tells whether a thread pauses, or was just returned to a step or edited: then nothing of the next step was done.
+    async fn stands_between_steps(&self, thread: ThreadId) -> Result<bool, Error> {
+        let info = self.store().info(thread).await?;
+        if info.status == ThreadStatus::Interrupted {
+            return Ok(self.runner().open_interrupts(thread).await?.is_empty());
+        }
+        let newest = self.store().history(thread, None, 1).await?.pop();
+        let is_still =
+            newest.is_some_and(|row| matches!(row.kind, StepKind::Fork | StepKind::Edit));
+        Ok(is_still && self.store().effects(thread, Some(info.head + 1)).await?.is_empty())
     }
 
     /// Returns the node that ran last in a thread.

@@ -18,7 +18,7 @@ use crate::bus::{CallReceiver, Subscription, ThreadEvent};
 use crate::clock;
 use crate::graph::{RunEvent, StreamMode};
 use crate::ids::ThreadId;
-use crate::swarm::{GraphState, MessagePiece};
+use crate::swarm::{GraphState, MessagePiece, message_id};
 
 /// How often the run's row is looked at while nobody tells of it: another process may have ended it.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
@@ -313,9 +313,10 @@ impl Listener {
             said.again = None;
         }
         said.text.push_str(&piece);
+        let turn = self.state.turn;
         let message = match said.versions {
-            0 => format!("{}.{node}", self.state.turn),
-            version => format!("{}.{node}.{version}", self.state.turn),
+            0 => message_id(turn, step, &node),
+            version => message_id(turn, step, &format!("{node}.{version}")),
         };
         let text = said.text.clone();
         Some(Happening::Piece { step, task, node, message, piece, text, is_first })

@@ -166,15 +166,8 @@ impl Service {
         &self,
         info: &ThreadInfo,
     ) -> Result<(Vec<InterruptView>, Vec<u32>), Error> {
-        let store = self.runtime().store().as_ref();
-        let open = self.runtime().threads().view(info.id).await?.open;
-        let awaited = checkpoint::awaited_interrupts(store, info.id).await?;
-        let task = |id: &str| {
-            let asked = awaited.iter().find(|one| one.id.to_string() == id);
-            asked.filter(|one| one.thread == info.id).map_or(0, |one| one.task)
-        };
-        let asking = open.iter().map(|one| task(&one.id)).collect();
-        Ok((open, asking))
+        let view = self.runtime().threads().view(info.id).await?;
+        Ok((view.open, view.asking))
     }
 
     /// Returns the state of a thread at a step.

@@ -2,7 +2,7 @@
 
 use super::question::{Question, text_of};
 use super::sources::Sources;
-use super::state::{GraphState, GraphUpdate, Message, Routing};
+use super::state::{GraphState, GraphUpdate, Message, Routing, message_id};
 use super::{breaker, node, taint};
 use crate::graph::{Context, NodeError, NodeOutput, Target};
 
@@ -48,7 +48,7 @@ pub(super) async fn put(
     let state = ctx.state();
     let message = |who: &str, role: &str, name: Option<&str>, content: String| Message {
         citations_removed: 0,
-        id: format!("{}.{}.{who}", state.turn, state.routing.round),
+        id: message_id(state.turn, ctx.place().step, who),
         role: role.into(),
         name: name.map(Into::into),
         content,

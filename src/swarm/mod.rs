@@ -7,6 +7,7 @@
 mod addresses;
 mod agent;
 mod allowance;
+pub mod answer;
 mod approval;
 mod artifacts;
 mod assignment;
@@ -98,6 +99,7 @@ pub use server_agent::ServerAgent;
 pub use sources::Sources;
 pub use spans::{Written, is_supervisor, span_kind};
 pub use star::{GRAPH, Star, StarOptions};
+pub(crate) use state::message_id;
 pub use state::{
     Artifact, Citation, Decided, GraphState, GraphUpdate, Message, Planner, Preferences, Routing,
     Search, Spent, Summary, TaskRecord,

@@ -11,7 +11,7 @@ use super::allowance::Allowance;
 use super::attachments::{self, Attachment};
 use super::model::RecordedModel;
 use super::parts::StarParts;
-use super::state::{GraphState, GraphUpdate, Message, Preferences, Routing, Spent};
+use super::state::{GraphState, GraphUpdate, Message, Preferences, Routing, Spent, message_id};
 use super::summing;
 use super::team::clean_name;
 use super::{AGENT_PREFIX, TEAM_PREFIX, node};
@@ -214,11 +214,13 @@ impl Node<GraphState> for Preprocess {
         context.extend(state.request_context.clone());
         let named = state.preferences.message_id.as_ref();
         let is_new = |id: &&String| !newest(state).any(|message| message.id == **id);
-        let id = named.filter(is_new).cloned();
-        let preferences = Preferences { message_id: id.clone(), ..state.preferences.clone() };
+        let named = named.filter(is_new).cloned();
+        let preferences = Preferences { message_id: named.clone(), ..state.preferences.clone() };
+        let first_step = ctx.place().step;
+        let id = named.unwrap_or_else(|| message_id(turn, first_step, "user"));
         let message = Message {
             citations_removed: 0,
-            id: id.unwrap_or_else(|| format!("{turn}.user")),
+            id: id.clone(),
             role: "user".into(),
             name: None,
             content: state.input_request.clone(),
@@ -226,7 +228,8 @@ impl Node<GraphState> for Preprocess {
             attached: state.preferences.attached.clone(),
         };
         let routing = Routing {
-            first_step: ctx.place().step,
+            first_step,
+            request: Some(id),
             started_at: now.timestamp_micros(),
             results_before: state.results.len(),
             spent_before: state.spent,

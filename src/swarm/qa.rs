@@ -11,7 +11,7 @@ use super::ending::{EarlyEnd, FinishReason};
 use super::model::{RecordedModel, stop_or_failure};
 use super::parts::StarParts;
 use super::result::{AgentResult, ResultStatus};
-use super::state::{GraphState, GraphUpdate, Message};
+use super::state::{GraphState, GraphUpdate, Message, message_id};
 use super::{node, taint, window};
 use crate::graph::{Context, Node, NodeError, NodeOutput};
 use crate::llm::{ChatModel, ChatRequest, Error, Role, structured};
@@ -47,7 +47,7 @@ impl Node<GraphState> for Qa {
             Err(error) => without_model(state, failure.insert(stop_or_failure(error)?.to_string())),
         };
         let message = Message {
-            id: state.answer_id(),
+            id: message_id(state.turn, ctx.place().step, node::QA),
             role: "assistant".into(),
             name: Some(node::QA.into()),
             content: answer.clone(),

@@ -12,7 +12,7 @@ use super::instruction::Instruction;
 use super::result::{AgentError, AgentResult, ErrorKind, ResultStatus, Source, Table, ToolUse};
 use super::sanitised::sanitised;
 use super::sources::Sources;
-use super::state::{Artifact, Citation, GraphState, GraphUpdate, Message, Spent};
+use super::state::{Artifact, Citation, GraphState, GraphUpdate, Message, Spent, message_id};
 
 /// Rows that a result carries itself; those of a larger table stand in an artifact.
 const ROWS: usize = 50;
@@ -84,7 +84,8 @@ impl Default for Report {
 /// Whose report it is.
 pub(super) struct Reported<'a> {
     pub state: &'a GraphState,
-    /// Index of the agent's task in its step: results of one step are appended in that order.
+    pub step: u64,
+    /// Index of the agent's task in the step: results of one step are appended in that order.
     pub index: u32,
     pub agent: &'a str,
     /// Name of the agent's server; empty where it has none, whose calls say which server they went to.
@@ -147,7 +148,7 @@ impl Report {
             tainted_by: self.tainted_by.clone(),
         };
         let message = Message {
-            id: of.assignment.id,
+            id: message_id(turn, of.step, &of.assignment.id),
             role: "assistant".into(),
             name: Some(of.agent.to_owned()),
             content: said,

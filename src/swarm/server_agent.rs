@@ -115,11 +115,11 @@ impl Node<GraphState> for ServerNode {
             usage: report.spent.usage,
         }
         .publish(&ctx);
-        let index = ctx.place().task;
+        let (step, index) = (ctx.place().step, ctx.place().task);
         let state = ctx.state();
         let agent = self.name.as_str();
         let server = server.name.as_str();
-        let of = Reported { state, index, agent, server, assignment, latency_ms };
+        let of = Reported { state, step, index, agent, server, assignment, latency_ms };
         Ok(NodeOutput::update(report.into_update(of)))
     }
 }

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::allowance::Allowance;
 use super::assignment::Assignment;
 use super::ending::EarlyEnd;
+use super::node;
 use super::result::AgentResult;
 use super::sources::Sources;
 use crate::graph::{Blob, Blobs, Dict, Log};
@@ -158,6 +159,9 @@ pub struct Routing {
     pub dispatched: Vec<String>,
     /// First step of the turn.
     pub first_step: u64,
+    /// The id of the message that is the turn's request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<String>,
     /// Time at which the turn began, in microseconds since the Unix epoch.
     pub started_at: i64,
     /// Results in the thread before the turn.
@@ -221,6 +225,9 @@ pub struct Summary {
     pub text: String,
     /// The last turn that it tells of.
     pub turn: u32,
+    /// How many messages the thread had when it was made.
+    #[serde(default)]
+    pub messages: usize,
     /// What of the open world stands behind it.
     #[serde(default, skip_serializing_if = "Sources::is_empty")]
     pub tainted_by: Sources,
@@ -296,11 +303,20 @@ crate::graph_state! {
     }
 }
 
+/// Returns the id of what somebody says in a step of a turn.
+///
+/// A thread's steps have numbers of their own on each of its branches, which its turns have not: a client tells what was said on two
+/// branches apart by the ids.
+pub(crate) fn message_id(turn: u32, step: u64, what: &str) -> String {
+    format!("{turn}.{step}.{what}")
+}
+
 impl GraphState {
     /// Returns the id of the message that is the present turn's request.
     pub(super) fn request_id(&self) -> String {
-        let known = self.preferences.message_id.clone();
-        known.unwrap_or_else(|| format!("{}.user", self.turn))
+        let known = self.routing.request.as_ref().or(self.preferences.message_id.as_ref());
+        // A turn that an earlier version began names none.
+        known.cloned().unwrap_or_else(|| format!("{}.user", self.turn))
     }
 
     /// Returns the results of the present turn, in the order in which they came.
@@ -341,13 +357,17 @@ impl GraphState {
     pub fn citations_removed_of_turn(&self) -> u64 {
         let of_results: u64 = self.results_of_turn().map(|result| result.citations_removed).sum();
         let newest = self.messages.len().checked_sub(1).and_then(|last| self.messages.get(last));
-        let of_answer = newest.filter(|message| message.id == self.answer_id());
+        let of_answer = newest.filter(|message| message.name.as_deref() == Some(node::QA));
         of_results + of_answer.map_or(0, |message| message.citations_removed)
     }
 
-    /// Returns the id of the message that is the present turn's answer.
-    pub(super) fn answer_id(&self) -> String {
-        format!("{}.qa", self.turn)
+    /// Returns the answer that a turn was given; none where it has none, or it is not known any more.
+    pub(crate) fn answer_of(&self, turn: u32) -> Option<&Message> {
+        let begins = format!("{turn}.");
+        let is_answer = |message: &&Message| {
+            message.name.as_deref() == Some(node::QA) && message.id.starts_with(&begins)
+        };
+        (0..self.messages.len()).rev().filter_map(|index| self.messages.get(index)).find(is_answer)
     }
 
     /// Returns the tokens spent since the present turn began.

@@ -40,8 +40,7 @@ pub(super) async fn sum_up(
     if state.turn < known.map_or(0, |known| known.turn) + EVERY {
         return Ok(None);
     }
-    let since = known.map_or(0, |known| known.turn);
-    let messages = talk_since(state, since);
+    let messages = talk_since(state, known.map_or(0, |known| known.messages));
     if messages.is_empty() {
         return Ok(None);
     }
@@ -69,22 +68,19 @@ pub(super) async fn sum_up(
     };
     let taint = messages.iter().map(|message| &message.tainted_by);
     let tainted_by = taint.chain(known.map(|known| &known.tainted_by)).flatten().cloned().collect();
-    Ok((!text.is_empty()).then_some(Summary { text, turn: state.turn, tainted_by }))
+    let summary = Summary { text, turn: state.turn, messages: state.messages.len(), tainted_by };
+    Ok((!summary.text.is_empty()).then_some(summary))
 }
 
-/// Returns what user, supervisor and QA said after a turn, oldest first.
-fn talk_since(state: &GraphState, turn: u32) -> Vec<&Message> {
-    let is_later = |message: &&Message| {
-        let number = message.id.split('.').next().and_then(|number| number.parse::<u32>().ok());
-        number.is_some_and(|number| number > turn)
-    };
+/// Returns what user, supervisor and QA said after so many messages, oldest first.
+fn talk_since(state: &GraphState, summed_up: usize) -> Vec<&Message> {
     let is_talk = |message: &&Message| {
         let name = message.name.as_deref();
         name.is_none_or(|name| [node::SUPERVISOR, node::QA].contains(&name))
     };
-    let all = (0..state.messages.len()).rev().filter_map(|index| state.messages.get(index));
-    let mut messages: Vec<&Message> =
-        all.filter(is_talk).take_while(is_later).take(MESSAGES).collect();
+    let newest = (summed_up..state.messages.len()).rev();
+    let newest = newest.filter_map(|index| state.messages.get(index));
+    let mut messages: Vec<&Message> = newest.filter(is_talk).take(MESSAGES).collect();
     messages.reverse();
     messages
 }

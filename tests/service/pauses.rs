@@ -8,6 +8,8 @@ use super::{on_both, saying};
 
 on_both!(
     a_run_pauses_where_it_is_to_and_continues_with_no_input_or_a_command,
+    a_state_that_is_edited_at_a_pause_is_run_on_from_there,
+    what_is_said_on_two_branches_of_a_thread_has_ids_of_its_own,
     a_thread_s_stream_has_the_events_of_all_its_runs_once,
 );
 
@@ -57,6 +59,45 @@ async fn a_run_pauses_where_it_is_to_and_continues_with_no_input_or_a_command(se
     assert!(text.contains("data: {\"__interrupt__\":[]}"), "{text}");
     let (_, done) = served.post(&path, &go_on()).await;
     assert_eq!((&done["answer"], &done["turn"]), (&json!("Hello from the star."), &json!(2)));
+}
+
+/// X5: the plan is corrected before it is carried out, and the run goes on where it paused.
+async fn a_state_that_is_edited_at_a_pause_is_run_on_from_there(served: Served) {
+    let thread = served.thread().await;
+    let at = |path: &str| format!("/threads/{thread}{path}");
+    let before = pausing(saying("hello"), "interrupt_before", json!(["qa"]));
+    served.post(&at("/runs/wait"), &before).await;
+    let edit = json!({ "values": { "plan": ["mine"] } });
+    let (code, edited) = served.post(&at("/state"), &edit).await;
+    assert_eq!(code, 200, "{edited}");
+    let (_, state) = served.get(&at("/state")).await;
+    assert_eq!((&state["next"], &state["values"]["plan"]), (&json!(["qa"]), &json!(["mine"])));
+    assert_eq!(served.get(&at("")).await.1["status"], "interrupted");
+    let go_on = json!({ "assistant_id": "swarm", "input": null });
+    let (_, done) = served.post(&at("/runs/wait"), &go_on).await;
+    assert_eq!(
+        (&done["answer"], &done["plan"]),
+        (&json!("Hello from the star."), &json!(["mine"]))
+    );
+}
+
+/// X5: clients find the branches of a message by its id.
+async fn what_is_said_on_two_branches_of_a_thread_has_ids_of_its_own(served: Served) {
+    let thread = served.thread().await;
+    let at = |path: &str| format!("/threads/{thread}{path}");
+    let ids = |values: &Value| {
+        let messages = values["messages"].as_array().unwrap().iter();
+        messages.map(|one| one["id"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let (_, first) = served.post(&at("/runs/wait"), &saying("hello")).await;
+    let (_, history) = served.get(&at("/history?limit=100")).await;
+    let oldest = history.as_array().unwrap().last().unwrap();
+    let mut again = saying("hello");
+    again["checkpoint_id"] = oldest["checkpoint"]["checkpoint_id"].clone();
+    let (_, second) = served.post(&at("/runs/wait"), &again).await;
+    let (first, second) = (ids(&first), ids(&second));
+    assert_eq!((first.len(), second.len()), (2, 2));
+    assert!(first.iter().all(|id| !second.contains(id)), "{first:?} {second:?}");
 }
 
 /// Reads events until the stream said that a run has ended; returns each one's name, data and id.

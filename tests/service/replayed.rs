@@ -45,7 +45,6 @@ const DIFFERENT: [(&str, &str); 14] = [
         "17-stateless 2: location",
         "a run without a thread of its client's has one, which may be looked at",
     ),
-    ("15-update-state-fork-run 2: events", "after the step that is edited our graph is at its end"),
     ("07-stream-mixed-resumable 2: events lack messages", ASKS_FIRST),
     ("08-rejoin-last-event-id 1: events lack messages", ASKS_FIRST),
     ("08-rejoin-last-event-id 3: events lack messages", ASKS_FIRST),

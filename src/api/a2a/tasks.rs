@@ -15,7 +15,7 @@ use crate::graph::END;
 use crate::ids::ThreadId;
 use crate::service::kept::{Cancel, Multitask, Run, RunStatus};
 use crate::service::{Accept, Asked, ClientStatus, Error, Order, Service, Turn};
-use crate::swarm::{GRAPH, node_names};
+use crate::swarm::GRAPH;
 
 /// How a task stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -270,9 +270,7 @@ async fn answered_elsewhere(
     let Some(state) = &view.state else { return Ok(waits) };
     if state.turn > asked.turn {
         // Another turn began: the questions were answered first, or abandoned.
-        let id = format!("{}.{}", asked.turn, node_names()[2]);
-        let answer = state.messages.iter().find(|message| message.id == id);
-        let answer = answer.map(|message| message.content.clone());
+        let answer = state.answer_of(asked.turn).map(|message| message.content.clone());
         let ended = if answer.is_some() { State::Completed } else { State::Canceled };
         return Ok((ended, answer));
     }

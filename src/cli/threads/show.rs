@@ -20,7 +20,7 @@ pub struct Args {
 
 pub(super) async fn run(threads: &Threads, args: &Args, invocation: &str) -> Result<(), Error> {
     let thread = threads.find(args.thread.as_deref()).await?;
-    let ThreadView { info, runs, open } = threads.view(thread).await?;
+    let ThreadView { info, runs, open, .. } = threads.view(thread).await?;
     let status = LiveStatus::of(&info);
     if args.json {
         let mut all = as_json(&info);

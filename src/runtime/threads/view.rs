@@ -15,6 +15,8 @@ pub struct ThreadView {
     pub runs: Vec<RunRow>,
     /// The open questions, oldest first.
     pub open: Vec<InterruptView>,
+    /// Which task of the step under way asks each of them; 0 for one that a subgraph asks.
+    pub asking: Vec<u32>,
 }
 
 impl Threads {
@@ -36,20 +38,23 @@ impl ThreadView {
         let info = store.info(thread).await?;
         let runs = store.runs(thread).await?;
         let mut open = Vec::new();
+        let mut asking = Vec::new();
         let mut next: Option<Vec<String>> = None;
         for one in checkpoint::awaited_interrupts(store, thread).await? {
             if next.is_none() {
                 next = Some(next_nodes(store, thread, info.head).await?);
             }
             // A subgraph asks in a thread of its own; its agent stands in the question, if anywhere.
-            let node = next.as_ref().filter(|_| one.thread == thread);
+            let is_own = one.thread == thread;
+            asking.push(if is_own { one.task } else { 0 });
+            let node = next.as_ref().filter(|_| is_own);
             let node = node.and_then(|nodes| nodes.get(one.task as usize)).cloned();
             let payload = one.payload.decode()?;
             let question = Question::read(&one.kind, &payload);
             let agent = node.or_else(|| question.agent().map(str::to_owned)).unwrap_or_default();
             open.push(InterruptView { id: one.id.to_string(), kind: one.kind, agent, payload });
         }
-        Ok(Self { info, runs, open })
+        Ok(Self { info, runs, open, asking })
     }
 }
 

@@ -145,9 +145,9 @@ impl Node<GraphState> for TeamNode {
         }
         .publish(&ctx);
         let state = ctx.state();
-        let index = ctx.place().task;
+        let (step, index) = (ctx.place().step, ctx.place().task);
         let agent = self.name.as_str();
-        let of = Reported { state, index, agent, server: "", assignment, latency_ms };
+        let of = Reported { state, step, index, agent, server: "", assignment, latency_ms };
         Ok(NodeOutput::update(report.into_update(of)))
     }
 }

@@ -95,8 +95,9 @@ impl Node<GraphState> for ArchitectNode {
         }
         .publish(&ctx);
         let state = ctx.state();
-        let index = ctx.place().task;
-        let of = Reported { state, index, agent: ARCHITECT, server: "", assignment, latency_ms };
+        let (step, index) = (ctx.place().step, ctx.place().task);
+        let of =
+            Reported { state, step, index, agent: ARCHITECT, server: "", assignment, latency_ms };
         Ok(NodeOutput::update(report.into_update(of)))
     }
 }

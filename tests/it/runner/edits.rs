@@ -2,7 +2,7 @@
 
 use perihelion::checkpoint::{Error as StoreError, StepKind, ThreadStatus};
 use perihelion::graph::{END, State, node_fn};
-use perihelion::runner::{Error, RunOptions};
+use perihelion::runner::{AfterEdit, Error, RunOptions};
 
 use super::world::*;
 use crate::store_suite::{on_every_store, stores::Fixture};
@@ -11,6 +11,7 @@ on_every_store!(
     the_state_at_any_step_is_what_the_steps_fold_to,
     a_fork_runs_on_from_its_step_and_leaves_its_source_alone,
     an_edit_is_a_step_after_which_the_named_node_leads_on,
+    an_edit_leaves_what_is_next_as_it_is_where_it_is_asked_to,
     an_edit_can_end_a_thread_or_begin_it_again,
     an_edit_in_the_name_of_an_unknown_node_changes_nothing,
     an_edit_drops_what_its_abandoned_step_already_had,
@@ -86,6 +87,21 @@ async fn an_edit_is_a_step_after_which_the_named_node_leads_on(on: &Fixture) {
     assert_eq!(row.kind, StepKind::Edit);
     let outcome = resume(&runner, thread).await;
     assert_eq!(said(&outcome.state), ["input", "a", "b", "c", "edited", "c"]);
+}
+
+/// X5: a person who edits a thread at a pause goes on where it paused, also where the node before chose its routes itself.
+async fn an_edit_leaves_what_is_next_as_it_is_where_it_is_asked_to(on: &Fixture) {
+    let world = World::default();
+    let runner = runner(&chain(&world), &on.store);
+    let thread = world.thread(&runner).await;
+    start(&runner, thread).await;
+    let fork = runner.fork(thread, 2, None).await.unwrap().id;
+    let update = StoryUpdate::new().said(vec!["edited".into()]);
+    let view = runner.update_state_and_go(fork, update, "c", AfterEdit::Unchanged).await.unwrap();
+    assert_eq!((view.seq, &view.next[..]), (3, &["b".to_owned()][..]));
+    assert_eq!(view.info.status, ThreadStatus::Interrupted);
+    let outcome = resume(&runner, fork).await;
+    assert_eq!(said(&outcome.state), ["input", "a", "edited", "b", "c"]);
 }
 
 async fn an_edit_can_end_a_thread_or_begin_it_again(on: &Fixture) {

@@ -54,7 +54,7 @@ async fn two_agents_work_in_parallel_and_qa_answers_with_citations(fixture: &Fix
 
     let state = room.state().await;
     let messages: Vec<_> = state.messages.iter().map(|one| one.id.as_str()).collect();
-    assert_eq!(messages, ["1.user", "1.1.t1", "1.1.t2", "1.qa"]);
+    assert_eq!(messages, ["1.2.user", "1.4.1.1.t1", "1.4.1.1.t2", "1.6.qa"]);
     assert_eq!(state.plan, ["done: all"], "the plan is rewritten as results arrive");
     assert_eq!(room.requests(Role::Supervisor).len(), 2);
 }

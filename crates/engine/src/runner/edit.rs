@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::claimed::FAILED;
-use super::input::{INPUT, entry_frontier};
+use super::input::{INPUT, encoded, entry_frontier};
 use super::outcome::{Durability, Error, RunOptions};
 use super::run::Runner;
 use super::writer::Step;
@@ -27,6 +27,17 @@ pub struct StateView<S: State> {
     pub state: Arc<S>,
     /// The nodes that run next.
     pub next: Vec<String>,
+}
+
+/// What runs after an edit of a thread's state.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AfterEdit {
+    /// What the routes of the node lead to that is named as the writer.
+    Routes,
+    /// These.
+    Goto(Vec<Target>),
+    /// What would have run without the edit.
+    Unchanged,
 }
 
 impl<S: State> Runner<S> {
@@ -55,10 +66,10 @@ impl<S: State> Runner<S> {
         update: S::Update,
         as_node: &str,
     ) -> Result<StateView<S>, Error> {
-        self.update_state_and_go(thread, update, as_node, None).await
+        self.update_state_and_go(thread, update, as_node, AfterEdit::Routes).await
     }
 
-    /// Edits a thread's state as [`Runner::update_state`] does; `goto` names what runs next in place of the node's routes.
+    /// Edits a thread's state as [`Runner::update_state`] does, and says what runs next.
     ///
     /// # Errors
     /// As [`Runner::update_state`].
@@ -67,7 +78,7 @@ impl<S: State> Runner<S> {
         thread: ThreadId,
         update: S::Update,
         as_node: &str,
-        goto: Option<Vec<Target>>,
+        after: AfterEdit,
     ) -> Result<StateView<S>, Error> {
         let read = self.read(thread).await?;
         let entry = match as_node {
@@ -81,10 +92,14 @@ impl<S: State> Runner<S> {
                 }
             },
         };
-        let leads = goto.is_some();
+        let (goto, leads) = match &after {
+            AfterEdit::Goto(targets) => (Some(targets.clone()), true),
+            AfterEdit::Routes | AfterEdit::Unchanged => (None, false),
+        };
+        let stays = after == AfterEdit::Unchanged;
         let (written, texts) = Written::<S>::new(as_node, update, goto);
         self.check_texts(thread, &written, &texts).await?;
-        let edit = Finished { written, entry };
+        let edit = Finished { written, entry: entry.filter(|_| !stays) };
         // Tried on the state as read: an edit that cannot be merged takes nothing and changes nothing.
         let mut tried = Arc::clone(&read.state);
         let merged =
@@ -96,6 +111,7 @@ impl<S: State> Runner<S> {
         let joins = held.restored.frontier.joins.clone();
         let merged = merge(self.graph(), &mut state, vec![edit], joins)?;
         let (frontier, encoded) = match as_node {
+            _ if stays => encoded(held.restored.frontier.clone())?,
             INPUT if !leads => entry_frontier(self.graph())?,
             _ => (merged.frontier, merged.encoded_frontier),
         };
@@ -111,10 +127,12 @@ impl<S: State> Runner<S> {
             return Err(self.give_back(&held, error.into(), FAILED).await);
         }
         let next = names(&frontier);
-        let (status, error) = if next.is_empty() {
-            (ThreadStatus::Idle, None)
-        } else {
-            (ThreadStatus::Failed, Some("the state was edited; resume the thread to go on from it"))
+        let edited = "the state was edited; resume the thread to go on from it";
+        let (status, error) = match next.as_slice() {
+            [] => (ThreadStatus::Idle, None),
+            // It pauses there, for the one who edited it.
+            _ if stays => (ThreadStatus::Interrupted, None),
+            _ => (ThreadStatus::Failed, Some(edited)),
         };
         self.release(&held, RunEnd { error, ..RunEnd::new(RunStatus::Done, status) }).await?;
         let info = self.store().info(thread).await?;

@@ -54,7 +54,11 @@ impl<S: State> Runner<S> {
 
 /// Makes the frontier that an input starts.
 pub(super) fn entry_frontier<S: State>(graph: &Graph<S>) -> Result<(Frontier, Vec<u8>), Error> {
-    let frontier = Frontier::of(graph.entry().iter().map(String::as_str));
+    encoded(Frontier::of(graph.entry().iter().map(String::as_str)))
+}
+
+/// Returns a frontier with its form in the store.
+pub(super) fn encoded(frontier: Frontier) -> Result<(Frontier, Vec<u8>), Error> {
     let encoded = serde_json::to_vec(&frontier).map_err(|error| EngineError::Encode {
         node: INPUT.to_owned(),
         reason: error.to_string(),

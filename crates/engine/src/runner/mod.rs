@@ -30,7 +30,7 @@ mod writer;
 
 pub use compact::compact;
 pub use divergence::{About, Divergence, LeftOut, ReplayReport};
-pub use edit::StateView;
+pub use edit::{AfterEdit, StateView};
 pub use input::INPUT;
 pub use lease::{holder_is_dead, machine, owner_name};
 pub use outcome::{Durability, Error, Judge, RunOptions, RunOutcome, RunResult, Verdict};
