@@ -1,36 +1,9 @@
-// Drives a server by the bridges of other protocols and by React's hooks, from npm, unchanged: @ag-ui/langgraph,
-// @ai-sdk/langchain, useStream of the SDK (as agent-chat-ui has it) and of @langchain/react. PERIHELION_URL names the server.
+// Drives a server by the bridges of other protocols from npm, unchanged: @ag-ui/langgraph and @ai-sdk/langchain.
+// PERIHELION_URL names the server.
 import assert from "node:assert/strict";
 import { LangGraphAgent } from "@ag-ui/langgraph";
 import { LangSmithDeploymentTransport } from "@ai-sdk/langchain";
-import { useStream as useRunStream } from "@langchain/langgraph-sdk/react";
-import { useStream as useThreadStream } from "@langchain/react";
-import React, { act } from "react";
-import { create } from "react-test-renderer";
 import { run, url } from "./cases.mjs";
-
-globalThis.IS_REACT_ACT_ENVIRONMENT = true;
-
-// Renders a hook, and waits until what it returns is as it is to be.
-const rendered = async (hook, options) => {
-  let now;
-  const Shown = () => { now = hook(options); return null; };
-  let root;
-  await act(async () => { root = create(React.createElement(Shown)); });
-  const until = async (isSo) => {
-    const end = Date.now() + 60_000;
-    while (!isSo(now)) {
-      assert.ok(Date.now() < end, `it never became so: ${JSON.stringify(now.values)} ${now.error}`);
-      await act(async () => { await new Promise((done) => setTimeout(done, 20)); });
-    }
-    return now;
-  };
-  return { now: () => now, until, end: () => act(async () => root.unmount()) };
-};
-const last = (stream) => {
-  const content = stream.messages.at(-1)?.content;
-  return Array.isArray(content) ? content.map((part) => part.text ?? "").join("") : content;
-};
 
 await run({
   async "ag-ui's bridge runs an agent, is interrupted and resumes"() {
@@ -70,23 +43,5 @@ await run({
     }
     assert.equal(text, "Hello from the star.", [...kinds].join());
     assert.ok(!kinds.has("error"), [...kinds].join());
-  },
-
-  async "useStream of the sdk submits, shows an interrupt and resumes it"() {
-    const hook = await rendered(useRunStream, { apiUrl: url, assistantId: "swarm", messagesKey: "messages" });
-    await act(async () => hook.now().submit({ messages: [{ type: "human", content: "approve this" }] }));
-    const asked = await hook.until((stream) => !stream.isLoading && stream.interrupt);
-    assert.equal(asked.interrupt.value.action_requests[0].name, "notes.append_note");
-    await act(async () => hook.now().submit(undefined, { command: { resume: { decisions: [{ type: "approve" }] } } }));
-    await hook.until((stream) => !stream.isLoading && last(stream) === "Hello from the star.");
-    await hook.end();
-  },
-
-  async "useStream of @langchain/react follows a thread by its protocol"() {
-    const hook = await rendered(useThreadStream, { apiUrl: url, assistantId: "swarm" });
-    await act(async () => { hook.now().submit({ messages: [{ type: "human", content: "hello" }] }); });
-    const done = await hook.until((stream) => !stream.isLoading && last(stream) === "Hello from the star.");
-    assert.equal(done.error ?? null, null);
-    await hook.end();
   },
 });

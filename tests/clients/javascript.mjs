@@ -1,6 +1,5 @@
 // Drives a server with @langchain/langgraph-sdk 1.15.0 and openai from npm, unchanged. PERIHELION_URL names the server.
 import assert from "node:assert/strict";
-import { RemoteGraph } from "@langchain/langgraph/remote";
 import OpenAI from "openai";
 import { client, collect, human, run, url } from "./cases.mjs";
 
@@ -49,18 +48,6 @@ await run({
     const rest = await collect(client.runs.joinStream(thread_id, run.run_id, { lastEventId: first.at(-1).id }));
     const all = await collect(client.runs.joinStream(thread_id, run.run_id, { lastEventId: "-1" }));
     assert.deepEqual([...first, ...rest].map((part) => part.id), all.map((part) => part.id));
-  },
-
-  async "a remote graph is invoked, streamed and read"() {
-    const graph = new RemoteGraph({ graphId: "swarm", url });
-    const { thread_id } = await client.threads.create();
-    const config = { configurable: { thread_id } };
-    const values = await graph.invoke(human("hello"), config);
-    assert.equal(values.answer, "Hello from the star.");
-    const state = await graph.getState(config);
-    assert.equal(state.values.messages.length, 2);
-    const parts = await collect(await graph.stream(human("again"), { ...config, streamMode: "updates" }));
-    assert.ok(parts.some((part) => "qa" in part));
   },
 
   async "openai's client creates responses and chat completions, streamed too"() {
