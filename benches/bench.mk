@@ -67,7 +67,7 @@ export BENCH_SERVE ?= cargo bench --quiet --bench serve -- --bench
 
 .PHONY: bench-serve
 bench-serve: ## Measure the service on SQLite and Postgres beside LangGraph's own server, by one client
-	benches/serve/together.sh "$(BENCH_DIR)" $(SERVE_ARGS)
+	$(ON_POSTGRES) benches/serve/together.sh "$(BENCH_DIR)" $(SERVE_ARGS)
 
 # The same on an empty and on a filled database: what one Postgres holds (docs/scale.md). A million threads take 25 GB.
 SCALE_THREADS ?= 1000000

@@ -15,7 +15,7 @@ cargo fetch --locked
 # Prints the units that took longest, from the report that cargo writes.
 longest() {
     awk -F': ' '/"name":/ { gsub(/[",]/, "", $2); name = $2 } /"duration":/ { gsub(/,/, "", $2); printf "%7.1f s  %s\n", $2, name }' \
-        "$1"/cargo-timings/cargo-timing.html | sort -rn | head -8
+        "$1"/cargo-timings/cargo-timing.html | sort -rn | sed -n '1,8p'
 }
 
 build() {

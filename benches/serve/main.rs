@@ -2,7 +2,8 @@
 //!
 //! `--runs N`, `--at-once N`, `--streams N`, `--idle N` and `--active N` set the sizes. `--database URL` names the database, SQLite in
 //! a directory of its own by default. `--reference URL --assistant NAME` measures another server of the same interface
-//! with the same client; `--pid N` names its process, whose memory is read. Results are lines of JSON.
+//! with the same client; `--pid N` names its process, whose time is read, `--named NAME` what its lines are called, and
+//! `--model-port N` where the model listens that it asks. Results are lines of JSON.
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a tool that is only run by hand")]
 #![expect(clippy::disallowed_methods, reason = "it measures time")]
 
@@ -50,7 +51,11 @@ async fn main() {
     let database = argument("--database").unwrap_or_default();
     let database = if database.starts_with("postgres") { "Postgres" } else { "SQLite" };
     let (own, url, pid) = match argument("--reference") {
-        Some(url) => (None, url, number("--pid", 0) as u32),
+        Some(url) => {
+            let port = number("--model-port", 0);
+            model::start(u16::try_from(port).unwrap()).await;
+            (None, url, number("--pid", 0) as u32)
+        }
         None => {
             let server = server::Server::start(argument("--database")).await;
             let (url, pid) = (server.url.clone(), server.pid());
@@ -59,7 +64,7 @@ async fn main() {
     };
     let name = match &own {
         Some(_) => format!("perihelion, {database}"),
-        None => "reference".to_owned(),
+        None => argument("--named").unwrap_or_else(|| "reference".to_owned()),
     };
     let assistant = argument("--assistant").unwrap_or_else(|| "swarm".to_owned());
     let client = Client::new(url, assistant);

@@ -21,13 +21,13 @@ const BETWEEN: Duration = Duration::from_secs(1);
 
 const ANSWER: &str = "Hello from the star.";
 
-/// Starts the model and returns its address.
-pub async fn start() -> String {
+/// Starts the model at a port, a free one where it is 0, and returns its address.
+pub async fn start(port: u16) -> String {
     let models = json!({ "object": "list", "data": [{ "id": "scripted", "object": "model" }] });
     let app = Router::new()
         .route("/v1/models", get(move || async move { Json(models.clone()) }))
         .route("/v1/chat/completions", post(complete));
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let listener = tokio::net::TcpListener::bind(("127.0.0.1", port)).await.unwrap();
     let url = format!("http://{}/v1", listener.local_addr().unwrap());
     tokio::spawn(async move { axum::serve(listener, app).await });
     url

@@ -20,7 +20,7 @@ impl Server {
         let mut child = Command::new(env!("CARGO_BIN_EXE_perihelion"))
             .args(["serve", "--addr", "127.0.0.1:0"])
             .current_dir(home.path())
-            .env("OPENAI_BASE_URL", model::start().await)
+            .env("OPENAI_BASE_URL", model::start(0).await)
             .env("OPENAI_API_KEY", "k")
             .env("OPENAI_MODEL", "scripted")
             .env("DATABASE_URL", database.unwrap_or_else(|| "sqlite:threads.db".to_owned()))
