@@ -8,11 +8,14 @@ import { create } from "react-test-renderer";
 import { client, human, run, url } from "./cases.mjs";
 
 globalThis.IS_REACT_ACT_ENVIRONMENT = true;
+// Without one the SDK takes itself to be on a server and keeps nothing.
+globalThis.window = globalThis;
 
 // Renders a hook, and waits until what it returns is as it is to be.
 const rendered = async (hook, options) => {
   let now;
-  const Shown = () => { now = hook(options); return null; };
+  // What a page reads while it is drawn is what the hook asks the server for.
+  const Shown = () => { now = hook(options); void now.messages; return null; };
   let root;
   await act(async () => { root = create(React.createElement(Shown)); });
   const until = async (isSo) => {
