@@ -31,7 +31,7 @@ const LEFT_OUT: [(&str, &str); 7] = [
 ];
 
 /// What is different, by the end of what is found, and why it is.
-const DIFFERENT: [(&str, &str); 14] = [
+const DIFFERENT: [(&str, &str); 13] = [
     (".metadata lacks created_by", "who made a run stands in the run, not in each of its steps"),
     (".metadata lacks run_attempt", "how often a run was begun again is its own affair"),
     (".metadata lacks user_id", "whose thread it is stands in the thread"),
