@@ -8,7 +8,7 @@ use super::Runtime;
 use crate::clock;
 use crate::ids::{InterruptId, ThreadId};
 use crate::swarm::AgentResult;
-use crate::swarm::answer::{Action, Recorded, Word};
+use crate::swarm::answer::{Action, ApprovalAnswer, Recorded, Word};
 use crate::swarm::question::Question;
 
 /// Where decisions are written down, and who makes those that nobody else is named for.
@@ -62,11 +62,7 @@ impl Runtime {
             tracing::error!(%error, thread = %decided.thread, "a decision is missing from the audit");
         }
         if let Recorded::Approval(answer) = decided.answer {
-            let status = match answer.decision {
-                _ if answer.timeout => ApprovalStatus::TimedOut,
-                Word::Approve => ApprovalStatus::Approved,
-                Word::Deny => ApprovalStatus::Denied,
-            };
+            let status = status(answer);
             let by = Some(entry.actor.as_str()).filter(|_| status != ApprovalStatus::TimedOut);
             let ended = people.approval_ended(decided.interrupt.0, status, by, entry.at).await;
             if let Err(error) = ended {
@@ -102,13 +98,17 @@ impl Runtime {
     }
 }
 
+fn status(answer: &ApprovalAnswer) -> ApprovalStatus {
+    match answer.decision {
+        _ if answer.timeout => ApprovalStatus::TimedOut,
+        Word::Approve => ApprovalStatus::Approved,
+        Word::Deny => ApprovalStatus::Denied,
+    }
+}
+
 fn action(decided: &Decided<'_>) -> String {
     let done = match decided.answer {
-        Recorded::Approval(answer) if answer.timeout => "timed_out",
-        Recorded::Approval(answer) => match answer.decision {
-            Word::Approve => "approved",
-            Word::Deny => "denied",
-        },
+        Recorded::Approval(answer) => status(answer).as_str(),
         Recorded::Elicitation(answer) => match answer.action {
             Action::Accept => "accepted",
             Action::Decline => "declined",

@@ -213,7 +213,8 @@ impl Node<GraphState> for Preprocess {
         }
         context.extend(state.request_context.clone());
         let named = state.preferences.message_id.as_ref();
-        let is_new = |id: &&String| !newest(state).any(|message| message.id == **id);
+        let newest = || state.newest_messages().take(LOOKED_AT);
+        let is_new = |id: &&String| !newest().any(|message| message.id == **id);
         let named = named.filter(is_new).cloned();
         let preferences = Preferences { message_id: named.clone(), ..state.preferences.clone() };
         let first_step = ctx.place().step;
@@ -259,11 +260,6 @@ impl Node<GraphState> for Preprocess {
 
 /// Messages among which none has the id of a new one.
 const LOOKED_AT: usize = 256;
-
-fn newest(state: &GraphState) -> impl Iterator<Item = &Message> {
-    let all = state.messages.len();
-    (all.saturating_sub(LOOKED_AT)..all).filter_map(|index| state.messages.get(index))
-}
 
 /// Returns the time in the forms that time-bounded questions lean on; what the caller gave goes before it.
 fn temporal_context(now: DateTime<Utc>) -> BTreeMap<String, String> {

@@ -303,6 +303,17 @@ crate::graph_state! {
     }
 }
 
+impl Message {
+    fn is_answer(&self) -> bool {
+        self.name.as_deref() == Some(node::QA)
+    }
+
+    /// Tells whether it was said between user, supervisor and QA, and is no report of an agent's.
+    pub(super) fn is_talk(&self) -> bool {
+        self.name.as_deref().is_none_or(|name| [node::SUPERVISOR, node::QA].contains(&name))
+    }
+}
+
 /// Returns the id of what somebody says in a step of a turn.
 ///
 /// A thread's steps have numbers of their own on each of its branches, which its turns have not: a client tells what was said on two
@@ -356,18 +367,20 @@ impl GraphState {
     /// Returns how many citations of the present turn named nothing and were removed: of its results, and of its answer.
     pub fn citations_removed_of_turn(&self) -> u64 {
         let of_results: u64 = self.results_of_turn().map(|result| result.citations_removed).sum();
-        let newest = self.messages.len().checked_sub(1).and_then(|last| self.messages.get(last));
-        let of_answer = newest.filter(|message| message.name.as_deref() == Some(node::QA));
+        let of_answer = self.newest_messages().next().filter(|message| message.is_answer());
         of_results + of_answer.map_or(0, |message| message.citations_removed)
     }
 
     /// Returns the answer that a turn was given; none where it has none, or it is not known any more.
     pub(crate) fn answer_of(&self, turn: u32) -> Option<&Message> {
         let begins = format!("{turn}.");
-        let is_answer = |message: &&Message| {
-            message.name.as_deref() == Some(node::QA) && message.id.starts_with(&begins)
-        };
-        (0..self.messages.len()).rev().filter_map(|index| self.messages.get(index)).find(is_answer)
+        self.newest_messages()
+            .find(|message| message.is_answer() && message.id.starts_with(&begins))
+    }
+
+    /// Returns the messages, the newest first.
+    pub(super) fn newest_messages(&self) -> impl Iterator<Item = &Message> {
+        (0..self.messages.len()).rev().filter_map(|index| self.messages.get(index))
     }
 
     /// Returns the tokens spent since the present turn began.

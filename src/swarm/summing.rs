@@ -5,7 +5,6 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::model::{RecordedModel, stop_or_failure};
-use super::node;
 use super::parts::StarParts;
 use super::state::{GraphState, Message, Summary};
 use super::window::{self, clip};
@@ -74,13 +73,9 @@ pub(super) async fn sum_up(
 
 /// Returns what user, supervisor and QA said after so many messages, oldest first.
 fn talk_since(state: &GraphState, summed_up: usize) -> Vec<&Message> {
-    let is_talk = |message: &&Message| {
-        let name = message.name.as_deref();
-        name.is_none_or(|name| [node::SUPERVISOR, node::QA].contains(&name))
-    };
-    let newest = (summed_up..state.messages.len()).rev();
-    let newest = newest.filter_map(|index| state.messages.get(index));
-    let mut messages: Vec<&Message> = newest.filter(is_talk).take(MESSAGES).collect();
+    let newest = state.newest_messages().take(state.messages.len().saturating_sub(summed_up));
+    let talk = newest.filter(|message| message.is_talk());
+    let mut messages: Vec<&Message> = talk.take(MESSAGES).collect();
     messages.reverse();
     messages
 }

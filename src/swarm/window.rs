@@ -85,10 +85,7 @@ pub(super) fn history(state: &GraphState) -> Vec<ShownMessage> {
 /// Returns the messages that [`history`] shows.
 pub(super) fn of_talk(state: &GraphState) -> Vec<&Message> {
     let request = state.request_id();
-    let is_talk = |name: &str| [super::node::SUPERVISOR, super::node::QA].contains(&name);
-    last(state, SESSION_MESSAGES, |message| {
-        message.id != request && message.name.as_deref().is_none_or(is_talk)
-    })
+    last(state, SESSION_MESSAGES, |message| message.id != request && message.is_talk())
 }
 
 /// Returns the last messages but those that an agent is given as what its task depends on.
@@ -107,9 +104,7 @@ pub(super) fn of_late(state: &GraphState) -> Vec<&Message> {
 }
 
 fn last(state: &GraphState, count: usize, shown: impl Fn(&&Message) -> bool) -> Vec<&Message> {
-    let all = (0..state.messages.len()).rev();
-    let messages = all.filter_map(|index| state.messages.get(index)).filter(shown);
-    let mut messages: Vec<&Message> = messages.take(count).collect();
+    let mut messages: Vec<&Message> = state.newest_messages().filter(shown).take(count).collect();
     messages.reverse();
     messages
 }

@@ -89,7 +89,7 @@ async fn an_edit_is_a_step_after_which_the_named_node_leads_on(on: &Fixture) {
     assert_eq!(said(&outcome.state), ["input", "a", "b", "c", "edited", "c"]);
 }
 
-/// X5: a person who edits a thread at a pause goes on where it paused, also where the node before chose its routes itself.
+/// X5: what is next stays what it is, whatever the node leads to that is named as the writer.
 async fn an_edit_leaves_what_is_next_as_it_is_where_it_is_asked_to(on: &Fixture) {
     let world = World::default();
     let runner = runner(&chain(&world), &on.store);

@@ -92,9 +92,9 @@ impl<S: State> Runner<S> {
                 }
             },
         };
-        let (goto, leads) = match &after {
-            AfterEdit::Goto(targets) => (Some(targets.clone()), true),
-            AfterEdit::Routes | AfterEdit::Unchanged => (None, false),
+        let goto = match &after {
+            AfterEdit::Goto(targets) => Some(targets.clone()),
+            AfterEdit::Routes | AfterEdit::Unchanged => None,
         };
         let stays = after == AfterEdit::Unchanged;
         let (written, texts) = Written::<S>::new(as_node, update, goto);
@@ -110,9 +110,9 @@ impl<S: State> Runner<S> {
         let mut state = Arc::clone(&held.restored.state);
         let joins = held.restored.frontier.joins.clone();
         let merged = merge(self.graph(), &mut state, vec![edit], joins)?;
-        let (frontier, encoded) = match as_node {
-            _ if stays => encoded(held.restored.frontier.clone())?,
-            INPUT if !leads => entry_frontier(self.graph())?,
+        let (frontier, encoded) = match (&after, as_node) {
+            (AfterEdit::Unchanged, _) => encoded(held.restored.frontier.clone())?,
+            (AfterEdit::Routes, INPUT) => entry_frontier(self.graph())?,
             _ => (merged.frontier, merged.encoded_frontier),
         };
         let step = Step {
