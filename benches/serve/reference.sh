@@ -14,8 +14,12 @@ model=21241
 name=bench_reference_$$
 psql -q "$TEST_DATABASE_URL" -c "CREATE DATABASE $name"
 server=
-finish() {
+stop() {
     [ -z "$server" ] || { kill "$server" && wait "$server"; } 2>/dev/null || true
+    server=
+}
+finish() {
+    stop
     psql -q "$TEST_DATABASE_URL" -c "DROP DATABASE IF EXISTS $name WITH (FORCE)"
 }
 trap finish EXIT
@@ -33,9 +37,7 @@ measure() {
         sleep 0.1
     done
     $BENCH_SERVE --reference "http://127.0.0.1:$port" --named "reference, $graph" --model-port $model --assistant star --pid $server "$@"
-    kill $server
-    wait $server 2>/dev/null || true
-    server=
+    stop
 }
 
 measure least "$@"

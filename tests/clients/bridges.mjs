@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { LangGraphAgent } from "@ag-ui/langgraph";
 import { LangSmithDeploymentTransport } from "@ai-sdk/langchain";
-import { run, url } from "./cases.mjs";
+import { ANSWER, APPROVE, run, url } from "./cases.mjs";
 
 await run({
   async "ag-ui's bridge runs an agent, is interrupted and resumes"() {
@@ -15,7 +15,7 @@ await run({
     const kinds = events.map((event) => event.type);
     assert.equal(kinds[0], "RUN_STARTED");
     assert.equal(kinds.at(-1), "RUN_FINISHED", JSON.stringify(events.at(-1)));
-    assert.equal(agent.messages.at(-1).content, "Hello from the star.");
+    assert.equal(agent.messages.at(-1).content, ANSWER);
     const asking = new LangGraphAgent({ deploymentUrl: url, graphId: "swarm" });
     asking.messages = [{ id: "m2", role: "user", content: "approve this" }];
     events.length = 0;
@@ -23,10 +23,10 @@ await run({
     const asked = events.find((event) => event.type === "CUSTOM" && event.name === "on_interrupt");
     assert.ok(asked, JSON.stringify(events.map((event) => [event.type, event.name])));
     assert.match(JSON.stringify(asked.value), /notes\.append_note/);
-    const resume = { decisions: [{ type: "approve" }] };
+    const resume = APPROVE;
     await asking.runAgent({ runId: crypto.randomUUID(), forwardedProps: { command: { resume } } }, hear);
     // In which order it shows what was said in two runs is its own.
-    assert.ok(asking.messages.some((message) => message.content === "Hello from the star."), JSON.stringify(asking.messages));
+    assert.ok(asking.messages.some((message) => message.content === ANSWER), JSON.stringify(asking.messages));
   },
 
   async "the ai sdk's transport streams an answer"() {
@@ -41,7 +41,7 @@ await run({
       kinds.add(chunk.type);
       if (chunk.type === "text-delta") text += chunk.delta;
     }
-    assert.equal(text, "Hello from the star.", [...kinds].join());
+    assert.equal(text, ANSWER, [...kinds].join());
     assert.ok(!kinds.has("error"), [...kinds].join());
   },
 });

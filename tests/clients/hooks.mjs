@@ -5,7 +5,7 @@ import { useStream as useRunStream } from "@langchain/langgraph-sdk/react";
 import { useStream as useThreadStream } from "@langchain/react";
 import React, { act } from "react";
 import { create } from "react-test-renderer";
-import { client, human, run, url } from "./cases.mjs";
+import { ANSWER, APPROVE, client, human, run, until, url } from "./cases.mjs";
 
 globalThis.IS_REACT_ACT_ENVIRONMENT = true;
 // Without one the SDK takes itself to be on a server and keeps nothing.
@@ -34,34 +34,28 @@ const last = (stream) => {
 };
 
 // Waits until the server has stopped the one run of a thread.
-const stopped = async (threadId) => {
-  const end = Date.now() + 30_000;
-  for (;;) {
-    const [{ status }] = await client.runs.list(threadId);
-    if (status === "interrupted") return;
-    assert.ok(["pending", "running"].includes(status) && Date.now() < end, status);
-    await new Promise((done) => { setTimeout(done, 20); });
-  }
-};
-const APPROVE = { decisions: [{ type: "approve" }] };
-const ANSWER = "Hello from the star.";
+const stopped = (threadId) => until(async () => {
+  const [{ status }] = await client.runs.list(threadId);
+  assert.ok(["pending", "running", "interrupted"].includes(status), status);
+  return status === "interrupted";
+}, 30);
 const SDK = { apiUrl: url, assistantId: "swarm", messagesKey: "messages" };
 
 await run({
   async "useStream of the sdk submits, shows an interrupt and resumes it"() {
-    const hook = await rendered(useRunStream, { apiUrl: url, assistantId: "swarm", messagesKey: "messages" });
+    const hook = await rendered(useRunStream, SDK);
     await act(async () => hook.now().submit({ messages: [{ type: "human", content: "approve this" }] }));
     const asked = await hook.until((stream) => !stream.isLoading && stream.interrupt);
     assert.equal(asked.interrupt.value.action_requests[0].name, "notes.append_note");
-    await act(async () => hook.now().submit(undefined, { command: { resume: { decisions: [{ type: "approve" }] } } }));
-    await hook.until((stream) => !stream.isLoading && last(stream) === "Hello from the star.");
+    await act(async () => hook.now().submit(undefined, { command: { resume: APPROVE } }));
+    await hook.until((stream) => !stream.isLoading && last(stream) === ANSWER);
     await hook.end();
   },
 
   async "useStream of @langchain/react follows a thread by its protocol"() {
     const hook = await rendered(useThreadStream, { apiUrl: url, assistantId: "swarm" });
     await act(async () => { hook.now().submit({ messages: [{ type: "human", content: "hello" }] }); });
-    const done = await hook.until((stream) => !stream.isLoading && last(stream) === "Hello from the star.");
+    const done = await hook.until((stream) => !stream.isLoading && last(stream) === ANSWER);
     assert.equal(done.error ?? null, null);
     await hook.end();
   },

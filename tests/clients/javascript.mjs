@@ -1,7 +1,7 @@
 // Drives a server with @langchain/langgraph-sdk 1.15.0 and openai from npm, unchanged. PERIHELION_URL names the server.
 import assert from "node:assert/strict";
 import OpenAI from "openai";
-import { client, collect, human, run, url } from "./cases.mjs";
+import { ANSWER, APPROVE, client, collect, human, run, url } from "./cases.mjs";
 
 await run({
   async "a run is streamed, and its id known before it ends"() {
@@ -16,7 +16,7 @@ await run({
     assert.equal(created.run_id, parts[0].data.run_id);
     assert.equal(created.thread_id, thread_id);
     const last = parts.filter((part) => part.event === "values").at(-1).data;
-    assert.equal(last.messages.at(-1).content, "Hello from the star.");
+    assert.equal(last.messages.at(-1).content, ANSWER);
     assert.equal((await client.runs.get(thread_id, created.run_id)).status, "success");
   },
 
@@ -28,9 +28,9 @@ await run({
     const asked = parts.filter((part) => part.event === "values").at(-1).data.__interrupt__;
     assert.equal(asked[0].value.action_requests[0].name, "notes.append_note");
     const done = await collect(client.runs.stream(thread_id, "swarm", {
-      input: {}, command: { resume: { decisions: [{ type: "approve" }] } }, streamMode: ["values"], onDisconnect: "cancel",
+      input: {}, command: { resume: APPROVE }, streamMode: ["values"], onDisconnect: "cancel",
     }));
-    assert.equal(done.at(-1).data.answer, "Hello from the star.");
+    assert.equal(done.at(-1).data.answer, ANSWER);
     const history = await client.threads.getHistory(thread_id, { limit: 10 });
     assert.equal(history[0].next.length, 0);
   },
@@ -55,15 +55,15 @@ await run({
     const response = await openai.responses.create({ model: "swarm", input: "clarify" });
     assert.equal(response.output_text, "Which year?");
     const next = await openai.responses.create({ model: "swarm", input: "1945", previous_response_id: response.id });
-    assert.equal(next.output_text, "Hello from the star.");
+    assert.equal(next.output_text, ANSWER);
     let text = "";
     for await (const event of await openai.responses.create({ model: "swarm", input: "hello", stream: true })) {
       if (event.type === "response.output_text.delta") text += event.delta;
       if (event.type === "response.completed") assert.equal(event.response.output[0].content[0].text, text);
     }
-    assert.equal(text, "Hello from the star.");
+    assert.equal(text, ANSWER);
     const chat = await openai.chat.completions.create({ model: "swarm", messages: [{ role: "user", content: "hello" }] });
-    assert.equal(chat.choices[0].message.content, "Hello from the star.");
+    assert.equal(chat.choices[0].message.content, ANSWER);
     text = "";
     const stream = await openai.chat.completions.create({
       model: "swarm", stream: true, stream_options: { include_usage: true },
@@ -74,7 +74,7 @@ await run({
       text += chunk.choices[0]?.delta?.content ?? "";
       usage = chunk.usage ?? usage;
     }
-    assert.equal(text, "Hello from the star.");
+    assert.equal(text, ANSWER);
     assert.ok(usage.total_tokens > 0);
   },
 });

@@ -4,9 +4,8 @@ import assert from "node:assert/strict";
 import { connect, createServer } from "node:net";
 import { Client } from "@langchain/langgraph-sdk";
 import WebSocket from "ws";
-import { client, human, run, url } from "./cases.mjs";
+import { ANSWER, APPROVE, client, human, run, until, url } from "./cases.mjs";
 
-const APPROVE = { decisions: [{ type: "approve" }] };
 const TRANSPORTS = {
   sse: { transport: "sse" },
   websocket: { transport: "websocket", webSocketFactory: (place) => new WebSocket(place) },
@@ -25,10 +24,6 @@ const over = async (test, given = client, more = {}) => {
       await thread.close();
     }
   }
-};
-
-const until = async (isSo) => {
-  while (!isSo()) await new Promise((done) => { setTimeout(done, 10); });
 };
 
 // Waits until a run of a thread is completed, and returns the answer that it left.
@@ -63,14 +58,14 @@ await run({
       const begun = await thread.run.start({ input: human("hello"), metadata: { by: name } });
       const texts = [];
       for await (const message of thread.messages) texts.push(await message.text);
-      assert.deepEqual(texts, ["Hello from the star."]);
+      assert.deepEqual(texts, [ANSWER]);
       const left = await thread.output;
-      assert.equal(left.answer, "Hello from the star.");
+      assert.equal(left.answer, ANSWER);
       assert.equal(left.messages.length, 2);
       const kept = await client.runs.get(thread.threadId, begun.run_id);
       assert.deepEqual([kept.status, kept.metadata.by], ["success", name]);
       const state = await thread.state.get({ namespace: [], keys: ["answer"] });
-      assert.deepEqual(state.values, { answer: "Hello from the star." });
+      assert.deepEqual(state.values, { answer: ANSWER });
       const { tree } = await thread.agent.getTree();
       assert.equal(tree.graph_name, "swarm");
     });
@@ -88,7 +83,7 @@ await run({
       await until(() => thread.interrupts.length === 1 && thread.interrupted);
       assert.equal(thread.interrupts[0].interruptId, second.interruptId);
       await answer(second);
-      assert.equal(await answered(thread), "Hello from the star.");
+      assert.equal(await answered(thread), ANSWER);
       await assert.rejects(answer(second), /no_such_interrupt|nothing of this id/);
     });
   },
@@ -101,7 +96,7 @@ await run({
         namespace: asked.namespace, interrupt_id: asked.interruptId, response: APPROVE,
       }));
       await thread.respondInput({ responses });
-      assert.equal(await answered(thread), "Hello from the star.");
+      assert.equal(await answered(thread), ANSWER);
     });
   },
 
