@@ -57,7 +57,6 @@ impl Service {
         question: InterruptId,
         answer: Answer,
     ) -> Result<Run, Error> {
-        self.runtime().check_answer(thread, question, answer.clone()).await?;
         let closed = || Error::from(checkpoint::Error::InterruptClosed(question));
         // A run that was cancelled before it recorded its answer leaves the question open.
         let mut attempt = 0_u32;
@@ -69,6 +68,8 @@ impl Service {
                 None => break id,
             }
         };
+        // Looked at after the runs: one of them may have recorded its answer and ended just now.
+        self.runtime().check_answer(thread, question, answer.clone()).await?;
         let last = RunFilter { status: None, limit: 1, offset: 0 };
         let last = self.kept().runs(thread.0, &last).await?.pop();
         let accept = Accept {
