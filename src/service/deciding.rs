@@ -7,12 +7,12 @@ use uuid::Uuid;
 
 use super::kept::{Multitask, Run, RunFilter};
 use super::order::assistant_of;
-use super::{Accept, Asked, Error, Order, Service};
+use super::{Accept, Asked, Error, Order, Service, ThreadView};
 use crate::checkpoint;
 use crate::clock;
 use crate::ids::{InterruptId, ThreadId};
 use crate::runner;
-use crate::runtime::{self, Answer, AnswerError};
+use crate::runtime::{self, Answer, AnswerError, InterruptView};
 use crate::swarm::GRAPH;
 
 /// How often it is looked whether an answer is recorded.
@@ -49,6 +49,25 @@ impl Service {
         };
         let _ = tokio::time::timeout(PATIENCE, recorded).await;
         Ok(run)
+    }
+
+    /// Finds an open question of the tenant by its id, with the thread that waits for its answer.
+    ///
+    /// # Errors
+    /// Whatever the store reports.
+    pub async fn asked(&self, id: &str) -> Result<Option<(ThreadView, InterruptView)>, Error> {
+        let Ok(question) = id.parse::<InterruptId>() else { return Ok(None) };
+        let store = self.runtime().store();
+        let Some(thread) = store.asked_below(question).await.map_err(runtime::Error::from)? else {
+            return Ok(None);
+        };
+        let view = match self.thread(thread).await {
+            Ok(view) if view.info.graph == GRAPH => view,
+            Ok(_) | Err(Error::UnknownThread(_)) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let one = view.open.iter().find(|one| one.id == id).cloned();
+        Ok(one.map(|one| (view, one)))
     }
 
     pub(super) async fn accept_answer(

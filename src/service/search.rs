@@ -83,7 +83,7 @@ impl Service {
         if unread.title().is_some_and(|title| !has(title)) {
             return Ok(None);
         }
-        let view = self.view(unread.info, unread.meta).await?;
+        let view = self.view(unread.info, unread.meta, one.has_open_run).await?;
         Ok(view.title().is_some_and(has).then_some(view))
     }
 }

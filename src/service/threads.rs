@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures::{StreamExt as _, TryStreamExt as _};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -15,6 +16,9 @@ use crate::graph::{State as _, Written};
 use crate::ids::ThreadId;
 use crate::runtime::{InterruptView, Removal};
 use crate::swarm::{Artifact, GraphState};
+
+/// Threads of a list that are read at the same time.
+const READ_AT_ONCE: usize = 8;
 
 /// How a thread stands for a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,7 +89,8 @@ impl Service {
     pub async fn thread(&self, thread: ThreadId) -> Result<ThreadView, Error> {
         let info = self.info(thread).await?;
         let meta = self.kept().thread_meta(thread.0).await?;
-        self.view(info, meta).await
+        let has_open_run = !self.kept().open_runs(thread.0).await?.is_empty();
+        self.view(info, meta, has_open_run).await
     }
 
     /// Returns the whole of a large value that a thread keeps.
@@ -111,22 +116,25 @@ impl Service {
         filter: &ThreadFilter,
     ) -> Result<(Vec<ThreadView>, u64), Error> {
         let (listed, total) = self.kept().threads(filter).await?;
-        let mut views = Vec::with_capacity(listed.len());
-        for Listed { id, meta } in listed {
-            match self.info(ThreadId(id)).await {
-                Ok(info) => views.push(self.view(info, meta).await?),
-                // Deleted at this moment.
-                Err(Error::UnknownThread(_)) => {}
-                Err(error) => return Err(error),
-            }
+        let views = futures::stream::iter(listed).map(|one| self.listed(one));
+        let views: Vec<Option<ThreadView>> = views.buffered(READ_AT_ONCE).try_collect().await?;
+        Ok((views.into_iter().flatten().collect(), total))
+    }
+
+    /// Reads a thread that was found; `None` when it was deleted at this moment.
+    async fn listed(&self, one: Listed) -> Result<Option<ThreadView>, Error> {
+        match self.info(ThreadId(one.id)).await {
+            Ok(info) => self.view(info, one.meta, one.has_open_run).await.map(Some),
+            Err(Error::UnknownThread(_)) => Ok(None),
+            Err(error) => Err(error),
         }
-        Ok((views, total))
     }
 
     pub(super) async fn view(
         &self,
         info: ThreadInfo,
         meta: ThreadMeta,
+        has_open_run: bool,
     ) -> Result<ThreadView, Error> {
         let store = self.runtime().store().as_ref();
         let standing = match info.status {
@@ -144,9 +152,7 @@ impl Service {
             }
         };
         // A run that waits for its turn makes its thread busy, too.
-        let waits =
-            standing != ClientStatus::Busy && !self.kept().open_runs(info.id.0).await?.is_empty();
-        let standing = if waits { ClientStatus::Busy } else { standing };
+        let standing = if has_open_run { ClientStatus::Busy } else { standing };
         let state = match info.head {
             0 => None,
             _ => Some(self.runtime().threads().state(info.id, None).await?.state),

@@ -44,11 +44,17 @@ pub struct ThreadFilter {
 pub struct Listed {
     pub id: Uuid,
     pub meta: ThreadMeta,
+    /// Whether a run of it goes on or waits for its turn.
+    pub has_open_run: bool,
 }
 
 /// How a thread stands, as an expression: one whose last run was stopped is distinguished from one that failed.
 const STATUS: &str = "CASE WHEN t.status = 'failed' AND EXISTS (SELECT 1 FROM run r WHERE r.thread_id = t.id \
     AND r.number = t.runs AND r.status <> 'failed') THEN 'stopped' ELSE t.status END";
+
+/// Whether a run of a thread goes on or waits, as a number.
+const HAS_OPEN_RUN: &str = "(SELECT count(*) FROM service_run r WHERE r.thread_id = t.id \
+    AND r.status IN ('pending', 'running'))";
 
 /// Where threads are looked for, with what is noted of each.
 const PLACE: &str = " FROM thread t LEFT JOIN service_thread m ON m.thread_id = t.id WHERE ";
@@ -76,7 +82,7 @@ impl Kept {
                         ThreadMeta { metadata, config: row.get(2)?, updated_at: row.get(3)? }
                     }
                 };
-                Ok(Listed { id: row.get(0)?, meta })
+                Ok(Listed { id: row.get(0)?, meta, has_open_run: row.get::<i64>(4)? != 0 })
             })
             .collect();
         let listed = listed?;
@@ -127,7 +133,7 @@ impl Kept {
     fn page(&self, filter: &ThreadFilter, before: &str) -> Statement {
         let direction = if filter.ascending { " ASC" } else { " DESC" };
         let mut find = Statement::new(self.database.dialect(), before);
-        find.text("SELECT t.id, m.metadata, m.config, m.updated_at FROM (");
+        find.text("SELECT t.id, m.metadata, m.config, m.updated_at, ").text(HAS_OPEN_RUN).text(" FROM (");
         for (index, Part { condition, order }) in parts(filter).iter().enumerate() {
             find.text(if index == 0 { "" } else { " UNION ALL " });
             find.text("SELECT * FROM (SELECT t.id, ").text(order).text(" AS place").text(PLACE);

@@ -69,10 +69,8 @@ pub(super) async fn history(
 }
 
 async fn found(service: &Service, id: &str) -> Result<(ThreadView, InterruptView), Refusal> {
-    for view in waiting(service).await? {
-        if let Some(one) = view.open.iter().find(|one| one.id == id).cloned() {
-            return Ok((view, one));
-        }
+    if let Some(found) = service.asked(id).await? {
+        return Ok(found);
     }
     let why =
         "nothing of this id waits for an answer; it was answered, ran out, or was never asked";

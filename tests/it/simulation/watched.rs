@@ -395,6 +395,10 @@ impl Questions for Watched {
         self.truth.open_interrupts(thread).await
     }
 
+    async fn asked_below(&self, interrupt: InterruptId) -> Result<Option<ThreadId>, Error> {
+        self.truth.asked_below(interrupt).await
+    }
+
     async fn answer(&self, interrupt: InterruptId, answer: &Encoded) -> Result<(), Error> {
         match self.truth.answer(interrupt, answer).await {
             Err(Error::InterruptClosed(_)) if self.sim.has(Flaw::AnswersTwice) => Ok(()),

@@ -164,8 +164,11 @@ async fn an_interrupt_is_answered_once(on: &Fixture) {
     assert_eq!((open.id, open.thread, open.step, open.task), (id, writer.thread, 2, 0));
     assert_eq!((open.kind, open.payload), ("clarification".to_owned(), question.request));
 
+    assert_eq!(on.store.asked_below(id).await.unwrap(), Some(writer.thread));
+
     on.store.answer(id, &encoded(&json!("2024"))).await.unwrap();
     assert!(on.store.open_interrupts(writer.thread).await.unwrap().is_empty());
+    assert_eq!(on.store.asked_below(id).await.unwrap(), None);
     let refused = on.store.answer(id, &encoded(&json!("2025"))).await;
     assert!(matches!(refused, Err(Error::InterruptClosed(closed)) if closed == id), "{refused:?}");
     let row = on.store.effects(writer.thread, None).await.unwrap().remove(0);
@@ -217,6 +220,7 @@ async fn open_interrupts_include_those_of_subgraphs(on: &Fixture) {
     };
     assert_eq!(ids(on.store.open_interrupts(top.thread).await.unwrap()), [first, second]);
     assert_eq!(ids(on.store.open_interrupts(below.thread).await.unwrap()), [first]);
+    assert_eq!(on.store.asked_below(first).await.unwrap(), Some(top.thread));
 }
 
 async fn an_answer_to_an_unknown_interrupt_is_refused(on: &Fixture) {

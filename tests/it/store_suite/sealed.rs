@@ -176,6 +176,7 @@ async fn new_writes_take_the_first_key_and_older_ones_still_read() {
     // What the older key began, the newer one ends, once.
     both.settle_effect(heir.thread, heir.fence, &settlement(&call)).await.unwrap();
     both.settle_effect(heir.thread, heir.fence, &settlement(&call)).await.unwrap();
+    assert_eq!(both.asked_below(asked).await.unwrap(), Some(writer.thread));
     both.answer(asked, &encoded(&json!("yes"))).await.unwrap();
     let again = both.answer(asked, &encoded(&json!("no"))).await;
     assert!(matches!(again, Err(Error::InterruptClosed(id)) if id == asked));

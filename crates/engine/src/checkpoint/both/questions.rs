@@ -19,6 +19,12 @@ impl<B: Backend> Questions for B {
         rows.iter().map(decode::open_interrupt).collect()
     }
 
+    async fn asked_below(&self, interrupt: InterruptId) -> Result<Option<ThreadId>, Error> {
+        let asked = query(ASKED_BELOW).bind(&interrupt.0.as_bytes()[..]);
+        let row = self.database().fetch_short(&asked).await?;
+        Ok(row.map(|row| row.get(0)).transpose()?.map(ThreadId))
+    }
+
     async fn answer(&self, interrupt: InterruptId, answer: &Encoded) -> Result<(), Error> {
         if Backend::answer(self, interrupt, answer).await? {
             return Ok(());
@@ -34,6 +40,9 @@ impl<B: Backend> Questions for B {
 const OPEN: &str = "SELECT e.* FROM effect e JOIN thread t ON t.id = e.thread_id
      WHERE (t.id = $1 OR t.root_id = $1) AND e.kind = 'interrupt' AND e.status = 'started'
      ORDER BY e.started_at, e.thread_id, e.step, e.task, e.number";
+
+const ASKED_BELOW: &str = "SELECT COALESCE(t.root_id, t.id) FROM effect e JOIN thread t ON t.id = e.thread_id
+     WHERE e.kind = 'interrupt' AND e.key = $1 AND e.status = 'started'";
 
 const KNOWN: &str = "SELECT 1 FROM effect WHERE kind = 'interrupt' AND key = $1";
 

@@ -208,6 +208,10 @@ impl Questions for MemoryStore {
         self.state().open_interrupts(thread)
     }
 
+    async fn asked_below(&self, interrupt: InterruptId) -> Result<Option<ThreadId>, Error> {
+        Ok(self.state().asked_below(interrupt))
+    }
+
     async fn answer(&self, interrupt: InterruptId, answer: &Encoded) -> Result<(), Error> {
         self.state().answer(interrupt, answer)
     }

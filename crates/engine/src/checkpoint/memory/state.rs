@@ -244,6 +244,14 @@ impl State {
             .collect()
     }
 
+    pub(super) fn asked_below(&self, interrupt: InterruptId) -> Option<ThreadId> {
+        let (owner, place) = self.interrupts.get(&interrupt.0.as_bytes()[..])?;
+        let kept = self.threads.get(owner)?;
+        let effect = kept.effects.get(place)?;
+        let is_open = effect.status == super::super::EffectStatus::Started;
+        is_open.then(|| kept.info.root.unwrap_or(*owner))
+    }
+
     pub(super) fn open_interrupts(&self, thread: ThreadId) -> Result<Vec<OpenInterrupt>, Error> {
         self.get(thread)?;
         let mut open: Vec<(u32, OpenInterrupt)> = self

@@ -63,6 +63,16 @@ impl Questions for SealedStore {
         rows.into_iter().map(|row| values::open_question(&self.keys, row)).collect()
     }
 
+    async fn asked_below(&self, interrupt: InterruptId) -> Result<Option<ThreadId>, Error> {
+        for key in self.stored_keys(interrupt.0.as_bytes()) {
+            let stored = uuid::Uuid::from_slice(&key).map_or(interrupt, InterruptId);
+            if let Some(thread) = self.inner.asked_below(stored).await? {
+                return Ok(Some(thread));
+            }
+        }
+        Ok(None)
+    }
+
     async fn answer(&self, interrupt: InterruptId, answer: &Encoded) -> Result<(), Error> {
         let answer = values::seal_answer(&self.keys, interrupt, answer)?;
         for key in self.stored_keys(interrupt.0.as_bytes()) {

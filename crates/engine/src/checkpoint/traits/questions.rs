@@ -14,6 +14,9 @@ pub trait Questions: Send + Sync {
     /// Returns the open interrupts of the thread and of its subgraphs' threads, oldest first.
     async fn open_interrupts(&self, thread: ThreadId) -> Result<Vec<OpenInterrupt>, Error>;
 
+    /// Returns the thread at the top below which an open interrupt is asked; `None` when it is not open.
+    async fn asked_below(&self, interrupt: InterruptId) -> Result<Option<ThreadId>, Error>;
+
     /// Answers an interrupt; not fenced, since a person answers while nobody holds the thread.
     ///
     /// The same write queues the thread at the top if it is interrupted, wake-up call included, and marks
