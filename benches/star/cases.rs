@@ -47,6 +47,13 @@ impl Case {
         case
     }
 
+    /// Returns the same case with its runs telling their events on the bus.
+    fn with_events(mut self) -> Self {
+        self.name.push_str("-events");
+        self.arguments.push("--publish".to_owned());
+        self
+    }
+
     /// Returns the same case for the peer.
     fn for_peer(&self, form: &'static str) -> Self {
         let mut arguments = self.arguments.clone();
@@ -76,7 +83,10 @@ fn own_cases(runs: usize) -> Vec<Case> {
             cases.push(Case::of_mode(backend, "resume", STORED + 100, 1));
         }
     }
+    cases.push(Case::of_mode(Backend::Postgres, "floor", STORED, runs).with_events());
     cases.push(Case::beside_writers(32, runs));
+    cases.push(Case::beside_writers(32, runs).with_events());
+    cases.push(Case::of_mode(Backend::Postgres, "takeover", STORED, 1));
     cases
 }
 

@@ -21,6 +21,7 @@ pub fn print(file: &Path) -> anyhow::Result<()> {
     floor(&medians(&lines, "floor", "step_per_insert"));
     beside_writers(&medians(&lines, "crowd", "steps_per_insert"));
     resume(&medians(&lines, "resume", "process_to_state_ms"));
+    takeover(&medians(&lines, "takeover", "after_lease_s"));
     ratios(&lines);
     Ok(())
 }
@@ -80,13 +81,14 @@ fn floor(lines: &[(&Value, usize)]) {
         return;
     }
     println!(
-        "| store | runs | row bytes | step p50 / p99 µs | bare insert p50 / p99 µs | step ÷ insert | fsync µs | load |"
+        "| store | events | runs | row bytes | step p50 / p99 µs | bare insert p50 / p99 µs | step ÷ insert | fsync µs | load |"
     );
-    println!("|{}", "---|".repeat(8));
+    println!("|{}", "---|".repeat(9));
     for (line, runs) in lines {
         println!(
-            "| {} | {runs} | {} | {} / {} | {} / {} | {} | {} | {} |",
+            "| {} | {} | {runs} | {} | {} / {} | {} / {} | {} | {} | {} |",
             text(&line["backend"]),
+            events(line),
             text(&line["row_bytes_mean"]),
             text(&line["step_median_us"]),
             text(&line["step_p99_us"]),
@@ -105,13 +107,14 @@ fn beside_writers(lines: &[(&Value, usize)]) {
         return;
     }
     println!(
-        "| store | threads | runs | steps/s | bare inserts/s | steps ÷ inserts | least | fsync µs | load |"
+        "| store | events | threads | runs | steps/s | bare inserts/s | steps ÷ inserts | least | fsync µs | load |"
     );
-    println!("|{}", "---|".repeat(9));
+    println!("|{}", "---|".repeat(10));
     for (line, runs) in lines {
         println!(
-            "| {} | {} | {runs} | {} | {} | {} | {} | {} | {} |",
+            "| {} | {} | {} | {runs} | {} | {} | {} | {} | {} | {} |",
             text(&line["backend"]),
+            events(line),
             text(&line["threads"]),
             text(&line["steps_per_s"]),
             text(&line["inserts_per_s"]),
@@ -145,6 +148,29 @@ fn resume(lines: &[(&Value, usize)]) {
             text(&line["state_to_step_ms"]),
             text(&line["max_rss_mb"]),
         );
+    }
+    println!();
+}
+
+fn takeover(lines: &[(&Value, usize)]) {
+    if lines.is_empty() {
+        return;
+    }
+    println!(
+        "| store | lost threads | others that wait | after the lease, median s | most s | a look, µs | beside those that wait, µs |"
+    );
+    println!("|{}", "---|".repeat(7));
+    for (line, _) in lines {
+        let figures = [
+            "backend",
+            "threads",
+            "parked",
+            "after_lease_s",
+            "after_lease_s_most",
+            "look_us",
+            "look_us_parked",
+        ];
+        println!("| {} |", figures.map(|figure| text(&line[figure])).join(" | "));
     }
     println!();
 }
@@ -196,6 +222,10 @@ fn engine(line: &Value) -> String {
         Some(form) => format!("{name} {} {form}", text(&line["engine_version"])),
         None => name,
     }
+}
+
+fn events(line: &Value) -> &'static str {
+    if line["publish"] == true { "told" } else { "none" }
 }
 
 fn load(line: &Value) -> String {
