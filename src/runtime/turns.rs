@@ -108,7 +108,9 @@ impl Runtime {
             None if self.stands_between_steps(thread).await? => AfterEdit::Unchanged,
             _ => AfterEdit::Routes,
         };
-        Ok(self.runner().update_state_and_go(thread, update, &node, after).await?.seq)
+        let step = self.runner().update_state_and_go(thread, update, &node, after).await?.seq;
+        self.bus().call(thread).await;
+        Ok(step)
     }
 
     /// Tells whether a thread pauses, or was just returned to a step or edited: then nothing of the next step was done.

@@ -11,6 +11,7 @@ on_both!(
     a_state_that_is_edited_at_a_pause_is_run_on_from_there,
     what_is_said_on_two_branches_of_a_thread_has_ids_of_its_own,
     a_thread_s_stream_has_the_events_of_all_its_runs_once,
+    a_thread_s_stream_tells_of_edits_while_they_are_made,
 );
 
 fn pausing(mut body: Value, when: &str, nodes: Value) -> Value {
@@ -100,7 +101,7 @@ async fn what_is_said_on_two_branches_of_a_thread_has_ids_of_its_own(served: Ser
     assert!(first.iter().all(|id| !second.contains(id)), "{first:?} {second:?}");
 }
 
-/// Reads events until the stream said that a run has ended; returns each one's name, data and id.
+/// Reads events until the stream said so often that a run has ended or the state was edited; returns each one's name, data and id.
 async fn until_done(answer: reqwest::Response, count: usize) -> Vec<(String, Value, String)> {
     let mut stream = answer.bytes_stream();
     let (mut text, mut events, mut done) = (String::new(), Vec::new(), 0);
@@ -113,7 +114,8 @@ async fn until_done(answer: reqwest::Response, count: usize) -> Vec<(String, Val
             };
             if event.contains("event:") {
                 let data: Value = serde_json::from_str(&field("data:")).unwrap();
-                done += usize::from(data["status"] == "run_done");
+                let is_edit = field("event:") == "state_update";
+                done += usize::from(data["status"] == "run_done" || is_edit);
                 events.push((field("event:"), data, field("id:")));
             }
             text = rest.to_owned();
@@ -157,6 +159,39 @@ async fn a_thread_s_stream_has_the_events_of_all_its_runs_once(served: Served) {
     let lifecycle = until_done(open(Some("-1"), "lifecycle").await.unwrap(), 2).await;
     assert_eq!(lifecycle.len(), 4, "{lifecycle:?}");
     assert_eq!(open(None, "nonsense").await.unwrap().status(), 422);
+    let both = open(Some("-1"), "lifecycle&stream_mode=run_modes").await.unwrap();
+    assert_eq!(until_done(both, 2).await, whole, "a list as clients write it");
     let nobody = "0197a000-0000-7000-8000-000000000000";
     assert_eq!(served.get(&format!("/threads/{nobody}/stream")).await.0, 404);
+}
+
+/// X5: `state_update`, as the reference server was seen to tell of it.
+async fn a_thread_s_stream_tells_of_edits_while_they_are_made(served: Served) {
+    let thread = served.thread().await;
+    let at = |path: &str| format!("/threads/{thread}{path}");
+    let open = |modes: &str| served.http.get(format!("{}{}?{modes}", served.url, at("/stream")));
+    let edit = |plan: &str| json!({ "values": { "plan": [plan] }, "as_node": "qa" });
+    served.post(&at("/runs/wait"), &saying("before")).await;
+    served.post(&at("/state"), &edit("unheard")).await;
+
+    let edits = open("stream_modes=state_update").send().await.unwrap();
+    let both = open("stream_mode=run_modes&stream_mode=state_update").send().await.unwrap();
+    let (_, made) = served.post(&at("/state"), &edit("one")).await;
+    served.post(&at("/runs/wait"), &saying("hello")).await;
+    served.post(&at("/state"), &edit("two")).await;
+
+    let heard = until_done(edits, 2).await;
+    assert_eq!(heard.len(), 2, "{heard:?}");
+    let (name, told, id) = &heard[0];
+    assert_eq!((name.as_str(), id.as_str()), ("state_update", ""));
+    assert_eq!(told["thread_id"], thread);
+    assert_eq!(told["state"]["values"]["plan"], json!(["one"]));
+    assert_eq!(told["state"]["metadata"]["source"], "update");
+    assert_eq!(told["state"]["checkpoint"]["checkpoint_id"], made["checkpoint_id"]);
+    assert_eq!(heard[1].1["state"]["values"]["plan"], json!(["two"]));
+
+    let heard = until_done(both, 3).await;
+    let done = heard.iter().position(|(_, data, _)| data["status"] == "run_done").unwrap();
+    assert_eq!(heard[0].1["state"]["values"]["plan"], json!(["one"]));
+    assert_eq!(heard[done + 1].1["state"]["values"]["plan"], json!(["two"]));
 }

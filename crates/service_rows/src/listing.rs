@@ -133,7 +133,9 @@ impl Kept {
     fn page(&self, filter: &ThreadFilter, before: &str) -> Statement {
         let direction = if filter.ascending { " ASC" } else { " DESC" };
         let mut find = Statement::new(self.database.dialect(), before);
-        find.text("SELECT t.id, m.metadata, m.config, m.updated_at, ").text(HAS_OPEN_RUN).text(" FROM (");
+        find.text("SELECT t.id, m.metadata, m.config, m.updated_at, ")
+            .text(HAS_OPEN_RUN)
+            .text(" FROM (");
         for (index, Part { condition, order }) in parts(filter).iter().enumerate() {
             find.text(if index == 0 { "" } else { " UNION ALL " });
             find.text("SELECT * FROM (SELECT t.id, ").text(order).text(" AS place").text(PLACE);

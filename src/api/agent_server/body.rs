@@ -1,13 +1,19 @@
 //! Reads bodies, paths and queries, and refuses what cannot be read in the clients' form.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
 use axum::body::Bytes;
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
+use axum::http::uri::InvalidUri;
 use axum::http::{HeaderMap, StatusCode, header};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
+use url::form_urlencoded;
 use uuid::Uuid;
 
 use super::refusal::Refusal;
@@ -150,8 +156,27 @@ pub(in crate::api) struct Asked<T>(pub T);
 impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Asked<T> {
     type Rejection = Refusal;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
-        let query = Query::<T>::from_request_parts(parts, state).await;
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refusal> {
+        let asked = as_lists(parts.uri.query().unwrap_or_default()).parse();
+        let asked = asked.map_err(|error: InvalidUri| Refusal::invalid(error.to_string()))?;
+        let query = Query::<T>::try_from_uri(&asked);
         query.map(|Query(read)| Self(read)).map_err(|error| Refusal::invalid(error.body_text()))
     }
+}
+
+/// Writes an address whose query has each parameter once: of one that is repeated, as clients write lists, the
+/// values are a list with commas.
+fn as_lists(query: &str) -> String {
+    let mut lists = BTreeMap::<Cow<'_, str>, String>::new();
+    for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+        match lists.entry(name) {
+            Entry::Vacant(first) => drop(first.insert(value.into_owned())),
+            Entry::Occupied(list) => {
+                let list = list.into_mut();
+                list.push(',');
+                list.push_str(&value);
+            }
+        }
+    }
+    form_urlencoded::Serializer::for_suffix("/?".to_owned(), 2).extend_pairs(lists).finish()
 }

@@ -10,7 +10,7 @@ use super::body::{Asked, Body, OfThread};
 use super::{Face, Refusal, wire};
 use crate::api::openapi::Forms;
 use crate::ids::ThreadId;
-use crate::service::Error;
+use crate::service::{Error, Service};
 
 /// States of one answer at most.
 const MOST: u32 = 1_000;
@@ -20,23 +20,27 @@ pub(super) async fn get(
     OfThread(thread): OfThread,
 ) -> Result<Json<Value>, Refusal> {
     let head = face.service.info(thread).await?.head;
-    Ok(Json(shown(&face, thread, head).await?))
+    Ok(Json(snapshot_at(&face.service, thread, head).await?))
 }
 
 /// Shows the state at a step; at the newest one, with the questions that wait there.
-async fn shown(face: &Face, thread: ThreadId, step: u64) -> Result<Value, Refusal> {
-    let info = face.service.info(thread).await?;
+pub(super) async fn snapshot_at(
+    service: &Service,
+    thread: ThreadId,
+    step: u64,
+) -> Result<Value, Error> {
+    let info = service.info(thread).await?;
     if step == 0 {
         return Ok(wire::empty_state());
     }
-    let at = face.service.checkpoint(thread, step).await?;
+    let at = service.checkpoint(thread, step).await?;
     let (open, asking) = if info.head == step {
-        face.service.open_questions(&info).await?
+        service.open_questions(&info).await?
     } else {
         (Vec::new(), Vec::new())
     };
     let next =
-        if step < info.head { face.service.checkpoint(thread, step + 1).await.ok() } else { None };
+        if step < info.head { service.checkpoint(thread, step + 1).await.ok() } else { None };
     Ok(wire::snapshot(thread, &at, &open, &asking, next.as_ref()))
 }
 
@@ -46,7 +50,7 @@ pub(super) async fn at(
     Path((_, id)): Path<(String, String)>,
 ) -> Result<Json<Value>, Refusal> {
     let step = step_of(thread, &id)?;
-    Ok(Json(shown(&face, thread, step).await?))
+    Ok(Json(snapshot_at(&face.service, thread, step).await?))
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -65,7 +69,7 @@ pub(super) async fn at_named(
         Some(id) => step_of(thread, id)?,
         None => face.service.info(thread).await?.head,
     };
-    Ok(Json(shown(&face, thread, step).await?))
+    Ok(Json(snapshot_at(&face.service, thread, step).await?))
 }
 
 /// Returns the step that a checkpoint's id names.

@@ -37,6 +37,11 @@ pub(super) async fn join(
     joined(&face, run, asked, &headers).await
 }
 
+/// Reads the modes of a list as clients write it behind the question mark.
+pub(super) fn named_modes(list: &str) -> impl Iterator<Item = &str> {
+    list.split(',').map(|mode| mode.trim().trim_matches(['[', ']', '"']))
+}
+
 /// Follows a run that was begun before, from where its client heard of it last.
 pub(super) async fn joined(
     face: &Face,
@@ -50,10 +55,7 @@ pub(super) async fn joined(
             let modes = run.kwargs["shown"]["stream_mode"].as_array().into_iter().flatten();
             modes.filter_map(|mode| mode.as_str().map(str::to_owned)).collect()
         }
-        Some(list) => list
-            .split(',')
-            .map(|mode| mode.trim().trim_matches(['[', ']', '"']).to_owned())
-            .collect(),
+        Some(list) => named_modes(list).map(str::to_owned).collect(),
     };
     let modes = Modes::read(named).map_err(Refusal::invalid)?;
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()).map(str::trim);

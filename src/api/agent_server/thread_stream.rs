@@ -1,7 +1,8 @@
 //! `GET /threads/{id}/stream`: what happens in all runs of a thread, as each was asked to show it.
 //!
 //! It stays open between runs. Its events have the ids that they have in the streams of the runs, so that a client
-//! goes on from the last one that it heard, on any process.
+//! goes on from the last one that it heard, on any process. Edits of the state stand in no log of events: they are told
+//! while they are made, without ids.
 
 use std::collections::VecDeque;
 
@@ -12,19 +13,57 @@ use axum::response::Response;
 use perihelion_http::sse;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::json;
 
 use super::body::{Asked, OfThread};
+use super::state::snapshot_at;
+use super::stream::named_modes;
 use super::wire::{self, Modes, Wire};
 use super::{Face, Refusal};
 use crate::api::event_stream;
+use crate::ids::ThreadId;
 use crate::service::kept::Run;
-use crate::service::{BegunRuns, Error, Listener, Next, Service};
+use crate::service::{BegunRuns, Edits, Error, Listener, Next, Service};
 
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(super) struct Which {
-    /// `run_modes` (the default): the events of the runs; `lifecycle`: their beginnings and ends.
+    /// `run_modes` (the default): the events of the runs; `lifecycle`: their beginnings and ends; `state_update`: edits of
+    /// the state. Several with commas, or repeated.
     stream_mode: Option<String>,
+    /// The same, as the reference server calls it.
+    stream_modes: Option<String>,
+}
+
+/// What a client is shown.
+#[derive(Clone, Copy, Default)]
+struct Shown {
+    events: bool,
+    runs: bool,
+    edits: bool,
+}
+
+impl Shown {
+    fn read(which: &Which) -> Result<Self, Refusal> {
+        let given = [&which.stream_mode, &which.stream_modes].into_iter().flatten();
+        let named = given.flat_map(|list| named_modes(list)).filter(|mode| !mode.is_empty());
+        let mut shown = Self::default();
+        for mode in named {
+            match mode {
+                "run_modes" => shown.events = true,
+                "lifecycle" => shown.runs = true,
+                "state_update" => shown.edits = true,
+                other => {
+                    return Err(Refusal::invalid(format!(
+                        "{other:?} is not one of the modes run_modes, lifecycle, state_update"
+                    )));
+                }
+            }
+        }
+        shown.events |= !shown.runs && !shown.edits;
+        shown.runs |= shown.events;
+        Ok(shown)
+    }
 }
 
 pub(super) async fn follow(
@@ -33,20 +72,8 @@ pub(super) async fn follow(
     Asked(asked): Asked<Which>,
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
-    let named = asked.stream_mode.unwrap_or_default();
-    let mut shows_events = named.trim().is_empty();
-    for mode in named.split(',').map(|mode| mode.trim().trim_matches(['[', ']', '"'])) {
-        match mode {
-            "run_modes" => shows_events = true,
-            "lifecycle" | "" => {}
-            other => {
-                return Err(Refusal::invalid(format!(
-                    "{other:?} is not one of the modes run_modes, lifecycle"
-                )));
-            }
-        }
-    }
-    face.service.info(thread).await?;
+    let shown = Shown::read(&asked)?;
+    let edits = face.service.edits(thread).await?;
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()).map(str::trim);
     let after = match last {
         None | Some("") => {
@@ -66,9 +93,11 @@ pub(super) async fn follow(
     let followed = Followed {
         runs: face.service.begun_runs(thread),
         service: face.service.clone(),
+        thread,
         now: None,
         after,
-        shows_events,
+        edits: shown.edits.then_some(edits),
+        shown,
         ready: VecDeque::new(),
     };
     let stream = futures::stream::unfold(followed, |mut followed| async {
@@ -97,11 +126,13 @@ impl After {
 /// One client that follows one thread.
 struct Followed {
     service: Service,
+    thread: ThreadId,
     runs: BegunRuns,
     /// The run that is followed, and what its client is shown of it.
     now: Option<(Listener, Modes)>,
     after: Option<After>,
-    shows_events: bool,
+    shown: Shown,
+    edits: Option<Edits>,
     ready: VecDeque<Bytes>,
 }
 
@@ -127,21 +158,38 @@ impl Followed {
     /// Hears one thing; it may be dropped at any moment, and loses nothing by that.
     async fn go_on(&mut self) -> Result<(), Error> {
         let Some((listener, modes)) = &mut self.now else {
-            let Some(run) = self.runs.next().await? else { return Ok(()) };
-            if self.after.is_none_or(|after| !after.is_past(&run)) {
+            let begun = match &mut self.edits {
+                None => self.runs.next().await?,
+                Some(edits) => {
+                    for step in edits.look().await? {
+                        let state = snapshot_at(&self.service, self.thread, step).await?;
+                        let told = json!({ "state": state, "thread_id": self.thread }).to_string();
+                        self.ready.push_back(sse::event("state_update", &told, None));
+                    }
+                    if !self.ready.is_empty() {
+                        return Ok(());
+                    }
+                    tokio::select! {
+                        begun = self.runs.next() => begun?,
+                        () = edits.called() => None,
+                    }
+                }
+            };
+            let unheard = |run: &Run| self.after.is_none_or(|after| !after.is_past(run));
+            if let Some(run) = begun.filter(|run| self.shown.runs && unheard(run)) {
                 self.begin(run);
             }
             return Ok(());
         };
         match listener.next().await? {
-            Next::Heard(heard) if self.shows_events => {
+            Next::Heard(heard) if self.shown.events => {
                 for wire in Wire::of(&heard, listener.run(), modes) {
                     send(&mut self.ready, self.after, &wire);
                 }
             }
             Next::Heard(_) => {}
             Next::Ended(run) => {
-                if let Some(why) = wire::failure(&run).filter(|_| self.shows_events) {
+                if let Some(why) = wire::failure(&run).filter(|_| self.shown.events) {
                     send(&mut self.ready, self.after, &Wire::error(&run, why));
                 }
                 send(&mut self.ready, self.after, &Wire::run_done(&run));

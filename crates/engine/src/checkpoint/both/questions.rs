@@ -41,7 +41,8 @@ const OPEN: &str = "SELECT e.* FROM effect e JOIN thread t ON t.id = e.thread_id
      WHERE (t.id = $1 OR t.root_id = $1) AND e.kind = 'interrupt' AND e.status = 'started'
      ORDER BY e.started_at, e.thread_id, e.step, e.task, e.number";
 
-const ASKED_BELOW: &str = "SELECT COALESCE(t.root_id, t.id) FROM effect e JOIN thread t ON t.id = e.thread_id
+const ASKED_BELOW: &str =
+    "SELECT COALESCE(t.root_id, t.id) FROM effect e JOIN thread t ON t.id = e.thread_id
      WHERE e.kind = 'interrupt' AND e.key = $1 AND e.status = 'started'";
 
 const KNOWN: &str = "SELECT 1 FROM effect WHERE kind = 'interrupt' AND key = $1";
