@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::kept::{Multitask, Run, RunFilter};
 use super::order::assistant_of;
 use super::{Accept, Asked, Error, Order, Service, ThreadView};
-use crate::checkpoint;
+use crate::checkpoint::{self, ThreadStatus};
 use crate::clock;
 use crate::ids::{InterruptId, ThreadId};
 use crate::runner;
@@ -62,7 +62,7 @@ impl Service {
             return Ok(None);
         };
         let view = match self.thread(thread).await {
-            Ok(view) if view.info.graph == GRAPH => view,
+            Ok(view) if view.info.graph == GRAPH && may_ask(view.info.status) => view,
             Ok(_) | Err(Error::UnknownThread(_)) => return Ok(None),
             Err(error) => return Err(error),
         };
@@ -123,6 +123,11 @@ impl Service {
             other => other,
         }
     }
+}
+
+/// Tells whether a thread that stands so goes on when its questions are answered.
+fn may_ask(status: ThreadStatus) -> bool {
+    matches!(status, ThreadStatus::Interrupted | ThreadStatus::Busy | ThreadStatus::Queued)
 }
 
 /// Tells whether an answer came to nothing because the question is not asked any more.

@@ -1,4 +1,4 @@
-//! The edits of a thread's state, while they are made.
+//! The edits of a thread's state, while they are made: by a client, or by a run that begins with one.
 
 use std::time::Duration;
 
@@ -8,8 +8,11 @@ use crate::checkpoint::StepKind;
 use crate::clock;
 use crate::ids::ThreadId;
 
-/// How often it is looked without a call: of an edit by another process on SQLite nothing is heard.
+/// How often it is looked without a call: of an edit by the command line nothing is heard.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
+
+/// How long calls are gathered: a run that says words calls for each of them.
+const GATHERED: Duration = Duration::from_millis(50);
 
 /// Steps that are looked through at once.
 const MOST: u32 = 1_000;
@@ -49,7 +52,8 @@ impl Edits {
         if new == 0 {
             return Ok(Vec::new());
         }
-        let rows = self.service.runtime().store().history(self.thread, None, new).await?;
+        let store = self.service.runtime().store();
+        let rows = store.history(self.thread, Some(head + 1), new).await?;
         let edits = rows.iter().filter(|row| row.kind == StepKind::Edit && row.seq > self.seen);
         let mut steps: Vec<u64> = edits.map(|row| row.seq).collect();
         steps.sort_unstable();
@@ -57,10 +61,10 @@ impl Edits {
         Ok(steps)
     }
 
-    /// Waits until it is worth to look again; it may be dropped at any moment.
+    /// Waits until it is worth looking again; it may be dropped at any moment.
     pub async fn called(&mut self) {
         tokio::select! {
-            _ = self.calls.called() => {}
+            _ = self.calls.called() => clock::sleep(GATHERED).await,
             () = clock::sleep(LOOK_EVERY) => {}
         }
     }

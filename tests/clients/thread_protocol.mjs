@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { connect, createServer } from "node:net";
 import { Client } from "@langchain/langgraph-sdk";
 import WebSocket from "ws";
-import { ANSWER, APPROVE, client, human, run, until, url } from "./cases.mjs";
+import { ANSWER, APPROVE, client, collect, human, run, until, url } from "./cases.mjs";
 
 const TRANSPORTS = {
   sse: { transport: "sse" },
@@ -55,10 +55,10 @@ const cuttable = async () => {
 await run({
   async "a thread is run and heard over both transports"() {
     await over(async (thread, name) => {
+      // It listens before the run begins: what is over by then is not told again.
+      const heard = collect(thread.messages).then((all) => Promise.all(all.map((message) => message.text)));
       const begun = await thread.run.start({ input: human("hello"), metadata: { by: name } });
-      const texts = [];
-      for await (const message of thread.messages) texts.push(await message.text);
-      assert.deepEqual(texts, [ANSWER]);
+      assert.deepEqual(await heard, [ANSWER]);
       const left = await thread.output;
       assert.equal(left.answer, ANSWER);
       assert.equal(left.messages.length, 2);

@@ -169,3 +169,27 @@ async def a_thread_is_joined_over_its_runs_from_any_event(client, _):
             break
     assert words == ["running", "run_done"] * (len(words) // 2), words
     assert await collect(client.runs.join_stream(thread, heard[0].data["run_id"], last_event_id=heard[-1].id)) == []
+
+
+@test
+async def edits_of_a_thread_are_heard_beside_its_runs(client, _):
+    thread = (await client.threads.create())["thread_id"]
+    await client.runs.wait(thread, "swarm", input=human("hello"))
+    heard, is_joined = [], asyncio.Event()
+
+    async def listen():
+        async for part in await client.threads.join_stream(thread, stream_mode=["run_modes", "state_update"]):
+            heard.append(part)
+            is_joined.set()
+            edits = [one for one in heard if one.event == "state_update"]
+            if edits and edits[-1].data["state"]["values"]["plan"] == ["last"]:
+                return
+    listening = asyncio.ensure_future(listen())
+    # It hears what comes from now on: edits until it does.
+    while not is_joined.is_set():
+        await client.threads.update_state(thread, {"plan": ["first"]}, as_node="qa")
+    await client.runs.wait(thread, "swarm", input=human("hello again"))
+    await client.threads.update_state(thread, {"plan": ["last"]}, as_node="qa")
+    await asyncio.wait_for(listening, 30)
+    assert heard[0].event == "state_update" and heard[0].data["thread_id"] == thread, heard[0]
+    assert [one for one in heard if one.event == "metadata" and one.data.get("status") == "run_done"], heard

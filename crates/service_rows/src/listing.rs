@@ -133,9 +133,9 @@ impl Kept {
     fn page(&self, filter: &ThreadFilter, before: &str) -> Statement {
         let direction = if filter.ascending { " ASC" } else { " DESC" };
         let mut find = Statement::new(self.database.dialect(), before);
-        find.text("SELECT t.id, m.metadata, m.config, m.updated_at, ")
-            .text(HAS_OPEN_RUN)
-            .text(" FROM (");
+        // Runs are counted for the page alone, not for what is left out before it.
+        find.text("SELECT t.id, t.metadata, t.config, t.updated_at, ").text(HAS_OPEN_RUN);
+        find.text(" FROM (SELECT t.id, t.place, m.metadata, m.config, m.updated_at FROM (");
         for (index, Part { condition, order }) in parts(filter).iter().enumerate() {
             find.text(if index == 0 { "" } else { " UNION ALL " });
             find.text("SELECT * FROM (SELECT t.id, ").text(order).text(" AS place").text(PLACE);
@@ -148,7 +148,11 @@ impl Kept {
             .text(direction)
             .text(", t.id")
             .text(direction)
-            .page(filter.limit, filter.offset);
+            .page(filter.limit, filter.offset)
+            .text(") AS t ORDER BY t.place")
+            .text(direction)
+            .text(", t.id")
+            .text(direction);
         find
     }
 

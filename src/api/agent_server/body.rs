@@ -1,9 +1,5 @@
 //! Reads bodies, paths and queries, and refuses what cannot be read in the clients' form.
 
-use std::borrow::Cow;
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
-
 use axum::body::Bytes;
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
@@ -164,19 +160,18 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Asked<T> {
     }
 }
 
-/// Writes an address whose query has each parameter once: of one that is repeated, as clients write lists, the
-/// values are a list with commas.
+/// Parameters that clients repeat for a list.
+const LISTS: [&str; 2] = ["stream_mode", "stream_modes"];
+
+/// Writes an address whose query has each of [`LISTS`] once, with commas between its values.
 fn as_lists(query: &str) -> String {
-    let mut lists = BTreeMap::<Cow<'_, str>, String>::new();
-    for (name, value) in form_urlencoded::parse(query.as_bytes()) {
-        match lists.entry(name) {
-            Entry::Vacant(first) => drop(first.insert(value.into_owned())),
-            Entry::Occupied(list) => {
-                let list = list.into_mut();
-                list.push(',');
-                list.push_str(&value);
-            }
-        }
-    }
-    form_urlencoded::Serializer::for_suffix("/?".to_owned(), 2).extend_pairs(lists).finish()
+    let given = || form_urlencoded::parse(query.as_bytes());
+    let lists = LISTS.map(|list| {
+        let values = given().filter(|(name, _)| name == list).map(|(_, value)| value);
+        (list, values.collect::<Vec<_>>().join(","))
+    });
+    let mut written = form_urlencoded::Serializer::for_suffix("/?".to_owned(), 2);
+    written.extend_pairs(given().filter(|(name, _)| !LISTS.contains(&name.as_ref())));
+    written.extend_pairs(lists.iter().filter(|(_, values)| !values.is_empty()));
+    written.finish()
 }

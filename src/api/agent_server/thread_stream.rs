@@ -10,6 +10,7 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
+use futures::{Stream, StreamExt as _, future, stream};
 use perihelion_http::sse;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -93,17 +94,26 @@ pub(super) async fn follow(
     let followed = Followed {
         runs: face.service.begun_runs(thread),
         service: face.service.clone(),
-        thread,
         now: None,
         after,
-        edits: shown.edits.then_some(edits),
         shown,
         ready: VecDeque::new(),
     };
-    let stream = futures::stream::unfold(followed, |mut followed| async {
+    let runs = stream::unfold(followed, |mut followed| async {
         let bytes = followed.next().await?;
-        Some((Ok::<_, std::convert::Infallible>(bytes), followed))
+        Some((bytes, followed))
     });
+    let mut parts = Vec::new();
+    if shown.runs {
+        parts.push(runs.map(Some).chain(stream::once(async { None })).boxed());
+    }
+    if shown.edits {
+        let edits = told_edits(face.service, thread, edits);
+        parts.push(edits.map(Some).chain(stream::once(async { None })).boxed());
+    }
+    // Where one of them ends the client is to follow on, and does so for both.
+    let both = stream::select_all(parts).take_while(|bytes| future::ready(bytes.is_some()));
+    let stream = both.filter_map(future::ready).map(Ok::<_, std::convert::Infallible>);
     Ok(event_stream::response(HeaderMap::new(), stream))
 }
 
@@ -126,13 +136,11 @@ impl After {
 /// One client that follows one thread.
 struct Followed {
     service: Service,
-    thread: ThreadId,
     runs: BegunRuns,
     /// The run that is followed, and what its client is shown of it.
     now: Option<(Listener, Modes)>,
     after: Option<After>,
     shown: Shown,
-    edits: Option<Edits>,
     ready: VecDeque<Bytes>,
 }
 
@@ -158,25 +166,8 @@ impl Followed {
     /// Hears one thing; it may be dropped at any moment, and loses nothing by that.
     async fn go_on(&mut self) -> Result<(), Error> {
         let Some((listener, modes)) = &mut self.now else {
-            let begun = match &mut self.edits {
-                None => self.runs.next().await?,
-                Some(edits) => {
-                    for step in edits.look().await? {
-                        let state = snapshot_at(&self.service, self.thread, step).await?;
-                        let told = json!({ "state": state, "thread_id": self.thread }).to_string();
-                        self.ready.push_back(sse::event("state_update", &told, None));
-                    }
-                    if !self.ready.is_empty() {
-                        return Ok(());
-                    }
-                    tokio::select! {
-                        begun = self.runs.next() => begun?,
-                        () = edits.called() => None,
-                    }
-                }
-            };
-            let unheard = |run: &Run| self.after.is_none_or(|after| !after.is_past(run));
-            if let Some(run) = begun.filter(|run| self.shown.runs && unheard(run)) {
+            let Some(run) = self.runs.next().await? else { return Ok(()) };
+            if self.after.is_none_or(|after| !after.is_past(&run)) {
                 self.begin(run);
             }
             return Ok(());
@@ -207,6 +198,43 @@ impl Followed {
         send(&mut self.ready, self.after, &Wire::metadata(&run));
         self.now = Some((self.service.listen_from_beginning(run), modes));
     }
+}
+
+/// Tells of the edits that are made from now on, until this process ends or the store fails.
+fn told_edits(
+    service: Service,
+    thread: ThreadId,
+    edits: Edits,
+) -> impl Stream<Item = Bytes> + Send {
+    let looks = stream::unfold((service, edits), move |(service, mut edits)| async move {
+        let stop = service.stop().clone();
+        let look = async {
+            loop {
+                let mut told = Vec::new();
+                for step in edits.look().await? {
+                    let state = snapshot_at(&service, thread, step).await?;
+                    let data = json!({ "state": state, "thread_id": thread }).to_string();
+                    told.push(sse::event("state_update", &data, None));
+                }
+                if !told.is_empty() {
+                    return Ok::<_, Error>(told);
+                }
+                edits.called().await;
+            }
+        };
+        let told = tokio::select! {
+            told = look => told,
+            () = stop.cancelled() => return None,
+        };
+        match told {
+            Ok(told) => Some((stream::iter(told), (service, edits))),
+            Err(error) => {
+                tracing::warn!(%error, "a stream of edits ended early; its client follows on");
+                None
+            }
+        }
+    });
+    looks.flatten()
 }
 
 fn send(ready: &mut VecDeque<Bytes>, after: Option<After>, wire: &Wire) {
