@@ -108,7 +108,7 @@ pub(super) async fn follow(
         parts.push(runs.map(Some).chain(stream::once(async { None })).boxed());
     }
     if shown.edits {
-        let edits = told_edits(face.service, thread, edits);
+        let edits = followed_edits(face.service, thread, edits);
         parts.push(edits.map(Some).chain(stream::once(async { None })).boxed());
     }
     // Where one of them ends the client is to follow on, and does so for both.
@@ -201,7 +201,7 @@ impl Followed {
 }
 
 /// Tells of the edits that are made from now on, until this process ends or the store fails.
-fn told_edits(
+fn followed_edits(
     service: Service,
     thread: ThreadId,
     edits: Edits,
@@ -210,24 +210,24 @@ fn told_edits(
         let stop = service.stop().clone();
         let look = async {
             loop {
-                let mut told = Vec::new();
+                let mut events = Vec::new();
                 for step in edits.look().await? {
                     let state = snapshot_at(&service, thread, step).await?;
                     let data = json!({ "state": state, "thread_id": thread }).to_string();
-                    told.push(sse::event("state_update", &data, None));
+                    events.push(sse::event("state_update", &data, None));
                 }
-                if !told.is_empty() {
-                    return Ok::<_, Error>(told);
+                if !events.is_empty() {
+                    return Ok::<_, Error>(events);
                 }
                 edits.called().await;
             }
         };
-        let told = tokio::select! {
-            told = look => told,
+        let found = tokio::select! {
+            found = look => found,
             () = stop.cancelled() => return None,
         };
-        match told {
-            Ok(told) => Some((stream::iter(told), (service, edits))),
+        match found {
+            Ok(events) => Some((stream::iter(events), (service, edits))),
             Err(error) => {
                 tracing::warn!(%error, "a stream of edits ended early; its client follows on");
                 None
