@@ -43,21 +43,33 @@ fn medians<'a>(lines: &'a [Value], bench: &str, by: &str) -> Vec<(&'a Value, usi
     groups.into_iter().map(middle).collect()
 }
 
-fn star(lines: &[(&Value, usize)]) {
+/// Prints a table with a row for each line; nothing where there is none.
+fn table(header: &str, lines: &[(&Value, usize)], row: impl Fn(&Value, usize) -> String) {
     if lines.is_empty() {
         return;
     }
-    println!(
-        "| rounds × threads | engine | runs | steps/s | first tenth p50 / p99 µs | last tenth p50 / p99 µs | last ÷ first | database bytes | ÷ payload | resident MB | bound | CPU s | fsync µs | load |"
-    );
-    println!("|{}", "---|".repeat(14));
+    begin(header);
     for (line, runs) in lines {
+        println!("{}", row(line, *runs));
+    }
+    println!();
+}
+
+/// Prints the header of a table and the rule below it.
+fn begin(header: &str) {
+    println!("{header}");
+    println!("|{}", "---|".repeat(header.matches('|').count() - 1));
+}
+
+fn star(lines: &[(&Value, usize)]) {
+    let header = "| rounds × threads | engine | runs | steps/s | first tenth p50 / p99 µs | last tenth p50 / p99 µs | last ÷ first | database bytes | ÷ payload | resident MB | bound | CPU s | fsync µs | load |";
+    table(header, lines, |line, runs| {
         let steps = |tenth: &str| {
             let of = |figure: &str| text(&line[format!("{tenth}_{figure}_us")]);
             format!("{} / {}", of("median"), of("p99"))
         };
         let last = number(&line["last10_median_us"]) / number(&line["first10_median_us"]);
-        println!(
+        format!(
             "| {} | {} | {runs} | {:.0} | {} | {} | {last:.2} | {} | {} | {} | {} | {} | {} | {} |",
             text(&line["case"]),
             engine(line),
@@ -71,21 +83,14 @@ fn star(lines: &[(&Value, usize)]) {
             text(&line["cpu_s"]),
             text(&line["fsync_probe_us"]),
             load(line),
-        );
-    }
-    println!();
+        )
+    });
 }
 
 fn floor(lines: &[(&Value, usize)]) {
-    if lines.is_empty() {
-        return;
-    }
-    println!(
-        "| store | events | runs | row bytes | step p50 / p99 µs | bare insert p50 / p99 µs | step ÷ insert | fsync µs | load |"
-    );
-    println!("|{}", "---|".repeat(9));
-    for (line, runs) in lines {
-        println!(
+    let header = "| store | events | runs | row bytes | step p50 / p99 µs | bare insert p50 / p99 µs | step ÷ insert | fsync µs | load |";
+    table(header, lines, |line, runs| {
+        format!(
             "| {} | {} | {runs} | {} | {} / {} | {} / {} | {} | {} | {} |",
             text(&line["backend"]),
             events(line),
@@ -97,21 +102,14 @@ fn floor(lines: &[(&Value, usize)]) {
             text(&line["step_per_insert"]),
             text(&line["fsync_probe_us"]),
             load(line),
-        );
-    }
-    println!();
+        )
+    });
 }
 
 fn beside_writers(lines: &[(&Value, usize)]) {
-    if lines.is_empty() {
-        return;
-    }
-    println!(
-        "| store | events | threads | runs | steps/s | bare inserts/s | steps ÷ inserts | least | fsync µs | load |"
-    );
-    println!("|{}", "---|".repeat(10));
-    for (line, runs) in lines {
-        println!(
+    let header = "| store | events | threads | runs | steps/s | bare inserts/s | steps ÷ inserts | least | fsync µs | load |";
+    table(header, lines, |line, runs| {
+        format!(
             "| {} | {} | {} | {runs} | {} | {} | {} | {} | {} | {} |",
             text(&line["backend"]),
             events(line),
@@ -122,21 +120,14 @@ fn beside_writers(lines: &[(&Value, usize)]) {
             text(&line["steps_per_insert_least"]),
             text(&line["fsync_probe_us"]),
             load(line),
-        );
-    }
-    println!();
+        )
+    });
 }
 
 fn resume(lines: &[(&Value, usize)]) {
-    if lines.is_empty() {
-        return;
-    }
-    println!(
-        "| store | engine | stored results | process → state ms | process → next step ms | connect ms | open → state ms | state → step ms | resident MB |"
-    );
-    println!("|{}", "---|".repeat(9));
-    for (line, _) in lines {
-        println!(
+    let header = "| store | engine | stored results | process → state ms | process → next step ms | connect ms | open → state ms | state → step ms | resident MB |";
+    table(header, lines, |line, _| {
+        format!(
             "| {} | {} | {} | {} | {} | {} | {} | {} | {} |",
             text(&line["backend"]),
             engine(line),
@@ -147,20 +138,13 @@ fn resume(lines: &[(&Value, usize)]) {
             text(&line["open_to_state_ms"]),
             text(&line["state_to_step_ms"]),
             text(&line["max_rss_mb"]),
-        );
-    }
-    println!();
+        )
+    });
 }
 
 fn takeover(lines: &[(&Value, usize)]) {
-    if lines.is_empty() {
-        return;
-    }
-    println!(
-        "| store | lost threads | others that wait | after the lease, median s | most s | a look, µs | beside those that wait, µs |"
-    );
-    println!("|{}", "---|".repeat(7));
-    for (line, _) in lines {
+    let header = "| store | lost threads | others that wait | after the lease, median s | most s | a look, µs | beside those that wait, µs |";
+    table(header, lines, |line, _| {
         let figures = [
             "backend",
             "threads",
@@ -170,9 +154,8 @@ fn takeover(lines: &[(&Value, usize)]) {
             "look_us",
             "look_us_parked",
         ];
-        println!("| {} |", figures.map(|figure| text(&line[figure])).join(" | "));
-    }
-    println!();
+        format!("| {} |", figures.map(|figure| text(&line[figure])).join(" | "))
+    });
 }
 
 /// Prints how many times less, or faster, ours is than each form of the peer.
@@ -182,10 +165,9 @@ fn ratios(lines: &[Value]) {
     if !star.iter().any(|(line, _)| line["engine"] != "perihelion") {
         return;
     }
-    println!(
-        "| case | beside | steps/s × | last tenth p50 ÷ | database bytes ÷ | resident ÷ | CPU ÷ | process → state ÷ |"
+    begin(
+        "| case | beside | steps/s × | last tenth p50 ÷ | database bytes ÷ | resident ÷ | CPU ÷ | process → state ÷ |",
     );
-    println!("|{}", "---|".repeat(8));
     for (theirs, _) in star.iter().chain(&resume) {
         let Some((ours, _)) = star.iter().chain(&resume).find(|(line, _)| {
             line["engine"] == "perihelion"

@@ -89,7 +89,8 @@ impl Service {
     pub async fn thread(&self, thread: ThreadId) -> Result<ThreadView, Error> {
         let info = self.info(thread).await?;
         let meta = self.kept().thread_meta(thread.0).await?;
-        let has_open_run = !self.kept().open_runs(thread.0).await?.is_empty();
+        let is_busy = matches!(info.status, ThreadStatus::Busy | ThreadStatus::Queued);
+        let has_open_run = is_busy || !self.kept().open_runs(thread.0).await?.is_empty();
         self.view(info, meta, has_open_run).await
     }
 

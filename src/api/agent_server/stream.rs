@@ -58,19 +58,7 @@ pub(super) async fn joined(
         Some(list) => named_modes(list).map(str::to_owned).collect(),
     };
     let modes = Modes::read(named).map_err(Refusal::invalid)?;
-    let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()).map(str::trim);
-    let heard = match last {
-        None | Some("") => Heard::UpToNow,
-        Some("-1") => Heard::Nothing,
-        Some(id) => match Wire::read_id(id) {
-            Some(id) => Heard::UpTo(id),
-            None => {
-                return Err(Refusal::invalid(format!(
-                    "Last-Event-ID is none of this server's: {id}"
-                )));
-            }
-        },
-    };
+    let heard = Heard::read(headers)?;
     let stops = asked
         .cancel_on_disconnect
         .is_some_and(|word| matches!(word.as_str(), "1" | "true" | "True"));
@@ -85,12 +73,26 @@ pub(super) async fn begun(face: &Face, accepted: Accepted) -> Result<Response, R
 
 /// What a client has heard already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Heard {
+pub(super) enum Heard {
     Nothing,
     /// Everything up to this event.
     UpTo((u64, u32)),
     /// Whatever there was; it wants what comes.
     UpToNow,
+}
+
+impl Heard {
+    /// Reads the header in which a client names the last event that it heard; `-1` is none.
+    pub(super) fn read(headers: &HeaderMap) -> Result<Self, Refusal> {
+        let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()).map(str::trim);
+        match last {
+            None | Some("") => Ok(Self::UpToNow),
+            Some("-1") => Ok(Self::Nothing),
+            Some(id) => Wire::read_id(id).map(Self::UpTo).ok_or_else(|| {
+                Refusal::invalid(format!("Last-Event-ID is none of this server's: {id}"))
+            }),
+        }
+    }
 }
 
 async fn response(

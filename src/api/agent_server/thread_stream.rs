@@ -18,7 +18,7 @@ use serde_json::json;
 
 use super::body::{Asked, OfThread};
 use super::state::snapshot_at;
-use super::stream::named_modes;
+use super::stream::{Heard, named_modes};
 use super::wire::{self, Modes, Wire};
 use super::{Face, Refusal};
 use crate::api::event_stream;
@@ -75,21 +75,13 @@ pub(super) async fn follow(
 ) -> Result<Response, Refusal> {
     let shown = Shown::read(&asked)?;
     let edits = face.service.edits(thread).await?;
-    let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()).map(str::trim);
-    let after = match last {
-        None | Some("") => {
+    let after = match Heard::read(&headers)? {
+        Heard::Nothing => None,
+        Heard::UpTo(id) => Some(After { id, is_now: false }),
+        Heard::UpToNow => {
             let mark = face.service.runtime().store().event_mark(thread).await?.last;
             Some(After { id: (mark, u32::MAX - 3), is_now: true })
         }
-        Some("-1") => None,
-        Some(id) => match Wire::read_id(id) {
-            Some(id) => Some(After { id, is_now: false }),
-            None => {
-                return Err(Refusal::invalid(format!(
-                    "Last-Event-ID is none of this server's: {id}"
-                )));
-            }
-        },
     };
     let followed = Followed {
         runs: face.service.begun_runs(thread),
@@ -105,16 +97,22 @@ pub(super) async fn follow(
     });
     let mut parts = Vec::new();
     if shown.runs {
-        parts.push(runs.map(Some).chain(stream::once(async { None })).boxed());
+        parts.push(until_end(runs));
     }
     if shown.edits {
-        let edits = followed_edits(face.service, thread, edits);
-        parts.push(edits.map(Some).chain(stream::once(async { None })).boxed());
+        parts.push(until_end(followed_edits(face.service, thread, edits)));
     }
     // Where one of them ends the client is to follow on, and does so for both.
     let both = stream::select_all(parts).take_while(|bytes| future::ready(bytes.is_some()));
     let stream = both.filter_map(future::ready).map(Ok::<_, std::convert::Infallible>);
     Ok(event_stream::response(HeaderMap::new(), stream))
+}
+
+/// Says `None` at the end of a stream.
+fn until_end(
+    part: impl Stream<Item = Bytes> + Send + 'static,
+) -> stream::BoxStream<'static, Option<Bytes>> {
+    part.map(Some).chain(stream::once(async { None })).boxed()
 }
 
 /// What a client has heard already.

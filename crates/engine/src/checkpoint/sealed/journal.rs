@@ -64,8 +64,7 @@ impl Questions for SealedStore {
     }
 
     async fn asked_below(&self, interrupt: InterruptId) -> Result<Option<ThreadId>, Error> {
-        for key in self.stored_keys(interrupt.0.as_bytes()) {
-            let stored = uuid::Uuid::from_slice(&key).map_or(interrupt, InterruptId);
+        for stored in self.stored_interrupts(interrupt) {
             if let Some(thread) = self.inner.asked_below(stored).await? {
                 return Ok(Some(thread));
             }
@@ -75,9 +74,8 @@ impl Questions for SealedStore {
 
     async fn answer(&self, interrupt: InterruptId, answer: &Encoded) -> Result<(), Error> {
         let answer = values::seal_answer(&self.keys, interrupt, answer)?;
-        for key in self.stored_keys(interrupt.0.as_bytes()) {
-            let stored = uuid::Uuid::from_slice(&key).map(InterruptId);
-            match self.inner.answer(stored.unwrap_or(interrupt), &answer).await {
+        for stored in self.stored_interrupts(interrupt) {
+            match self.inner.answer(stored, &answer).await {
                 Err(Error::UnknownInterrupt(_)) => {}
                 Err(Error::InterruptClosed(_)) => return Err(Error::InterruptClosed(interrupt)),
                 other => return other,

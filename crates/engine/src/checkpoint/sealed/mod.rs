@@ -25,6 +25,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
+use uuid::Uuid;
 
 pub use self::keyring::Keyring;
 pub(super) use self::label::shown;
@@ -32,7 +33,7 @@ pub(super) use self::seal::key_name;
 pub(super) use self::using::check;
 use super::{BlobRow, EffectSettlement, EffectStatus, Effects as _, Error, Outbox, Store};
 use crate::clock::Clock;
-use crate::ids::ThreadId;
+use crate::ids::{InterruptId, ThreadId};
 
 /// A store whose contents are encrypted; threads from before the first key was set open as they are.
 pub struct SealedStore {
@@ -47,9 +48,18 @@ impl SealedStore {
     }
 
     /// Returns the names under which a row may stand in the database, the likeliest first.
-    fn stored_keys(&self, key: &[u8]) -> impl Iterator<Item = Vec<u8>> {
+    fn stored_keys(&self, key: &[u8]) -> impl Iterator<Item = Vec<u8>> + use<> {
         let blinded: Vec<_> = self.keys.keys().iter().map(|one| one.blind(key)).collect();
         blinded.into_iter().chain([key.to_vec()])
+    }
+
+    /// Returns the ids under which a question may stand in the database, the likeliest first.
+    fn stored_interrupts(
+        &self,
+        interrupt: InterruptId,
+    ) -> impl Iterator<Item = InterruptId> + use<> {
+        let keys = self.stored_keys(interrupt.0.as_bytes());
+        keys.map(move |key| Uuid::from_slice(&key).map_or(interrupt, InterruptId))
     }
 
     fn seal_blobs(&self, rows: &[BlobRow]) -> Result<Vec<BlobRow>, Error> {
