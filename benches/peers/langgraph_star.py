@@ -279,6 +279,7 @@ def summary(threads):
         "all": [step for steps in threads for step in steps],
     }.items():
         times.sort()
+        figures[f"{name}_mean_us"] = round(statistics.mean(times) * 1e6, 1)
         figures[f"{name}_median_us"] = round(statistics.median(times) * 1e6, 1)
         figures[f"{name}_p99_us"] = round(times[math.ceil(0.99 * len(times)) - 1] * 1e6, 1)
     return figures

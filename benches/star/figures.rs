@@ -37,7 +37,7 @@ pub fn steps(mut entries: Vec<Instant>, end: Instant) -> Vec<f64> {
     entries.windows(2).map(|pair| micros(pair[1] - pair[0])).collect()
 }
 
-/// Sums up the steps of all threads: median and 99th percentile of the first and last tenth of each, and of all.
+/// Sums up the steps of all threads: mean, median and 99th percentile of the first and last tenth of each, and of all.
 pub fn summary(threads: &[Vec<f64>]) -> Map<String, Value> {
     let tenth = |steps: &Vec<f64>| (steps.len() / 10).max(1).min(steps.len());
     let first = threads.iter().flat_map(|steps| &steps[..tenth(steps)]).copied().collect();
@@ -47,6 +47,8 @@ pub fn summary(threads: &[Vec<f64>]) -> Map<String, Value> {
     let mut out = Map::new();
     for (name, mut times) in parts {
         let middle = median(&mut times);
+        let mean = times.iter().sum::<f64>() / times.len().max(1) as f64;
+        out.insert(format!("{name}_mean_us"), json!(rounded(mean, 1)));
         out.insert(format!("{name}_median_us"), json!(rounded(middle, 1)));
         out.insert(format!("{name}_p99_us"), json!(rounded(percentile(&times, 0.99), 1)));
     }

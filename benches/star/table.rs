@@ -62,20 +62,25 @@ fn begin(header: &str) {
 }
 
 fn star(lines: &[(&Value, usize)]) {
-    let header = "| rounds × threads | engine | runs | steps/s | first tenth p50 / p99 µs | last tenth p50 / p99 µs | last ÷ first | database bytes | ÷ payload | resident MB | bound | CPU s | fsync µs | load |";
+    let header = "| rounds × threads | engine | runs | steps/s | first tenth p50 / p99 µs | last tenth p50 / p99 µs | last ÷ first | of means | database bytes | ÷ payload | resident MB | bound | CPU s | fsync µs | load |";
     table(header, lines, |line, runs| {
         let steps = |tenth: &str| {
             let of = |figure: &str| text(&line[format!("{tenth}_{figure}_us")]);
             format!("{} / {}", of("median"), of("p99"))
         };
-        let last = number(&line["last10_median_us"]) / number(&line["first10_median_us"]);
+        let last = |figure: &str| {
+            let of = |tenth: &str| number(&line[format!("{tenth}_{figure}_us")]);
+            of("last10") / of("first10")
+        };
         format!(
-            "| {} | {} | {runs} | {:.0} | {} | {} | {last:.2} | {} | {} | {} | {} | {} | {} | {} |",
+            "| {} | {} | {runs} | {:.0} | {} | {} | {:.2} | {:.2} | {} | {} | {} | {} | {} | {} | {} |",
             text(&line["case"]),
             engine(line),
             number(&line["steps_per_s"]),
             steps("first10"),
             steps("last10"),
+            last("median"),
+            last("mean"),
             text(&line["db_bytes"]),
             text(&line["db_per_payload"]),
             text(&line["max_rss_mb"]),

@@ -72,7 +72,7 @@ pub(in crate::api) async fn begin(service: &Service, begin: Begin) -> Result<Run
     service.runtime().check_request(service.tenant(), turn.request()).await?;
     let shown = json!({ "input": { "messages": [{ "role": "user", "content": turn.question }] } });
     let assistant = team::noted(service, &view, turn.team.as_deref()).await?;
-    let waits = at.is_none() && view.standing == ClientStatus::Interrupted;
+    let waits = at.is_none() && view.status == ClientStatus::Interrupted;
     let asked = if waits && view.open.iter().any(|one| one.kind != kind::CLARIFICATION) {
         Asked::Resume(answer(&turn.question))
     } else {

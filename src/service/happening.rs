@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::threads::Checkpoint;
+use super::Checkpoint;
 use crate::graph::Interrupt;
 use crate::swarm::GraphState;
 

@@ -9,6 +9,7 @@ mod approvals;
 mod before;
 mod begun;
 mod cancel;
+mod checkpoints;
 mod crons;
 mod day;
 mod deciding;
@@ -41,6 +42,7 @@ use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
 pub use begun::BegunRuns;
+pub use checkpoints::Checkpoint;
 pub use crons::Work;
 pub use day::Limit;
 pub use edits::Edits;
@@ -53,7 +55,7 @@ pub use perihelion_service_rows as kept;
 pub use runs::Accept;
 pub use schedule::Schedule;
 pub use stops::{Stopped, Stops, stop, stop_runs_of};
-pub use threads::{Checkpoint, ClientStatus, ThreadView};
+pub use threads::{ClientStatus, ThreadView};
 
 use self::kept::Kept;
 use self::sealing::Sealing;

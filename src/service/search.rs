@@ -74,7 +74,7 @@ impl Service {
         let has = |title: String| title.to_lowercase().contains(words);
         let unread = ThreadView {
             info,
-            standing: ClientStatus::Idle,
+            status: ClientStatus::Idle,
             meta: one.meta,
             state: None,
             open: Vec::new(),

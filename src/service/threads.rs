@@ -8,11 +8,8 @@ use uuid::Uuid;
 
 use super::kept::{Listed, ThreadFilter, ThreadMeta};
 use super::{Error, Service};
-use crate::checkpoint::{
-    self, RunStatus, StepRow, ThreadInfo, ThreadStatus, forked_to, read_delta,
-};
+use crate::checkpoint::{self, RunStatus, ThreadInfo, ThreadStatus};
 use crate::clock;
-use crate::graph::{State as _, Written};
 use crate::ids::ThreadId;
 use crate::runtime::{InterruptView, Removal};
 use crate::swarm::{Artifact, GraphState};
@@ -34,25 +31,13 @@ pub enum ClientStatus {
 #[derive(Clone, Debug)]
 pub struct ThreadView {
     pub info: ThreadInfo,
-    pub standing: ClientStatus,
+    pub status: ClientStatus,
     pub meta: ThreadMeta,
     /// The newest state; none before the first input.
     pub state: Option<Arc<GraphState>>,
     pub open: Vec<InterruptView>,
     /// The task of the next step that asks each of `open`.
     pub asking: Vec<u32>,
-}
-
-/// A step of a thread with the state after it.
-#[derive(Clone, Debug)]
-pub struct Checkpoint {
-    pub row: StepRow,
-    pub state: Arc<GraphState>,
-    pub next: Vec<String>,
-    /// What its tasks wrote.
-    pub written: Vec<Written<GraphState>>,
-    /// The step that it follows: the one before it, or the one that was returned to.
-    pub parent: Option<u64>,
 }
 
 impl Service {
@@ -138,7 +123,7 @@ impl Service {
         has_open_run: bool,
     ) -> Result<ThreadView, Error> {
         let store = self.runtime().store().as_ref();
-        let standing = match info.status {
+        let status = match info.status {
             ThreadStatus::Idle => ClientStatus::Idle,
             ThreadStatus::Busy | ThreadStatus::Queued => ClientStatus::Busy,
             ThreadStatus::Interrupted => ClientStatus::Interrupted,
@@ -153,7 +138,7 @@ impl Service {
             }
         };
         // A run that waits for its turn makes its thread busy, too.
-        let standing = if has_open_run { ClientStatus::Busy } else { standing };
+        let status = if has_open_run { ClientStatus::Busy } else { status };
         let state = match info.head {
             0 => None,
             _ => Some(self.runtime().threads().state(info.id, None).await?.state),
@@ -162,7 +147,7 @@ impl Service {
             ThreadStatus::Idle => (Vec::new(), Vec::new()),
             _ => self.open_questions(&info).await?,
         };
-        Ok(ThreadView { info, standing, meta, state, open, asking })
+        Ok(ThreadView { info, status, meta, state, open, asking })
     }
 
     /// Returns the open questions of a thread, with the tasks that ask them.
@@ -175,68 +160,6 @@ impl Service {
     ) -> Result<(Vec<InterruptView>, Vec<u32>), Error> {
         let view = self.runtime().threads().view(info.id).await?;
         Ok((view.open, view.asking))
-    }
-
-    /// Returns the state of a thread at a step.
-    ///
-    /// # Errors
-    /// [`Error::UnknownCheckpoint`].
-    pub async fn checkpoint(&self, thread: ThreadId, at: u64) -> Result<Checkpoint, Error> {
-        let unknown = || Error::UnknownCheckpoint(at.to_string());
-        let found = self.checkpoints(thread, Some(at.saturating_add(1)), 1).await?.pop();
-        found.filter(|found| found.row.seq == at).ok_or_else(unknown)
-    }
-
-    /// Lists steps before `before`, or from the newest one, with their states; newest first.
-    ///
-    /// # Errors
-    /// Whatever the store reports.
-    pub async fn checkpoints(
-        &self,
-        thread: ThreadId,
-        before: Option<u64>,
-        limit: u32,
-    ) -> Result<Vec<Checkpoint>, Error> {
-        let mut rows = self.runtime().store().history(thread, before, limit).await?;
-        rows.reverse();
-        let Some(first) = rows.first() else { return Ok(Vec::new()) };
-        let mut state = match first.seq {
-            1 => Arc::default(),
-            seq => self.runtime().threads().state(thread, Some(seq - 1)).await?.state,
-        };
-        let mut checkpoints = Vec::with_capacity(rows.len());
-        for row in rows {
-            let next = self.fold(thread, &state, row).await?;
-            state = Arc::clone(&next.state);
-            checkpoints.push(next);
-        }
-        checkpoints.reverse();
-        Ok(checkpoints)
-    }
-
-    /// Makes the next checkpoint of a state and the step after it.
-    pub(super) async fn fold(
-        &self,
-        thread: ThreadId,
-        before: &Arc<GraphState>,
-        row: StepRow,
-    ) -> Result<Checkpoint, Error> {
-        let written = read_delta::<GraphState>(thread, &row)?;
-        let mut state = Arc::clone(before);
-        let mut parent = row.seq.checked_sub(1).filter(|seq| *seq > 0);
-        if let Some(to) = forked_to(&row, &written) {
-            parent = Some(to).filter(|to| *to > 0);
-            state = match to {
-                0 => Arc::default(),
-                to => self.runtime().threads().state(thread, Some(to)).await?.state,
-            };
-        }
-        if !written.is_empty() {
-            let merged = Arc::make_mut(&mut state);
-            written.iter().for_each(|one| merged.apply(one.update.clone()));
-        }
-        let next = row.frontier()?.tasks.into_iter().map(|task| task.node).collect();
-        Ok(Checkpoint { row, state, next, written, parent })
     }
 
     /// Deletes a thread with everything of it.

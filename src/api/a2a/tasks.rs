@@ -274,7 +274,7 @@ async fn answered_elsewhere(
         let ended = if answer.is_some() { State::Completed } else { State::Canceled };
         return Ok((ended, answer));
     }
-    Ok(match view.standing {
+    Ok(match view.status {
         _ if !view.open.is_empty() => waits,
         ClientStatus::Idle => (State::Completed, state.answer.clone()),
         ClientStatus::Busy => (State::Working, None),

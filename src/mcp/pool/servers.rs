@@ -170,7 +170,7 @@ impl Pool {
         self.servers().iter().map(|server| server.state()).collect()
     }
 
-    /// Returns what changes whenever the tools or the standing of a server do.
+    /// Returns what changes whenever the tools or the state of a server do.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.context.changes.subscribe()
     }

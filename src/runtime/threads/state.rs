@@ -64,9 +64,9 @@ pub async fn read_state(
     thread: ThreadId,
     at: Option<u64>,
 ) -> Result<StateView<GraphState>, checkpoint::Error> {
-    let standing = checkpoint::restore::<GraphState>(store, thread, at).await?;
-    let next = standing.frontier.tasks.into_iter().map(|task| task.node).collect();
-    Ok(StateView { info: standing.info, seq: standing.seq, state: standing.state, next })
+    let restored = checkpoint::restore::<GraphState>(store, thread, at).await?;
+    let next = restored.frontier.tasks.into_iter().map(|task| task.node).collect();
+    Ok(StateView { info: restored.info, seq: restored.seq, state: restored.state, next })
 }
 
 async fn read_raw_state(

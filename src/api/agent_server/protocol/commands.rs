@@ -133,7 +133,7 @@ async fn carried_out(face: &Face, thread: ThreadId, command: &Command) -> Result
         }
         "agent.getTree" => {
             let view = face.service.thread(thread).await?;
-            let status = match view.standing {
+            let status = match view.status {
                 ClientStatus::Idle => "completed",
                 ClientStatus::Busy => "running",
                 ClientStatus::Interrupted => "interrupted",

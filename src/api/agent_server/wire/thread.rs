@@ -24,7 +24,7 @@ impl Fields {
 
 /// Shows a thread.
 pub(crate) fn shown(view: &ThreadView, fields: &Fields) -> Value {
-    let ThreadView { info, standing, meta, .. } = view;
+    let ThreadView { info, status, meta, .. } = view;
     let mut metadata = match &meta.metadata {
         Value::Object(noted) => noted.clone(),
         _ => Map::new(),
@@ -44,12 +44,12 @@ pub(crate) fn shown(view: &ThreadView, fields: &Fields) -> Value {
         "updated_at": updated,
         "state_updated_at": info.updated_at,
         "metadata": metadata,
-        "status": word(*standing),
+        "status": word(*status),
         "config": meta.config,
         "values": view.state.as_deref().map(state::values),
     });
     if info.head > 0 {
-        let error = info.shown_error().filter(|_| *standing == ClientStatus::Error);
+        let error = info.shown_error().filter(|_| *status == ClientStatus::Error);
         shown["error"] =
             error.map_or(Value::Null, |text| json!({ "error": "RunFailed", "message": text }));
         shown["interrupts"] =
@@ -131,8 +131,8 @@ pub(crate) fn source(at: &Checkpoint) -> &'static str {
     }
 }
 
-fn word(standing: ClientStatus) -> &'static str {
-    match standing {
+fn word(status: ClientStatus) -> &'static str {
+    match status {
         ClientStatus::Idle => "idle",
         ClientStatus::Busy => "busy",
         ClientStatus::Interrupted => "interrupted",
