@@ -1,4 +1,4 @@
-//! Stops runs, whichever process drives them.
+//! Stops runs, whichever process drives them, and deletes those that have ended.
 
 use uuid::Uuid;
 
@@ -13,8 +13,9 @@ impl Service {
     /// One that another process drives is stopped by that process within a second.
     ///
     /// # Errors
-    /// [`Error::Rows`].
+    /// [`Error::OthersThread`].
     pub async fn cancel(&self, run: &Run, how: Cancel) -> Result<Option<RunStatus>, Error> {
+        self.user_on(ThreadId(run.thread), None).await?;
         if run.status == RunStatus::Pending && self.kept().end_pending(run.id, clock::now()).await?
         {
             self.0.ended.call(run.id, ());
@@ -29,6 +30,16 @@ impl Service {
         }
         self.stop_driving(run.id);
         Ok(Some(RunStatus::Running))
+    }
+
+    /// Deletes a run that has ended; what it did stays in its thread.
+    ///
+    /// # Errors
+    /// [`Error::OthersThread`].
+    pub async fn delete_run(&self, run: &Run) -> Result<(), Error> {
+        self.user_on(ThreadId(run.thread), None).await?;
+        self.kept().delete_run(run.thread, run.id).await?;
+        Ok(())
     }
 
     /// Stops a run if this process drives it.

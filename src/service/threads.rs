@@ -165,9 +165,9 @@ impl Service {
     /// Deletes a thread with everything of it.
     ///
     /// # Errors
-    /// [`Error::UnknownThread`].
+    /// [`Error::UnknownThread`], [`Error::OthersThread`].
     pub async fn delete_thread(&self, thread: ThreadId) -> Result<(), Error> {
-        let info = self.info(thread).await?;
+        let info = self.info_to_change(thread).await?;
         for run in self.kept().open_runs(thread.0).await? {
             self.stop_driving(run.id);
         }
@@ -177,9 +177,9 @@ impl Service {
     /// Forgets the steps of a thread before its newest one.
     ///
     /// # Errors
-    /// [`Error::UnknownThread`].
+    /// [`Error::UnknownThread`], [`Error::OthersThread`].
     pub async fn shorten_thread(&self, thread: ThreadId) -> Result<(), Error> {
-        self.info(thread).await?;
+        self.info_to_change(thread).await?;
         self.runtime().threads().compact(thread, 1).await?;
         Ok(())
     }

@@ -18,6 +18,7 @@ mod later;
 mod limits;
 mod moved;
 mod offered;
+mod others;
 mod page;
 mod pauses;
 mod people;
