@@ -15,6 +15,7 @@ use tower_service::Service as _;
 use super::Ends;
 use super::credential::{CSRF_HEADER, Credential};
 use super::issuer::Issuer;
+use super::logins::Logins;
 use super::open::{OpenRequests, keeping};
 use super::rates::{Rates, with_time};
 use super::watch::Watches;
@@ -49,6 +50,7 @@ pub(in crate::api) struct Gate {
     is_anybody_known: AtomicBool,
     watches: Watches,
     rates: Rates,
+    logins: Logins,
     open: OpenRequests,
     routes: Box<dyn Fn(Service) -> Router + Send + Sync>,
     kept: Mutex<HashMap<String, Router>>,
@@ -79,6 +81,7 @@ impl Gate {
         Arc::new(Self {
             watches: Watches::default(),
             rates: Rates::new(settings.requests_per_minute),
+            logins: Logins::new(),
             open: OpenRequests::new(settings.max_open_requests),
             token: token.map(|token| blake3::hash(token.expose().as_bytes())),
             issuer: settings.jwt.clone().map(|jwt| Issuer::new(jwt, service.tenant())),
@@ -107,6 +110,10 @@ impl Gate {
 
     pub(super) fn service(&self) -> &Service {
         &self.service
+    }
+
+    pub(super) fn logins(&self) -> &Logins {
+        &self.logins
     }
 
     pub(super) fn registers(&self) -> bool {
