@@ -32,6 +32,7 @@ mod recorded;
 mod replayed;
 mod served;
 mod slow;
+mod sockets;
 mod stopped;
 mod streams;
 mod tenants;
