@@ -124,7 +124,7 @@ impl Kept {
             .bind(self.tenant.as_str())
             .bind(new.multitask.as_str())
             .bind(self.shut("run", new.id, &new.kwargs)?)
-            .bind(new.metadata.clone())
+            .bind(self.shut("run metadata", new.id, &new.metadata)?)
             .bind(new.temporary)
             .bind(begin.owner)
             .bind(begin.now)
@@ -228,6 +228,7 @@ impl Kept {
                 last_event = (SELECT events FROM thread WHERE id = service_run.thread_id) \
              WHERE id = $4 AND tenant = $5 AND status IN ('pending', 'running')",
         );
+        let error = error.map(|why| self.shut("run error", id, &why)).transpose()?;
         let end = end.bind(status.as_str()).bind(error).bind(now).bind(id);
         let end = end.bind(self.tenant.as_str());
         Ok(self.of_tenant().execute(&end).await? == 1)
