@@ -36,6 +36,7 @@ mod sockets;
 mod stopped;
 mod streams;
 mod tenants;
+mod unanswered;
 mod users;
 mod withdrawn;
 
