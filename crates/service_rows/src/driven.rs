@@ -75,17 +75,54 @@ impl Kept {
         rows.iter().map(|row| Ok((row.get(0)?, row.get(1)?))).collect()
     }
 
-    /// Returns driven runs of other processes that nobody speaks for, or that were not heard of for `patience`.
-    ///
-    /// Whether a named owner lives is for the caller to judge.
+    /// Returns the other processes that drive runs.
     ///
     /// # Errors
     /// [`Error`].
-    pub async fn others_runs(&self, owner: &str, limit: u32) -> Result<Vec<Run>, Error> {
+    pub async fn other_owners(&self, owner: &str) -> Result<Vec<String>, Error> {
+        let find = query(
+            "SELECT DISTINCT owner FROM service_run WHERE status = 'running' AND owner <> $1",
+        );
+        let rows = self.of_all_tenants().fetch_all(&find.bind(owner)).await?;
+        rows.iter().map(|row| Ok(row.get(0)?)).collect()
+    }
+
+    /// Returns runs under way that nobody drives: of no process, of one of `gone`, or of one that is silent since `before`.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn abandoned_runs(
+        &self,
+        owner: &str,
+        gone: &[String],
+        before: DateTime<Utc>,
+        limit: u32,
+    ) -> Result<Vec<Run>, Error> {
         let mut find = self.select_runs_of_all();
         find.text("status = 'running' AND (owner IS NULL OR owner <> ").value(owner);
-        find.text(") ORDER BY created_at LIMIT ").value(limit);
+        find.text(" AND (seen_at <= ").value(before);
+        for owner in gone {
+            find.text(" OR owner = ").value(owner.as_str());
+        }
+        find.text(")) ORDER BY created_at LIMIT ").value(limit);
         self.list_runs(&self.of_all_tenants(), find).await
+    }
+
+    /// Returns threads that were made for one run each, which ended before `before`, and their tenants.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn threads_of_one_run(
+        &self,
+        before: DateTime<Utc>,
+        limit: u32,
+    ) -> Result<Vec<(Uuid, String)>, Error> {
+        let find = query(
+            "SELECT thread_id, tenant FROM service_run WHERE temporary AND updated_at <= $1 \
+                AND status NOT IN ('pending', 'running') ORDER BY updated_at LIMIT $2",
+        );
+        let rows = self.of_all_tenants().fetch_all(&find.bind(before).bind(limit)).await?;
+        rows.iter().map(|row| Ok((row.get(0)?, row.get(1)?))).collect()
     }
 
     /// Takes a run over from a process that is gone, unless somebody else did; `silent_for` of zero takes it at once.
