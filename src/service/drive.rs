@@ -127,7 +127,7 @@ impl Service {
                         Ended { status: *status, error: error.clone(), kwargs: kwargs.as_ref() };
                     self.kept().end_run(run.id, ended, clock::now()).await.map(|_| ())
                 }
-                End::Left => self.kept().leave_runs(&self.0.owner).await,
+                End::Left => self.kept().leave_run(run.id, &self.0.owner).await,
                 End::NotBegun => {
                     let owner = &self.0.owner;
                     self.kept().put_back(run.id, owner, clock::now(), HELD_BY_OTHERS).await
@@ -157,7 +157,7 @@ impl Service {
             publish: Some(std::sync::Arc::clone(runtime.bus())),
             ..runtime.run_options()
         });
-        let report = if run.attempt > 1 && self.has_begun(run).await? {
+        let report = if run.attempt > 1 && self.has_begun(run, &order).await? {
             self.go_on(thread, options).await?
         } else {
             self.begin(thread, &order, options).await?
@@ -215,10 +215,12 @@ impl Service {
     }
 
     /// Returns whether a run of a process that is gone had already moved its thread.
-    async fn has_begun(&self, run: &Run) -> Result<bool, Error> {
+    async fn has_begun(&self, run: &Run, order: &Order) -> Result<bool, Error> {
         let store = self.runtime().store();
         let info = store.info(ThreadId(run.thread)).await?;
-        if matches!(info.status, ThreadStatus::Busy | ThreadStatus::Queued) {
+        // An answer leaves no step; a thread that is under way without a step of the run has not heard its message or edit.
+        let leaves_step = matches!(order.asked, Asked::Turn(_) | Asked::Edit { .. });
+        if !leaves_step && matches!(info.status, ThreadStatus::Busy | ThreadStatus::Queued) {
             return Ok(true);
         }
         let base = run.base_step.unwrap_or_default();

@@ -109,23 +109,35 @@ impl Service {
                 continue;
             }
             let begin = Begin { owner, now: clock::now() };
-            if let Some(run) = self.kept().for_tenant(&tenant).begin_next(thread, begin).await? {
-                self.launch(run);
+            match self.kept().for_tenant(&tenant).begin_next(thread, begin).await {
+                Ok(run) => run.into_iter().for_each(|run| self.launch(run)),
+                // Such as a run that was sealed with a key that this process does not have: others are not kept waiting.
+                Err(error) if beats => {
+                    tracing::warn!(%error, %thread, "the next run of a thread could not be begun");
+                }
+                Err(_) => {}
             }
         }
-        self.begin_due().await?;
-        self.take_over_abandoned().await
+        if let Err(error) = self.begin_due().await {
+            tracing::warn!(%error, "runs that begin by the clock could not be looked for; trying again");
+        }
+        self.take_over_abandoned(beats).await
     }
 
     /// Takes over the runs of processes that are known to be gone, or have been silent for long.
-    async fn take_over_abandoned(&self) -> Result<(), Error> {
+    async fn take_over_abandoned(&self, beats: bool) -> Result<(), Error> {
         let owner = self.0.owner.as_str();
         let mut gone = self.kept().other_owners(owner).await?;
         gone.retain(|other| holder_is_dead(other));
         let before = clock::now() - SILENT_FOR;
-        for run in self.kept().abandoned_runs(owner, &gone, before, PAGE).await? {
-            if self.drives(&run.tenant) {
-                self.take_over(run).await?;
+        for id in self.kept().abandoned_runs(owner, &gone, before, PAGE).await? {
+            match self.kept().run_of_any_tenant(id).await {
+                Ok(Some(run)) if self.drives(&run.tenant) => self.take_over(run).await?,
+                Ok(_) => {}
+                Err(error) if beats => {
+                    tracing::warn!(%error, run = %id, "a run could not be taken over")
+                }
+                Err(_) => {}
             }
         }
         Ok(())
