@@ -71,7 +71,8 @@ pub(in crate::api) async fn begin(service: &Service, begin: Begin) -> Result<Run
     };
     service.runtime().check_request(service.tenant(), turn.request()).await?;
     let shown = json!({ "input": { "messages": [{ "role": "user", "content": turn.question }] } });
-    let assistant = team::noted(service, &view, turn.team.as_deref()).await?;
+    let team = turn.team.clone();
+    let assistant = team::assistant(&view, team.as_deref());
     let waits = at.is_none() && view.status == ClientStatus::Interrupted;
     let asked = if waits && view.open.iter().any(|one| one.kind != kind::CLARIFICATION) {
         Asked::Resume(answer(&turn.question))
@@ -90,7 +91,10 @@ pub(in crate::api) async fn begin(service: &Service, begin: Begin) -> Result<Run
         due_at: None,
         deliveries,
     };
-    Ok(service.accept(accept).await?)
+    let run = service.accept(accept).await?;
+    // Not before: a run that is refused changes nothing of its thread.
+    team::note(service, &view, team.as_deref()).await?;
+    Ok(run)
 }
 
 /// Reads an answer that a person typed: JSON where it is an object, and the text otherwise.

@@ -22,6 +22,7 @@ mod own;
 mod page;
 mod parts;
 mod questions;
+mod refused_socket;
 mod request_fields;
 pub mod serve;
 mod team;

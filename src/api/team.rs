@@ -47,19 +47,28 @@ pub(super) async fn of_thread(
     })
 }
 
-/// Returns the assistant that a team or the star is, and notes it of a thread that was run by another one last.
-pub(super) async fn noted(
+/// Returns the assistant that a team or the star is: the one that a thread was run by last, where it is of that graph.
+pub(super) fn assistant(view: &ThreadView, team: Option<&str>) -> Uuid {
+    let graph = team.unwrap_or(GRAPH);
+    noted(view, graph).unwrap_or_else(|| assistant_of(graph))
+}
+
+/// Notes the assistant of a thread that was run by one of another graph before.
+pub(super) async fn note(
     service: &Service,
     view: &ThreadView,
     team: Option<&str>,
-) -> Result<Uuid, Refusal> {
+) -> Result<(), Refusal> {
     let graph = team.unwrap_or(GRAPH);
+    if noted(view, graph).is_none() {
+        service.note_assistant(view.info.id, graph, assistant_of(graph)).await?;
+    }
+    Ok(())
+}
+
+/// Returns the assistant that is noted of a thread, where it is of this graph.
+fn noted(view: &ThreadView, graph: &str) -> Option<Uuid> {
     let noted = &view.meta.metadata;
     let assistant = noted["assistant_id"].as_str().and_then(|id| Uuid::parse_str(id).ok());
-    if let Some(assistant) = assistant.filter(|_| noted["graph_id"] == graph) {
-        return Ok(assistant);
-    }
-    let assistant = assistant_of(graph);
-    service.note_assistant(view.info.id, graph, assistant).await?;
-    Ok(assistant)
+    assistant.filter(|_| noted["graph_id"] == graph)
 }

@@ -1,4 +1,4 @@
-//! Stops runs, whichever process drives them.
+//! Stops runs, whichever process drives them, and deletes those that have ended.
 
 use uuid::Uuid;
 
@@ -13,8 +13,9 @@ impl Service {
     /// One that another process drives is stopped by that process within a second.
     ///
     /// # Errors
-    /// [`Error::Rows`].
+    /// [`Error::OthersThread`].
     pub async fn cancel(&self, run: &Run, how: Cancel) -> Result<Option<RunStatus>, Error> {
+        self.user_on(ThreadId(run.thread), None).await?;
         let stood = self.kept().ask_to_cancel(run.id, how, clock::now()).await?;
         match stood {
             Some(RunStatus::Pending) => {
@@ -28,6 +29,16 @@ impl Service {
             None => {}
         }
         Ok(stood)
+    }
+
+    /// Deletes a run that has ended; what it did stays in its thread.
+    ///
+    /// # Errors
+    /// [`Error::OthersThread`].
+    pub async fn delete_run(&self, run: &Run) -> Result<(), Error> {
+        self.user_on(ThreadId(run.thread), None).await?;
+        self.kept().delete_run(run.thread, run.id).await?;
+        Ok(())
     }
 
     /// Stops a run if this process drives it.

@@ -172,9 +172,9 @@ impl Service {
     /// Deletes a thread with everything of it.
     ///
     /// # Errors
-    /// [`Error::UnknownThread`].
+    /// [`Error::UnknownThread`], [`Error::OthersThread`].
     pub async fn delete_thread(&self, thread: ThreadId) -> Result<(), Error> {
-        self.remove_thread(&self.info(thread).await?).await
+        self.remove_thread(&self.info_to_change(thread).await?).await
     }
 
     /// Ends what this process does on a thread, and deletes it.
@@ -205,9 +205,9 @@ impl Service {
     /// Forgets the steps of a thread before its newest one.
     ///
     /// # Errors
-    /// [`Error::UnknownThread`].
+    /// [`Error::UnknownThread`], [`Error::OthersThread`].
     pub async fn shorten_thread(&self, thread: ThreadId) -> Result<(), Error> {
-        self.info(thread).await?;
+        self.info_to_change(thread).await?;
         self.runtime().threads().compact(thread, 1).await?;
         Ok(())
     }

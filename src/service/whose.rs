@@ -4,6 +4,7 @@
 //! user is shown to runs of their threads, so nobody else runs or changes these.
 
 use super::{Error, Service};
+use crate::checkpoint::ThreadInfo;
 use crate::clock;
 use crate::ids::ThreadId;
 
@@ -39,6 +40,16 @@ impl Service {
             (Some(of), Some(acting)) if of == acting => Ok(Some(of)),
             (Some(_), _) => Err(Error::OthersThread),
         }
+    }
+
+    /// Finds a thread for who is to change it.
+    ///
+    /// # Errors
+    /// [`Error::UnknownThread`]; [`Error::OthersThread`] where it is another user's, who may only look at it.
+    pub async fn info_to_change(&self, thread: ThreadId) -> Result<ThreadInfo, Error> {
+        let info = self.info(thread).await?;
+        self.user_on(thread, None).await?;
+        Ok(info)
     }
 
     /// Makes a thread a user's, for good.

@@ -16,7 +16,7 @@ on_both!(
 );
 
 /// The settings that let tests be called.
-const ALLOWED: [(&str, &str); 1] = [("PERIHELION_SERVE_CALLBACK_HOSTS", "127.0.0.1")];
+pub const ALLOWED: [(&str, &str); 1] = [("PERIHELION_SERVE_CALLBACK_HOSTS", "127.0.0.1")];
 
 /// S2.12, X5
 async fn a_webhook_is_called_when_its_run_has_ended_until_it_is_taken(served: Served) {
@@ -165,7 +165,10 @@ async fn all_rows(served: &Served) -> String {
             "SELECT url || CAST(headers AS text) || COALESCE(CAST(payload AS text), '') FROM service_delivery",
         ),
         query("SELECT CAST(config AS text) FROM service_push"),
-        query("SELECT CAST(kwargs AS text) FROM service_run"),
+        query(
+            "SELECT CAST(kwargs AS text) || CAST(metadata AS text) || COALESCE(CAST(error AS text), '') \
+             FROM service_run",
+        ),
         query("SELECT CAST(payload AS text) || CAST(work AS text) FROM service_cron"),
     ] {
         for row in database.fetch_all(&statement).await.unwrap() {
@@ -179,10 +182,21 @@ async fn all_rows(served: &Served) -> String {
 
 /// S3.04
 async fn secrets_of_addresses_are_not_readable_in_a_database_with_a_key(served: Served) {
-    let secrets = ["t-secret", "c-secret", "hook-secret", "cron-secret", "whose-question"];
+    let secrets = [
+        "t-secret",
+        "c-secret",
+        "hook-secret",
+        "cron-secret",
+        "whose-question",
+        "told-by-an-agent",
+        "told-by-a-program",
+        "noted-by-a-program",
+        // Why a run failed.
+        "needs a person's approval",
+    ];
     let use_all = async |served: &Served, receiver: &Receiver| {
         let message = json!({
-            "message": { "messageId": "m", "role": "ROLE_USER", "parts": [{ "text": "approve this" }] },
+            "message": { "messageId": "m", "role": "ROLE_USER", "parts": [{ "text": "approve this told-by-an-agent" }] },
             "configuration": { "taskPushNotificationConfig": {
                 "url": receiver.url, "token": "t-secret",
                 "authentication": { "scheme": "Bearer", "credentials": "c-secret" },
@@ -201,10 +215,18 @@ async fn secrets_of_addresses_are_not_readable_in_a_database_with_a_key(served: 
             "webhook": format!("{}?key=cron-secret", receiver.url),
         });
         assert_eq!(served.post("/runs/crons", &cron).await.0, 200);
+        let program = json!({
+            "model": "swarm", "input": "hello", "instructions": "told-by-a-program",
+            "metadata": { "note": "noted-by-a-program" },
+        });
+        let (code, response) = served.post("/v1/responses", &program).await;
+        assert_eq!(code, 200, "{response}");
+        let failed = failed(served).await;
+        (sent["task"]["id"].clone(), response["id"].clone(), failed)
     };
     let served = served.again_with(&ALLOWED).await;
     let receiver = Receiver::answering(&[]).await;
-    use_all(&served, &receiver).await;
+    let in_clear = use_all(&served, &receiver).await;
     let rows = all_rows(&served).await;
     for secret in &secrets[2..] {
         assert!(rows.contains(secret), "without a key it stands there: {secret}");
@@ -216,7 +238,7 @@ async fn secrets_of_addresses_are_not_readable_in_a_database_with_a_key(served: 
     let served = served.again_with(&key).await;
     let before = all_rows(&served).await;
     let mut receiver = Receiver::answering(&[503]).await;
-    use_all(&served, &receiver).await;
+    let sealed = use_all(&served, &receiver).await;
     let heard = ended(&mut receiver).await;
     assert_eq!(heard.header("x-a2a-notification-token"), "t-secret");
     let rows = all_rows(&served).await;
@@ -228,4 +250,26 @@ async fn secrets_of_addresses_are_not_readable_in_a_database_with_a_key(served: 
     let (_, crons) = served.post("/runs/crons/search", &json!({})).await;
     assert_eq!(crons.as_array().unwrap().len(), 2, "old ones are read as they are: {crons}");
     assert!(crons.to_string().contains("cron-secret"));
+    for (task, response, failed) in [in_clear, sealed] {
+        let (_, task) = served.get(&format!("/a2a/tasks/{}", task.as_str().unwrap())).await;
+        assert!(task["history"].to_string().contains("told-by-an-agent"), "{task}");
+        let response = format!("/v1/responses/{}", response.as_str().unwrap());
+        let (_, response) = served.get(&response).await;
+        assert_eq!(response["instructions"], "told-by-a-program", "{response}");
+        assert_eq!(response["metadata"]["note"], "noted-by-a-program", "{response}");
+        let (_, left) = served.get(&failed).await;
+        assert!(left["__error__"].to_string().contains("needs a person's approval"), "{left}");
+    }
+}
+
+/// Has a run fail that says which tool it could not call, and returns where its end is shown.
+async fn failed(served: &Served) -> String {
+    let runs = format!("/threads/{}/runs", served.thread().await);
+    let mut skip = saying("approve this");
+    skip["approvals"] = json!("skip");
+    let (code, run) = served.post(&runs, &skip).await;
+    assert_eq!(code, 200, "{run}");
+    let join = format!("{runs}/{}/join", run["run_id"].as_str().unwrap());
+    served.get(&join).await;
+    join
 }

@@ -6,7 +6,36 @@ use super::people::key;
 use super::served::Served;
 use super::{on_both, saying};
 
-on_both!(each_tenant_is_held_to_its_limits_and_told_when_to_come_again);
+on_both!(
+    each_tenant_is_held_to_its_limits_and_told_when_to_come_again,
+    guesses_at_a_password_end_and_others_log_in_meanwhile,
+);
+
+/// S3.04
+async fn guesses_at_a_password_end_and_others_log_in_meanwhile(served: Served) {
+    for name in ["ann", "bob"] {
+        served.program_with_input(&["users", "add", name], "correct horse\n").await;
+    }
+    let login = async |name: &str, password: &str| {
+        let given = json!({ "name": name, "password": password }).to_string();
+        let asked = served.http.post(format!("{}/v1/auth/login", served.url));
+        asked.header("content-type", "application/json").body(given).send().await.unwrap()
+    };
+    let mut guesses = 0;
+    let refused = loop {
+        let answer = login("ann", "wrong horse").await;
+        if answer.status() != 401 {
+            break answer;
+        }
+        guesses += 1;
+        assert!(guesses < 100, "guesses have no end");
+    };
+    assert_eq!(refused.status(), 429);
+    assert!(refused.headers().contains_key("retry-after"));
+    assert!(guesses >= 10, "who mistypes a password gets in all the same: {guesses}");
+    assert_eq!(login("Ann ", "correct horse").await.status(), 429, "however it is written");
+    assert_eq!(login("bob", "correct horse").await.status(), 200, "another name is its own");
+}
 
 /// S1.05, S3.04
 async fn each_tenant_is_held_to_its_limits_and_told_when_to_come_again(served: Served) {

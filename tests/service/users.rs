@@ -16,10 +16,11 @@ on_both!(
 /// What is remembered of Ann, and shown to nobody else's run.
 const SECRET: &str = "Brno";
 
-type Headers = Vec<(&'static str, String)>;
+/// What somebody sends with each request.
+pub type Headers = Vec<(&'static str, String)>;
 
 /// Asks as somebody.
-async fn said(
+pub async fn said(
     served: &Served,
     who: &Headers,
     method: &str,
@@ -31,7 +32,7 @@ async fn said(
     ask(served, method, path, &headers, body).await
 }
 
-fn by_key(key: &str) -> Headers {
+pub fn by_key(key: &str) -> Headers {
     vec![("x-api-key", key.to_owned())]
 }
 
@@ -48,7 +49,7 @@ async fn registered(served: &Served, name: &str) -> Headers {
 }
 
 /// A server that knows Ann, of whom it remembers something, and Bob.
-async fn with_ann_and_bob(served: Served) -> (Served, Headers, Headers) {
+pub async fn with_ann_and_bob(served: Served) -> (Served, Headers, Headers) {
     served.program(&["memory", "set", "city", SECRET, "--user", "ann"]).await;
     let served = served.again_with(&[("PERIHELION_SERVE_REGISTRATION", "true")]).await;
     let (ann, bob) = (registered(&served, "ann").await, registered(&served, "bob").await);

@@ -1,7 +1,7 @@
 //! The edge of an HTTP service: what stands between a socket and the routes.
 //!
 //! Enter at [`Server::serve`], the accept loop, and at [`Guard`], which refuses what web pages of strangers send.
-//! Invariants: a peer that sends its headers too slowly, stops in the middle of a body, or holds too many connections, costs a bounded amount;
+//! Invariants: a peer that sends its headers too slowly, stops in the middle of a body, or holds too many connections, sockets among them, costs a bounded amount;
 //! a server that drains ends its streams and then waits a bounded time. Deliberately absent: any route.
 
 mod body;
@@ -13,4 +13,4 @@ pub mod sse;
 
 pub use cors::Exposed;
 pub use guard::{Guard, Origins};
-pub use server::{Bounds, Error, Server};
+pub use server::{Bounds, Connection, Error, Server};

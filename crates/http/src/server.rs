@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use axum::Router;
 use hyper::body::Incoming;
+use hyper::header;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
@@ -15,6 +16,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 use tower::ServiceExt as _;
 
 use crate::body::Paced;
@@ -42,6 +44,16 @@ impl Default for Bounds {
         let drain = Duration::from_secs(10);
         Self { connections: 16_384, headers, body: Duration::from_secs(30), drain }
     }
+}
+
+/// What an open connection takes of the bounds; what outlives its requests, such as a socket, holds a copy for as long.
+#[derive(Clone, Debug)]
+pub struct Connection(#[expect(dead_code, reason = "only held")] Arc<Taken>);
+
+#[derive(Debug)]
+struct Taken {
+    _permit: OwnedSemaphorePermit,
+    _tracked: TaskTrackerToken,
 }
 
 /// Why a server could not be opened.
@@ -120,13 +132,9 @@ impl Server {
                     // Small events must not wait for a full packet; a socket that refuses is closed already.
                     let _ = stream.set_nodelay(true);
                     let router = router.clone();
-                    connections.spawn(connection(
-                        stream,
-                        router,
-                        self.bounds,
-                        stop.clone(),
-                        permit,
-                    ));
+                    let taken = Taken { _permit: permit, _tracked: connections.token() };
+                    let held = Connection(Arc::new(taken));
+                    tokio::spawn(connection(stream, router, self.bounds, stop.clone(), held));
                 }
                 Err(error) if is_of_peer(&error) => {}
                 Err(error) => {
@@ -151,9 +159,14 @@ async fn connection(
     router: Router,
     bounds: Bounds,
     stop: CancellationToken,
-    permit: OwnedSemaphorePermit,
+    held: Connection,
 ) {
-    let paced = router.map_request(move |request: hyper::Request<Incoming>| {
+    let hands_over = held.clone();
+    let paced = router.map_request(move |mut request: hyper::Request<Incoming>| {
+        // Only what takes the connection over outlives it.
+        if request.headers().contains_key(header::UPGRADE) {
+            request.extensions_mut().insert(hands_over.clone());
+        }
         request.map(|body| Paced::new(body, bounds.body))
     });
     let connection = http1::Builder::new()
@@ -175,7 +188,7 @@ async fn connection(
     if let Err(error) = ended {
         tracing::debug!(%error, "a connection ended early");
     }
-    drop(permit);
+    drop(held);
 }
 
 /// Returns whether an accept failed because of its one peer.

@@ -8,6 +8,9 @@ pub enum Error {
     /// Name and password belong to nobody, or to somebody who may not enter.
     #[error("name and password do not fit")]
     WrongPassword,
+    /// More passwords wait to be checked than may.
+    #[error("too many passwords are checked at this moment; try again in a second")]
+    Busy,
     /// A key, session or token that is unknown, revoked or expired.
     #[error("the credentials are not accepted: {0}")]
     NotAccepted(&'static str),

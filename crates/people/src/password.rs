@@ -18,6 +18,9 @@ const LONGEST: usize = 1_024;
 /// Passwords that are hashed at a time; more wait, so that a flood of logins takes neither all memory nor all time.
 static TURNS: Semaphore = Semaphore::const_new(2);
 
+/// Passwords that are hashed or wait for that; more are refused, so that nobody waits behind a whole flood.
+static PLACES: Semaphore = Semaphore::const_new(64);
+
 /// Stands for the hash of a user that is unknown, so that such a login takes as long as any other.
 static NOBODY: LazyLock<String> =
     LazyLock::new(|| hash_now("nobody has this password").unwrap_or_default());
@@ -68,8 +71,39 @@ pub(crate) async fn fits(password: &str, stored: Option<String>) -> Result<bool,
     .await
 }
 
+/// Does work when its turn comes; who has asked for it and gone away gives no turn back before the work is done.
 async fn in_turn<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Error> {
     let failed = |error: &dyn std::fmt::Display| Error::Hash(error.to_string());
-    let _turn = TURNS.acquire().await.map_err(|error| failed(&error))?;
+    let place = PLACES.try_acquire().map_err(|_| Error::Busy)?;
+    let turn = TURNS.acquire().await.map_err(|error| failed(&error))?;
+    let work = move || {
+        let done = work();
+        drop((turn, place));
+        done
+    };
     tokio::task::spawn_blocking(work).await.map_err(|error| failed(&error))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::{Context, Poll, Waker};
+
+    use super::*;
+
+    /// S3.04
+    #[tokio::test]
+    async fn of_a_flood_of_passwords_some_wait_and_the_next_is_taken_when_it_is_over() {
+        let ask = || Box::pin(fits("correct horse", None));
+        let mut flood: Vec<_> = (0..100).map(|_| ask()).collect();
+        let mut context = Context::from_waker(Waker::noop());
+        let polled = flood.iter_mut().map(|one| one.as_mut().poll(&mut context));
+        let ready = polled.filter(Poll::is_ready);
+        let refused: Vec<_> = ready.collect();
+        assert_eq!(refused.len(), 36, "the others wait");
+        assert!(refused.iter().all(|one| matches!(one, Poll::Ready(Err(Error::Busy)))));
+        drop(flood);
+        // Two are hashed to their ends though nobody waits for them, and keep their turns until then.
+        assert_eq!(TURNS.available_permits(), 0);
+        assert!(!ask().await.unwrap());
+    }
 }

@@ -103,13 +103,14 @@ impl Kept {
         Ok(())
     }
 
-    /// Returns what of all tenants is to be sent now: its run has ended, and nobody is sending it.
+    /// Returns what of all tenants but those in `without` is to be sent now: its run has ended, and nobody is sending it.
     ///
     /// # Errors
     /// [`Error`].
     pub async fn due_deliveries(
         &self,
         now: DateTime<Utc>,
+        without: &[String],
         limit: u32,
     ) -> Result<Vec<Delivery>, Error> {
         let mut find = Statement::new(self.database.dialect(), "SELECT ");
@@ -120,9 +121,12 @@ impl Kept {
             .value(now)
             .text(
                 ") AND (payload IS NOT NULL OR EXISTS (SELECT 1 FROM service_run r WHERE r.id = d.run_id \
-                 AND r.status <> 'pending' AND (d.under_way OR r.status <> 'running'))) ORDER BY next_at LIMIT ",
-            )
-            .value(limit);
+                 AND r.status <> 'pending' AND (d.under_way OR r.status <> 'running')))",
+            );
+        for tenant in without {
+            find.text(" AND tenant <> ").value(tenant.as_str());
+        }
+        find.text(" ORDER BY next_at LIMIT ").value(limit);
         self.of_all_tenants()
             .fetch_all(&find.build())
             .await?

@@ -43,7 +43,8 @@ impl Kept {
              WHERE id = $4 AND tenant = $5 AND status IN ('pending', 'running')",
         );
         let kwargs = ended.kwargs.map(|kwargs| self.shut("run", id, kwargs)).transpose()?;
-        let end = end.bind(ended.status.as_str()).bind(ended.error).bind(now).bind(id);
+        let error = ended.error.map(|why| self.shut("run error", id, &why)).transpose()?;
+        let end = end.bind(ended.status.as_str()).bind(error).bind(now).bind(id);
         let end = end.bind(self.tenant.as_str()).bind(kwargs);
         Ok(self.of_tenant().execute(&end).await? == 1)
     }

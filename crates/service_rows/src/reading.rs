@@ -40,10 +40,12 @@ impl Kept {
         found.as_ref().map(|row| self.read_run(row)).transpose()
     }
 
-    /// Reads a run with what was asked for.
+    /// Reads a run with what was asked for, what its client says of it, and why it failed.
     fn read_run(&self, row: &Row) -> Result<Run, Error> {
         let run = Run::read(row)?;
         let kwargs = self.opened("run", run.id, run.kwargs)?;
-        Ok(Run { kwargs, ..run })
+        let metadata = self.opened("run metadata", run.id, run.metadata)?;
+        let error = run.error.map(|why| self.opened("run error", run.id, why)).transpose()?;
+        Ok(Run { kwargs, metadata, error, ..run })
     }
 }

@@ -132,7 +132,7 @@ impl Kept {
             .bind(self.tenant.as_str())
             .bind(new.multitask.as_str())
             .bind(self.shut("run", new.id, &new.kwargs)?)
-            .bind(new.metadata.clone())
+            .bind(self.shut("run metadata", new.id, &new.metadata)?)
             .bind(new.temporary)
             .bind(begin.owner)
             .bind(begin.now)

@@ -1,4 +1,5 @@
-//! What of the rows only the service itself reads: what was asked for, and secrets of addresses.
+//! What of the rows only the service itself reads: what was asked for and what clients say of it, why it failed, and secrets
+//! of addresses.
 //!
 //! A value is sealed for its row and column, where there is a [`Seal`]; what was written before there was one is read as
 //! it is.

@@ -203,7 +203,7 @@ async fn threads_and_their_runs_are_seen_by_their_tenant_and_by_those_who_drive_
     assert_eq!(cancelled, Some(RunStatus::Running));
     assert_eq!(ours.to_cancel("one").await.unwrap(), [(run.id, Cancel::Interrupt)]);
     assert!(theirs.end_run(run.id, Ended::new(RunStatus::Interrupted), now()).await.unwrap());
-    let due = ours.due_deliveries(now(), 9).await.unwrap();
+    let due = ours.due_deliveries(now(), &[], 9).await.unwrap();
     assert_eq!(due.iter().map(|one| one.tenant.as_str()).collect::<Vec<_>>(), ["theirs"]);
     assert!(!ours.claim_delivery(due[0].id, now(), chrono::TimeDelta::seconds(9)).await.unwrap());
     assert!(theirs.claim_delivery(due[0].id, now(), chrono::TimeDelta::seconds(9)).await.unwrap());

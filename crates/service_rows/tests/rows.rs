@@ -110,7 +110,7 @@ async fn a_thread_of_one_run_goes_when_the_run_has_ended_and_nobody_is_still_to_
     assert!(kept.threads_of_one_run(later, 9).await.unwrap().is_empty(), "it is under way");
     kept.end_run(brief.id, Ended::new(RunStatus::Success), now()).await.unwrap();
     assert!(kept.threads_of_one_run(later, 9).await.unwrap().is_empty(), "it is to be sent");
-    let due = kept.due_deliveries(later, 9).await.unwrap();
+    let due = kept.due_deliveries(later, &[], 9).await.unwrap();
     kept.delivered(due[0].id).await.unwrap();
     let gone = kept.threads_of_one_run(later, 9).await.unwrap();
     assert_eq!(gone.iter().map(|(id, _)| *id).collect::<Vec<_>>(), [thread]);

@@ -41,7 +41,6 @@ pub(super) async fn accept(
     if let Some(id) = asked.at() {
         order.at = Some(super::state::step_of(thread, id)?);
     }
-    face.service.note_assistant(thread, &assistant.graph, assistant.id).await?;
     let accept = Accept {
         thread,
         assistant: assistant.id,
@@ -54,6 +53,8 @@ pub(super) async fn accept(
         deliveries: webhook.map(NewDelivery::webhook).into_iter().collect(),
     };
     let run = face.service.accept(accept).await?;
+    // Not before: a run that is refused changes nothing of its thread.
+    face.service.note_assistant(thread, &assistant.graph, assistant.id).await?;
     let stops_with_client = asked.on_disconnect == Some(wire::OnDisconnect::Cancel);
     Ok(Accepted { run, modes, stops_with_client })
 }

@@ -90,6 +90,7 @@ impl From<checkpoint::Error> for Refusal {
 fn of_people(error: &people::Error) -> StatusCode {
     match error {
         people::Error::WrongPassword | people::Error::NotAccepted(_) => StatusCode::UNAUTHORIZED,
+        people::Error::Busy => StatusCode::TOO_MANY_REQUESTS,
         people::Error::NotThem(_) => StatusCode::FORBIDDEN,
         people::Error::Taken(_) => StatusCode::CONFLICT,
         people::Error::Unfit(_) => StatusCode::UNPROCESSABLE_ENTITY,

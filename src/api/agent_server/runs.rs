@@ -139,7 +139,7 @@ pub(super) async fn delete(
         let why = "the run has not ended; cancel it first";
         return Err(Refusal(StatusCode::CONFLICT, why.into()));
     }
-    face.service.kept().delete_run(thread.0, run).await?;
+    face.service.delete_run(&found).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -207,6 +207,10 @@ pub(super) async fn cancel_many(
         Some("pending") => runs.retain(|run| run.status == RunStatus::Pending),
         Some("running") => runs.retain(|run| run.status == RunStatus::Running),
         _ => {}
+    }
+    // All first, so that none is stopped beside one of another user's thread.
+    for run in &runs {
+        face.service.user_on(ThreadId(run.thread), None).await?;
     }
     let mut stopped = 0;
     for run in &runs {

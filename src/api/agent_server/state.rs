@@ -92,9 +92,8 @@ pub(super) async fn update(
     body: Body,
 ) -> Result<Json<Value>, Refusal> {
     let update: Update = body.read()?;
-    let info = face.service.info(thread).await?;
+    let info = face.service.info_to_change(thread).await?;
     let written = wire::state_update(&update.values, info.head).map_err(Refusal::invalid)?;
-    face.service.user_on(thread, None).await?;
     let named = update.checkpoint.as_ref().and_then(wire::named_step);
     let runtime = face.service.runtime();
     if let Some(id) = update.checkpoint_id.as_deref().or(named) {

@@ -8,6 +8,7 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 use futures::Stream;
 use perihelion_http::sse;
+use perihelion_people::Scope;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -17,6 +18,7 @@ use super::runs::places;
 use super::wire::{self, Modes, Wire};
 use super::{Face, Refusal};
 use crate::api::event_stream;
+use crate::ids::ThreadId;
 use crate::service::kept::{Cancel, Run};
 use crate::service::{From, Listener, Next, Service};
 
@@ -62,6 +64,11 @@ pub(super) async fn joined(
     let stops = asked
         .cancel_on_disconnect
         .is_some_and(|word| matches!(word.as_str(), "1" | "true" | "True"));
+    if stops {
+        // The request is a look, and what it leaves behind is not.
+        face.service.permit(Scope::Run)?;
+        face.service.user_on(ThreadId(run.thread), None).await?;
+    }
     response(face, run, modes, heard, stops).await
 }
 

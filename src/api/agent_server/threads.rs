@@ -181,7 +181,7 @@ pub(super) async fn update(
     body: Body,
 ) -> Result<Json<Value>, Refusal> {
     let metadata = object(body.read::<Update>()?.metadata, "metadata")?;
-    face.service.info(thread).await?;
+    face.service.info_to_change(thread).await?;
     face.service.kept().note_thread(thread.0, &metadata, None, clock::now()).await?;
     get_shown(&face, thread, &Fields::default()).await
 }
@@ -215,15 +215,24 @@ pub(super) async fn prune(State(face): State<Face>, body: Body) -> Result<Json<V
     if thread_ids.len() > MOST as usize {
         return Err(Refusal::invalid(format!("at most {MOST} threads are pruned at a time")));
     }
-    let mut pruned = 0;
+    // All first, so that none is pruned beside one that is another user's.
+    let mut found = Vec::with_capacity(thread_ids.len());
     for thread in thread_ids.into_iter().map(ThreadId) {
+        match face.service.info_to_change(thread).await {
+            Ok(_) => found.push(thread),
+            // Gone is as good as pruned by somebody else.
+            Err(Error::UnknownThread(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let mut pruned = 0;
+    for thread in found {
         let done = match strategy {
             Strategy::Delete => face.service.delete_thread(thread).await,
             Strategy::KeepLatest => face.service.shorten_thread(thread).await,
         };
         match done {
             Ok(()) => pruned += 1,
-            // Gone is as good as pruned by somebody else.
             Err(Error::UnknownThread(_)) => {}
             Err(error) => return Err(error.into()),
         }

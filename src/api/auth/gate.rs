@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::Router;
 use axum::extract::Request;
-use axum::http::{HeaderMap, Method, StatusCode};
+use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::response::{IntoResponse as _, Response};
 use chrono::Duration;
 use perihelion_people::{Error, Principal, ProvedBy, Scope};
@@ -15,11 +15,13 @@ use tower_service::Service as _;
 use super::Ends;
 use super::credential::{CSRF_HEADER, Credential};
 use super::issuer::Issuer;
-use super::open::{OpenRequests, keeping};
+use super::logins::Logins;
+use super::open::{OpenRequests, Place, keeping};
 use super::rates::{Rates, with_time};
 use super::watch::Watches;
 use super::{scope, session, unknown, watch};
 use crate::api::agent_server::Refusal;
+use crate::api::refused_socket;
 use crate::clock;
 use crate::config;
 use crate::service::Service;
@@ -49,9 +51,18 @@ pub(in crate::api) struct Gate {
     is_anybody_known: AtomicBool,
     watches: Watches,
     rates: Rates,
+    logins: Logins,
     open: OpenRequests,
     routes: Box<dyn Fn(Service) -> Router + Send + Sync>,
     kept: Mutex<HashMap<String, Router>>,
+}
+
+/// A request that is led to the routes.
+struct Admitted {
+    /// The service as the one who asks sees it.
+    seen: Service,
+    credential: Option<Credential>,
+    place: Option<Place>,
 }
 
 /// Why somebody was not let in.
@@ -79,6 +90,7 @@ impl Gate {
         Arc::new(Self {
             watches: Watches::default(),
             rates: Rates::new(settings.requests_per_minute),
+            logins: Logins::new(),
             open: OpenRequests::new(settings.max_open_requests),
             token: token.map(|token| blake3::hash(token.expose().as_bytes())),
             issuer: settings.jwt.clone().map(|jwt| Issuer::new(jwt, service.tenant())),
@@ -109,6 +121,10 @@ impl Gate {
         &self.service
     }
 
+    pub(super) fn logins(&self) -> &Logins {
+        &self.logins
+    }
+
     pub(super) fn registers(&self) -> bool {
         self.registration
     }
@@ -117,32 +133,13 @@ impl Gate {
         self.lasts
     }
 
-    async fn pass(self: Arc<Self>, request: Request) -> Response {
-        let written = request.uri().path_and_query().map_or("", |written| written.as_str());
-        if written.contains("%00") {
-            // Postgres keeps no such text.
-            return Refusal::invalid("addresses must not contain the character U+0000")
-                .into_response();
-        }
-        let (who, credential) = match self.who(request.method(), request.headers()).await {
-            Ok(found) => found,
-            Err(Stranger::Unknown(why)) => return unknown(why),
-            Err(Stranger::Refused(refusal)) => return refusal.into_response(),
+    async fn pass(self: Arc<Self>, mut request: Request) -> Response {
+        let admitted = self.admitted(request.method(), request.uri(), request.headers()).await;
+        let Admitted { seen, credential, place } = match admitted {
+            Ok(admitted) => admitted,
+            Err(refusal) => return refused_socket::answer(request, *refusal).await,
         };
-        if let Some(refused) = self.rates.refusal(&who.tenant) {
-            return refused;
-        }
-        let place = match self.open.take(&who.tenant) {
-            Ok(place) => place,
-            Err(refused) => return *refused,
-        };
-        let seen = self.service.seen_by(who);
-        let needed = scope::needed(request.method(), request.uri().path());
-        if let Some(Err(error)) = needed.map(|scope| seen.permit(scope)) {
-            return Refusal::from(error).into_response();
-        }
         let mut routes = self.routes_of(seen.clone());
-        let mut request = request;
         if let Some(credential) = &credential {
             request.extensions_mut().insert(Ends::new(Arc::clone(&self), credential.clone()));
         }
@@ -159,6 +156,34 @@ impl Gate {
             None => answer.await,
             Some(credential) => self.watched(credential, answer).await,
         }
+    }
+
+    /// Decides whether a request is led to the routes.
+    async fn admitted(
+        &self,
+        method: &Method,
+        uri: &Uri,
+        headers: &HeaderMap,
+    ) -> Result<Admitted, Box<Response>> {
+        if uri.path_and_query().is_some_and(|written| written.as_str().contains("%00")) {
+            // Postgres keeps no such text.
+            let why = "addresses must not contain the character U+0000";
+            return Err(Box::new(Refusal::invalid(why).into_response()));
+        }
+        let (who, credential) = match self.who(method, headers).await {
+            Ok(found) => found,
+            Err(Stranger::Unknown(why)) => return Err(Box::new(unknown(why))),
+            Err(Stranger::Refused(refusal)) => return Err(Box::new(refusal.into_response())),
+        };
+        if let Some(refused) = self.rates.refusal(&who.tenant) {
+            return Err(Box::new(refused));
+        }
+        let place = self.open.take(&who.tenant)?;
+        let seen = self.service.seen_by(who);
+        if let Some(scope) = scope::needed(method, uri.path()) {
+            seen.permit(scope).map_err(|error| Box::new(Refusal::from(error).into_response()))?;
+        }
+        Ok(Admitted { seen, credential, place })
     }
 
     /// Answers for as long as a credential is accepted, streams included.

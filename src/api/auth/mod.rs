@@ -8,6 +8,7 @@ mod credential;
 mod gate;
 mod issuer;
 mod keys;
+mod logins;
 mod open;
 mod rates;
 mod scope;

@@ -39,13 +39,23 @@ impl Rates {
             let new = || Arc::new(RateLimiter::direct_with_clock(quota, self.clock.clone()));
             Arc::clone(tenants.entry(tenant.to_owned()).or_insert_with(new))
         };
-        let early = limiter.check().err()?;
-        let seconds = early.wait_time_from(self.clock.now()).as_secs() + 1;
-        let why = format!("too many requests of this tenant; send the next one in {seconds} s");
-        let mut refused = Refusal(StatusCode::TOO_MANY_REQUESTS, why).into_response();
-        refused.headers_mut().insert(header::RETRY_AFTER, seconds.into());
-        Some(refused)
+        let seconds = early(&limiter, &self.clock)?;
+        Some(refused("requests of this tenant", seconds))
     }
+}
+
+/// Counts one more, and returns after how many seconds it were not too many, if it is.
+pub(super) fn early(limiter: &DefaultDirectRateLimiter, clock: &DefaultClock) -> Option<u64> {
+    let early = limiter.check().err()?;
+    Some(early.wait_time_from(clock.now()).as_secs() + 1)
+}
+
+/// Refuses what is too much, and says when it is not.
+pub(super) fn refused(what: &str, seconds: u64) -> Response {
+    let why = format!("too many {what}; send the next one in {seconds} s");
+    let mut refused = Refusal(StatusCode::TOO_MANY_REQUESTS, why).into_response();
+    refused.headers_mut().insert(header::RETRY_AFTER, seconds.into());
+    refused
 }
 
 /// Says in every refusal for being too much when to come again.

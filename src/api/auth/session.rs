@@ -7,13 +7,14 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
 use axum::{Json, Router};
-use perihelion_people::{Principal, ProvedBy, User};
+use perihelion_people::{Error, Principal, ProvedBy, User};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::credential::{CSRF, SESSION, cookie};
 use super::gate::{Gate, REGISTERED};
+use super::rates;
 use crate::api::agent_server::{Body, Refusal};
 use crate::clock;
 use crate::service::Service;
@@ -50,10 +51,13 @@ async fn register(
         let why = "nobody registers in another tenant than the service's own";
         return Err(Refusal(StatusCode::FORBIDDEN, why.to_owned()));
     }
+    if let Some(refused) = gate.logins().refusal(own, &given.name) {
+        return Ok(refused);
+    }
     let people = gate.service().people();
     let now = clock::now();
-    let user = people.register(own, &given.name, &given.password, &REGISTERED, now).await?;
-    begun(&gate, &headers, &user).await
+    let user = people.register(own, &given.name, &given.password, &REGISTERED, now).await;
+    entered(&gate, &headers, user).await
 }
 
 async fn login(
@@ -63,9 +67,25 @@ async fn login(
 ) -> Result<Response, Refusal> {
     let given: Given = body.read()?;
     let tenant = given.tenant.as_deref().unwrap_or_else(|| gate.service().tenant());
+    if let Some(refused) = gate.logins().refusal(tenant, &given.name) {
+        return Ok(refused);
+    }
     let people = gate.service().people();
-    let user = people.check_password(tenant, &given.name, &given.password).await?;
-    begun(&gate, &headers, &user).await
+    let user = people.check_password(tenant, &given.name, &given.password).await;
+    entered(&gate, &headers, user).await
+}
+
+/// Begins the session of somebody who proved who they are, or says when they may try again.
+async fn entered(
+    gate: &Gate,
+    headers: &HeaderMap,
+    user: Result<User, Error>,
+) -> Result<Response, Refusal> {
+    match user {
+        Ok(user) => begun(gate, headers, &user).await,
+        Err(Error::Busy) => Ok(rates::refused("logins at this moment", 1)),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Begins a session and answers with its cookies.

@@ -149,7 +149,7 @@ pub(super) async fn delete(
     if !run.status.is_terminal() {
         return Err(Refusal::invalid("the response is under way; cancel it first"));
     }
-    service.kept().delete_run(run.thread, run.id).await?;
+    service.delete_run(&run).await?;
     Ok(Json(json!({ "id": id, "object": "response", "deleted": true })))
 }
 

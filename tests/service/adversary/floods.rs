@@ -93,7 +93,21 @@ async fn idle_streams_by_the_thousand_cost_little_and_hold_nobody_up() {
     }
 }
 
-/// S3.04: beyond the cap connections wait, those that are open are answered, and who waits is next.
+/// Opens a WebSocket.
+async fn socket(served: &Served, path: &str) -> TcpStream {
+    let addr = served.url.strip_prefix("http://").unwrap();
+    let mut connection = TcpStream::connect(addr).await.unwrap();
+    let head = format!(
+        "GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: upgrade\r\nupgrade: websocket\r\n\
+         sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+    );
+    connection.write_all(head.as_bytes()).await.unwrap();
+    let head = until(&mut connection, "\r\n\r\n").await;
+    assert!(head.starts_with("HTTP/1.1 101"), "{head}");
+    connection
+}
+
+/// S3.04: beyond the cap connections wait, sockets counted, those that are open are answered, and who waits is next.
 #[tokio::test]
 async fn connections_beyond_the_cap_wait_for_one_that_closes() {
     let served = Served::sqlite().await;
@@ -102,9 +116,10 @@ async fn connections_beyond_the_cap_wait_for_one_that_closes() {
     // The client's own connection is one of the four.
     let path = format!("/threads/{thread}/stream");
     let mut held = Vec::new();
-    for _ in 0..3 {
+    for _ in 0..2 {
         held.push(stream(&served, &path, None).await);
     }
+    held.push(socket(&served, &format!("{path}/events")).await);
     let mut waits = begin(&served, "/info", None).await;
     for _ in 0..50 {
         assert_eq!(served.get("/info").await.0, 200);

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use axum::Extension;
 use axum::extract::State;
 use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade};
-use axum::response::Response;
+use axum::response::{IntoResponse as _, Response};
+use perihelion_http::Connection;
 use perihelion_people::Scope;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -19,6 +20,7 @@ use super::follow::Follower;
 use super::stream::Wanted;
 use crate::api::auth::{Ends, Place};
 use crate::api::event_stream::HEARTBEAT;
+use crate::api::refused_socket;
 use crate::clock;
 use crate::ids::ThreadId;
 
@@ -33,19 +35,28 @@ const BUFFER: usize = 16;
 
 pub(in crate::api::agent_server) async fn open(
     State(face): State<Face>,
-    OfThread(thread): OfThread,
+    thread: Result<OfThread, Refusal>,
     ends: Option<Extension<Ends>>,
     place: Option<Extension<Place>>,
+    connection: Option<Extension<Connection>>,
     upgrade: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
 ) -> Result<Response, Refusal> {
     let upgrade = upgrade.map_err(|error| {
         let why = format!("events come over a WebSocket, or are asked for by POST: {error}");
         Refusal(axum::http::StatusCode::UPGRADE_REQUIRED, why)
     })?;
+    let thread = match thread {
+        Ok(OfThread(thread)) => thread,
+        Err(refusal) => {
+            let connection = connection.map(|Extension(connection)| connection);
+            let refusal = refusal.into_response();
+            return Ok(refused_socket::close(upgrade, connection, refusal).await);
+        }
+    };
     let upgrade = upgrade.max_message_size(LONGEST).max_frame_size(LONGEST);
     Ok(upgrade.on_upgrade(move |socket| async move {
         // Taken for as long as the socket is open.
-        let _place = place;
+        let _held = (place, connection);
         let mut talk = Talk::new(face.clone(), thread, socket);
         let ended = async {
             match ends {

@@ -2,27 +2,29 @@
 //!
 //! Enter at [`Deliveries::keep`]. Invariants: of the processes of a database one sends at a time, and a delivery is
 //! tried until it is taken, refused for good, or given up after twelve attempts; a receiver may see one twice, under
-//! the same id. No redirect is followed, and a name is looked up where the connection is made.
+//! the same id; receivers of one tenant that do not answer hold up none of another's. No redirect is followed, and a name
+//! is looked up where the connection is made.
+
+mod places;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use perihelion_people::Principal;
 use serde_json::Value;
+use tokio::task::JoinSet;
 
+use self::places::Places;
 use super::{a2a, agent_server, callbacks};
 use crate::clock;
 use crate::servers::web::Addresses;
 use crate::service::Service;
-use crate::service::kept::{Delivery, Run};
+use crate::service::kept::{Delivery, Error, Kept, Run};
 
 /// How often due deliveries are looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-
-/// Deliveries that are sent at once.
-const AT_ONCE: u32 = 16;
 
 /// How long one attempt may take.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -39,16 +41,18 @@ const LONGEST: TimeDelta = TimeDelta::minutes(30);
 /// How long what was given up stays to be looked at.
 const KEPT_FOR: TimeDelta = TimeDelta::days(7);
 
-/// Looks between two clearings.
-const CLEAR_EVERY: u32 = 7_200;
+/// How often that is cleared away.
+const CLEAR_EVERY: TimeDelta = TimeDelta::hours(1);
 
 /// Names a delivery, so that a receiver knows one that comes twice.
 const ID: HeaderName = HeaderName::from_static("x-perihelion-delivery");
 
-/// Sends deliveries for one process.
+/// Sends deliveries for one process; cheap to clone.
+#[derive(Clone)]
 pub struct Deliveries {
     service: Service,
     client: reqwest::Client,
+    places: Places,
 }
 
 /// How an attempt ended.
@@ -68,41 +72,70 @@ impl Deliveries {
     /// Whatever the client's builder reports.
     pub fn open(service: Service) -> Result<Self, reqwest::Error> {
         let client = client(callbacks::allowed(&service))?;
-        Ok(Self { service, client })
+        Ok(Self { service, client, places: Places::default() })
     }
 
-    /// Sends what is due until the process is to end.
+    /// Sends what is due until the process is to end, and waits for what is under way then.
     pub async fn keep(&self) {
-        let mut turn = 0_u32;
+        let mut under_way = JoinSet::new();
+        let mut clears_at = clock::now();
         loop {
-            if let Err(error) = self.look(turn.is_multiple_of(CLEAR_EVERY)).await {
+            let begun = self.look(&mut under_way, &mut clears_at).await.unwrap_or_else(|error| {
                 tracing::debug!(%error, "deliveries could not be looked for; trying again");
-            }
-            turn = turn.wrapping_add(1);
+                0
+            });
+            // Where some were due, there may be more.
+            let pause = if begun == 0 { LOOK_EVERY } else { Duration::ZERO };
             tokio::select! {
-                () = self.service.stop().cancelled() => return,
-                () = clock::sleep(LOOK_EVERY) => {}
+                biased;
+                () = self.service.stop().cancelled() => break,
+                // Its place is free for the next one.
+                Some(_) = under_way.join_next() => {}
+                () = clock::sleep(pause) => {}
             }
         }
+        while under_way.join_next().await.is_some() {}
     }
 
-    async fn look(&self, clears: bool) -> Result<(), crate::service::kept::Error> {
+    /// Begins what is due, as far as there are places, and returns how many it has begun.
+    async fn look(
+        &self,
+        under_way: &mut JoinSet<()>,
+        clears_at: &mut DateTime<Utc>,
+    ) -> Result<usize, Error> {
+        while under_way.try_join_next().is_some() {}
+        let kept = self.service.kept();
         let now = clock::now();
-        if clears {
-            self.service.kept().forget_deliveries(now - KEPT_FOR).await?;
+        if *clears_at <= now {
+            kept.forget_deliveries(now - KEPT_FOR).await?;
+            *clears_at = now + CLEAR_EVERY;
         }
-        let due = self.service.kept().due_deliveries(now, AT_ONCE).await?;
-        futures::future::join_all(due.into_iter().map(|one| self.deliver(one))).await;
+        let free = self.places.free();
+        if free == 0 {
+            return Ok(0);
+        }
+        let before = under_way.len();
+        for delivery in kept.due_deliveries(now, &self.places.full(), free).await? {
+            self.begin(delivery, under_way).await?;
+        }
+        Ok(under_way.len() - before)
+    }
+
+    /// Claims a delivery and begins it, unless its tenant has no place for it or another process claims it.
+    async fn begin(&self, delivery: Delivery, under_way: &mut JoinSet<()>) -> Result<(), Error> {
+        let Some(place) = self.places.take(&delivery.tenant) else { return Ok(()) };
+        let kept = self.service.kept().for_tenant(&delivery.tenant);
+        if kept.claim_delivery(delivery.id, clock::now(), CLAIM).await? {
+            let own = self.clone();
+            under_way.spawn(async move {
+                own.deliver(delivery, &kept).await;
+                drop(place);
+            });
+        }
         Ok(())
     }
 
-    async fn deliver(&self, delivery: Delivery) {
-        let kept = self.service.kept().for_tenant(&delivery.tenant);
-        match kept.claim_delivery(delivery.id, clock::now(), CLAIM).await {
-            Ok(true) => {}
-            Ok(false) => return,
-            Err(error) => return tracing::debug!(%error, "a delivery could not be claimed"),
-        }
+    async fn deliver(&self, delivery: Delivery, kept: &Kept) {
         let id = delivery.id;
         let attempts = delivery.attempts + 1;
         let attempt = self.attempt(&delivery).await;
