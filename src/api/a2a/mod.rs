@@ -12,6 +12,7 @@ mod rest;
 mod rpc;
 mod runs;
 mod shapes;
+mod state;
 mod stream;
 mod tasks;
 
