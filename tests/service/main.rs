@@ -37,6 +37,7 @@ mod slow;
 mod stopped;
 mod streams;
 mod tenants;
+mod translated;
 mod unheeded;
 mod users;
 mod waits;
