@@ -7,12 +7,10 @@ use perihelion_http::{Bounds, Server};
 use tokio_util::sync::CancellationToken;
 
 use super::output;
-use super::{
-    Error, Exit, Globals, Signals, descriptors, environment, keys, looking, patience, plugins,
-};
+use super::{Error, Exit, Globals, Signals, descriptors, environment, looking, patience, plugins};
 use crate::api::{self, deliver::Deliveries};
 use crate::config::{Overrides, Settings};
-use crate::runtime::{Runtime, demo};
+use crate::runtime::{Runtime, demo, is_anybody_known};
 use crate::service::Service;
 use crate::worker::Worker;
 
@@ -56,7 +54,7 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
         let is_known = tokio::select! {
             biased;
             () = signals.stopped() => return Ok(Exit::Aborted),
-            is_known = patience::opened(async || keys::is_anybody_known(&settings).await) => is_known?,
+            is_known = patience::opened(async || is_anybody_known(&settings).await) => is_known?,
         };
         if !is_known {
             return Err(Error::Unprotected(addr));

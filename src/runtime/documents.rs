@@ -6,8 +6,8 @@ use std::sync::atomic::AtomicU64;
 
 use perihelion_database::Database;
 use perihelion_documents::{
-    Asking, Attempt, Deleted, Document, DocumentPage, EmbeddingModel, Judgement, Measures, PageAt,
-    Query, Read, Reranker, Retrieved, Room, Scope, Source, Weights,
+    Asking, Attempt, Deleted, Document, DocumentPage, EmbeddingModel, Judgement, Limits, Measures,
+    PageAt, Query, Read, Reranker, Retrieved, Room, Scope, Source, Weights, parse::child,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -18,6 +18,15 @@ use crate::ingest::{
     AddedDocument, DocumentThreads, Listener, ModelReranker, Place, Reading, summarizer,
 };
 use crate::servers::documents::{OWNER, TENANT, embeddings, library_of};
+
+/// Parses one document in this process, a child of the one that asked: it bounds itself, reads the document from standard
+/// input and writes what it found to standard output.
+///
+/// # Errors
+/// When standard output cannot be written.
+pub fn parse_document(name: &str) -> std::io::Result<()> {
+    child::answer(name, &Limits::default(), child::Bounds::default())
+}
 
 /// The documents of one owner; cheap to clone.
 #[derive(Clone)]
