@@ -15,7 +15,7 @@ use super::counted::{Counted, Counting};
 use super::{Error, Folders, open_store};
 use crate::config::Settings;
 use crate::ingest::{
-    AddedDocument, DocumentThreads, Listener, ModelReranker, Place, Reading, summarizer,
+    AddedDocument, DocumentThreads, Listener, ModelReranker, NewDocument, Reading, summarizer,
 };
 use crate::servers::documents::{OWNER, TENANT, embeddings, library_of};
 
@@ -96,7 +96,7 @@ impl Documents {
         let name = whole.to_string_lossy().into_owned();
         let bytes = std::fs::read(&whole).map_err(failed)?;
         let read: Reading = Arc::new(|path: &str| std::fs::read(path));
-        let place = Place { shown, name, collection: collection.to_owned(), title };
+        let place = NewDocument { shown, name, collection: collection.to_owned(), title };
         Ok(self.threads.add(&self.scope, place, &bytes, (read, listener)).await?)
     }
 
@@ -112,7 +112,8 @@ impl Documents {
         title: Option<String>,
     ) -> Result<AddedDocument, Error> {
         let collection = collection.to_owned();
-        let place = Place { shown: name.to_owned(), name: name.to_owned(), collection, title };
+        let place =
+            NewDocument { shown: name.to_owned(), name: name.to_owned(), collection, title };
         Ok(self.threads.add_sent(&self.scope, place, bytes).await?)
     }
 

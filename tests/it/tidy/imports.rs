@@ -46,6 +46,7 @@ const PLAIN_DATA: [(&str, &[&str]); 7] = [
             "GraphState",
             "GraphUpdate",
             "Message",
+            "ReflectionVerdict",
             "Request",
             "ResultStatus",
             "node_names",
