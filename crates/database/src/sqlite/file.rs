@@ -78,7 +78,7 @@ impl Key {
 }
 
 /// Pages that the writing connection keeps, in KiB: an index of many words touches a thousand of them with each document.
-const WRITERS_CACHE: &str = "-24576";
+const WRITERS_CACHE: &str = "-32768";
 
 impl File {
     /// Opens the file, making it and its directories when missing, for its owner alone.
