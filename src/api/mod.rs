@@ -21,6 +21,7 @@ mod openapi;
 mod own;
 mod page;
 mod parts;
+mod places;
 mod questions;
 mod refused_socket;
 mod request_fields;

@@ -16,7 +16,7 @@ on_both!(
 struct Hers {
     thread: String,
     ended: String,
-    goes_on: String,
+    running: String,
     response: String,
     ended_response: String,
     task: String,
@@ -27,7 +27,7 @@ async fn begun(served: &Served, ann: &Headers) -> Hers {
     let runs = format!("/threads/{thread}/runs");
     said(served, ann, "POST", &format!("{runs}/wait"), Some(saying("hello"))).await;
     let (_, listed) = said(served, ann, "GET", &runs, None).await;
-    let (_, goes_on) = said(served, ann, "POST", &runs, Some(saying("hang"))).await;
+    let (_, running) = said(served, ann, "POST", &runs, Some(saying("hang"))).await;
     let respond = async |input: &str| {
         let asked = json!({ "model": "swarm", "input": input, "background": input == "hang" });
         let (code, made) = said(served, ann, "POST", "/v1/responses", Some(asked)).await;
@@ -43,7 +43,7 @@ async fn begun(served: &Served, ann: &Headers) -> Hers {
     let (_, task) = said(served, &versioned, "POST", "/a2a/message:send", Some(message)).await;
     Hers {
         ended: listed[0]["run_id"].as_str().unwrap().to_owned(),
-        goes_on: goes_on["run_id"].as_str().unwrap().to_owned(),
+        running: running["run_id"].as_str().unwrap().to_owned(),
         response: respond("hang").await,
         ended_response: respond("hello").await,
         task: task["task"]["id"].as_str().unwrap().to_owned(),
@@ -56,7 +56,7 @@ async fn nobody_else_changes_stops_or_deletes_what_is_a_user_s(served: Served) {
     let (served, ann, bob) = with_ann_and_bob(served).await;
     let plain = by_key(&key(&served, &["plain", "--scopes", "read,run,approve,manage"]).await);
     let hers = begun(&served, &ann).await;
-    let Hers { thread, ended, goes_on, .. } = &hers;
+    let Hers { thread, ended, running, .. } = &hers;
     let at = |path: &str| format!("/threads/{thread}{path}");
     let fresh = id(&said(&served, &ann, "POST", "/threads", Some(json!({}))).await);
     let title = json!({ "metadata": { "title": "mine" } });
@@ -67,12 +67,12 @@ async fn nobody_else_changes_stops_or_deletes_what_is_a_user_s(served: Served) {
         for (method, path, body) in [
             ("PATCH", at(""), Some(title.clone())),
             ("POST", at("/state"), Some(json!({ "values": { "plan": [] } }))),
-            ("POST", at(&format!("/runs/{goes_on}/cancel")), Some(json!({}))),
-            ("POST", at(&format!("/runs/{goes_on}/cancel?action=rollback")), Some(json!({}))),
+            ("POST", at(&format!("/runs/{running}/cancel")), Some(json!({}))),
+            ("POST", at(&format!("/runs/{running}/cancel?action=rollback")), Some(json!({}))),
             ("POST", "/runs/cancel".to_owned(), Some(json!({ "thread_id": thread }))),
-            ("POST", "/runs/cancel".to_owned(), Some(json!({ "run_ids": [goes_on] }))),
-            ("GET", at(&format!("/runs/{goes_on}/stream?cancel_on_disconnect=true")), None),
-            ("HEAD", format!("/runs/{goes_on}/stream?cancel_on_disconnect=1"), None),
+            ("POST", "/runs/cancel".to_owned(), Some(json!({ "run_ids": [running] }))),
+            ("GET", at(&format!("/runs/{running}/stream?cancel_on_disconnect=true")), None),
+            ("HEAD", format!("/runs/{running}/stream?cancel_on_disconnect=1"), None),
             ("DELETE", at(&format!("/runs/{ended}")), None),
             ("POST", format!("/v1/responses/{}/cancel", hers.response), Some(json!({}))),
             ("DELETE", format!("/v1/responses/{}", hers.ended_response), None),
@@ -98,7 +98,7 @@ async fn nobody_else_changes_stops_or_deletes_what_is_a_user_s(served: Served) {
     // She does all of it.
     for (method, path, body, code) in [
         ("PATCH", at(""), Some(title), 200),
-        ("POST", at(&format!("/runs/{goes_on}/cancel?wait=true")), Some(json!({})), 200),
+        ("POST", at(&format!("/runs/{running}/cancel?wait=true")), Some(json!({})), 200),
         ("DELETE", at(&format!("/runs/{ended}")), None, 204),
         ("POST", format!("/v1/responses/{}/cancel", hers.response), Some(json!({})), 200),
         ("POST", "/threads/prune".to_owned(), Some(prune("keep_latest")), 200),
@@ -117,7 +117,7 @@ async fn all_is_as_it_was(served: &Served, ann: &Headers, hers: &Hers, fresh: &s
         found.unwrap_or_else(|| panic!("{runs}"))["status"].clone()
     };
     assert_eq!(of(&hers.ended), "success");
-    assert_eq!(of(&hers.goes_on), "running");
+    assert_eq!(of(&hers.running), "running");
     let thread = get(format!("/threads/{}", hers.thread)).await;
     assert_eq!(thread["metadata"].get("title"), None, "{thread}");
     assert_eq!(get(format!("/v1/responses/{}", hers.response)).await["status"], "in_progress");

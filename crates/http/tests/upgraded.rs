@@ -1,5 +1,4 @@
 //! Connections that a request took over, as a WebSocket does.
-#![expect(clippy::unwrap_used, reason = "a test ends at what it did not expect")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

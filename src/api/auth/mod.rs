@@ -22,7 +22,6 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::{delete, get, post};
 
 pub(super) use gate::{Gate, Setup};
-pub(in crate::api) use open::Place;
 pub(in crate::api) use watch::Ends;
 
 use super::agent_server::Refusal;

@@ -1,36 +1,21 @@
 //! How many requests of a tenant are open at the same time: what is answered, streams and sockets included.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
-
 use axum::body::{Body, HttpBody as _};
-use axum::http::{StatusCode, header};
-use axum::response::{IntoResponse as _, Response};
+use axum::response::Response;
 use futures::StreamExt as _;
 
-use crate::api::agent_server::Refusal;
+use super::rates::too_many;
+use crate::api::places::{Place, Places};
 
 /// Seconds after which who has too many open is to come again.
-const AGAIN: u32 = 5;
+const AGAIN: u64 = 5;
 
-/// The open requests of all tenants of one process.
-pub(super) struct OpenRequests {
-    most: Option<u32>,
-    tenants: Arc<Mutex<HashMap<String, u32>>>,
-}
-
-/// The place that a request takes until it is dropped; what outlives its answer, such as a socket, keeps it too.
-#[derive(Clone)]
-pub(in crate::api) struct Place(#[expect(dead_code, reason = "only held")] Arc<Taken>);
-
-struct Taken {
-    tenant: String,
-    tenants: Arc<Mutex<HashMap<String, u32>>>,
-}
+/// The open requests of all tenants of one process; what outlives its answer, such as a socket, keeps its place too.
+pub(super) struct OpenRequests(Option<Places>);
 
 impl OpenRequests {
     pub(super) fn new(most: Option<u32>) -> Self {
-        Self { most, tenants: Arc::default() }
+        Self(most.map(|most| Places::new(most, u32::MAX)))
     }
 
     /// Takes a place for a request of a tenant; none where they are not counted.
@@ -38,30 +23,13 @@ impl OpenRequests {
     /// # Errors
     /// How the request is refused when it is one too many.
     pub(super) fn take(&self, tenant: &str) -> Result<Option<Place>, Box<Response>> {
-        let Some(most) = self.most else { return Ok(None) };
-        let mut tenants = self.tenants.lock().unwrap_or_else(PoisonError::into_inner);
-        let open = tenants.entry(tenant.to_owned()).or_default();
-        if *open >= most {
-            let why = format!("{open} requests of this tenant are open, of {most}; close a stream");
-            let mut refused = Refusal(StatusCode::TOO_MANY_REQUESTS, why).into_response();
-            refused.headers_mut().insert(header::RETRY_AFTER, AGAIN.into());
-            return Err(Box::new(refused));
-        }
-        *open += 1;
-        let tenants = Arc::clone(&self.tenants);
-        Ok(Some(Place(Arc::new(Taken { tenant: tenant.to_owned(), tenants }))))
-    }
-}
-
-impl Drop for Taken {
-    fn drop(&mut self) {
-        let mut tenants = self.tenants.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(open) = tenants.get_mut(&self.tenant) {
-            *open = open.saturating_sub(1);
-            if *open == 0 {
-                tenants.remove(&self.tenant);
-            }
-        }
+        let Some(places) = &self.0 else { return Ok(None) };
+        let place = places.take(tenant).ok_or_else(|| {
+            let most = places.of_tenant();
+            let why = format!("{most} requests of this tenant are open, of {most}; close a stream");
+            Box::new(too_many(why, AGAIN))
+        })?;
+        Ok(Some(place))
     }
 }
 
@@ -81,6 +49,8 @@ pub(super) fn keeping(place: Option<Place>, response: Response) -> Response {
 
 #[cfg(test)]
 mod tests {
+    use axum::http::{StatusCode, header};
+
     use super::*;
 
     /// S3.04

@@ -52,7 +52,11 @@ pub(super) fn early(limiter: &DefaultDirectRateLimiter, clock: &DefaultClock) ->
 
 /// Refuses what is too much, and says when it is not.
 pub(super) fn refused(what: &str, seconds: u64) -> Response {
-    let why = format!("too many {what}; send the next one in {seconds} s");
+    too_many(format!("too many {what}; send the next one in {seconds} s"), seconds)
+}
+
+/// Refuses what is too much for this reason, until some seconds have passed.
+pub(super) fn too_many(why: String, seconds: u64) -> Response {
     let mut refused = Refusal(StatusCode::TOO_MANY_REQUESTS, why).into_response();
     refused.headers_mut().insert(header::RETRY_AFTER, seconds.into());
     refused

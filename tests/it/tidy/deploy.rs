@@ -241,8 +241,8 @@ fn secrets_come_from_where_secrets_are_kept() {
     report(&problems, "a secret is named in deploy/, and kept elsewhere");
 }
 
-/// Returns how many seconds a container goes on after nobody is led to it any more, before it is asked to end.
-fn goes_on(container: &Value) -> f64 {
+/// Returns how many seconds a container listens after nobody is led to it any more, before it is asked to end.
+fn pre_stop_seconds(container: &Value) -> f64 {
     container["lifecycle"]["preStop"]["sleep"]["seconds"].as_f64().unwrap_or_default()
 }
 
@@ -253,14 +253,14 @@ fn a_server_listens_until_nobody_is_led_to_it_any_more() {
     let servers: Vec<&Value> = containers.iter().filter(led_to).collect();
     assert!(!servers.is_empty());
     for container in servers {
-        assert!(goes_on(container) >= 5.0, "{}", container["args"]);
+        assert!(pre_stop_seconds(container) >= 5.0, "{}", container["args"]);
     }
 }
 
 #[test]
 fn a_process_has_more_time_to_end_than_it_takes() {
     let settings = Settings::load(Overrides::default(), None, &|_| None).unwrap();
-    let longest = containers().iter().map(goes_on).fold(0.0, f64::max);
+    let longest = containers().iter().map(pre_stop_seconds).fold(0.0, f64::max);
     let drain = settings.serve.drain_sec + longest;
     for (place, seconds) in times() {
         assert!(seconds > drain, "{place} kills after {seconds} s, and it takes {drain} s");

@@ -5,8 +5,6 @@
 //! the same id; receivers of one tenant that do not answer hold up none of another's. No redirect is followed, and a name
 //! is looked up where the connection is made.
 
-mod places;
-
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,7 +14,7 @@ use perihelion_people::Principal;
 use serde_json::Value;
 use tokio::task::JoinSet;
 
-use self::places::Places;
+use super::places::Places;
 use super::{a2a, agent_server, callbacks};
 use crate::clock;
 use crate::servers::web::Addresses;
@@ -25,6 +23,12 @@ use crate::service::kept::{Delivery, Error, Kept, Run};
 
 /// How often due deliveries are looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// Deliveries that are under way at once.
+const AT_ONCE: u32 = 32;
+
+/// Those of one tenant, so that receivers of its that do not answer leave places to the others.
+const OF_TENANT: u32 = 8;
 
 /// How long one attempt may take.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -72,7 +76,7 @@ impl Deliveries {
     /// Whatever the client's builder reports.
     pub fn open(service: Service) -> Result<Self, reqwest::Error> {
         let client = client(callbacks::allowed(&service))?;
-        Ok(Self { service, client, places: Places::default() })
+        Ok(Self { service, client, places: Places::new(OF_TENANT, AT_ONCE) })
     }
 
     /// Sends what is due until the process is to end, and waits for what is under way then.

@@ -1,0 +1,104 @@
+//! How many of something are under way at the same time, of one tenant and in all.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// How many places are taken.
+#[derive(Default)]
+struct Counts {
+    in_all: u32,
+    by_tenant: HashMap<String, u32>,
+}
+
+/// A bounded number of places.
+#[derive(Clone)]
+pub(super) struct Places {
+    of_tenant: u32,
+    in_all: u32,
+    counts: Arc<Mutex<Counts>>,
+}
+
+/// A place that is taken until its last copy is dropped.
+#[derive(Clone)]
+pub(super) struct Place(#[expect(dead_code, reason = "only held")] Arc<Taken>);
+
+struct Taken {
+    tenant: String,
+    counts: Arc<Mutex<Counts>>,
+}
+
+impl Places {
+    /// Bounds how many one tenant takes, and all together.
+    pub(super) fn new(of_tenant: u32, in_all: u32) -> Self {
+        Self { of_tenant, in_all, counts: Arc::default() }
+    }
+
+    /// Returns how many places one tenant may take.
+    pub(super) fn of_tenant(&self) -> u32 {
+        self.of_tenant
+    }
+
+    /// Returns how many places are free.
+    pub(super) fn free(&self) -> u32 {
+        self.in_all.saturating_sub(locked(&self.counts).in_all)
+    }
+
+    /// Returns the tenants that have as many as they may have.
+    pub(super) fn full(&self) -> Vec<String> {
+        let counts = locked(&self.counts);
+        let full = counts.by_tenant.iter().filter(|(_, taken)| **taken >= self.of_tenant);
+        full.map(|(tenant, _)| tenant.clone()).collect()
+    }
+
+    /// Takes a place for a tenant, if there is one.
+    pub(super) fn take(&self, tenant: &str) -> Option<Place> {
+        let mut counts = locked(&self.counts);
+        let of_tenant = counts.by_tenant.get(tenant).copied().unwrap_or_default();
+        if of_tenant >= self.of_tenant || counts.in_all >= self.in_all {
+            return None;
+        }
+        counts.in_all += 1;
+        counts.by_tenant.insert(tenant.to_owned(), of_tenant + 1);
+        let counts = Arc::clone(&self.counts);
+        Some(Place(Arc::new(Taken { tenant: tenant.to_owned(), counts })))
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        let mut counts = locked(&self.counts);
+        counts.in_all = counts.in_all.saturating_sub(1);
+        if let Some(of_tenant) = counts.by_tenant.get_mut(&self.tenant) {
+            *of_tenant = of_tenant.saturating_sub(1);
+            if *of_tenant == 0 {
+                counts.by_tenant.remove(&self.tenant);
+            }
+        }
+    }
+}
+
+fn locked(counts: &Mutex<Counts>) -> MutexGuard<'_, Counts> {
+    counts.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_tenant_takes_all_places_and_what_is_given_back_is_free() {
+        let places = Places::new(8, 32);
+        let mut held: Vec<Place> = (0..32).filter_map(|_| places.take("a")).collect();
+        assert_eq!((held.len(), places.full()), (8, vec!["a".to_owned()]));
+        assert_eq!(places.free(), 24);
+        for tenant in ["b", "c", "d", "e"] {
+            held.extend((0..8).filter_map(|_| places.take(tenant)));
+        }
+        assert_eq!(places.free(), 0);
+        assert!(places.take("f").is_none());
+        held.pop();
+        assert!(places.take("f").is_some());
+        held.clear();
+        assert_eq!((places.free(), places.full()), (32, Vec::new()));
+    }
+}
