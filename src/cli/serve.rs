@@ -5,15 +5,17 @@ use std::time::Duration;
 
 use perihelion_http::{Bounds, Server};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::output;
+use super::worker::{holding, releasing};
 use super::{
     Error, Exit, Globals, Signals, descriptors, environment, keys, looking, patience, plugins,
 };
 use crate::api::{self, deliver::Deliveries};
 use crate::config::{Overrides, Settings};
 use crate::runtime::{Runtime, demo};
-use crate::service::Service;
+use crate::service::{Service, Stops};
 use crate::worker::Worker;
 
 #[derive(Debug, clap::Args)]
@@ -127,7 +129,10 @@ async fn serve(
             server.addr()
         ));
     }
-    let worker = Worker::new(Arc::clone(runtime), false, super::worker::listener(true));
+    let stops = Arc::new(Stops::new(runtime.settings().store.database.expose()));
+    let worker = Worker::new(Arc::clone(runtime), false, releasing(&stops, true));
+    let worker = worker.with_options(holding(&stops));
+    let looking = AbortOnDropHandle::new(tokio::spawn(async move { stops.keep().await }));
     let deliveries = Deliveries::open(service.clone()).map_err(Error::Client)?;
     let (_, worked, (), ()) = tokio::join!(
         server.serve(router, stop.clone()),
@@ -135,6 +140,7 @@ async fn serve(
         service.keep(),
         deliveries.keep(),
     );
+    drop(looking);
     drop(deliveries);
     service.close().await;
     worked?;

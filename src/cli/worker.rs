@@ -118,13 +118,13 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
 }
 
 /// Has each run end for good when somebody asks the one who holds its thread.
-fn holding(stops: &Arc<Stops>) -> Options {
+pub(super) fn holding(stops: &Arc<Stops>) -> Options {
     let stops = Arc::clone(stops);
     Arc::new(move |thread, options| RunOptions { withdrawn: stops.hold(thread), ..options })
 }
 
 /// Tells what the worker does, and forgets threads that it holds no longer.
-fn releasing(stops: &Arc<Stops>, quiet: bool) -> Listener {
+pub(super) fn releasing(stops: &Arc<Stops>, quiet: bool) -> Listener {
     let stops = Arc::clone(stops);
     let told = listener(quiet);
     Arc::new(move |event| {
@@ -167,7 +167,7 @@ fn serve(
     })))
 }
 
-pub(super) fn listener(quiet: bool) -> Listener {
+fn listener(quiet: bool) -> Listener {
     let warned = Mutex::new(HashSet::new());
     Arc::new(move |told| match told {
         // It is tried again and again; what is in the way is said once.

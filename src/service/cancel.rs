@@ -8,7 +8,7 @@ use crate::clock;
 use crate::ids::ThreadId;
 
 impl Service {
-    /// Stops a run; returns whether it was still open, and whether it had not begun.
+    /// Stops a run; returns how it stood: pending, running, or `None` where it had ended.
     ///
     /// One that another process drives is stopped by that process within a second.
     ///
@@ -16,20 +16,19 @@ impl Service {
     /// [`Error::OthersThread`].
     pub async fn cancel(&self, run: &Run, how: Cancel) -> Result<Option<RunStatus>, Error> {
         self.user_on(ThreadId(run.thread), None).await?;
-        if run.status == RunStatus::Pending && self.kept().end_pending(run.id, clock::now()).await?
-        {
-            self.0.ended.call(run.id, ());
-            self.runtime().bus().call(ThreadId(run.thread)).await;
-            if how == Cancel::Rollback {
-                self.kept().delete_run(run.thread, run.id).await?;
+        let stood = self.kept().ask_to_cancel(run.id, how, clock::now()).await?;
+        match stood {
+            Some(RunStatus::Pending) => {
+                self.0.ended.call(run.id, ());
+                self.runtime().bus().call(ThreadId(run.thread)).await;
+                if how == Cancel::Rollback {
+                    self.kept().delete_run(run.thread, run.id).await?;
+                }
             }
-            return Ok(Some(RunStatus::Pending));
+            Some(_) => self.stop_driving(run.id),
+            None => {}
         }
-        if !self.kept().ask_to_cancel(run.id, how).await? {
-            return Ok(None);
-        }
-        self.stop_driving(run.id);
-        Ok(Some(RunStatus::Running))
+        Ok(stood)
     }
 
     /// Deletes a run that has ended; what it did stays in its thread.

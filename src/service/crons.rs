@@ -48,6 +48,12 @@ impl Service {
     pub(super) async fn begin_due(&self) -> Result<(), Error> {
         let now = clock::now();
         for cron in self.kept().due_crons(now, PAGE).await? {
+            // What one process cannot open, such as with a key that it does not have yet, another one can.
+            let Ok(cron) =
+                cron.inspect_err(|error| tracing::warn!(%error, "a cron could not be read"))
+            else {
+                continue;
+            };
             if !self.drives(&cron.tenant)
                 || !self.kept().claim_cron(&cron, &self.0.owner, now, CLAIM).await?
             {

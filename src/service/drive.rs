@@ -6,7 +6,7 @@ use chrono::TimeDelta;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::kept::{Begin, Cancel, Run, RunStatus};
+use super::kept::{Begin, Cancel, Ended, Run, RunStatus};
 use super::{Asked, Error, Order, Service, answers, stops};
 use crate::checkpoint::{self, StepKind, ThreadStatus};
 use crate::clock;
@@ -79,6 +79,10 @@ impl Service {
         if let (End::Left, Some(_), false) = (&end, asked, self.0.stop.is_cancelled()) {
             end = self.end_elsewhere(&run).await;
         }
+        let has_begun = !matches!(end, End::NotBegun);
+        if !has_begun && asked.is_some() {
+            end = End::Settled(RunStatus::Interrupted, None);
+        }
         if let End::Settled(status, _) = &end
             && stop.is_cancelled()
             && *status != RunStatus::Success
@@ -89,7 +93,7 @@ impl Service {
             };
         }
         if let (End::Settled(..), Some(Cancel::Rollback)) = (&end, asked) {
-            self.roll_back(&run).await;
+            self.roll_back(&run, has_begun).await;
         }
         self.settle(&run, end).await;
         self.0.ended.call(run.id, ());
@@ -117,14 +121,16 @@ impl Service {
     async fn settle(&self, run: &Run, end: End) {
         loop {
             let written = match &end {
-                End::Settled(status, error) => self
-                    .kept()
-                    .end_run(run.id, *status, error.clone(), clock::now())
-                    .await
-                    .map(|_| ()),
-                End::Left => self.kept().leave_runs(&self.0.owner).await,
+                End::Settled(status, error) => {
+                    let kwargs = without_files(&run.kwargs);
+                    let ended =
+                        Ended { status: *status, error: error.clone(), kwargs: kwargs.as_ref() };
+                    self.kept().end_run(run.id, ended, clock::now()).await.map(|_| ())
+                }
+                End::Left => self.kept().leave_run(run.id, &self.0.owner).await,
                 End::NotBegun => {
-                    self.kept().put_back(run.id, &self.0.owner, clock::now() + HELD_BY_OTHERS).await
+                    let owner = &self.0.owner;
+                    self.kept().put_back(run.id, owner, clock::now(), HELD_BY_OTHERS).await
                 }
             };
             match written {
@@ -137,9 +143,6 @@ impl Service {
                 }
                 Ok(()) => break,
             }
-        }
-        if run.temporary && matches!(end, End::Settled(..)) {
-            self.forget_later(ThreadId(run.thread));
         }
     }
 
@@ -154,7 +157,7 @@ impl Service {
             publish: Some(std::sync::Arc::clone(runtime.bus())),
             ..runtime.run_options()
         });
-        let report = if run.attempt > 1 && self.has_begun(run).await? {
+        let report = if run.attempt > 1 && self.has_begun(run, &order).await? {
             self.go_on(thread, options).await?
         } else {
             self.begin(thread, &order, options).await?
@@ -212,10 +215,12 @@ impl Service {
     }
 
     /// Returns whether a run of a process that is gone had already moved its thread.
-    async fn has_begun(&self, run: &Run) -> Result<bool, Error> {
+    async fn has_begun(&self, run: &Run, order: &Order) -> Result<bool, Error> {
         let store = self.runtime().store();
         let info = store.info(ThreadId(run.thread)).await?;
-        if matches!(info.status, ThreadStatus::Busy | ThreadStatus::Queued) {
+        // An answer leaves no step; a thread that is under way without a step of the run has not heard its message or edit.
+        let leaves_step = matches!(order.asked, Asked::Turn(_) | Asked::Edit { .. });
+        if !leaves_step && matches!(info.status, ThreadStatus::Busy | ThreadStatus::Queued) {
             return Ok(true);
         }
         let base = run.base_step.unwrap_or_default();
@@ -260,17 +265,26 @@ impl Service {
         }
     }
 
-    /// Puts a thread back to where it stood before a run, as far as that can be.
-    async fn roll_back(&self, run: &Run) {
+    /// Puts a thread back to where it stood before a run that moved it, as far as that can be, and deletes the run.
+    async fn roll_back(&self, run: &Run, has_begun: bool) {
         let thread = ThreadId(run.thread);
-        let back = self.runtime().go_back(thread, run.base_step.unwrap_or_default()).await;
-        if let Err(error) = back {
-            tracing::warn!(%error, %thread, "a run could not be rolled back");
+        if has_begun {
+            let back = self.runtime().go_back(thread, run.base_step.unwrap_or_default()).await;
+            if let Err(error) = back {
+                tracing::warn!(%error, %thread, "a run could not be rolled back");
+            }
         }
         if let Err(error) = self.kept().delete_run(run.thread, run.id).await {
             tracing::warn!(%error, "a run that was rolled back could not be deleted");
         }
     }
+}
+
+/// Returns what was asked for without the bytes of images and files, which its thread keeps; `None` where there are none.
+fn without_files(kwargs: &Value) -> Option<Value> {
+    let mut kwargs = kwargs.clone();
+    let turn = kwargs.pointer_mut("/order/asked/turn")?.as_object_mut()?;
+    turn.remove("attachments").map(|_| kwargs)
 }
 
 fn failure(class: &str, message: &str) -> Value {

@@ -22,6 +22,9 @@ const BEAT_EVERY: u32 = 10;
 /// Looks after which what runs took long ago, and what has expired, is forgotten: an hour.
 const FORGET_EVERY: u32 = 7_200;
 
+/// Looks between two for threads of one run: a minute.
+const SWEEP_EVERY: u32 = 120;
+
 /// How long a process may be silent before its runs are another one's.
 const SILENT_FOR: TimeDelta = TimeDelta::seconds(30);
 
@@ -49,6 +52,11 @@ impl Service {
             }
             if turn.is_multiple_of(FORGET_EVERY) {
                 self.prune_documents();
+            }
+            if turn.is_multiple_of(SWEEP_EVERY)
+                && let Err(error) = self.forget_threads_of_one_run().await
+            {
+                tracing::debug!(%error, "threads of one run could not be deleted; trying again");
             }
             if let Err(error) = self.look(turn.is_multiple_of(BEAT_EVERY)).await {
                 tracing::debug!(%error, "runs could not be looked for; trying again");
@@ -101,14 +109,35 @@ impl Service {
                 continue;
             }
             let begin = Begin { owner, now: clock::now() };
-            if let Some(run) = self.kept().for_tenant(&tenant).begin_next(thread, begin).await? {
-                self.launch(run);
+            match self.kept().for_tenant(&tenant).begin_next(thread, begin).await {
+                Ok(run) => run.into_iter().for_each(|run| self.launch(run)),
+                // Such as a run that was sealed with a key that this process does not have: others are not kept waiting.
+                Err(error) if beats => {
+                    tracing::warn!(%error, %thread, "the next run of a thread could not be begun");
+                }
+                Err(_) => {}
             }
         }
-        self.begin_due().await?;
-        for run in self.kept().others_runs(owner, PAGE).await? {
-            if self.drives(&run.tenant) {
-                self.take_over(run).await?;
+        if let Err(error) = self.begin_due().await {
+            tracing::warn!(%error, "runs that begin by the clock could not be looked for; trying again");
+        }
+        self.take_over_abandoned(beats).await
+    }
+
+    /// Takes over the runs of processes that are known to be gone, or have been silent for long.
+    async fn take_over_abandoned(&self, beats: bool) -> Result<(), Error> {
+        let owner = self.0.owner.as_str();
+        let mut gone = self.kept().other_owners(owner).await?;
+        gone.retain(|other| holder_is_dead(other));
+        let before = clock::now() - SILENT_FOR;
+        for id in self.kept().abandoned_runs(owner, &gone, before, PAGE).await? {
+            match self.kept().run_of_any_tenant(id).await {
+                Ok(Some(run)) if self.drives(&run.tenant) => self.take_over(run).await?,
+                Ok(_) => {}
+                Err(error) if beats => {
+                    tracing::warn!(%error, run = %id, "a run could not be taken over")
+                }
+                Err(_) => {}
             }
         }
         Ok(())
@@ -120,7 +149,7 @@ impl Service {
         (tenant == demo::TENANT) == (own == demo::TENANT)
     }
 
-    /// Takes a run over whose process is known to be gone, or has been silent for long.
+    /// Takes a run over, unless another process was quicker or its own is heard of again.
     async fn take_over(&self, run: Run) -> Result<(), Error> {
         let is_dead = run.owner.as_deref().is_none_or(holder_is_dead);
         let silent_for = if is_dead { TimeDelta::zero() } else { SILENT_FOR };

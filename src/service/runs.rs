@@ -105,9 +105,7 @@ impl Service {
         if matches!(accept.order.asked, Asked::Turn(_)) {
             self.check_room().await?;
         }
-        if accept.multitask != Multitask::Enqueue {
-            self.make_way(accept.thread, accept.multitask).await?;
-        }
+        self.make_way(accept.thread, accept.multitask).await?;
         let told = self.deliveries_to_followers(&accept).await?;
         let kwargs = json!({ "order": accept.order, "shown": accept.shown });
         let new = NewRun {
@@ -125,7 +123,7 @@ impl Service {
             self.kept().add_delivery(id, delivery, now).await?;
         }
         let begin = Begin { owner: &self.0.owner, now };
-        let run = self.kept().add_run(&new, begin).await?;
+        let run = self.kept().add_run(&new, begin).await?.ok_or(Error::Busy)?;
         if run.owner.as_deref() == Some(&self.0.owner) {
             self.launch(run.clone());
         }
@@ -190,18 +188,15 @@ impl Service {
         })
     }
 
-    /// Stops what a thread does, or refuses, so that another run may begin.
+    /// Stops what a thread does where another run is to begin in its place.
     async fn make_way(&self, thread: ThreadId, how: Multitask) -> Result<(), Error> {
-        let open = self.kept().open_runs(thread.0).await?;
-        if open.is_empty() {
-            return Ok(());
-        }
         let cancel = match how {
-            Multitask::Reject => return Err(Error::Busy),
+            // The statement that keeps the run refuses it where the thread is not free.
+            Multitask::Enqueue | Multitask::Reject => return Ok(()),
             Multitask::Rollback => Cancel::Rollback,
-            _ => Cancel::Interrupt,
+            Multitask::Interrupt => Cancel::Interrupt,
         };
-        for run in open {
+        for run in self.kept().open_runs(thread.0).await? {
             self.cancel(&run, cancel).await?;
         }
         Ok(())
@@ -224,9 +219,9 @@ impl Service {
         loop {
             // A run that ends from here on is not missed.
             calls.forget();
-            match self.kept().run(thread.0, run).await? {
-                Some(found) if !found.status.is_terminal() => {}
-                other => return Ok(other),
+            match self.kept().run_status(thread.0, run).await? {
+                Some(status) if !status.is_terminal() => {}
+                _ => return Ok(self.kept().run(thread.0, run).await?),
             }
             tokio::select! {
                 () = calls.called() => {}

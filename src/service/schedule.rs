@@ -1,6 +1,6 @@
 //! When a cron's runs are due: an expression of five fields, by the clock of a time zone.
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, Offset as _, Utc};
 use chrono_tz::Tz;
 use croner::Cron;
 use croner::parser::{CronParser, Seconds};
@@ -34,10 +34,20 @@ impl Schedule {
     }
 
     /// Returns the first time after another, if there is one.
+    ///
+    /// An hour that a zone's clock shows twice has its times twice.
     pub fn after(&self, time: DateTime<Utc>) -> Option<DateTime<Utc>> {
-        let time = time.with_timezone(&self.zone);
-        let next = self.cron.find_next_occurrence(&time, false).ok()?;
-        Some(next.with_timezone(&Utc))
+        let local = time.with_timezone(&self.zone);
+        let of_zone = self.cron.find_next_occurrence(&local, false);
+        // The parser knows the first of two hours alone: what the clock shows if it is not changed before then.
+        let unchanged = local.with_timezone(&local.offset().fix());
+        let of_offset = self.cron.find_next_occurrence(&unchanged, false);
+        let of_zone = of_zone.ok().map(|next| next.with_timezone(&Utc));
+        let of_offset = of_offset
+            .ok()
+            .map(|next| next.with_timezone(&Utc))
+            .filter(|next| next.with_timezone(&self.zone).offset().fix() == local.offset().fix());
+        of_zone.into_iter().chain(of_offset).filter(|next| *next > time).min()
     }
 }
 
@@ -65,6 +75,21 @@ mod tests {
             after("0 0 1 1 *", None, "2026-11-20T15:07:36Z").as_deref(),
             Some("2027-01-01T00:00:00+00:00")
         );
+    }
+
+    #[test]
+    fn an_hour_that_comes_twice_has_its_times_twice_and_none_lies_in_the_past() {
+        let zone = Some("Europe/Berlin");
+        // 02:45 of summer time, and then 02:00 of winter time.
+        for (time, next) in [
+            ("2026-10-25T00:45:00.5Z", "2026-10-25T01:00:00+00:00"),
+            ("2026-10-25T01:20:00Z", "2026-10-25T01:30:00+00:00"),
+            ("2026-10-25T01:45:00Z", "2026-10-25T02:00:00+00:00"),
+        ] {
+            assert_eq!(after("*/15 * * * *", zone, time).as_deref(), Some(next), "after {time}");
+        }
+        let hourly = after("0 * * * *", zone, "2026-10-25T00:00:00Z");
+        assert_eq!(hourly.as_deref(), Some("2026-10-25T01:00:00+00:00"));
     }
 
     #[test]

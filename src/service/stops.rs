@@ -112,12 +112,8 @@ async fn ask_services(kept: &Kept, thread: ThreadId) -> Result<usize, Error> {
 }
 
 async fn ask_for(kept: &Kept, open: &[(Uuid, RunStatus)]) -> Result<(), Error> {
-    for (run, status) in open {
-        let has_ended =
-            *status == RunStatus::Pending && kept.end_pending(*run, clock::now()).await?;
-        if !has_ended {
-            kept.ask_to_cancel(*run, Cancel::Interrupt).await?;
-        }
+    for (run, _) in open {
+        kept.ask_to_cancel(*run, Cancel::Interrupt, clock::now()).await?;
     }
     Ok(())
 }

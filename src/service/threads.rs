@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use chrono::TimeDelta;
 use futures::{StreamExt as _, TryStreamExt as _};
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -13,6 +14,12 @@ use crate::clock;
 use crate::ids::ThreadId;
 use crate::runtime::{InterruptView, Removal};
 use crate::swarm::{Artifact, GraphState};
+
+/// How long a thread of one run stays after it.
+const FORGET_AFTER: TimeDelta = TimeDelta::seconds(60);
+
+/// Threads of one run that are deleted in one look.
+const FORGOTTEN_AT_ONCE: u32 = 256;
 
 /// Threads of a list that are read at the same time.
 const READ_AT_ONCE: usize = 8;
@@ -167,11 +174,32 @@ impl Service {
     /// # Errors
     /// [`Error::UnknownThread`], [`Error::OthersThread`].
     pub async fn delete_thread(&self, thread: ThreadId) -> Result<(), Error> {
-        let info = self.info_to_change(thread).await?;
-        for run in self.kept().open_runs(thread.0).await? {
+        self.remove_thread(&self.info_to_change(thread).await?).await
+    }
+
+    /// Ends what this process does on a thread, and deletes it.
+    async fn remove_thread(&self, info: &ThreadInfo) -> Result<(), Error> {
+        for run in self.kept().open_runs(info.id.0).await? {
             self.stop_driving(run.id);
         }
-        Ok(self.runtime().threads().remove(&info, Removal::Forced).await?)
+        Ok(self.runtime().threads().remove(info, Removal::Forced).await?)
+    }
+
+    /// Deletes threads that were made for one run each, once nobody can be reading the run's stream any more.
+    pub(super) async fn forget_threads_of_one_run(&self) -> Result<(), Error> {
+        let before = clock::now() - FORGET_AFTER;
+        for (thread, tenant) in self.kept().threads_of_one_run(before, FORGOTTEN_AT_ONCE).await? {
+            if !self.drives(&tenant) {
+                continue;
+            }
+            let service = self.driving_for(&tenant);
+            match service.info(ThreadId(thread)).await {
+                Ok(info) => service.remove_thread(&info).await?,
+                Err(Error::UnknownThread(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
     }
 
     /// Forgets the steps of a thread before its newest one.
@@ -198,20 +226,6 @@ impl Service {
         Ok(copy)
     }
 
-    /// Deletes a thread that was made for one run, once nobody can be reading its stream any more.
-    pub(super) fn forget_later(&self, thread: ThreadId) {
-        let service = self.clone();
-        self.0.tasks.spawn(async move {
-            tokio::select! {
-                () = clock::sleep(FORGET_AFTER) => {}
-                () = service.0.stop.cancelled() => return,
-            }
-            if let Err(error) = service.delete_thread(thread).await {
-                tracing::debug!(%error, %thread, "a thread of one run could not be deleted");
-            }
-        });
-    }
-
     /// Notes of a thread by which assistant it was run.
     ///
     /// # Errors
@@ -227,6 +241,3 @@ impl Service {
         Ok(self.kept().note_thread(thread.0, &metadata, Some(&config), clock::now()).await?)
     }
 }
-
-/// How long a thread of one run stays after it.
-const FORGET_AFTER: std::time::Duration = std::time::Duration::from_secs(60);

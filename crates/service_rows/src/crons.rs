@@ -231,17 +231,17 @@ impl Kept {
     ///
     /// # Errors
     /// [`Error`].
-    pub async fn due_crons(&self, now: DateTime<Utc>, limit: u32) -> Result<Vec<Cron>, Error> {
+    pub async fn due_crons(
+        &self,
+        now: DateTime<Utc>,
+        limit: u32,
+    ) -> Result<Vec<Result<Cron, Error>>, Error> {
         let mut find = Statement::new(self.database.dialect(), "SELECT ");
         find.text(COLUMNS).text(" FROM service_cron WHERE enabled AND next_at <= ").value(now);
         find.text(" AND (claimed_until IS NULL OR claimed_until <= ").value(now);
         find.text(") ORDER BY next_at LIMIT ").value(limit);
-        self.of_all_tenants()
-            .fetch_all(&find.build())
-            .await?
-            .iter()
-            .map(|row| self.read_cron(row))
-            .collect()
+        let rows = self.of_all_tenants().fetch_all(&find.build()).await?;
+        Ok(rows.iter().map(|row| self.read_cron(row)).collect())
     }
 
     /// Claims a cron's next time for a while, unless another process did or it was changed.

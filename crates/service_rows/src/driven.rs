@@ -18,6 +18,19 @@ impl Kept {
         self.one_run(&self.of_all_tenants(), find).await
     }
 
+    /// Leaves a run that a process drives to the others.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn leave_run(&self, id: Uuid, owner: &str) -> Result<(), Error> {
+        let leave = query(
+            "UPDATE service_run SET owner = NULL WHERE id = $1 AND owner = $2 AND tenant = $3 AND status = 'running'",
+        );
+        let leave = leave.bind(id).bind(owner).bind(self.tenant.as_str());
+        self.of_tenant().execute(&leave).await?;
+        Ok(())
+    }
+
     /// Leaves the runs of all tenants that a process drives to the others.
     ///
     /// # Errors
@@ -75,17 +88,61 @@ impl Kept {
         rows.iter().map(|row| Ok((row.get(0)?, row.get(1)?))).collect()
     }
 
-    /// Returns driven runs of other processes that nobody speaks for, or that were not heard of for `patience`.
-    ///
-    /// Whether a named owner lives is for the caller to judge.
+    /// Returns the other processes that drive runs.
     ///
     /// # Errors
     /// [`Error`].
-    pub async fn others_runs(&self, owner: &str, limit: u32) -> Result<Vec<Run>, Error> {
-        let mut find = self.select_runs_of_all();
-        find.text("status = 'running' AND (owner IS NULL OR owner <> ").value(owner);
-        find.text(") ORDER BY created_at LIMIT ").value(limit);
-        self.list_runs(&self.of_all_tenants(), find).await
+    pub async fn other_owners(&self, owner: &str) -> Result<Vec<String>, Error> {
+        let find = query(
+            "SELECT DISTINCT owner FROM service_run WHERE status = 'running' AND owner <> $1",
+        );
+        let rows = self.of_all_tenants().fetch_all(&find.bind(owner)).await?;
+        rows.iter().map(|row| Ok(row.get(0)?)).collect()
+    }
+
+    /// Returns runs under way that nobody drives: of no process, of one of `gone`, or of one that is silent since `before`.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn abandoned_runs(
+        &self,
+        owner: &str,
+        gone: &[String],
+        before: DateTime<Utc>,
+        limit: u32,
+    ) -> Result<Vec<Uuid>, Error> {
+        let mut find = Statement::new(
+            self.database.dialect(),
+            "SELECT id FROM service_run WHERE status = 'running' AND (owner IS NULL OR owner <> ",
+        );
+        find.value(owner);
+        find.text(" AND (seen_at <= ").value(before);
+        for owner in gone {
+            find.text(" OR owner = ").value(owner.as_str());
+        }
+        find.text(")) ORDER BY created_at LIMIT ").value(limit);
+        let rows = self.of_all_tenants().fetch_all(&find.build()).await?;
+        rows.iter().map(|row| Ok(row.get(0)?)).collect()
+    }
+
+    /// Returns threads that were made for one run each, which ended before `before`, and their tenants; not those of runs
+    /// whose end is still to be sent to somebody.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn threads_of_one_run(
+        &self,
+        before: DateTime<Utc>,
+        limit: u32,
+    ) -> Result<Vec<(Uuid, String)>, Error> {
+        let find = query(
+            "SELECT thread_id, tenant FROM service_run WHERE temporary AND updated_at <= $1 \
+                AND status NOT IN ('pending', 'running') AND NOT EXISTS (SELECT 1 FROM service_delivery d \
+                    WHERE d.run_id = service_run.id AND d.payload IS NULL AND d.ended_at IS NULL) \
+                ORDER BY updated_at LIMIT $2",
+        );
+        let rows = self.of_all_tenants().fetch_all(&find.bind(before).bind(limit)).await?;
+        rows.iter().map(|row| Ok((row.get(0)?, row.get(1)?))).collect()
     }
 
     /// Takes a run over from a process that is gone, unless somebody else did; `silent_for` of zero takes it at once.

@@ -9,7 +9,7 @@ use crate::{Cancel, Error, Kept, Multitask, RunStatus};
 
 /// Columns that a run is read from.
 pub(crate) const COLUMNS: &str = "id, thread_id, assistant, status, multitask, kwargs, metadata, error, cancel, temporary, \
-    owner, base_step, first_event, last_event, attempt, due_at, created_at, updated_at, tenant";
+    owner, base_step, last_step, first_event, last_event, attempt, due_at, created_at, updated_at, tenant";
 
 /// A run.
 #[derive(Clone, Debug)]
@@ -30,6 +30,8 @@ pub struct Run {
     pub owner: Option<String>,
     /// The thread's newest step when it began.
     pub base_step: Option<u64>,
+    /// The thread's newest step when it ended.
+    pub last_step: Option<u64>,
     /// The thread's newest event when it began; its own are later.
     pub first_event: Option<u64>,
     /// The thread's newest event when it ended.
@@ -92,13 +94,14 @@ impl Run {
             temporary: row.get(9)?,
             owner: row.get(10)?,
             base_step: number(11)?,
-            first_event: number(12)?,
-            last_event: number(13)?,
-            attempt: row.get::<i64>(14)?.try_into().unwrap_or(u32::MAX),
-            due_at: row.get(15)?,
-            created_at: row.get(16)?,
-            updated_at: row.get(17)?,
-            tenant: row.get(18)?,
+            last_step: number(12)?,
+            first_event: number(13)?,
+            last_event: number(14)?,
+            attempt: row.get::<i64>(15)?.try_into().unwrap_or(u32::MAX),
+            due_at: row.get(16)?,
+            created_at: row.get(17)?,
+            updated_at: row.get(18)?,
+            tenant: row.get(19)?,
         })
     }
 }
@@ -106,17 +109,22 @@ impl Run {
 impl Kept {
     /// Keeps a run that is asked for, and begins it in the same statement when its thread is free.
     ///
+    /// `None` where it is to be the only one ([`Multitask::Reject`]) and the thread has another run or another holder.
+    ///
     /// # Errors
     /// [`Error::UnknownThread`].
-    pub async fn add_run(&self, new: &NewRun, begin: Begin<'_>) -> Result<Run, Error> {
+    pub async fn add_run(&self, new: &NewRun, begin: Begin<'_>) -> Result<Option<Run>, Error> {
         let sql = "INSERT INTO service_run (id, thread_id, assistant, tenant, status, multitask, kwargs, metadata, \
                 temporary, owner, seen_at, base_step, first_event, attempt, due_at, created_at, updated_at) \
             SELECT $1, $2, $3, $4, CASE WHEN t.free THEN 'running' ELSE 'pending' END, $5, $6, $7, $8, \
                 CASE WHEN t.free THEN $9 END, CASE WHEN t.free THEN $10 END, CASE WHEN t.free THEN t.head END, \
                 CASE WHEN t.free THEN t.events END, CASE WHEN t.free THEN 1 ELSE 0 END, $11, $10, $10 \
             FROM (SELECT head, events, $11 <= $10 AND owner IS NULL AND NOT EXISTS (SELECT 1 FROM service_run r \
-                WHERE r.thread_id = thread.id AND r.status IN ('pending', 'running')) AS free \
-                FROM thread WHERE id = $2 AND tenant = $4) t";
+                WHERE r.thread_id = thread.id AND r.status IN ('pending', 'running')) AS free, \
+                NOT EXISTS (SELECT 1 FROM service_run r WHERE r.thread_id = thread.id \
+                    AND r.status IN ('pending', 'running')) AND (owner IS NULL OR lease_until <= $10) AS unused \
+                FROM thread WHERE id = $2 AND tenant = $4) t \
+            WHERE $5 <> 'reject' OR t.unused";
         let statement = query(sql)
             .bind(new.id)
             .bind(new.thread)
@@ -134,13 +142,16 @@ impl Kept {
             Err(error) if error.is_duplicate() => self.of_tenant().execute(&statement).await?,
             other => other?,
         };
-        match (added, self.run(new.thread, new.id).await?) {
-            (1, Some(run)) => Ok(run),
-            _ => Err(Error::UnknownThread(new.thread)),
+        match self.run(new.thread, new.id).await?.filter(|_| added == 1) {
+            Some(run) => Ok(Some(run)),
+            None if new.multitask == Multitask::Reject && self.has_thread(new.thread).await? => {
+                Ok(None)
+            }
+            None => Err(Error::UnknownThread(new.thread)),
         }
     }
 
-    /// Begins the oldest run that waits for a thread, unless one is driven or the thread has another holder.
+    /// Begins the oldest run that waits for a thread, unless one is driven.
     ///
     /// # Errors
     /// [`Error`].
@@ -155,7 +166,7 @@ impl Kept {
             "UPDATE service_run SET status = 'running', owner = $1, seen_at = $2, updated_at = $2, \
                 attempt = attempt + 1, base_step = (SELECT head FROM thread WHERE id = $3), \
                 first_event = (SELECT events FROM thread WHERE id = $3) \
-             WHERE id = $4 AND tenant = $5 AND status = 'pending' AND cancel IS NULL AND NOT EXISTS \
+             WHERE id = $4 AND tenant = $5 AND status = 'pending' AND NOT EXISTS \
                 (SELECT 1 FROM service_run r WHERE r.thread_id = $3 AND r.status = 'running')",
         );
         let claim = claim.bind(begin.owner).bind(begin.now).bind(thread).bind(run.id);
@@ -187,6 +198,19 @@ impl Kept {
         self.one_run(&self.of_tenant(), find).await
     }
 
+    /// Returns how a run of a thread stands, without reading what it was asked to do.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn run_status(&self, thread: Uuid, id: Uuid) -> Result<Option<RunStatus>, Error> {
+        let find = query(
+            "SELECT status FROM service_run WHERE id = $1 AND thread_id = $2 AND tenant = $3",
+        );
+        let find = find.bind(id).bind(thread).bind(self.tenant.as_str());
+        let found = self.of_tenant().fetch_optional(&find).await?;
+        found.map(|row| RunStatus::from_word(&row.get::<String>(0)?)).transpose()
+    }
+
     /// Lists runs of a thread, newest first.
     ///
     /// # Errors
@@ -212,73 +236,10 @@ impl Kept {
         self.list_runs(&self.of_tenant(), find).await
     }
 
-    /// Ends a run with the mark of its thread's log; of one that has ended nothing changes.
-    ///
-    /// # Errors
-    /// [`Error`].
-    pub async fn end_run(
-        &self,
-        id: Uuid,
-        status: RunStatus,
-        error: Option<Json>,
-        now: DateTime<Utc>,
-    ) -> Result<bool, Error> {
-        let end = query(
-            "UPDATE service_run SET status = $1, error = $2, updated_at = $3, owner = NULL, \
-                last_event = (SELECT events FROM thread WHERE id = service_run.thread_id) \
-             WHERE id = $4 AND tenant = $5 AND status IN ('pending', 'running')",
-        );
-        let error = error.map(|why| self.shut("run error", id, &why)).transpose()?;
-        let end = end.bind(status.as_str()).bind(error).bind(now).bind(id);
-        let end = end.bind(self.tenant.as_str());
-        Ok(self.of_tenant().execute(&end).await? == 1)
-    }
-
-    /// Notes that a run is to be stopped; a rollback goes before an interrupt. Returns whether it was still open.
-    ///
-    /// # Errors
-    /// [`Error`].
-    pub async fn ask_to_cancel(&self, id: Uuid, how: Cancel) -> Result<bool, Error> {
-        let ask = query(
-            "UPDATE service_run SET cancel = CASE WHEN cancel = 'rollback' THEN cancel ELSE $1 END \
-             WHERE id = $2 AND tenant = $3 AND status IN ('pending', 'running')",
-        );
-        let ask = ask.bind(how.as_str()).bind(id).bind(self.tenant.as_str());
-        Ok(self.of_tenant().execute(&ask).await? == 1)
-    }
-
-    /// Ends a run that has not begun, unless it begins at this moment.
-    ///
-    /// # Errors
-    /// [`Error`].
-    pub async fn end_pending(&self, id: Uuid, now: DateTime<Utc>) -> Result<bool, Error> {
-        let end = query(
-            "UPDATE service_run SET status = 'interrupted', updated_at = $1, \
-                first_event = (SELECT events FROM thread WHERE id = service_run.thread_id), \
-                last_event = (SELECT events FROM thread WHERE id = service_run.thread_id) \
-             WHERE id = $2 AND tenant = $3 AND status = 'pending'",
-        );
-        let end = end.bind(now).bind(id).bind(self.tenant.as_str());
-        Ok(self.of_tenant().execute(&end).await? == 1)
-    }
-
-    /// Puts a run that has done nothing back among those that wait.
-    ///
-    /// # Errors
-    /// [`Error`].
-    pub async fn put_back(
-        &self,
-        id: Uuid,
-        owner: &str,
-        due_at: DateTime<Utc>,
-    ) -> Result<(), Error> {
-        let back = query(
-            "UPDATE service_run SET status = 'pending', owner = NULL, due_at = $1, base_step = NULL, \
-                first_event = NULL WHERE id = $2 AND owner = $3 AND tenant = $4 AND status = 'running'",
-        );
-        let back = back.bind(due_at).bind(id).bind(owner).bind(self.tenant.as_str());
-        self.of_tenant().execute(&back).await?;
-        Ok(())
+    async fn has_thread(&self, thread: Uuid) -> Result<bool, Error> {
+        let find = query("SELECT 1 FROM thread WHERE id = $1 AND tenant = $2");
+        let find = find.bind(thread).bind(self.tenant.as_str());
+        Ok(self.of_tenant().fetch_optional(&find).await?.is_some())
     }
 
     /// Deletes a run.

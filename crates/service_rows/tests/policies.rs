@@ -3,7 +3,7 @@
 
 use perihelion_database::{Database, query};
 use perihelion_service_rows::{
-    Assistant, Begin, Cancel, Cron, ItemFilter, Kept, NewDelivery, NewRun, RunStatus,
+    Assistant, Begin, Cancel, Cron, Ended, ItemFilter, Kept, NewDelivery, NewRun, RunStatus,
 };
 use perihelion_test_database::TestDatabase;
 use serde_json::json;
@@ -163,7 +163,7 @@ async fn threads_and_their_runs_are_seen_by_their_tenant_and_by_those_who_drive_
     let ours = Kept::new(database.clone(), "ours");
     let begin = Begin { owner: "one", now: now() };
     theirs.note_thread(thread, &json!({ "a": "x" }), None, now()).await.unwrap();
-    let run = theirs.add_run(&support::run(thread), begin).await.unwrap();
+    let run = theirs.add_run(&support::run(thread), begin).await.unwrap().unwrap();
     let cron = hourly(Uuid::now_v7());
     let webhook = NewDelivery::webhook("http://h.test".to_owned());
     theirs.put_cron(&cron).await.unwrap();
@@ -183,8 +183,9 @@ async fn threads_and_their_runs_are_seen_by_their_tenant_and_by_those_who_drive_
     // Ids of theirs lead nowhere for us.
     assert!(ours.add_run(&support::run(thread), begin).await.is_err());
     assert!(ours.find_run(run.id).await.unwrap().is_none());
-    assert!(!ours.ask_to_cancel(run.id, Cancel::Interrupt).await.unwrap());
-    assert!(!ours.end_run(run.id, RunStatus::Error, None, now()).await.unwrap());
+    let cancelled = ours.ask_to_cancel(run.id, Cancel::Interrupt, now()).await.unwrap();
+    assert_eq!(cancelled, None);
+    assert!(!ours.end_run(run.id, Ended::new(RunStatus::Error), now()).await.unwrap());
     assert!(!ours.delete_run(thread, run.id).await.unwrap());
     assert!(ours.thread_meta(thread).await.unwrap().updated_at.is_none());
     ours.note_thread(thread, &json!({ "b": 2 }), None, now()).await.unwrap();
@@ -193,18 +194,22 @@ async fn threads_and_their_runs_are_seen_by_their_tenant_and_by_those_who_drive_
     ours.put_cron(&Cron { schedule: "* * * * *".to_owned(), ..cron.clone() }).await.unwrap();
     assert_eq!(theirs.cron(cron.id).await.unwrap().unwrap().schedule, "0 * * * *");
     // A process that drives the runs of all tenants finds them, whichever tenant is its own.
-    assert_eq!(ours.others_runs("two", 9).await.unwrap().len(), 1);
+    let silent = now() + chrono::TimeDelta::hours(1);
+    assert_eq!(ours.abandoned_runs("two", &[], silent, 9).await.unwrap(), [run.id]);
+    assert_eq!(ours.other_owners("two").await.unwrap(), ["one"]);
     assert_eq!(ours.due_crons(now(), 9).await.unwrap().len(), 1);
     assert!(ours.claim_cron(&cron, "two", now(), chrono::TimeDelta::seconds(9)).await.unwrap());
-    assert!(theirs.ask_to_cancel(run.id, Cancel::Interrupt).await.unwrap());
+    let cancelled = theirs.ask_to_cancel(run.id, Cancel::Interrupt, now()).await.unwrap();
+    assert_eq!(cancelled, Some(RunStatus::Running));
     assert_eq!(ours.to_cancel("one").await.unwrap(), [(run.id, Cancel::Interrupt)]);
-    assert!(theirs.end_run(run.id, RunStatus::Interrupted, None, now()).await.unwrap());
+    assert!(theirs.end_run(run.id, Ended::new(RunStatus::Interrupted), now()).await.unwrap());
     let due = ours.due_deliveries(now(), &[], 9).await.unwrap();
     assert_eq!(due.iter().map(|one| one.tenant.as_str()).collect::<Vec<_>>(), ["theirs"]);
     assert!(!ours.claim_delivery(due[0].id, now(), chrono::TimeDelta::seconds(9)).await.unwrap());
     assert!(theirs.claim_delivery(due[0].id, now(), chrono::TimeDelta::seconds(9)).await.unwrap());
     let later = NewRun { due_at: now() + chrono::TimeDelta::hours(1), ..support::run(thread) };
-    assert_eq!(theirs.add_run(&later, begin).await.unwrap().status, RunStatus::Pending);
+    let waits = theirs.add_run(&later, begin).await.unwrap().unwrap();
+    assert_eq!(waits.status, RunStatus::Pending);
     let waiting = ours.waiting_threads(now() + chrono::TimeDelta::hours(2), 9).await.unwrap();
     assert_eq!(waiting, [(thread, "theirs".to_owned())]);
     theirs.close().await;

@@ -4,7 +4,8 @@
 use chrono::TimeDelta;
 use perihelion_database::{Database, query};
 use perihelion_service_rows::{
-    Begin, Cancel, Item, ItemFilter, Kept, RunStatus, ThreadFilter, ThreadOrder,
+    Begin, Cancel, Ended, Item, ItemFilter, Kept, Multitask, NewDelivery, NewRun, RunStatus,
+    ThreadFilter, ThreadOrder,
 };
 use serde_json::json;
 use uuid::Uuid;
@@ -28,16 +29,19 @@ async fn with_thread() -> (tempfile::TempDir, Kept, Uuid) {
 async fn of_a_thread_one_run_is_driven_and_the_others_wait_in_order() {
     let (_place, kept, thread) = with_thread().await;
     let begin = Begin { owner: "one", now: now() };
-    let first = kept.add_run(&run(thread), begin).await.unwrap();
+    let first = kept.add_run(&run(thread), begin).await.unwrap().unwrap();
     let second = kept
         .add_run(&run(thread), Begin { now: now() + TimeDelta::seconds(1), ..begin })
         .await
+        .unwrap()
         .unwrap();
     assert_eq!((first.status, second.status), (RunStatus::Running, RunStatus::Pending));
     assert_eq!((first.base_step, first.first_event), (Some(0), Some(0)));
     assert!(kept.begin_next(thread, begin).await.unwrap().is_none(), "the first is under way");
-    assert!(kept.end_run(first.id, RunStatus::Success, None, now()).await.unwrap());
-    assert!(!kept.end_run(first.id, RunStatus::Error, None, now()).await.unwrap(), "it has ended");
+    let ended = Ended::new(RunStatus::Success);
+    assert!(kept.end_run(first.id, ended, now()).await.unwrap());
+    let again = Ended::new(RunStatus::Error);
+    assert!(!kept.end_run(first.id, again, now()).await.unwrap(), "it has ended");
     let later = Begin { owner: "two", now: now() + TimeDelta::seconds(2) };
     let begun = kept.begin_next(thread, later).await.unwrap().unwrap();
     assert_eq!((begun.id, begun.owner.as_deref(), begun.attempt), (second.id, Some("two"), 1));
@@ -47,6 +51,7 @@ async fn of_a_thread_one_run_is_driven_and_the_others_wait_in_order() {
 async fn a_run_is_taken_over_once_and_only_from_who_was_seen() {
     let (_place, kept, thread) = with_thread().await;
     let first = kept.add_run(&run(thread), Begin { owner: "dead", now: now() }).await.unwrap();
+    let first = first.unwrap();
     let begin = Begin { owner: "alive", now: now() + TimeDelta::seconds(1) };
     assert!(
         !kept.take_over(&first, TimeDelta::seconds(30), begin).await.unwrap(),
@@ -57,8 +62,60 @@ async fn a_run_is_taken_over_once_and_only_from_who_was_seen() {
         !kept.take_over(&first, TimeDelta::zero(), begin).await.unwrap(),
         "it is another one's now"
     );
-    assert!(kept.ask_to_cancel(first.id, Cancel::Rollback).await.unwrap());
+    let cancelled = kept.ask_to_cancel(first.id, Cancel::Rollback, now()).await.unwrap();
+    assert_eq!(cancelled, Some(RunStatus::Running));
     assert_eq!(kept.to_cancel("alive").await.unwrap(), [(first.id, Cancel::Rollback)]);
+}
+
+#[tokio::test]
+async fn a_run_that_did_nothing_waits_again_and_one_that_is_to_be_stopped_ends_instead() {
+    let (_place, kept, thread) = with_thread().await;
+    let begin = Begin { owner: "one", now: now() };
+    let pause = TimeDelta::zero();
+    let first = kept.add_run(&run(thread), begin).await.unwrap().unwrap();
+    kept.put_back(first.id, "another", now(), pause).await.unwrap();
+    assert_eq!(kept.run_status(thread, first.id).await.unwrap(), Some(RunStatus::Running));
+    kept.put_back(first.id, "one", now(), pause).await.unwrap();
+    let again = Begin { now: now() + TimeDelta::seconds(1), ..begin };
+    let begun = kept.begin_next(thread, again).await.unwrap().unwrap();
+    assert_eq!((begun.id, begun.attempt), (first.id, 1), "nobody has driven it before");
+    // It is cancelled while it is being put back.
+    let cancelled = kept.ask_to_cancel(first.id, Cancel::Interrupt, now()).await.unwrap();
+    assert_eq!(cancelled, Some(RunStatus::Running));
+    kept.put_back(first.id, "one", now(), pause).await.unwrap();
+    assert_eq!(kept.run_status(thread, first.id).await.unwrap(), Some(RunStatus::Interrupted));
+    let second = kept.add_run(&run(thread), begin).await.unwrap().unwrap();
+    assert_eq!(second.status, RunStatus::Running, "the thread is free");
+}
+
+#[tokio::test]
+async fn of_runs_that_are_to_be_the_only_one_a_thread_takes_one() {
+    let (_place, kept, thread) = with_thread().await;
+    let begin = Begin { owner: "one", now: now() };
+    let only = || NewRun { multitask: Multitask::Reject, ..run(thread) };
+    assert!(kept.add_run(&only(), begin).await.unwrap().is_some());
+    assert!(kept.add_run(&only(), begin).await.unwrap().is_none());
+    assert!(kept.add_run(&run(thread), begin).await.unwrap().is_some(), "it waits");
+}
+
+#[tokio::test]
+async fn a_thread_of_one_run_goes_when_the_run_has_ended_and_nobody_is_still_to_be_sent_it() {
+    let (_place, kept, thread) = with_thread().await;
+    let begin = Begin { owner: "one", now: now() };
+    let brief = NewRun { temporary: true, ..run(thread) };
+    kept.add_run(&brief, begin).await.unwrap();
+    let webhook = NewDelivery::webhook("http://h.test".to_owned());
+    kept.add_delivery(brief.id, &webhook, now()).await.unwrap();
+    let later = now() + TimeDelta::hours(1);
+    assert!(kept.threads_of_one_run(later, 9).await.unwrap().is_empty(), "it is under way");
+    kept.end_run(brief.id, Ended::new(RunStatus::Success), now()).await.unwrap();
+    assert!(kept.threads_of_one_run(later, 9).await.unwrap().is_empty(), "it is to be sent");
+    let due = kept.due_deliveries(later, &[], 9).await.unwrap();
+    kept.delivered(due[0].id).await.unwrap();
+    let gone = kept.threads_of_one_run(later, 9).await.unwrap();
+    assert_eq!(gone.iter().map(|(id, _)| *id).collect::<Vec<_>>(), [thread]);
+    let before = now() - TimeDelta::hours(1);
+    assert!(kept.threads_of_one_run(before, 9).await.unwrap().is_empty(), "it ended just now");
 }
 
 #[tokio::test]

@@ -19,6 +19,7 @@ on_every_store_sealed_too!(
     a_lease_that_has_run_out_is_free,
     a_forced_claim_takes_a_held_lease,
     a_renewal_extends_the_lease,
+    a_renewal_behind_the_end_of_a_run_locks_nothing,
     a_stale_writer_changes_nothing_by_any_method,
     an_ended_run_gives_the_lease_back,
     a_very_long_lease_is_accepted,
@@ -64,6 +65,15 @@ async fn a_renewal_extends_the_lease(on: &Fixture) {
 }
 
 /// S1.03
+async fn a_renewal_behind_the_end_of_a_run_locks_nothing(on: &Fixture) {
+    let writer = Writer::new(&on.store).await;
+    let end = RunEnd::new(RunStatus::Done, ThreadStatus::Idle);
+    on.store.end_run(writer.thread, writer.fence, writer.run, end).await.unwrap();
+    on.store.renew(writer.thread, writer.fence, TTL).await.unwrap();
+    assert_eq!(on.store.info(writer.thread).await.unwrap().lease_until, None);
+    on.store.claim(writer.thread, "b", TTL, false).await.unwrap();
+}
+
 async fn a_stale_writer_changes_nothing_by_any_method(on: &Fixture) {
     let mut zombie = Writer::with_steps(&on.store, 2).await;
     on.store.begin_run(zombie.thread, zombie.fence, zombie.run, false).await.unwrap();

@@ -5,12 +5,19 @@ use perihelion::{
     ids::RunId,
 };
 
-use super::{on_every_store_sealed_too, stores::Fixture, writer::Writer};
+use serde_json::json;
+
+use super::{
+    on_every_store_sealed_too,
+    stores::Fixture,
+    writer::{Writer, encoded},
+};
 
 on_every_store_sealed_too!(
     runs_are_numbered_from_one_and_listed_in_order,
     beginning_a_run_again_keeps_its_number,
     ending_a_run_that_never_began_still_gives_the_thread_back,
+    an_end_that_is_sent_twice_leaves_what_came_in_between,
 );
 
 async fn runs_are_numbered_from_one_and_listed_in_order(on: &Fixture) {
@@ -68,4 +75,20 @@ async fn ending_a_run_that_never_began_still_gives_the_thread_back(on: &Fixture)
     let info = on.store.info(writer.thread).await.unwrap();
     assert_eq!((info.status, info.owner), (ThreadStatus::Idle, None));
     assert!(on.store.runs(writer.thread).await.unwrap().is_empty());
+}
+
+async fn an_end_that_is_sent_twice_leaves_what_came_in_between(on: &Fixture) {
+    let writer = Writer::with_steps(&on.store, 1).await;
+    let (thread, fence, run) = (writer.thread, writer.fence, writer.run);
+    on.store.begin_run(thread, fence, run, false).await.unwrap();
+    let (id, question) = writer.question(0);
+    on.store.record_effect(thread, fence, &question).await.unwrap();
+    let end = RunEnd::new(RunStatus::Interrupted, ThreadStatus::Interrupted);
+    on.store.end_run(thread, fence, run, end).await.unwrap();
+    on.store.answer(id, &encoded(&json!("yes"))).await.unwrap();
+    assert_eq!(on.store.info(thread).await.unwrap().status, ThreadStatus::Queued);
+
+    on.store.end_run(thread, fence, run, end).await.unwrap();
+    let info = on.store.info(thread).await.unwrap();
+    assert_eq!(info.status, ThreadStatus::Queued, "the answer is not waited for in vain");
 }

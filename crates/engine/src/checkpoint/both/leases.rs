@@ -127,13 +127,25 @@ use waiting;
 
 macro_rules! renew {
     ($until:literal) => {
-        concat!("UPDATE thread SET lease_until = ", $until, " WHERE id = $1 AND fence = $2")
+        // One that comes behind the end of its run would lock a thread at rest.
+        concat!(
+            "UPDATE thread SET lease_until = ",
+            $until,
+            " WHERE id = $1 AND fence = $2 AND lease_until IS NOT NULL"
+        )
     };
 }
 use renew;
 
 const RUNS: &str =
     concat!("SELECT ", run_columns!(), " FROM run WHERE thread_id = $1 ORDER BY number");
+
+/// Finds a run that has ended.
+pub(in super::super) fn ended(thread: ThreadId, run: RunId) -> Query {
+    query("SELECT 1 AS one FROM run WHERE thread_id = $1 AND id = $2 AND status <> 'running'")
+        .bind(thread.0)
+        .bind(run.0)
+}
 
 /// Reads the runs of a thread, oldest first.
 pub(super) fn runs(thread: ThreadId) -> Query {

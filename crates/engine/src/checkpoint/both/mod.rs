@@ -40,6 +40,7 @@ use crate::ids::{InterruptId, RunId, ThreadId};
 pub(super) use self::{
     effects::bind_effect,
     events::why_not_appended,
+    leases::ended,
     questions::sum_of_answer,
     threads::{info, read},
 };

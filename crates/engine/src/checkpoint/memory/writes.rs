@@ -74,8 +74,9 @@ impl State {
         fence: u64,
         ttl: Duration,
     ) -> Result<(), Error> {
-        let info = &mut self.fenced(thread, fence)?.info;
-        info.lease_until = Some(moment(clock::now() + lease(ttl)));
+        let lease_until = &mut self.fenced(thread, fence)?.info.lease_until;
+        // One that comes behind the end of its run would lock a thread at rest.
+        *lease_until = lease_until.map(|_| moment(clock::now() + lease(ttl)));
         Ok(())
     }
 
@@ -126,6 +127,10 @@ impl State {
         let now = moment(clock::now());
         let kept = self.fenced(thread, fence)?;
         if let Some(row) = kept.run_index.get(&run).and_then(|place| kept.runs.get_mut(*place)) {
+            // What came after its end stands.
+            if row.status != RunStatus::Running {
+                return Ok(());
+            }
             row.status = end.run;
             row.finish_reason = end.finish_reason.map(str::to_owned);
             row.ended_at = Some(now);

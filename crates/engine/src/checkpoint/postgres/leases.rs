@@ -8,7 +8,7 @@ use super::{
         both::{
             Claim,
             columns::{run_columns, thread_columns},
-            decode, info,
+            decode, ended, info,
             refusal::explain,
         },
         limits::{big, micros, text},
@@ -94,7 +94,8 @@ pub(super) async fn begin_run(
 const END_RUN: &str = "WITH held AS (
         UPDATE thread SET owner = NULL, lease_until = NULL, updated_at = now(), error = $5,
             status = CASE WHEN $4 = 'interrupted' AND woken THEN 'queued' ELSE $4 END
-        WHERE id = $1 AND fence = $2
+        WHERE id = $1 AND fence = $2 AND NOT EXISTS (SELECT 1 FROM run
+            WHERE run.thread_id = $1 AND run.id = $3 AND run.status <> 'running')
         RETURNING id, status = 'queued' AND root_id IS NULL AS queued
      ), ended AS (
         UPDATE run SET status = $6, finish_reason = $7, ended_at = now() FROM held
@@ -118,8 +119,13 @@ pub(super) async fn end_run(
         .bind(end.run.as_str())
         .bind(end.finish_reason.map(text))
         .fetch_one(&mut *c))?;
-    match held {
-        0 => Err(explain(&store.database, thread, fence).await?.fenced(thread, fence)),
-        _ => Ok(()),
+    if held > 0 {
+        return Ok(());
     }
+    let explained = explain(&store.database, thread, fence).await?;
+    // The reply to the first sending was lost, or it was given back before: what came after it stands.
+    if store.database.fetch_optional(&ended(thread, run)).await?.is_some() {
+        return Ok(());
+    }
+    Err(explained.fenced(thread, fence))
 }

@@ -7,7 +7,7 @@ use super::super::{
     both::{
         Claim,
         columns::{run_columns, thread_columns},
-        decode, info, now,
+        decode, ended, info, now,
         refusal::check,
     },
     limits::{big, micros, text},
@@ -112,6 +112,10 @@ async fn release(
     end: RunEnd<'_>,
 ) -> Result<(), Error> {
     check(transaction, thread, fence).await?;
+    // What came after its end stands.
+    if transaction.fetch_optional(&ended(thread, run)).await?.is_some() {
+        return Ok(());
+    }
     let now = now();
     let release =
         query(RELEASE).bind(thread.0).bind(end.thread.as_str()).bind(end.error.map(text)).bind(now);

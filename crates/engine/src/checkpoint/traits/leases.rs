@@ -47,7 +47,7 @@ pub trait Leases: Send + Sync {
     /// The queue of a store is this status alone: whatever is written with it survives a crash with it.
     async fn waiting(&self, wanted: &Wanted) -> Result<Vec<Waiting>, Error>;
 
-    /// Extends the lease to `ttl` from now. Fenced.
+    /// Extends the lease to `ttl` from now, unless it was given back. Fenced.
     async fn renew(&self, thread: ThreadId, fence: u64, ttl: Duration) -> Result<(), Error>;
 
     /// Starts a run under the claim and returns it. Fenced.
@@ -64,7 +64,8 @@ pub trait Leases: Send + Sync {
     /// Ends a run, sets the thread's status and error, and gives the lease back, in one write. Fenced.
     ///
     /// A thread that was to be interrupted is queued instead when an answer came while it was busy. With
-    /// the status queued, the workers' wake-up call is part of the same write.
+    /// the status queued, the workers' wake-up call is part of the same write. Of a run that has ended nothing changes: it may
+    /// be sent twice, and what came in between stands.
     async fn end_run(
         &self,
         thread: ThreadId,
