@@ -8,9 +8,9 @@ use uuid::Uuid;
 
 use super::agent_server::Refusal;
 use super::{questions, team};
-use crate::graph::Interrupt;
 use crate::ids::ThreadId;
 use crate::llm::Usage;
+use crate::runtime::InterruptView;
 use crate::service::kept::{Multitask, NewDelivery, Run, RunStatus};
 use crate::service::{
     Accept, Asked, ClientStatus, From, Happening, Listener, Next, Order, Service, Turn,
@@ -18,18 +18,29 @@ use crate::service::{
 use crate::swarm::question::kind;
 use crate::swarm::{GraphState, node_names};
 
-/// How a run ended.
+/// What became of a run.
 #[derive(Clone, Debug)]
 pub(in crate::api) struct Outcome {
     /// The answer, or the question that waits for one.
     pub text: String,
-    /// Whether a person is asked something.
-    pub asks: bool,
-    /// The turn of the thread that it belongs to.
-    pub turn: u32,
-    pub error: Option<String>,
+    pub ending: Ending,
     pub usage: Usage,
 }
+
+/// How a run ended for the one who followed it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::api) enum Ending {
+    Answered,
+    /// A person is asked something.
+    Asks,
+    Failed(String),
+    Cancelled,
+    /// It has not ended: this process ends, and another one goes on with it.
+    GoesOn,
+}
+
+/// What is said where this process ends before a run.
+pub(in crate::api) const GOES_ON: &str = "this server ends; the run goes on, ask for it again";
 
 /// What was said next.
 #[derive(Clone, Debug)]
@@ -42,8 +53,9 @@ pub(in crate::api) enum AnswerPart {
 pub(in crate::api) struct Conversation {
     service: Service,
     listener: Listener,
-    state: Arc<GraphState>,
-    questions: Vec<Interrupt>,
+    /// Where the thread stood at the newest thing that was heard.
+    state: Option<Arc<GraphState>>,
+    questions: Vec<InterruptView>,
     said: String,
     ready: VecDeque<AnswerPart>,
     is_over: bool,
@@ -119,7 +131,7 @@ impl Conversation {
         Self {
             service: service.clone(),
             listener,
-            state: Arc::default(),
+            state: None,
             questions: Vec::new(),
             said: String::new(),
             ready: VecDeque::new(),
@@ -144,23 +156,13 @@ impl Conversation {
             let stop = self.service.stop().clone();
             let next = tokio::select! {
                 next = self.listener.next() => next,
-                () = stop.cancelled() => { self.end(Some("this server ends; ask it for the response again".into())); continue }
+                () = stop.cancelled() => { self.end(Ending::GoesOn); continue }
             };
             match next {
                 Ok(Next::Heard(heard)) => self.hear(heard.happening),
-                Ok(Next::Ended(run)) => {
-                    let why = run
-                        .error
-                        .as_ref()
-                        .and_then(|why| why["message"].as_str().map(str::to_owned));
-                    let why = why.or_else(|| {
-                        (run.status == RunStatus::Interrupted)
-                            .then(|| "the run was cancelled".into())
-                    });
-                    self.end(why);
-                }
-                Ok(Next::Gone) => self.end(Some("the run is no more".into())),
-                Err(error) => self.end(Some(error.to_string())),
+                Ok(Next::Ended(run)) => self.ended(&run).await,
+                Ok(Next::Gone) => self.end(Ending::Failed("the run is no more".into())),
+                Err(error) => self.end(Ending::Failed(error.to_string())),
             }
         }
     }
@@ -172,14 +174,8 @@ impl Conversation {
                 Some(AnswerPart::End(outcome)) => return outcome,
                 Some(AnswerPart::Piece(_)) => {}
                 None => {
-                    let error = Some("nothing was said".into());
-                    return Outcome {
-                        text: String::new(),
-                        asks: false,
-                        turn: 0,
-                        error,
-                        usage: Usage::default(),
-                    };
+                    let ending = Ending::Failed("nothing was said".into());
+                    return Outcome { text: String::new(), ending, usage: Usage::default() };
                 }
             }
         }
@@ -195,49 +191,66 @@ impl Conversation {
                 self.said.push_str(&piece);
                 self.ready.push_back(AnswerPart::Piece(piece));
             }
-            Happening::Step(at) => self.state = at.state,
-            Happening::StandsAt { state } => self.state = state,
+            Happening::Step(at) => self.state = Some(at.state),
+            Happening::StandsAt { state } => self.state = Some(state),
             Happening::Interrupted { interrupts, state, .. } => {
-                self.questions = interrupts;
-                self.state = state;
+                self.questions = interrupts.iter().map(InterruptView::from).collect();
+                self.state = Some(state);
             }
             _ => {}
         }
     }
 
-    fn end(&mut self, error: Option<String>) {
-        self.is_over = true;
-        let asks = !self.questions.is_empty();
-        let text = if asks {
-            questions::in_words(&self.questions)
-        } else {
-            self.state.answer.clone().unwrap_or_default()
+    /// Ends as the run's row says; it may be dropped at any moment, and loses nothing by that.
+    async fn ended(&mut self, run: &Run) {
+        match (run.status, &self.state) {
+            (RunStatus::Interrupted, _) => self.end(Ending::Cancelled),
+            (RunStatus::Error | RunStatus::Timeout, _) => {
+                let why = run.error.as_ref().and_then(|why| why["message"].as_str());
+                self.end(Ending::Failed(why.unwrap_or("the run failed").to_owned()));
+            }
+            (_, Some(state)) => {
+                let state = Arc::clone(state);
+                self.say_whole(state.answer.clone(), state.usage_of_turn());
+            }
+            // Its log was dropped, or it told nothing.
+            (_, None) => match self.service.left_by(run).await {
+                Ok(left) => {
+                    self.questions.clone_from(&left.asked);
+                    // What another turn took is not this one's.
+                    let own = (!left.has_moved_on()).then(|| left.state.usage_of_turn());
+                    let usage = own.unwrap_or_default();
+                    self.say_whole(left.answer().map(str::to_owned), usage);
+                }
+                Err(error) => self.end(Ending::Failed(error.to_string())),
+            },
+        }
+    }
+
+    /// Ends with an answer, or with what is asked.
+    fn say_whole(&mut self, answer: Option<String>, usage: Usage) {
+        let ending = if self.questions.is_empty() { Ending::Answered } else { Ending::Asks };
+        let text = match ending {
+            Ending::Asks => questions::in_words(&self.questions),
+            _ => answer.filter(|text| !text.is_empty()).unwrap_or_else(|| self.said.clone()),
         };
-        let text = if text.is_empty() { self.said.clone() } else { text };
         // What was not sent piece by piece: a question, or the end of an answer.
         if let Some(rest) = text.strip_prefix(self.said.as_str()).filter(|rest| !rest.is_empty()) {
             self.ready.push_back(AnswerPart::Piece(rest.to_owned()));
         }
-        let usage = self.state.usage_of_turn();
-        self.ready.push_back(AnswerPart::End(Outcome {
-            text,
-            asks,
-            turn: self.state.turn,
-            error,
-            usage,
-        }));
+        self.close(Outcome { text, ending, usage });
     }
-}
 
-/// Finds where a thread stood after a run: none while nothing came after it.
-pub(in crate::api) async fn stood_after(
-    service: &Service,
-    run: &Run,
-) -> Result<Option<u64>, Refusal> {
-    let filter = crate::service::kept::RunFilter { status: None, limit: 1_000, offset: 0 };
-    let later = service.kept().runs(run.thread, &filter).await?;
-    let later = later.iter().rev().find(|one| (one.created_at, one.id) > (run.created_at, run.id));
-    Ok(later.and_then(|one| one.base_step))
+    /// Ends without an answer.
+    fn end(&mut self, ending: Ending) {
+        let usage = self.state.as_ref().map(|state| state.usage_of_turn()).unwrap_or_default();
+        self.close(Outcome { text: self.said.clone(), ending, usage });
+    }
+
+    fn close(&mut self, outcome: Outcome) {
+        self.is_over = true;
+        self.ready.push_back(AnswerPart::End(outcome));
+    }
 }
 
 /// Reads the id of a response or completion.

@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::agent_server::Refusal;
-use super::conversation::{self, Begin, Conversation};
+use super::conversation::{self, Begin, Conversation, Ending, GOES_ON};
 use super::openapi::Forms;
 use super::request_fields::{self, RequestFields};
 use super::team;
@@ -167,10 +167,13 @@ impl Star {
         let begin = Begin { thread, at: None, turn, metadata, deliveries: Vec::new() };
         let run = conversation::begin(&self.service, begin).await?;
         let outcome = Conversation::follow(&self.service, run.clone()).await?.outcome().await;
-        if let Some(error) = outcome.error {
-            return Err(Refusal::invalid(error));
-        }
-        let status = if outcome.asks { "interrupted" } else { "done" };
+        let status = match outcome.ending {
+            Ending::Answered => "done",
+            Ending::Asks => "interrupted",
+            Ending::Failed(why) => return Err(Refusal::invalid(why)),
+            Ending::Cancelled => return Err(Refusal::invalid("the run was cancelled")),
+            Ending::GoesOn => return Err(Refusal::invalid(GOES_ON)),
+        };
         let mut more = request_fields::asked_for(&self.service, &run).await?;
         Ok(Answered {
             thread_id: thread.to_string(),

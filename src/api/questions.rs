@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-use crate::graph::Interrupt;
+use crate::runtime::InterruptView;
 use crate::swarm::question::{Question, kind};
 
 /// Says questions as a person reads them. Where there are several, each has its id, which its answer begins with.
-pub(super) fn in_words(all: &[Interrupt]) -> String {
+pub(super) fn in_words(all: &[InterruptView]) -> String {
     if let [one] = all {
         return match how(one) {
             Some(how) => format!("{} Answer {how}.", asked(one)),
@@ -19,7 +19,7 @@ pub(super) fn in_words(all: &[Interrupt]) -> String {
     });
     let mut said: Vec<String> = each.collect();
     if let Some(first) = all.iter().find(|one| one.kind == kind::APPROVAL) {
-        let id = first.id;
+        let id = &first.id;
         said.push(format!(
             "Send a line for each that you answer, such as `{id}: approve`, or decide all calls by `approve all` or `deny all`."
         ));
@@ -29,13 +29,13 @@ pub(super) fn in_words(all: &[Interrupt]) -> String {
     said.join("\n\n")
 }
 
-fn asked(one: &Interrupt) -> String {
-    let shown_whole = || format!("The agent {} asks: {}", one.node, one.payload);
-    match Question::of(one) {
+fn asked(one: &InterruptView) -> String {
+    let shown_whole = || format!("The agent {} asks: {}", one.agent, one.payload);
+    match one.question() {
         Question::Clarification { question, .. } => question,
         Question::Approval(call) => format!(
             "The agent {} asks for approval of this call: {} with {}.",
-            one.node,
+            one.agent,
             call.name(),
             Value::Object(call.arguments),
         ),
@@ -53,7 +53,7 @@ fn asked(one: &Interrupt) -> String {
 }
 
 /// Says how a question is answered; none: in the person's own words.
-fn how(one: &Interrupt) -> Option<String> {
+fn how(one: &InterruptView) -> Option<String> {
     let how = match one.kind.as_str() {
         kind::CLARIFICATION => return None,
         kind::APPROVAL => "`approve` or `deny`",
@@ -70,13 +70,12 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::ids::InterruptId;
 
-    fn approval(number: u128) -> Interrupt {
-        Interrupt {
-            id: InterruptId(uuid::Uuid::from_u128(number)),
+    fn approval(number: u128) -> InterruptView {
+        InterruptView {
+            id: uuid::Uuid::from_u128(number).to_string(),
             kind: "approval".into(),
-            node: "mcp_agent_notes".into(),
+            agent: "mcp_agent_notes".into(),
             payload: json!({ "server": "notes", "tool": "append_note", "arguments": { "text": "x" } }),
         }
     }
@@ -90,7 +89,7 @@ mod tests {
 
     #[test]
     fn a_damaged_question_is_shown_as_it_is() {
-        let damaged = Interrupt { payload: json!({ "server": 7 }), ..approval(1) };
+        let damaged = InterruptView { payload: json!({ "server": 7 }), ..approval(1) };
         let said = in_words(&[damaged]);
         assert!(said.starts_with("The agent mcp_agent_notes asks: {\"server\":7}"), "{said}");
         assert!(said.ends_with("Answer `approve` or `deny`."), "{said}");

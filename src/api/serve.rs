@@ -15,13 +15,13 @@ use crate::service::Service;
 /// Makes all routes over a service.
 ///
 /// Where nobody has to prove who they are, requests must be addressed to a loopback name. Whether the process lives is
-/// said to everybody, and so are the page's files.
+/// said to everybody, and so are the page's files and the card by which other agents find this one.
 pub fn router(service: Service, metrics: Metrics, settings: &Serve) -> Router {
     service.tell(Arc::new(a2a::TaskAddresses));
     let numbers = metrics::numbers(metrics);
     let routes = Box::new(move |service| faces(service).merge(numbers.clone()));
     let gate = Gate::new(Setup { service: service.clone(), settings, routes });
-    let open = health::router(service).merge(page::router());
+    let open = health::router(service.clone()).merge(page::router()).merge(a2a::discovery(service));
     let router = gate.before(open).layer(DefaultBodyLimit::max(settings.max_body_bytes));
     let origins = Origins { listed: settings.origins.0.clone(), loopback: true };
     let guard = Guard::new(origins, Exposed(agent_server::EXPOSED));

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use chrono::{DateTime, Utc};
 use serde_json::Value;
 
 use super::Checkpoint;
@@ -13,6 +14,9 @@ use crate::swarm::GraphState;
 pub struct Heard {
     /// Number of the log's event; what was made of one event has the same number.
     pub id: u64,
+    /// The newest time that is known of it, the same for every follower: when the last step was durable, or the run asked
+    /// for.
+    pub at: DateTime<Utc>,
     pub happening: Happening,
 }
 
@@ -53,6 +57,8 @@ pub enum Happening {
     Interrupted {
         step: u64,
         interrupts: Vec<Interrupt>,
+        /// The task of the step that asks each of them; nothing where an older version told it.
+        asking: Vec<u32>,
         state: Arc<GraphState>,
     },
     /// What a node of a subgraph published.

@@ -3,22 +3,24 @@
 //! The log is read from the run's first event on whatever the point, because what an event means follows from those
 //! before it; what lies before the point is not sent again. So every follower hears the same, under the same ids.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use futures::StreamExt as _;
 use serde::Deserialize as _;
 use uuid::Uuid;
 
 use super::before::Before;
 use super::kept::Run;
+use super::pieces::Pieces;
 use super::{Error, Happening, Heard, Service};
 use crate::bus::{CallReceiver, Subscription, ThreadEvent};
 use crate::clock;
 use crate::graph::{RunEvent, StreamMode};
 use crate::ids::ThreadId;
-use crate::swarm::{GraphState, MessagePiece, message_id};
+use crate::swarm::{GraphState, MessagePiece};
 
 /// How often the run's row is looked at while nobody tells of it: another process may have ended it.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
@@ -62,24 +64,17 @@ pub struct Listener {
     /// Newest event that is not to be heard.
     after: u64,
     state: Arc<GraphState>,
-    /// What each task of the step under way has said, by step and task.
-    said: BTreeMap<(u64, u32), MessageSoFar>,
+    /// The step that the state is of.
+    step: u64,
+    /// When the newest step that was read was durable, or the run asked for.
+    at: DateTime<Utc>,
+    pieces: Pieces,
     ready: VecDeque<Heard>,
     is_open: bool,
     /// Calls when the run has ended in this process.
     ended: CallReceiver<Uuid>,
     /// The log said that a run of the engine has ended.
     may_have_ended: bool,
-}
-
-/// What a task has said of a message.
-#[derive(Clone, Debug, Default)]
-struct MessageSoFar {
-    text: String,
-    /// How much of it the attempt under way has said again.
-    again: Option<String>,
-    /// How often another text than before was begun.
-    versions: u32,
 }
 
 impl Service {
@@ -99,13 +94,15 @@ impl Service {
         Listener {
             service: self.clone(),
             ended: self.0.ended.wait_for(run.id),
+            at: run.created_at,
             run,
             log: None,
             before: None,
             read: 0,
             after: 0,
             state: Arc::default(),
-            said: BTreeMap::new(),
+            step: 0,
+            pieces: Pieces::default(),
             ready: VecDeque::new(),
             is_open: false,
             may_have_ended: false,
@@ -199,16 +196,28 @@ impl Listener {
     /// Opens the log once the run has begun; returns whether it has.
     async fn open(&mut self) -> Result<bool, Error> {
         let Some(first) = self.run.first_event else { return Ok(false) };
-        let thread = ThreadId(self.run.thread);
-        self.state = match self.run.base_step.unwrap_or_default() {
-            0 => Arc::default(),
-            base => self.service.runtime().threads().state(thread, Some(base)).await?.state,
-        };
         self.read = first;
-        self.log = Some(self.service.runtime().bus().subscribe(thread, first));
+        self.skip_dropped().await?;
+        if self.run.last_event.is_none_or(|last| self.read < last) {
+            self.stand_at(self.run.base_step.unwrap_or_default()).await?;
+            let bus = self.service.runtime().bus();
+            self.log = Some(bus.subscribe(ThreadId(self.run.thread), first));
+        }
         self.before = None;
         self.is_open = true;
         Ok(true)
+    }
+
+    /// Brings the state to a step that it is not at, where what led there was dropped from the log.
+    async fn stand_at(&mut self, step: u64) -> Result<(), Error> {
+        if self.step == step {
+            return Ok(());
+        }
+        // Of a thread that was shortened, later states know what led to them.
+        if let Some(state) = self.service.state_at(ThreadId(self.run.thread), step).await? {
+            (self.state, self.step) = (state, step);
+        }
+        Ok(())
     }
 
     async fn look_again(&mut self) -> Result<bool, Error> {
@@ -226,9 +235,12 @@ impl Listener {
         let Some(last) = self.run.last_event.filter(|_| self.run.status.is_terminal()) else {
             return Ok(());
         };
-        let thread = ThreadId(self.run.thread);
+        if self.read >= last {
+            return Ok(());
+        }
         let bus = self.service.runtime().bus();
-        if self.read < last && bus.read(thread, self.read).await?.is_empty() {
+        let there = bus.read(ThreadId(self.run.thread), self.read).await?;
+        if there.first().is_none_or(|event| event.id > last) {
             self.read = last;
         }
         Ok(())
@@ -240,26 +252,27 @@ impl Listener {
         let Ok(event) = RunEvent::<GraphState>::deserialize(&logged.event) else { return Ok(()) };
         let happening = match event {
             RunEvent::StepRestarted { .. } => {
-                self.said.values_mut().for_each(|said| said.again = Some(String::new()));
+                self.pieces.begin_again();
                 Some(Happening::StandsAt { state: Arc::clone(&self.state) })
             }
             RunEvent::TaskStarted { step, task, node, .. } => {
-                if let Some(said) = self.said.get_mut(&(step, task)) {
-                    said.again.get_or_insert_default();
-                }
+                self.pieces.begin_task(step, task);
                 Some(Happening::TaskStarted { step, task, node, state: Arc::clone(&self.state) })
             }
             RunEvent::TaskEnded { step, task, node, error: Some(error), retry: false } => {
                 Some(Happening::TaskFailed { step, task, node, error })
             }
             RunEvent::Published { mode: StreamMode::Messages, step, task, node, payload } => {
-                MessagePiece::read(&payload)
-                    .and_then(|piece| self.piece(step, task, node, &piece.text))
+                let turn = self.state.turn;
+                let piece = MessagePiece::read(&payload);
+                piece.and_then(|piece| self.pieces.take(turn, (step, task), node, piece.text))
             }
             RunEvent::Published { payload, .. } => Some(Happening::Custom { payload }),
             RunEvent::Checkpoint { step, .. } => self.step(step).await?,
-            RunEvent::Interrupted { step, interrupts } => {
-                Some(Happening::Interrupted { step, interrupts, state: Arc::clone(&self.state) })
+            RunEvent::Interrupted { step, interrupts, asking } => {
+                self.stand_at(step.saturating_sub(1)).await?;
+                let state = Arc::clone(&self.state);
+                Some(Happening::Interrupted { step, interrupts, asking, state })
             }
             RunEvent::RunEnded { .. } => {
                 self.may_have_ended = true;
@@ -273,52 +286,24 @@ impl Listener {
             RunEvent::TaskEnded { .. } | RunEvent::Update { .. } | RunEvent::Values { .. } => None,
         };
         if let Some(happening) = happening.filter(|_| logged.id > self.after) {
-            self.ready.push_back(Heard { id: logged.id, happening });
+            self.ready.push_back(Heard { id: logged.id, at: self.at, happening });
         }
         Ok(())
     }
 
     /// Reads a step and folds it into the state.
     async fn step(&mut self, step: u64) -> Result<Option<Happening>, Error> {
-        self.said.retain(|(of, _), _| *of > step);
+        self.pieces.end_step(step);
         let thread = ThreadId(self.run.thread);
         let store = self.service.runtime().store();
         let row = store.history(thread, Some(step + 1), 1).await?.pop();
         // One that was dropped meanwhile is known by later states.
         let Some(row) = row.filter(|row| row.seq == step) else { return Ok(None) };
+        self.stand_at(step.saturating_sub(1)).await?;
         let checkpoint = self.service.fold(thread, &self.state, row).await?;
         self.state = Arc::clone(&checkpoint.state);
+        self.step = step;
+        self.at = checkpoint.row.at;
         Ok(Some(Happening::Step(Box::new(checkpoint))))
-    }
-
-    /// Takes a piece of a message; what an attempt says again is not sent again.
-    fn piece(&mut self, step: u64, task: u32, node: String, piece: &str) -> Option<Happening> {
-        let said = self.said.entry((step, task)).or_default();
-        let mut piece = piece.to_owned();
-        let mut is_first = said.text.is_empty();
-        if let Some(again) = &mut said.again {
-            again.push_str(&piece);
-            if said.text.starts_with(again.as_str()) {
-                return None;
-            }
-            match again.strip_prefix(said.text.as_str()) {
-                Some(more) => piece = more.to_owned(),
-                None => {
-                    // Another text than before: a message of its own, which the state's will replace.
-                    (piece, is_first) = (again.clone(), true);
-                    said.text.clear();
-                    said.versions += 1;
-                }
-            }
-            said.again = None;
-        }
-        said.text.push_str(&piece);
-        let turn = self.state.turn;
-        let message = match said.versions {
-            0 => message_id(turn, step, &node),
-            version => message_id(turn, step, &format!("{node}.{version}")),
-        };
-        let text = said.text.clone();
-        Some(Happening::Piece { step, task, node, message, piece, text, is_first })
     }
 }

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::face::keep_team;
 use super::on_both;
+use super::people::ask;
 use super::served::Served;
 
 on_both!(
@@ -85,4 +86,44 @@ async fn a_team_is_a_model_and_a_skill_for_as_long_as_it_is_kept(served: Served)
     let (code, said) = served.post("/v1/chat/completions", &chat).await;
     assert_eq!(code, 404, "{said}");
     assert!(said["error"]["message"].as_str().unwrap().contains("there is: swarm"), "{said}");
+}
+
+/// S2.12, S3.04: strangers read how to prove who they are, and who did reads what they may use.
+#[tokio::test]
+async fn who_finds_the_agent_reads_how_to_be_let_in() {
+    let token = "a-token-of-many-letters";
+    let extended = json!({ "jsonrpc": "2.0", "id": 1, "method": "GetExtendedAgentCard" });
+    let served = Served::sqlite().await;
+    let (_, open) = served.get("/.well-known/agent-card.json").await;
+    assert!(names(&open["skills"], "id").contains(&"mcp_agent_notes".to_owned()), "{open}");
+    assert!(open.get("securitySchemes").is_none(), "nobody has to prove anything: {open}");
+    assert_eq!(served.post("/a2a", &extended).await.1["error"]["code"], -32004);
+
+    let served = Served::with_token(token).await;
+    let (code, card) = served.get("/.well-known/agent-card.json").await;
+    assert_eq!(code, 200, "{card}");
+    assert_eq!(
+        names(&card["skills"], "id"),
+        ["swarm"],
+        "agents and teams are no stranger's affair"
+    );
+    let schemes = &card["securitySchemes"];
+    let wanted = json!({ "location": "header", "name": "x-api-key" });
+    assert_eq!(schemes["key"]["apiKeySecurityScheme"], wanted);
+    assert_eq!(schemes["bearer"]["httpAuthSecurityScheme"]["scheme"], "Bearer");
+    let required = card["securityRequirements"].as_array().unwrap();
+    let required = required.iter().flat_map(|one| one["schemes"].as_object().unwrap().keys());
+    assert_eq!(required.collect::<Vec<_>>(), ["key", "bearer"], "each is enough");
+    assert_eq!(card["capabilities"]["extendedAgentCard"], true);
+
+    let bearer = format!("Bearer {token}");
+    for header in [("x-api-key", token), ("authorization", &bearer)] {
+        let (_, said) = ask(&served, "POST", "/a2a", &[header], Some(extended.clone())).await;
+        let whole = &said["result"];
+        assert!(names(&whole["skills"], "id").contains(&"mcp_agent_notes".to_owned()), "{said}");
+        assert_eq!(whole["securitySchemes"], *schemes);
+        let by_rest = ask(&served, "GET", "/a2a/extendedAgentCard", &[header], None).await;
+        assert_eq!(by_rest, (200, whole.clone()));
+    }
+    assert_eq!(ask(&served, "GET", "/a2a/extendedAgentCard", &[], None).await.0, 401);
 }

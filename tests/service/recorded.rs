@@ -124,6 +124,9 @@ async fn streams_have_the_recorded_shapes(served: Served) {
             heard.iter().find(|one| one.name == name).unwrap_or_else(|| panic!("no event: {name}"));
         assert_shape(shape, &found.data);
     }
+    for one in heard.iter().filter(|one| one.name == "debug") {
+        assert!(one.data["timestamp"].is_string(), "{}", one.data);
+    }
     let task =
         heard.iter().find(|one| one.name == "tasks" && !one.data["triggers"].is_null()).unwrap();
     assert_shape("sse_task", &task.data);

@@ -9,7 +9,10 @@ use super::served::Served;
 use super::streams::read;
 use super::{on_both, saying};
 
-on_both!(a_server_that_ends_lets_its_streams_go_and_their_clients_miss_nothing_elsewhere);
+on_both!(
+    a_server_that_ends_lets_its_streams_go_and_their_clients_miss_nothing_elsewhere,
+    a_server_that_ends_says_of_no_run_that_it_failed,
+);
 
 /// So long that a stream which waited for its client would hold the server up for the whole test.
 const DRAIN: [(&str, &str); 1] = [("PERIHELION_SERVE_DRAIN_SEC", "3600")];
@@ -72,4 +75,40 @@ async fn a_server_that_ends_lets_its_streams_go_and_their_clients_miss_nothing_e
     let rest = frames(&served, id, &since, is_last).await;
     assert_eq!(rest, whole[told.len()..]);
     other.kill().await.unwrap();
+}
+
+/// X5, X8
+async fn a_server_that_ends_says_of_no_run_that_it_failed(served: Served) {
+    let mut served = served.again_with(&DRAIN).await;
+    let before = served.model.requests().len();
+    let ask = |path: &str, body: Value| {
+        let asked = served.http.post(format!("{}{path}", served.url));
+        let asked = asked.header("content-type", "application/json").body(body.to_string());
+        tokio::spawn(async move { asked.send().await.unwrap() })
+    };
+    let response = json!({ "model": "swarm", "input": "hang" });
+    let mut written = response.clone();
+    written["stream"] = json!(true);
+    let messages = json!([{ "role": "user", "content": "hang" }]);
+    let chat = ask("/v1/chat/completions", json!({ "model": "swarm", "messages": messages }));
+    let (response, written) = (ask("/v1/responses", response), ask("/v1/responses", written));
+    served.model.wait_for_requests(before + 3).await;
+    served.stop().await;
+    let chat = chat.await.unwrap();
+    assert_eq!(chat.status(), 503);
+    assert!(chat.headers().contains_key("retry-after"), "{:?}", chat.headers());
+    let response: Value = response.await.unwrap().json().await.unwrap();
+    assert_eq!((&response["status"], &response["error"]), (&json!("in_progress"), &Value::Null));
+    let written = read(written.await.unwrap(), usize::MAX).await;
+    let last = written.last().unwrap();
+    assert_eq!(
+        (last.name.as_str(), &last.data["response"]["status"]),
+        ("response.in_progress", &json!("in_progress"))
+    );
+
+    served.start_again().await;
+    let place = format!("/v1/responses/{}", response["id"].as_str().unwrap());
+    assert_eq!(served.get(&place).await.1["status"], "in_progress");
+    let (_, cancelled) = served.post(&format!("{place}/cancel"), &json!({})).await;
+    assert_eq!(cancelled["status"], "cancelled", "{cancelled}");
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use futures::StreamExt as _;
 use serde_json::{Value, json};
 
+use super::face::keep_team;
 use super::served::Served;
 use super::{on_both, saying};
 
@@ -72,6 +73,8 @@ on_both!(
     a_stream_follows_on_where_it_was_cut_and_is_the_same_after_a_crash,
     what_was_heard_before_a_crash_is_told_again_word_for_word,
     a_run_that_had_to_wait_is_heard_under_the_ids_that_it_is_replayed_with,
+    a_question_is_told_by_the_task_that_asks_it,
+    what_subgraphs_publish_is_told_to_those_who_want_it,
 );
 
 /// X5
@@ -127,5 +130,48 @@ async fn a_stream_follows_on_where_it_was_cut_and_is_the_same_after_a_crash(mut 
     served.crash_and_start_again().await;
     for (index, event) in whole.iter().enumerate() {
         assert_eq!(join(&served, &event.id).await, whole[index + 1..], "after {}", event.id);
+    }
+}
+
+/// X5: of two agents in a stage the first is answered, and the second asks again.
+async fn a_question_is_told_by_the_task_that_asks_it(served: Served) {
+    let thread = served.thread().await;
+    let (_, asked) = served.post(&format!("/threads/{thread}/runs/wait"), &saying("twice")).await;
+    let first = asked["__interrupt__"][0]["id"].as_str().unwrap();
+    let resume = json!({ first: { "decisions": [{ "type": "approve" }] } });
+    let body = json!({
+        "assistant_id": "swarm", "command": { "resume": resume }, "stream_mode": ["tasks", "debug"],
+    });
+    let heard = events(&served, &format!("/threads/{thread}/runs/stream"), &body).await;
+    let (_, now) = served.get(&format!("/threads/{thread}")).await;
+    let open = now["interrupts"].as_object().unwrap();
+    let (task, questions) = open.iter().next().unwrap();
+    assert_eq!((open.len(), questions.as_array().unwrap().len()), (1, 1), "{now}");
+    let asks = |data: &Value| data["interrupts"].as_array().is_some_and(|all| !all.is_empty());
+    let told: Vec<&Value> = heard
+        .iter()
+        .map(|one| if one.name == "debug" { &one.data["payload"] } else { &one.data })
+        .filter(|data| data["result"].is_object() && asks(data))
+        .collect();
+    assert_eq!(told.len(), 2, "{heard:#?}");
+    for one in told {
+        assert_eq!((&one["id"], &one["interrupts"]), (&json!(task), questions), "{one}");
+        let begun = heard.iter().find(|event| event.data["id"] == json!(task)).unwrap();
+        assert_eq!(begun.data["name"], one["name"]);
+    }
+}
+
+/// X5
+async fn what_subgraphs_publish_is_told_to_those_who_want_it(served: Served) {
+    keep_team(&served).await;
+    for wants in [true, false] {
+        let thread = served.thread().await;
+        let mut body = saying("hello");
+        body["assistant_id"] = json!("team_keepers");
+        body["stream_mode"] = json!(["custom"]);
+        body["stream_subgraphs"] = json!(wants);
+        let heard = events(&served, &format!("/threads/{thread}/runs/stream"), &body).await;
+        let is_nested = heard.iter().any(|one| one.name.starts_with("custom|"));
+        assert_eq!(is_nested, wants, "{heard:#?}");
     }
 }

@@ -6,8 +6,9 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::refusal::Refusal;
+use super::state::State;
 use super::tasks::{self, Task};
-use super::{runs, shapes, tasks::State};
+use super::{runs, shapes};
 use crate::api::agent_server::Refusal as Plain;
 use crate::api::callbacks;
 use crate::clock;

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::refusal::Refusal;
 use super::tasks::{self, Send};
-use super::{list, push, shapes, stream};
+use super::{card, list, push, shapes, stream};
 use crate::api::agent_server;
 use crate::ids::ThreadId;
 use crate::service::Service;
@@ -79,6 +79,14 @@ pub(super) async fn stream(
     let (run, task) = tasks::begin(&service, read(&headers, &body)?).await?;
     let task = tasks::found(&service, &task.to_string()).await?;
     stream::follow(&service, run, task, None).await
+}
+
+pub(super) async fn extended_card(
+    State(service): State<Service>,
+    headers: HeaderMap,
+) -> Result<Json<Value>, Refusal> {
+    check_version(&headers)?;
+    Ok(Json(card::extended(&service, &headers).await?))
 }
 
 pub(super) async fn tasks(

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::refusal::Refusal;
 use super::tasks::Send;
-use super::{list, push, rest, shapes, stream, tasks};
+use super::{card, list, push, rest, shapes, stream, tasks};
 use crate::api::agent_server;
 use crate::service::Service;
 
@@ -65,9 +65,7 @@ async fn answer(
         }
         "CancelTask" => shapes::task(&tasks::cancel(service, &named()?).await?),
         "ListTasks" => list::listed(service, &read(params)?).await?,
-        "GetExtendedAgentCard" => {
-            return Err(Refusal::Unsupported("there is no extended agent card".into()));
-        }
+        "GetExtendedAgentCard" => card::extended(service, headers).await?,
         "CreateTaskPushNotificationConfig" => {
             let config: push::Config = read(params.clone())?;
             let task = config.task_id.clone().unwrap_or_default();

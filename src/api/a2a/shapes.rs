@@ -3,7 +3,8 @@
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::{Value, json};
 
-use super::tasks::{State, Task, TaskMessage};
+use super::state::State;
+use super::tasks::{Task, TaskMessage};
 
 /// Shows a task with all that was said.
 pub(super) fn task(task: &Task) -> Value {

@@ -7,43 +7,16 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::refusal::Refusal;
+use super::state::{self, State};
 use super::{push, runs};
 use crate::api::agent_server::assistant_of;
-use crate::api::conversation::{self, Begin, Conversation, Outcome};
+use crate::api::conversation::{self, Begin};
 use crate::api::request_fields::{self, RequestFields};
 use crate::graph::END;
 use crate::ids::ThreadId;
-use crate::service::kept::{Cancel, Multitask, Run, RunStatus};
-use crate::service::{Accept, Asked, ClientStatus, Error, Order, Service, Turn};
+use crate::service::kept::{Cancel, Multitask, Run};
+use crate::service::{Accept, Asked, Error, Order, Service, Turn};
 use crate::swarm::GRAPH;
-
-/// How a task stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
-    Submitted,
-    Working,
-    Completed,
-    Failed,
-    Canceled,
-    InputRequired,
-}
-
-impl State {
-    pub(super) fn word(self) -> &'static str {
-        match self {
-            Self::Submitted => "TASK_STATE_SUBMITTED",
-            Self::Working => "TASK_STATE_WORKING",
-            Self::Completed => "TASK_STATE_COMPLETED",
-            Self::Failed => "TASK_STATE_FAILED",
-            Self::Canceled => "TASK_STATE_CANCELED",
-            Self::InputRequired => "TASK_STATE_INPUT_REQUIRED",
-        }
-    }
-
-    pub(super) fn is_over(self) -> bool {
-        matches!(self, Self::Completed | Self::Failed | Self::Canceled)
-    }
-}
 
 /// A turn of a thread.
 #[derive(Clone, Debug)]
@@ -196,30 +169,32 @@ pub(super) async fn found(service: &Service, id: &str) -> Result<Task, Refusal> 
     let missing = || Refusal::TaskNotFound(id.to_owned());
     let id = Uuid::parse_str(id).map_err(|_| missing())?;
     let first = service.kept().find_run(id).await?.ok_or_else(missing)?;
-    of_run(service, &first).await
+    let all = runs::of_thread(service, first.thread).await?;
+    let of_task = runs::of_task(&first, &all);
+    let newest = of_task.last().copied().unwrap_or(&first);
+    let mut task = Task::of(&first, &of_task, State::Submitted);
+    (task.state, task.text) = state::of_run(service, newest).await?;
+    if task.state == State::Completed {
+        task.more = request_fields::asked_for(service, newest).await?;
+    }
+    Ok(task)
 }
 
-/// Reads the task that a run began.
-pub(super) async fn of_run(service: &Service, first: &Run) -> Result<Task, Refusal> {
-    let all = runs::of_thread(service, first.thread).await?;
-    let of_task = runs::of_task(first, &all);
-    let history = of_task.iter().filter_map(|run| message_of(run)).collect();
-    let newest = of_task.last().copied().unwrap_or(first);
-    let (state, text) = stands(service, newest).await?;
-    let more = match state {
-        State::Completed => request_fields::asked_for(service, newest).await?,
-        _ => Map::new(),
-    };
-    Ok(Task {
-        id: first.id,
-        context: first.thread,
-        run: newest.id,
-        state,
-        text,
-        history,
-        at: newest.updated_at,
-        more,
-    })
+impl Task {
+    /// Puts a task together by its runs, oldest first; what was said last, and what is wanted with it, is added to it.
+    pub(super) fn of(first: &Run, runs: &[&Run], state: State) -> Self {
+        let newest = runs.last().copied().unwrap_or(first);
+        Self {
+            id: first.id,
+            context: first.thread,
+            run: newest.id,
+            state,
+            text: None,
+            history: runs.iter().filter_map(|run| message_of(run)).collect(),
+            at: newest.updated_at,
+            more: Map::new(),
+        }
+    }
 }
 
 /// Reads the message that began a run.
@@ -231,56 +206,6 @@ fn message_of(run: &Run) -> Option<TaskMessage> {
         None => vec![said["text"].as_str()?.to_owned()],
     };
     Some(TaskMessage { role: "ROLE_USER", id, texts })
-}
-
-/// Says how a run left its task, and what was said last.
-pub(super) async fn stands(
-    service: &Service,
-    run: &Run,
-) -> Result<(State, Option<String>), Refusal> {
-    Ok(match run.status {
-        RunStatus::Pending => (State::Submitted, None),
-        RunStatus::Running => (State::Working, None),
-        RunStatus::Interrupted => (State::Canceled, None),
-        RunStatus::Error | RunStatus::Timeout => {
-            let why = run.error.as_ref().and_then(|why| why["message"].as_str());
-            (State::Failed, why.map(str::to_owned))
-        }
-        RunStatus::Success if run.metadata["a2a"]["cancels"] == true => (State::Canceled, None),
-        RunStatus::Success => {
-            let follow = Conversation::follow(service, run.clone()).await?;
-            let outcome = follow.outcome().await;
-            if outcome.asks {
-                answered_elsewhere(service, run, outcome).await?
-            } else {
-                (State::Completed, Some(outcome.text))
-            }
-        }
-    })
-}
-
-/// Says how a task stands whose newest run asked something: its thread may have moved on since, by the command line.
-async fn answered_elsewhere(
-    service: &Service,
-    run: &Run,
-    asked: Outcome,
-) -> Result<(State, Option<String>), Refusal> {
-    let view = service.thread(ThreadId(run.thread)).await?;
-    let waits = (State::InputRequired, Some(asked.text));
-    let Some(state) = &view.state else { return Ok(waits) };
-    if state.turn > asked.turn {
-        // Another turn began: the questions were answered first, or abandoned.
-        let answer = state.answer_of(asked.turn).map(|message| message.content.clone());
-        let ended = if answer.is_some() { State::Completed } else { State::Canceled };
-        return Ok((ended, answer));
-    }
-    Ok(match view.status {
-        _ if !view.open.is_empty() => waits,
-        ClientStatus::Idle => (State::Completed, state.answer.clone()),
-        ClientStatus::Busy => (State::Working, None),
-        ClientStatus::Interrupted => waits,
-        ClientStatus::Error => (State::Failed, None),
-    })
 }
 
 /// Stops a task.

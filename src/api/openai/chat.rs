@@ -1,26 +1,24 @@
 //! `POST /v1/chat/completions`: a whole conversation is sent, and its last question answered.
 
+use std::borrow::Cow;
+
 use axum::Json;
 use axum::extract::State;
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use perihelion_http::sse;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use super::messages::{self, Sent};
 use super::refusal::{Body, Refusal};
 use super::{models, shapes};
-use crate::api::agent_server::text_of_content;
-use crate::api::conversation::{self, AnswerPart, Begin, Conversation};
+use crate::api::conversation::{self, AnswerPart, Begin, Conversation, Ending, GOES_ON};
 use crate::api::event_stream;
-use crate::api::parts;
 use crate::api::request_fields::{self, RequestFields};
-use crate::graph::END;
-use crate::ids::ThreadId;
+use crate::service::Service;
 use crate::service::kept::Run;
-use crate::service::{Service, Turn};
-use crate::swarm::{GraphUpdate, Message};
 
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
@@ -48,20 +46,13 @@ pub(super) async fn create(
     if create.n.is_some_and(|n| n != 1) {
         return Err(Refusal::invalid("n must be 1"));
     }
-    let (mut turn, before) = conversation_of(&create.messages)?;
+    let sent: Vec<Sent<'_>> = create.messages.iter().map(sent).collect();
+    let (mut turn, before) =
+        messages::conversation_of(&sent, "messages must end with a message of the user's")?;
     turn.team = team;
     turn.interactive = create.stream == Some(true);
     let turn = RequestFields::of_metadata(&json!(create.metadata))?.applied_to(&service, turn)?;
-    let named = create.metadata.as_ref().and_then(|metadata| metadata.get("thread_id"));
-    let thread = match named.and_then(Value::as_str) {
-        Some(named) => {
-            let thread =
-                named.parse().map_err(|_| Refusal::invalid("metadata.thread_id must be a UUID"))?;
-            service.info(thread).await?;
-            thread
-        }
-        None => thread_with(&service, before).await?,
-    };
+    let thread = messages::thread_for(&service, create.metadata.as_ref(), before).await?;
     let shown = json!({ "model": model, "metadata": create.metadata });
     let metadata = json!({ "openai": shown });
     let run = conversation::begin(
@@ -77,10 +68,10 @@ pub(super) async fn create(
         }
         _ => {
             let outcome = conversation.outcome().await;
-            let more = request_fields::asked_for(&service, &run).await?;
-            if let Some(error) = outcome.error {
-                return Err(Refusal(axum::http::StatusCode::INTERNAL_SERVER_ERROR, error));
+            if let Some(refusal) = refusal_of(&outcome.ending) {
+                return Err(refusal);
             }
+            let more = request_fields::asked_for(&service, &run).await?;
             let message = json!({ "role": "assistant", "content": outcome.text, "refusal": null, "annotations": [] });
             let choice = json!({ "index": 0, "message": message, "logprobs": null, "finish_reason": "stop" });
             let mut shown = shell("chat.completion", &run, &model);
@@ -94,46 +85,20 @@ pub(super) async fn create(
     }
 }
 
-/// Parts a conversation into the question at its end and what was said before it.
-fn conversation_of(messages: &[Value]) -> Result<(Turn, Vec<Message>), Refusal> {
-    let role = |one: &Value| one["role"].as_str().unwrap_or_default().to_owned();
-    let text = |one: &Value| text_of_content(&one["content"]);
-    let system: Vec<String> = messages
-        .iter()
-        .filter(|one| matches!(role(one).as_str(), "system" | "developer"))
-        .map(text)
-        .collect();
-    let said: Vec<&Value> =
-        messages.iter().filter(|one| matches!(role(one).as_str(), "user" | "assistant")).collect();
-    let at = said.iter().rposition(|one| role(one) != "user").map_or(0, |at| at + 1);
-    let words = said[at..].iter().map(|one| text(one)).collect::<Vec<_>>().join("\n\n");
-    // Clients send the whole conversation each time, with all that ever came with it.
-    let attachments =
-        parts::attachments_of(said.iter().map(|one| &one["content"])).map_err(Refusal::invalid)?;
-    let (question, attachments) = parts::question(words, attachments)
-        .ok_or_else(|| Refusal::invalid("messages must end with a message of the user's"))?;
-    let before = said[..at].iter().enumerate().map(|(index, one)| Message {
-        citations_removed: 0,
-        id: format!("0.{index}"),
-        role: role(one),
-        name: None,
-        content: text(one),
-        tainted_by: Default::default(),
-        attached: Vec::new(),
-    });
-    let system_prompt = (!system.is_empty()).then(|| system.join("\n\n"));
-    Ok((Turn { question, system_prompt, attachments, ..Turn::default() }, before.collect()))
+fn sent(message: &Value) -> Sent<'_> {
+    let role = message["role"].as_str().unwrap_or_default();
+    Sent { role, content: Cow::Borrowed(&message["content"]) }
 }
 
-/// Makes a thread that begins with what was said before.
-async fn thread_with(service: &Service, before: Vec<Message>) -> Result<ThreadId, Refusal> {
-    let thread = ThreadId::new();
-    service.create_thread(thread, &json!({})).await?;
-    if !before.is_empty() {
-        let update = GraphUpdate::new().messages(before);
-        service.runtime().edit(thread, update, Some(END), &[]).await?;
+/// Says why there is no answer, where there is none.
+fn refusal_of(ending: &Ending) -> Option<Refusal> {
+    let failed = |why: &str| Some(Refusal(StatusCode::INTERNAL_SERVER_ERROR, why.to_owned()));
+    match ending {
+        Ending::Answered | Ending::Asks => None,
+        Ending::Failed(why) => failed(why),
+        Ending::Cancelled => failed("the run was cancelled"),
+        Ending::GoesOn => Some(Refusal(StatusCode::SERVICE_UNAVAILABLE, GOES_ON.to_owned())),
     }
-    Ok(thread)
 }
 
 fn shell(kind: &str, run: &Run, model: &str) -> Value {
@@ -176,13 +141,10 @@ fn streamed(conversation: Conversation, run: Run, model: String, counts: bool) -
                         .push(chunk(delta(json!({ "content": piece }), Value::Null)).to_string()),
                     AnswerPart::End(outcome) => {
                         over = true;
-                        if let Some(error) = outcome.error {
-                            ready.push(
-                                json!({ "error": { "message": error, "type": "server_error" } })
-                                    .to_string(),
-                            );
-                        }
-                        ready.push(chunk(delta(json!({}), json!("stop"))).to_string());
+                        ready.push(match refusal_of(&outcome.ending) {
+                            Some(refusal) => refusal.shown().to_string(),
+                            None => chunk(delta(json!({}), json!("stop"))).to_string(),
+                        });
                         if counts {
                             let mut last = chunk(json!([]));
                             last["usage"] = shapes::chat_usage(outcome.usage);

@@ -5,6 +5,7 @@
 //! answers it. Deliberately absent: tools of the client's, images and sound.
 
 mod chat;
+mod messages;
 mod models;
 mod refusal;
 mod responses;

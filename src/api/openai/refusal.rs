@@ -3,12 +3,15 @@
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{FromRequest, Request};
-use axum::http::StatusCode;
+use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::de::DeserializeOwned;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::api::agent_server::{self, Refusal as Plain};
+
+/// When a client is to come again where the service cannot answer for now, in seconds.
+const AGAIN_SEC: u32 = 1;
 
 /// A refusal: a status and why.
 #[derive(Debug)]
@@ -22,13 +25,22 @@ impl Refusal {
     pub(super) fn missing(what: impl Into<String>) -> Self {
         Self(StatusCode::NOT_FOUND, what.into())
     }
+
+    /// Shows it as it stands in a body, and in a stream.
+    pub(super) fn shown(&self) -> Value {
+        let kind = if self.0.is_server_error() { "server_error" } else { "invalid_request_error" };
+        let error = json!({ "message": self.1, "type": kind, "param": null, "code": null });
+        json!({ "error": error })
+    }
 }
 
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
-        let kind = if self.0.is_server_error() { "server_error" } else { "invalid_request_error" };
-        let error = json!({ "message": self.1, "type": kind, "param": null, "code": null });
-        (self.0, Json(json!({ "error": error }))).into_response()
+        let mut response = (self.0, Json(self.shown())).into_response();
+        if self.0 == StatusCode::SERVICE_UNAVAILABLE {
+            response.headers_mut().insert(header::RETRY_AFTER, AGAIN_SEC.into());
+        }
+        response
     }
 }
 

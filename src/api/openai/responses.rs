@@ -1,5 +1,7 @@
 //! `POST /v1/responses`: a turn of a thread, and its answer, whole or as it is written.
 
+use std::borrow::Cow;
+
 use axum::Json;
 use axum::body::Bytes as Piece;
 use axum::extract::{Path, State};
@@ -10,19 +12,16 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use super::messages::{self, Sent};
 use super::refusal::{Body, Refusal};
 use super::{models, shapes};
-use crate::api::agent_server::text_of_content;
-use crate::api::conversation::{
-    self, AnswerPart, Begin, Conversation, Outcome, run_of, stood_after,
-};
+use crate::api::conversation::{self, AnswerPart, Begin, Conversation, Ending, Outcome, run_of};
 use crate::api::event_stream;
-use crate::api::parts;
 use crate::api::request_fields::{self, RequestFields};
 use crate::ids::ThreadId;
 use crate::service::kept::{Cancel, Run};
 use crate::service::{Service, Turn};
-use crate::swarm::Attachment;
+use crate::swarm::Message;
 
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
@@ -46,13 +45,11 @@ pub(super) async fn create(
     if create.tools.as_ref().is_some_and(|tools| !tools.is_empty()) {
         return Err(Refusal::invalid("tools are the agents' own here; send none"));
     }
-    let (question, attachments) = question(&create.input)?;
+    let (turn, before) = messages::conversation_of(&sent(&create), MISSING)?;
     let fields = RequestFields::of_metadata(&json!(create.metadata))?;
     let interactive = create.stream == Some(true);
-    let system_prompt = create.instructions.clone();
-    let turn = Turn { question, team, system_prompt, interactive, attachments, ..Turn::default() };
-    let turn = fields.applied_to(&service, turn)?;
-    let (thread, at) = the_thread(&service, &create).await?;
+    let turn = fields.applied_to(&service, Turn { team, interactive, ..turn })?;
+    let (thread, at) = the_thread(&service, &create, before).await?;
     let shown = json!({
         "model": model,
         "instructions": create.instructions,
@@ -76,51 +73,53 @@ pub(super) async fn create(
 async fn ended(service: &Service, run: &Run) -> Result<Json<Value>, Refusal> {
     let outcome = Conversation::follow(service, run.clone()).await?.outcome().await;
     let mut shown = shapes::response(run, Some(&outcome));
+    if outcome.ending == Ending::GoesOn {
+        return Ok(Json(shown));
+    }
     for (name, value) in request_fields::asked_for(service, run).await? {
         shown[name] = value;
     }
     Ok(Json(shown))
 }
 
-/// Finds the thread that continues, and where; or makes one.
+/// Finds the thread that continues, and where; or makes one that begins with what was said before.
 async fn the_thread(
     service: &Service,
     create: &Create,
+    before: Vec<Message>,
 ) -> Result<(ThreadId, Option<u64>), Refusal> {
     if let Some(previous) = &create.previous_response_id {
         let run = found(service, previous).await?;
-        return Ok((ThreadId(run.thread), stood_after(service, &run).await?));
+        return Ok((ThreadId(run.thread), service.step_after(&run).await?));
     }
-    let named = create.metadata.as_ref().and_then(|metadata| metadata.get("thread_id"));
-    if let Some(named) = named.and_then(Value::as_str) {
-        let thread =
-            named.parse().map_err(|_| Refusal::invalid("metadata.thread_id must be a UUID"))?;
-        service.info(thread).await?;
-        return Ok((thread, None));
-    }
-    let thread = ThreadId::new();
-    service.create_thread(thread, &json!({})).await?;
-    Ok((thread, None))
+    Ok((messages::thread_for(service, create.metadata.as_ref(), before).await?, None))
 }
 
-/// Reads an input: its text, or what the user says and sends at the end of its items.
-fn question(input: &Value) -> Result<(String, Vec<Attachment>), Refusal> {
-    let missing = || Refusal::invalid("input must be a text, or end with a message of the user's");
-    let (words, attachments) = match input {
-        Value::String(text) => (text.clone(), Vec::new()),
-        Value::Array(items) => {
-            let of_user = |one: &&Value| one["role"].as_str().is_none_or(|role| role == "user");
-            let mut said: Vec<&Value> = items.iter().rev().take_while(of_user).collect();
-            said.reverse();
-            let contents: Vec<&Value> =
-                said.into_iter().map(|one| one.get("content").unwrap_or(one)).collect();
-            let texts: Vec<String> = contents.iter().map(|one| text_of_content(one)).collect();
-            let attached = parts::attachments_of(contents.into_iter()).map_err(Refusal::invalid)?;
-            (texts.join("\n\n"), attached)
-        }
-        _ => return Err(missing()),
-    };
-    parts::question(words, attachments).ok_or_else(missing)
+/// Says what an input lacks.
+const MISSING: &str = "input must be a text, or end with a message of the user's";
+
+/// Reads the instructions and the messages of a request; what else a client may send of a conversation says nothing here.
+fn sent(create: &Create) -> Vec<Sent<'_>> {
+    let instructions = create.instructions.as_ref();
+    let instructions = instructions
+        .map(|text| Sent { role: "system", content: Cow::Owned(Value::String(text.clone())) });
+    let by_user = |content| Sent { role: "user", content };
+    let items = create.input.as_array().map_or(&[][..], Vec::as_slice);
+    let text = create.input.is_string().then(|| by_user(Cow::Borrowed(&create.input)));
+    let items =
+        items.iter().filter_map(|item| match (item["type"].as_str(), item.get("content")) {
+            (None | Some("message"), Some(content)) => {
+                let role = item["role"].as_str().unwrap_or("user");
+                Some(Sent { role, content: Cow::Borrowed(content) })
+            }
+            // A text by itself, or a part of what the user says.
+            (None, None) if item.is_string() => Some(by_user(Cow::Borrowed(item))),
+            (Some("input_text" | "input_image" | "input_file"), None) => {
+                Some(by_user(Cow::Owned(json!([item]))))
+            }
+            _ => None,
+        });
+    instructions.into_iter().chain(text).chain(items).collect()
 }
 
 async fn found(service: &Service, id: &str) -> Result<Run, Refusal> {
@@ -134,11 +133,15 @@ pub(super) async fn get(
     State(service): State<Service>,
     Path(id): Path<String>,
 ) -> Result<Json<Value>, Refusal> {
-    let run = found(&service, &id).await?;
+    as_it_stands(&service, &id).await
+}
+
+async fn as_it_stands(service: &Service, id: &str) -> Result<Json<Value>, Refusal> {
+    let run = found(service, id).await?;
     if !run.status.is_terminal() {
         return Ok(Json(shapes::response(&run, None)));
     }
-    ended(&service, &run).await
+    ended(service, &run).await
 }
 
 pub(super) async fn delete(
@@ -158,11 +161,10 @@ pub(super) async fn cancel(
     Path(id): Path<String>,
 ) -> Result<Json<Value>, Refusal> {
     let run = found(&service, &id).await?;
-    service.cancel(&run, Cancel::Interrupt).await?;
-    let ended = service.ended(ThreadId(run.thread), run.id).await?.unwrap_or(run);
-    let mut shown = shapes::response(&ended, None);
-    shown["status"] = json!("cancelled");
-    Ok(Json(shown))
+    if service.cancel(&run, Cancel::Interrupt).await?.is_some() {
+        service.ended(ThreadId(run.thread), run.id).await?;
+    }
+    as_it_stands(&service, &id).await
 }
 
 /// A response that is written as it comes.
@@ -228,10 +230,13 @@ impl Streamed {
     }
 
     fn close(&mut self, outcome: &Outcome) {
-        let response = shapes::response(&self.run, Some(outcome));
-        if outcome.error.is_some() {
-            self.put("response.failed", json!({ "response": response }));
-            return;
+        let response = json!({ "response": shapes::response(&self.run, Some(outcome)) });
+        match outcome.ending {
+            Ending::Answered | Ending::Asks => {}
+            Ending::Failed(_) => return self.put("response.failed", response),
+            Ending::Cancelled => return self.put("response.incomplete", response),
+            // The stream breaks off; the response can be had by its id.
+            Ending::GoesOn => return self.put("response.in_progress", response),
         }
         let mut done = with(&self.place(), "text", json!(outcome.text));
         done["logprobs"] = json!([]);
@@ -240,7 +245,7 @@ impl Streamed {
         self.put("response.content_part.done", part);
         let item = shapes::message(&self.run, &outcome.text, "completed");
         self.put("response.output_item.done", json!({ "output_index": 0, "item": item }));
-        self.put("response.completed", json!({ "response": response }));
+        self.put("response.completed", response);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::api::conversation::Outcome;
+use crate::api::conversation::{Ending, Outcome};
 use crate::llm::Usage;
 use crate::service::kept::Run;
 
@@ -19,37 +19,39 @@ pub(super) fn message_id(run: &Run) -> String {
 /// Shows a response; without an outcome it is under way.
 pub(super) fn response(run: &Run, outcome: Option<&Outcome>) -> Value {
     let shown = &run.metadata["openai"];
-    let status = match outcome {
-        None => "in_progress",
-        Some(outcome) if outcome.error.is_some() => "failed",
-        Some(_) => "completed",
-    };
-    let error = outcome.and_then(|outcome| outcome.error.as_ref());
-    let output = match outcome {
-        Some(outcome) if outcome.error.is_none() => {
-            json!([message(run, &outcome.text, "completed")])
-        }
-        _ => json!([]),
-    };
+    let ended = outcome.filter(|outcome| outcome.ending != Ending::GoesOn);
+    let status = ended.map_or("in_progress", |outcome| match outcome.ending {
+        Ending::Answered | Ending::Asks => "completed",
+        Ending::Failed(_) => "failed",
+        Ending::Cancelled => "cancelled",
+        Ending::GoesOn => "in_progress",
+    });
+    let error = ended.and_then(|outcome| match &outcome.ending {
+        Ending::Failed(why) => Some(json!({ "code": "server_error", "message": why })),
+        _ => None,
+    });
+    let completed = ended.filter(|_| status == "completed");
+    let output = completed.map(|outcome| message(run, &outcome.text, "completed"));
+    let completed_at = run.updated_at.timestamp().max(run.created_at.timestamp());
     let mut metadata = shown["metadata"].as_object().cloned().unwrap_or_default();
     metadata.insert("thread_id".into(), json!(run.thread));
-    if outcome.is_some_and(|outcome| outcome.asks) {
+    if ended.is_some_and(|outcome| outcome.ending == Ending::Asks) {
         metadata.insert("status".into(), json!("interrupted"));
     }
     json!({
         "id": response_id(run),
         "object": "response",
         "created_at": run.created_at.timestamp(),
-        "completed_at": outcome.map(|_| run.updated_at.timestamp().max(run.created_at.timestamp())),
+        "completed_at": completed.map(|_| completed_at),
         "status": status,
         "background": false,
-        "error": error.map(|text| json!({ "code": "server_error", "message": text })),
+        "error": error,
         "incomplete_details": null,
         "instructions": shown["instructions"],
         "max_output_tokens": null,
         "max_tool_calls": null,
         "model": shown["model"].as_str().unwrap_or(crate::swarm::GRAPH),
-        "output": output,
+        "output": Vec::from_iter(output),
         "parallel_tool_calls": true,
         "previous_response_id": shown["previous_response_id"],
         "prompt_cache_key": null,
@@ -66,7 +68,7 @@ pub(super) fn response(run: &Run, outcome: Option<&Outcome>) -> Value {
         "presence_penalty": 0.0,
         "frequency_penalty": 0.0,
         "truncation": "disabled",
-        "usage": outcome.map(|outcome| usage(outcome.usage)),
+        "usage": ended.map(|outcome| usage(outcome.usage)),
         "user": null,
         "metadata": metadata,
     })

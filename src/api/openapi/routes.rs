@@ -230,6 +230,13 @@ pub(super) const ROUTES: &[Route] = &[
     ("post", "/a2a/", "A2A by JSON-RPC", "A2A", "either"),
     ("post", "/a2a/message:send", "Send a message", "A2A", "object"),
     ("post", "/a2a/message:stream", "Send a message and stream its task", "A2A", "stream"),
+    (
+        "get",
+        "/a2a/extendedAgentCard",
+        "The agent's card with all that one may use",
+        "A2A",
+        "object",
+    ),
     ("get", "/a2a/tasks", "List tasks", "A2A", "object"),
     ("get", "/a2a/tasks/{task}", "Get a task", "A2A", "object"),
     ("get", "/a2a/tasks/{task}:subscribe", "Stream a task", "A2A", "stream"),

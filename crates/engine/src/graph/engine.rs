@@ -172,8 +172,8 @@ impl<S: State> Engine<S> {
 
     fn pause(&self, out: &mut Vec<Command<S>>) {
         let step = self.step;
-        let interrupts = Vec::new();
-        out.push(Command::Emit(RunEvent::Interrupted { step, interrupts }));
+        let event = RunEvent::Interrupted { step, interrupts: Vec::new(), asking: Vec::new() };
+        out.push(Command::Emit(event));
         out.push(Command::Suspend(Vec::new()));
     }
 
@@ -298,10 +298,14 @@ impl<S: State> Engine<S> {
             return self.complete(out);
         }
         let mut interrupts = Vec::new();
+        let mut asking = Vec::new();
         let mut failure = None;
-        for (slot, task) in self.slots.iter().zip(&self.frontier.tasks) {
+        for ((index, slot), task) in (0_u32..).zip(&self.slots).zip(&self.frontier.tasks) {
             match slot {
-                Slot::Interrupted(own) => interrupts.extend(own.iter().cloned()),
+                Slot::Interrupted(own) => {
+                    asking.extend(own.iter().map(|_| index));
+                    interrupts.extend(own.iter().cloned());
+                }
                 Slot::Failed { kind, message } if failure.is_none() => {
                     let node = task.node.clone();
                     let kind = kind.clone();
@@ -314,7 +318,7 @@ impl<S: State> Engine<S> {
         if !interrupts.is_empty() {
             let step = self.step;
             let told = interrupts.clone();
-            out.push(Command::Emit(RunEvent::Interrupted { step, interrupts: told }));
+            out.push(Command::Emit(RunEvent::Interrupted { step, interrupts: told, asking }));
             out.push(Command::Suspend(interrupts));
         } else if let Some(failure) = failure {
             out.push(Command::Fail(failure));

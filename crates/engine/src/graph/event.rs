@@ -43,8 +43,13 @@ pub enum RunEvent<S: State> {
     Checkpoint { step: u64, next: Vec<String> },
     /// A node published something: `Messages` or `Custom`.
     Published { mode: StreamMode, step: u64, task: u32, node: String, payload: Value },
-    /// The run waits for a person.
-    Interrupted { step: u64, interrupts: Vec<Interrupt> },
+    /// The run waits for a person; `asking` has the task that asks each question, and nothing where an older version told it.
+    Interrupted {
+        step: u64,
+        interrupts: Vec<Interrupt>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        asking: Vec<u32>,
+    },
     /// A step begins again in a later run: its tasks that start after this replace what they told before.
     StepRestarted { step: u64 },
     /// The run has ended at a step, so: `done`, `interrupted`, `queued`, `cancelled` or `failed`.

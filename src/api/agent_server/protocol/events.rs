@@ -25,6 +25,8 @@ const AFTER_MESSAGES: u64 = 256;
 const ENDS: u64 = 1_000;
 const BEGINS: u64 = 1_010;
 const ANSWERED: u64 = 1_011;
+const GONE: u64 = 1_012;
+const ENDS_SILENT: u64 = 1_013;
 
 /// An event.
 #[derive(Clone, Debug, PartialEq)]
@@ -117,8 +119,8 @@ impl Shown {
         let first = self.run.first_event.unwrap_or_default() * PLACES;
         let running = json!({ "event": "running", "graph_name": GRAPH });
         let mut events = vec![self.of_run(first + BEGINS, "running", "lifecycle", running)];
-        let resume = &self.run.kwargs["shown"]["command"]["resume"];
-        if !resume.is_null() && !asked.is_empty() {
+        if self.answers() && !asked.is_empty() {
+            let resume = self.resume();
             let named: Vec<&String> =
                 asked.iter().filter(|id| resume.get(id.as_str()).is_some()).collect();
             let ids = if named.is_empty() { asked.iter().collect() } else { named };
@@ -128,9 +130,18 @@ impl Shown {
         events
     }
 
+    /// Returns whether it answers questions that were open before it.
+    pub(super) fn answers(&self) -> bool {
+        !self.resume().is_null()
+    }
+
+    fn resume(&self) -> &Value {
+        &self.run.kwargs["shown"]["command"]["resume"]
+    }
+
     /// Shows that it has ended, after the last event of it in the log.
     pub(super) fn ended(&self, run: &Run, values: Option<Value>) -> Vec<Event> {
-        let last = run.last_event.or(run.first_event).unwrap_or_default() * PLACES + ENDS;
+        let last = last_seq(run);
         let mut events = Vec::new();
         let at = run.updated_at;
         if let Some(values) = values {
@@ -154,11 +165,16 @@ impl Shown {
         events
     }
 
+    /// Returns whether a run that has ended has no event after one of its thread's, by its `seq`.
+    pub(super) fn is_past(run: &Run, seq: u64) -> bool {
+        run.status.is_terminal() && last_seq(run) <= seq
+    }
+
     /// Shows that it is no more: it was rolled back.
     pub(super) fn gone(&self) -> Event {
         let first = self.run.first_event.unwrap_or_default() * PLACES;
         let data = json!({ "event": "interrupted", "graph_name": GRAPH });
-        self.of_run(first + ANSWERED + 1, "gone", "lifecycle", data)
+        self.of_run(first + GONE, "gone", "lifecycle", data)
     }
 
     /// Shows a happening.
@@ -166,9 +182,7 @@ impl Shown {
         let mut events = Vec::new();
         self.has_heard = true;
         let thread = ThreadId(self.run.thread);
-        if let Happening::Step(at) = &heard.happening {
-            self.at = at.row.at;
-        }
+        self.at = heard.at;
         let mut put = Put { event: heard.id, place: AFTER_MESSAGES, at: self.at, to: &mut events };
         match &heard.happening {
             Happening::StandsAt { state } => {
@@ -231,6 +245,13 @@ impl Shown {
             self.asked.push(question.id);
         }
     }
+}
+
+/// Returns the place of a run's end: after all that it told, and after its beginning where it told nothing.
+fn last_seq(run: &Run) -> u64 {
+    let first = run.first_event.unwrap_or_default();
+    let last = run.last_event.unwrap_or(first);
+    (last * PLACES + ENDS).max(first * PLACES + ENDS_SILENT)
 }
 
 fn start(put: &mut Put<'_>, node: &str, message: &str, run: &Run) {

@@ -19,7 +19,11 @@ pub(super) struct Follower {
     /// The run that is followed, and how it is shown.
     now: Option<(Listener, Shown)>,
     runs: BegunRuns,
-    /// The questions that it left open.
+    /// The newest run that was passed over because the client has heard it.
+    passed: Option<Run>,
+    /// The run that was found after it.
+    next: Option<Run>,
+    /// The questions that the run before was left with.
     asked: Vec<String>,
     ready: VecDeque<Event>,
 }
@@ -32,6 +36,8 @@ impl Follower {
             wanted,
             now: None,
             runs: service.begun_runs(thread),
+            passed: None,
+            next: None,
             asked: Vec::new(),
             ready: VecDeque::new(),
         }
@@ -73,13 +79,15 @@ impl Follower {
 
     async fn end(&mut self, run: Run) -> Result<(), Error> {
         let has_heard = self.now.as_ref().is_some_and(|(_, shown)| shown.has_heard());
-        // What the log no longer has: the state alone is known.
-        let values: Option<Value> = if !has_heard && run.last_event > run.first_event {
+        let mut values: Option<Value> = None;
+        // What the log no longer has: of the newest run the state is known.
+        if !has_heard
+            && run.last_event > run.first_event
+            && self.service.step_after(&run).await?.is_none()
+        {
             let state = self.service.thread(self.thread).await?.state;
-            state.as_deref().map(wire::values)
-        } else {
-            None
-        };
+            values = state.as_deref().map(wire::values);
+        }
         if let Some((_, shown)) = self.now.take() {
             let events = shown.ended(&run, values);
             self.put(events);
@@ -90,12 +98,33 @@ impl Follower {
 
     /// Looks for the run after the last one, and waits for a sign of it where there is none.
     async fn await_run(&mut self) -> Result<(), Error> {
-        let Some(run) = self.runs.next().await? else { return Ok(()) };
-        let shown = Shown::new(run.clone());
-        let begun = shown.begun(&self.asked);
+        let run = match self.next.take() {
+            Some(run) => run,
+            None => {
+                let Some(run) = self.runs.next().await? else { return Ok(()) };
+                run
+            }
+        };
         // Nothing is waited for from here on, so that no run is taken and lost.
+        if self.wanted.has_heard(&run) {
+            self.passed = Some(run);
+            return Ok(());
+        }
+        let shown = Shown::new(run.clone());
+        match self.passed.take() {
+            // What it was left with is what this one answers.
+            Some(passed) if shown.answers() => {
+                self.next = Some(run);
+                self.follow(Shown::new(passed.clone()), passed);
+            }
+            _ => self.follow(shown, run),
+        }
+        Ok(())
+    }
+
+    fn follow(&mut self, shown: Shown, run: Run) {
+        let begun = shown.begun(&self.asked);
         self.now = Some((self.service.listen_from_beginning(run), shown));
         self.put(begun);
-        Ok(())
     }
 }

@@ -10,10 +10,11 @@ use serde::Deserialize;
 
 use super::super::body::{Body, OfThread};
 use super::super::{Face, Refusal};
-use super::events::Event;
+use super::events::{Event, Shown};
 use super::follow::Follower;
 use crate::api::event_stream;
 use crate::service::Service;
+use crate::service::kept::Run;
 
 /// The channels there are; `custom:NAME` is a custom one too.
 const CHANNELS: [&str; 9] = [
@@ -59,6 +60,11 @@ impl Wanted {
     /// Leaves out what was heard up to an event.
     pub(super) fn after(&mut self, seq: u64) {
         self.since = self.since.max(Some(seq));
+    }
+
+    /// Returns whether the client has heard all of a run.
+    pub(super) fn has_heard(&self, run: &Run) -> bool {
+        self.since.is_some_and(|since| Shown::is_past(run, since))
     }
 
     pub(super) fn wants(&self, event: &Event) -> bool {

@@ -124,6 +124,7 @@ impl Wire {
     pub(crate) fn of(heard: &Heard, run: &Run, modes: &Modes) -> Vec<Self> {
         let mut shown = Shown { modes, id: heard.id, number: 0, wires: Vec::new() };
         let place = Place { thread: ThreadId(run.thread), run };
+        let debug = |step: u64, kind: &str, payload: Value| json!({ "step": step, "timestamp": heard.at, "type": kind, "payload": payload });
         match &heard.happening {
             Happening::StandsAt { state } => shown.put("values", "values", || state::values(state)),
             Happening::TaskStarted { step, task, node, state } => {
@@ -172,8 +173,8 @@ impl Wire {
                 });
             }
             Happening::Custom { payload } => shown.put("custom", "custom", || payload.clone()),
-            Happening::Step(at) => step(&mut shown, at, &place),
-            Happening::Interrupted { step, interrupts, state } => {
+            Happening::Step(at) => step(&mut shown, at, &place, &debug),
+            Happening::Interrupted { step, interrupts, asking, state } => {
                 let open: Vec<InterruptView> = interrupts.iter().map(InterruptView::from).collect();
                 let asked = || interrupt::shown_all(&open);
                 shown.put("updates", "updates", || json!({ "__interrupt__": asked() }));
@@ -186,7 +187,9 @@ impl Wire {
                     values["__interrupt__"] = asked();
                     values
                 });
-                for (task, question) in (0_u32..).zip(&open) {
+                for (index, question) in (0_u32..).zip(&open) {
+                    // An older version did not tell which task asks.
+                    let task = asking.get(index as usize).copied().unwrap_or(index);
                     let id = interrupt::task_id(place.thread, *step, task);
                     let asks = || {
                         json!({
@@ -199,15 +202,22 @@ impl Wire {
                 }
             }
             Happening::Nested { namespace, payload } => {
-                let name = format!("custom|{namespace}");
-                shown.put("custom", &name, || payload.clone());
+                if run.kwargs["shown"]["subgraphs"] == true {
+                    let name = format!("custom|{namespace}");
+                    shown.put("custom", &name, || payload.clone());
+                }
             }
         }
         shown.wires
     }
 }
 
-fn step(shown: &mut Shown<'_>, at: &Checkpoint, place: &Place<'_>) {
+fn step(
+    shown: &mut Shown<'_>,
+    at: &Checkpoint,
+    place: &Place<'_>,
+    debug: &dyn Fn(u64, &str, Value) -> Value,
+) {
     let thread = place.thread;
     let number = at.row.seq;
     let is_loop = at.row.kind.as_str() == "loop";
@@ -269,14 +279,7 @@ fn step(shown: &mut Shown<'_>, at: &Checkpoint, place: &Place<'_>) {
         })
     };
     shown.put("checkpoints", "checkpoints", whole);
-    let at_time = at.row.at;
-    shown.put("debug", "debug", || {
-        json!({ "step": number, "timestamp": at_time, "type": "checkpoint", "payload": whole() })
-    });
-}
-
-fn debug(step: u64, kind: &str, payload: Value) -> Value {
-    json!({ "step": step, "type": kind, "payload": payload })
+    shown.put("debug", "debug", || debug(number, "checkpoint", whole()));
 }
 
 /// Where a happening belongs.
