@@ -94,11 +94,7 @@ impl Runtime {
         as_node: Option<&str>,
         goto: &[String],
     ) -> Result<u64, Error> {
-        let node = match as_node {
-            Some("__start__") => INPUT.to_owned(),
-            Some(node) => node.to_owned(),
-            None => self.last_node(thread).await?,
-        };
+        let node = self.writer(thread, as_node, None).await?;
         let goto: Vec<Target> = goto
             .iter()
             .map(|to| if to == END { Target::End } else { Target::node(to.as_str()) })
@@ -113,6 +109,42 @@ impl Runtime {
         Ok(step)
     }
 
+    /// Edits a thread's state as it was after an earlier step, to which the thread goes back.
+    ///
+    /// An edit that is refused leaves the thread where it stood.
+    ///
+    /// # Errors
+    /// As [`Runtime::go_back`] and [`Runtime::edit`].
+    pub async fn edit_at(
+        &self,
+        thread: ThreadId,
+        at: u64,
+        update: GraphUpdate,
+        as_node: Option<&str>,
+    ) -> Result<u64, Error> {
+        if at < self.store().info(thread).await?.head {
+            let node = self.writer(thread, as_node, Some(at)).await?;
+            let after = as_node.map_or(AfterEdit::Unchanged, |_| AfterEdit::Routes);
+            self.runner().check_update(thread, at, update.clone(), &node, &after).await?;
+        }
+        self.go_back(thread, at).await?;
+        self.edit(thread, update, as_node, &[]).await
+    }
+
+    /// Returns in whose name an edit is made: the node's that is named, or of the one that had run last at a step, or by now.
+    async fn writer(
+        &self,
+        thread: ThreadId,
+        as_node: Option<&str>,
+        at: Option<u64>,
+    ) -> Result<String, Error> {
+        match as_node {
+            Some("__start__") => Ok(INPUT.to_owned()),
+            Some(node) => Ok(node.to_owned()),
+            None => self.last_node(thread, at.map(|at| at.saturating_add(1))).await,
+        }
+    }
+
     /// Tells whether a thread pauses, or was just returned to a step or edited: then nothing of the next step was done.
     async fn stands_between_steps(&self, thread: ThreadId) -> Result<bool, Error> {
         let info = self.store().info(thread).await?;
@@ -125,9 +157,9 @@ impl Runtime {
         Ok(is_still && self.store().effects(thread, Some(info.head + 1)).await?.is_empty())
     }
 
-    /// Returns the node that ran last in a thread.
-    async fn last_node(&self, thread: ThreadId) -> Result<String, Error> {
-        let mut before = None;
+    /// Returns the node that ran last in a thread, or last before a step.
+    async fn last_node(&self, thread: ThreadId, before: Option<u64>) -> Result<String, Error> {
+        let mut before = before;
         loop {
             let row = self.store().history(thread, before, 1).await?.pop();
             let Some(row) = row else { return Ok(INPUT.to_owned()) };

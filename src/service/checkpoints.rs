@@ -27,21 +27,20 @@ impl Service {
     /// [`Error::UnknownCheckpoint`].
     pub async fn checkpoint(&self, thread: ThreadId, at: u64) -> Result<Checkpoint, Error> {
         let unknown = || Error::UnknownCheckpoint(at.to_string());
-        let found = self.checkpoints(thread, Some(at.saturating_add(1)), 1).await?.pop();
+        let rows = self.runtime().store().history(thread, Some(at.saturating_add(1)), 1).await?;
+        let found = self.folded(thread, rows).await?.pop();
         found.filter(|found| found.row.seq == at).ok_or_else(unknown)
     }
 
-    /// Lists steps before `before`, or from the newest one, with their states; newest first.
+    /// Makes the checkpoints of steps that follow each other; newest first, as the steps are.
     ///
     /// # Errors
     /// Whatever the store reports.
-    pub async fn checkpoints(
+    pub async fn folded(
         &self,
         thread: ThreadId,
-        before: Option<u64>,
-        limit: u32,
+        mut rows: Vec<StepRow>,
     ) -> Result<Vec<Checkpoint>, Error> {
-        let mut rows = self.runtime().store().history(thread, before, limit).await?;
         rows.reverse();
         let Some(first) = rows.first() else { return Ok(Vec::new()) };
         let mut state = match first.seq {

@@ -9,6 +9,7 @@ use super::{on_both, saying};
 
 on_both!(
     an_assistant_has_versions_and_the_chosen_one_is_used,
+    an_assistant_s_context_and_bound_are_those_of_its_runs,
     assistants_and_versions_are_sorted_paged_and_shown_as_far_as_asked,
     items_are_kept_found_and_forgotten_under_their_paths,
     threads_are_pruned_whole_or_down_to_their_newest_step,
@@ -54,6 +55,31 @@ async fn an_assistant_has_versions_and_the_chosen_one_is_used(served: Served) {
     assert_eq!(served.get(&place).await.0, 404);
     let own = served.send(Method::DELETE, "/assistants/swarm", &json!({})).await;
     assert_eq!(own.0, 409, "{own:?}");
+}
+
+/// S2.12, X5
+async fn an_assistant_s_context_and_bound_are_those_of_its_runs(served: Served) {
+    let config = json!({ "configurable": { "region": "north-by-assistant", "tier": "below" }, "recursion_limit": 1 });
+    let context = json!({ "tier": "gold-by-assistant" });
+    let made = json!({ "graph_id": "swarm", "config": config, "context": context });
+    let (_, made) = served.post("/assistants", &made).await;
+    let mut body = saying("hello");
+    body["assistant_id"] = made["assistant_id"].clone();
+    let (code, bound) = served.post("/runs/wait", &body).await;
+    assert_eq!(code, 200);
+    assert!(bound["__error__"]["message"].is_string(), "one step is no answer: {bound}");
+    body["config"] = json!({ "recursion_limit": 50, "configurable": { "floor": "third-by-run" } });
+    body["context"] = json!({ "region": "south-by-run" });
+    let before = served.model.requests().len();
+    let (_, left) = served.post("/runs/wait", &body).await;
+    assert_eq!(left["answer"], "Hello from the star.", "{left}");
+    let heard: Vec<String> =
+        served.model.requests()[before..].iter().map(|one| one.texts().join("\n")).collect();
+    let heard = heard.join("\n");
+    for word in ["gold-by-assistant", "third-by-run", "south-by-run"] {
+        assert!(heard.contains(word), "{word}: {heard}");
+    }
+    assert!(!heard.contains("north-by-assistant"), "the run's own goes before: {heard}");
 }
 
 /// X5

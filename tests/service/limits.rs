@@ -64,6 +64,8 @@ async fn each_tenant_is_held_to_its_limits_and_told_when_to_come_again(served: S
     assert_eq!(refused.headers()["retry-after"], "5");
     let other = post(&served, &theirs, "/runs/wait", saying("hello").to_string()).await;
     assert_eq!(other.status(), 200, "another tenant has places of its own");
+    // Its run has ended when all of the answer has come.
+    other.text().await.unwrap();
 
     let served = served
         .again_with(&[

@@ -4,8 +4,8 @@
     tests/service/reduce_recordings.py DIRECTORY > tests/service/recordings.json
 
 DIRECTORY has a folder for each scenario, with a file for each exchange: a request, a line `----- response -----`, and
-the answer. Of each stay the method, the path and the status, which headers there are, the types of the fields, and the
-names of a stream's events in their order. Ids become `{thread1}`, `{run1}` in the order in which they come; texts
+the answer. Of each stay the method, the path and the status, which headers there are, the types of the fields, and of a
+stream the names of its events in their order and the forms of their data. Ids become `{thread1}`, `{run1}` in the order in which they come; texts
 become `string`, but for the protocol's own words in requests.
 """
 
@@ -100,12 +100,51 @@ def parts(text):
 
 
 def events(body):
-    names = []
+    """Yields the names of events, without their places, and their data."""
     for one in body.split("\n\n"):
-        found = re.search(r"^event: (.*)$", one, re.M)
-        if found and (not names or names[-1] != found[1]):
-            names.append(found[1].split("|")[0])
-    return names
+        name = re.search(r"^event: (.*)$", one, re.M)
+        data = re.search(r"^data: (.*)$", one, re.M)
+        if name:
+            try:
+                yield name[1].split("|")[0], json.loads(data[1])
+            except (TypeError, ValueError):
+                yield name[1].split("|")[0], None
+
+
+def names(heard):
+    """Returns the names of events, of several in a row one."""
+    return [name for at, (name, _) in enumerate(heard) if at == 0 or heard[at - 1][0] != name]
+
+
+def form(name, data):
+    """Returns the types of an event's data, without what the graph itself says; none: it says nothing else."""
+    if name == "custom" or data is None:
+        return None
+    if name in {"values", "updates"} and "method" not in data:
+        return {"__interrupt__": []} if "__interrupt__" in data else {}
+    if name == "messages" and isinstance(data, list):
+        return {"chunk": shape(data[0]), "about": shape(data[1])}
+    if name == "messages/metadata":
+        # By the ids of messages.
+        return shape(next(iter(data.values())))
+    if name == "events":
+        return {**shape(data), "data": {}}
+    reduced = shape(data)
+    if name == "input.requested":
+        reduced["params"]["data"]["payload"] = {}
+    if name in {"values", "updates"}:
+        reduced["params"]["data"] = {}
+    return reduced
+
+
+def forms(heard):
+    """Returns each form of data that events of a name have, where it comes first."""
+    kept = []
+    for name, data in heard:
+        one = [name, form(name, data)]
+        if one[1] is not None and one not in kept:
+            kept.append(one)
+    return kept
 
 
 def ids_in(value, ids, place=""):
@@ -142,7 +181,9 @@ def exchange(path, ids):
         value = headers[name]
         reduced["headers"][name] = value.split(";")[0] if name == "content-type" else ids.in_text(value)
     if headers.get("content-type", "").startswith("text/event-stream"):
-        reduced["events"] = events(answer)
+        heard = list(events(answer))
+        reduced["events"] = names(heard)
+        reduced["data"] = forms(heard)
         reduced["left"] = "[client disconnected here]" in answer
     elif answer.strip():
         try:

@@ -1,4 +1,4 @@
-//! The runs of a thread in the order in which they began, and those that have not ended.
+//! The runs of a thread in the order in which they began, and runs that have not ended.
 
 use chrono::{DateTime, Utc};
 use perihelion_database::query;
@@ -27,6 +27,25 @@ impl Kept {
         }
         find.text(" ORDER BY first_event, created_at, id LIMIT 1");
         self.one_run(&self.of_tenant(), find).await
+    }
+
+    /// Returns runs of the tenant that were asked for by `until` and have not ended, in the order of their ids.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn open_runs_of_tenant(
+        &self,
+        until: DateTime<Utc>,
+        after: Option<Uuid>,
+        limit: u32,
+    ) -> Result<Vec<Run>, Error> {
+        let mut find = self.select_runs();
+        find.text(" AND status IN ('pending', 'running') AND created_at <= ").value(until);
+        if let Some(after) = after {
+            find.text(" AND id > ").value(after);
+        }
+        find.text(" ORDER BY id LIMIT ").value(limit);
+        self.list_runs(&self.of_tenant(), find).await
     }
 
     /// Returns the ids of the runs of a user's threads that have not ended, and how they stand.

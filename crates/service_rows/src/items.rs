@@ -10,6 +10,9 @@ use crate::{Error, Kept};
 /// Ends each name of a stored path; a name cannot contain it.
 const END: char = '\u{1f}';
 
+/// The letter after [`END`].
+const AFTER_END: char = '\u{20}';
+
 /// An item.
 #[derive(Clone, Debug)]
 pub struct Item {
@@ -117,20 +120,22 @@ impl Kept {
     /// # Errors
     /// [`Error`].
     pub async fn items(&self, filter: &ItemFilter, now: DateTime<Utc>) -> Result<Vec<Item>, Error> {
-        let mut find = Statement::new(
-            self.database.dialect(),
-            "SELECT namespace, key, value, created_at, updated_at, expires_at FROM service_item WHERE tenant = ",
-        );
+        let find = self.search("", filter, now).build();
+        self.of_tenant().fetch_all(&find).await?.iter().map(Item::read).collect()
+    }
+
+    /// Puts the question for items together, behind what is said before it.
+    fn search(&self, before: &str, filter: &ItemFilter, now: DateTime<Utc>) -> Statement {
+        let mut find = Statement::new(self.database.dialect(), before);
+        find.text("SELECT namespace, key, value, created_at, updated_at, expires_at FROM service_item WHERE tenant = ");
         find.value(self.tenant.as_str());
         find.text(" AND (expires_at IS NULL OR expires_at > ").value(now).text(")");
-        let prefix = path(&filter.prefix);
-        // A range, so that the primary key finds it: the end mark is followed by a space in the order of letters.
-        if !prefix.is_empty() {
-            let length = prefix.chars().count() as u32;
-            find.text(" AND substr(namespace, 1, CAST(")
-                .value(length)
-                .text(" AS integer)) = ")
-                .value(prefix);
+        // A range of letters, which the primary key of SQLite finds. That of Postgres has the order of the database's language, in
+        // which names below a path need not stand together: there the tenant's items are read.
+        if let Some((from, to)) = range(&filter.prefix) {
+            let name = self.database.dialect().pick("namespace", "namespace COLLATE \"C\"");
+            find.text(" AND ").text(name).text(" >= ").value(from);
+            find.text(" AND ").text(name).text(" < ").value(to);
         }
         if let Some(wanted) = filter.filter.as_ref().filter(|wanted| wanted.is_object()) {
             find.text(" AND ").contains("service_item.value", wanted);
@@ -145,7 +150,7 @@ impl Kept {
             find.text(" OR ").text(text).text(" LIKE ").value(like).text(")");
         }
         find.text(" ORDER BY updated_at DESC, namespace, key").page(filter.limit, filter.offset);
-        self.of_tenant().fetch_all(&find.build()).await?.iter().map(Item::read).collect()
+        find
     }
 
     /// Lists the paths in use, in order.
@@ -170,6 +175,48 @@ fn path(names: &[String]) -> String {
         .collect()
 }
 
+/// Returns between which letters the paths stand that begin with these names; none: all of them.
+fn range(prefix: &[String]) -> Option<(String, String)> {
+    let from = path(prefix);
+    let to = format!("{}{AFTER_END}", from.strip_suffix(END)?);
+    Some((from, to))
+}
+
 fn names(path: &str) -> Vec<String> {
     path.split_terminator(END).map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use perihelion_database::Database;
+
+    use super::*;
+
+    fn prefix(names: &[&str]) -> Vec<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    /// X1: a search below a path reads what is below it, and not what else a tenant keeps.
+    #[tokio::test]
+    async fn items_below_a_path_are_found_by_the_primary_key() {
+        let place = tempfile::tempdir().unwrap();
+        let database = Database::open(place.path().join("t.db").to_str().unwrap()).await.unwrap();
+        let kept = Kept::new(database.clone(), "default");
+        let filter = ItemFilter { prefix: prefix(&["a"]), limit: 10, ..ItemFilter::default() };
+        let explained = kept.search("EXPLAIN QUERY PLAN ", &filter, DateTime::UNIX_EPOCH).build();
+        let rows = database.fetch_all(&explained).await.unwrap();
+        let plan: Vec<String> = rows.iter().map(|row| row.get(3).unwrap()).collect();
+        assert!(plan[0].contains("namespace>? AND namespace<?"), "{plan:?}");
+    }
+
+    #[test]
+    fn a_range_has_the_paths_below_and_no_name_that_begins_alike() {
+        let (from, to) = range(&prefix(&["a"])).unwrap();
+        let is_below = |names: &[&str]| (&from..&to).contains(&&path(&prefix(names)));
+        assert!(is_below(&["a"]) && is_below(&["a", " "]) && is_below(&["a", "\u{10ffff}"]));
+        assert!(
+            !is_below(&["ab"]) && !is_below(&["a b"]) && !is_below(&["b"]) && !is_below(&["A"])
+        );
+        assert!(range(&[]).is_none());
+    }
 }

@@ -31,7 +31,7 @@ pub(super) async fn accept(
 ) -> Result<Accepted, Refusal> {
     let asked = RunBody::read(body).map_err(Refusal::invalid)?;
     // First, so that no thread is made for what is refused.
-    let Checked { assistant, modes, metadata, webhook, .. } = check(face, &asked).await?;
+    let Checked { asked, assistant, modes, metadata, webhook, .. } = check(face, asked).await?;
     let (thread, head, temporary) = the_thread(face, thread, &asked).await?;
     let mut order = asked.order(head).map_err(Refusal::invalid)?;
     give_to_team(&mut order, &assistant);
@@ -76,6 +76,8 @@ fn webhook(face: &Face, asked: &RunBody) -> Result<Option<String>, Refusal> {
 /// What a run is asked to do, checked as far as it can be without its thread.
 pub(super) struct Checked {
     pub assistant: Assistant,
+    /// The body, with what its assistant says where the body does not say otherwise.
+    asked: RunBody,
     modes: Modes,
     order: Order,
     metadata: Value,
@@ -83,11 +85,12 @@ pub(super) struct Checked {
 }
 
 /// Checks a body; its order is that of a thread without steps.
-pub(super) async fn check(face: &Face, asked: &RunBody) -> Result<Checked, Refusal> {
+pub(super) async fn check(face: &Face, asked: RunBody) -> Result<Checked, Refusal> {
     let assistant = asked.assistant_id.as_deref();
     let assistant =
         assistant.ok_or_else(|| Refusal::invalid("\"assistant_id\" is a required property"))?;
     let assistant = super::assistants::named(face, assistant).await?;
+    let asked = asked.over(&assistant.config, &assistant.context);
     let given = asked.stream_mode.clone().map_or_else(Vec::new, wire::OneOrMany::into_vec);
     let modes = Modes::read(given).map_err(Refusal::invalid)?;
     let mut order = asked.order(0).map_err(Refusal::invalid)?;
@@ -98,12 +101,14 @@ pub(super) async fn check(face: &Face, asked: &RunBody) -> Result<Checked, Refus
         service.runtime().check_request(service.tenant(), turn.request()).await?;
     }
     due(asked.after_seconds)?;
-    let metadata = metadata(asked, &assistant)?;
-    Ok(Checked { assistant, modes, order, metadata, webhook: webhook(face, asked)? })
+    let metadata = metadata(&asked, &assistant)?;
+    let webhook = webhook(face, &asked)?;
+    Ok(Checked { assistant, asked, modes, order, metadata, webhook })
 }
 
 /// Makes what runs that begin by the clock are accepted with.
-pub(super) fn work(asked: &RunBody, checked: Checked) -> Result<Work, Refusal> {
+pub(super) fn work(checked: Checked) -> Result<Work, Refusal> {
+    let asked = &checked.asked;
     if matches!(checked.order.asked, Asked::Resume(_)) {
         return Err(Refusal::invalid("nobody is asked yet what a cron would answer"));
     }

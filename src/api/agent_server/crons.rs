@@ -133,9 +133,9 @@ async fn put(
         .map_err(|error| Refusal::invalid(error.to_string()))?;
     let schedule = Schedule::read(&create.schedule, create.timezone.as_deref());
     let schedule = schedule.map_err(Refusal::invalid)?;
-    let checked = accept::check(face, &create.run).await?;
+    let checked = accept::check(face, create.run).await?;
     let assistant = checked.assistant.id;
-    let work = accept::work(&create.run, checked)?;
+    let work = accept::work(checked)?;
     if let Some(thread) = thread {
         face.service.user_on(thread, work.user()).await?;
     }

@@ -7,7 +7,9 @@ mod accept;
 mod assistant_search;
 mod assistants;
 mod body;
+mod cancel;
 mod crons;
+mod history;
 mod items;
 mod protocol;
 mod refusal;
@@ -16,8 +18,10 @@ mod state;
 mod stateless;
 mod stream;
 mod system;
+mod thread_search;
 mod thread_stream;
 mod threads;
+mod wait;
 mod webhooks;
 mod wire;
 
@@ -64,8 +68,8 @@ pub fn router(service: Service) -> Router {
         .route("/assistants/{id}/versions", post(assistants::versions))
         .route("/assistants/{id}/latest", post(assistants::choose))
         .route("/threads", post(threads::create))
-        .route("/threads/search", post(threads::search))
-        .route("/threads/count", post(threads::count))
+        .route("/threads/search", post(thread_search::search))
+        .route("/threads/count", post(thread_search::count))
         .route("/threads/prune", post(threads::prune))
         .route(
             "/threads/{thread}",
@@ -75,7 +79,7 @@ pub fn router(service: Service) -> Router {
         .route("/threads/{thread}/state", get(state::get).post(state::update))
         .route("/threads/{thread}/state/checkpoint", post(state::at_named))
         .route("/threads/{thread}/state/{checkpoint}", get(state::at))
-        .route("/threads/{thread}/history", get(state::history_by_query).post(state::history))
+        .route("/threads/{thread}/history", get(history::list_by_query).post(history::list))
         .route("/threads/{thread}/commands", post(protocol::post))
         .route("/threads/{thread}/stream/events", get(protocol::open).post(protocol::events))
         .route("/threads/{thread}/stream", get(thread_stream::follow))
@@ -86,12 +90,12 @@ pub fn router(service: Service) -> Router {
         .route("/threads/{thread}/runs/{run}", get(runs::get).delete(runs::delete))
         .route("/threads/{thread}/runs/{run}/join", get(runs::join))
         .route("/threads/{thread}/runs/{run}/stream", get(stream::join))
-        .route("/threads/{thread}/runs/{run}/cancel", post(runs::cancel))
+        .route("/threads/{thread}/runs/{run}/cancel", post(cancel::cancel))
         .route("/runs", post(stateless::create))
         .route("/runs/stream", post(stateless::create_and_stream))
         .route("/runs/wait", post(stateless::create_and_wait))
         .route("/runs/batch", post(stateless::batch))
-        .route("/runs/cancel", post(runs::cancel_many))
+        .route("/runs/cancel", post(cancel::cancel_many))
         .route("/runs/crons", post(crons::create))
         .route("/runs/crons/search", post(crons::search))
         .route("/runs/crons/count", post(crons::count))
@@ -110,8 +114,11 @@ pub(super) fn forms(forms: &mut Forms) {
     assistants::forms(forms);
     assistant_search::forms(forms);
     threads::forms(forms);
+    thread_search::forms(forms);
     state::forms(forms);
+    history::forms(forms);
     runs::forms(forms);
+    cancel::forms(forms);
     items::forms(forms);
     crons::forms(forms);
     forms.query::<thread_stream::Which>("get /threads/{thread}/stream");

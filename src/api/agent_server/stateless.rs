@@ -6,7 +6,7 @@ use axum::response::{IntoResponse, Response};
 use serde_json::Value;
 
 use super::body::{Asked, Body};
-use super::{Face, Refusal, accept, runs, stream, wire};
+use super::{Face, Refusal, accept, runs, stream, wait, wire};
 use crate::ids::ThreadId;
 
 /// Runs of one batch at most.
@@ -32,8 +32,7 @@ pub(super) async fn create_and_wait(
     State(face): State<Face>,
     Body(body): Body,
 ) -> Result<Response, Refusal> {
-    let accepted = accept::accept(&face, None, &body, false).await?;
-    runs::waited(&face, accepted).await
+    Ok(wait::begun(&face, accept::accept(&face, None, &body, false).await?))
 }
 
 pub(super) async fn batch(
@@ -60,7 +59,7 @@ pub(super) async fn batch(
             face.service.info(thread).await?;
         }
         let asked = wire::RunBody::read(one).map_err(Refusal::invalid)?;
-        accept::check(&face, &asked).await?;
+        accept::check(&face, asked).await?;
         threads.push(thread);
     }
     let mut shown = Vec::with_capacity(list.len());

@@ -1,9 +1,8 @@
-//! Threads: made, found, changed, copied, deleted.
+//! Threads: made, looked at, changed, copied, deleted.
 
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use axum::response::{IntoResponse as _, Response};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -16,11 +15,14 @@ use crate::api::openapi::Forms;
 use crate::clock;
 use crate::ids::ThreadId;
 use crate::service::Error;
-use crate::service::kept::{ThreadFilter, ThreadOrder};
-use crate::swarm::GRAPH;
+use crate::swarm::GraphUpdate;
 
-/// Threads of one answer at most.
-const MOST: u32 = 1_000;
+/// Threads of one answer, and ids of one request, at most.
+pub(super) const MOST: u32 = 1_000;
+
+/// Why no thread has a time to live of its own.
+const NO_TTL: &str = "ttl: threads have no time to live of their own; `perihelion threads prune` deletes old ones by the \
+    [retention] settings, and POST /threads/prune those that it names";
 
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
@@ -30,6 +32,8 @@ pub(super) struct Create {
     metadata: Option<Value>,
     if_exists: Option<IfExists>,
     supersteps: Vec<Object<Superstep>>,
+    /// Of the protocol, and refused.
+    ttl: Option<Value>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -50,10 +54,13 @@ struct StateUpdate {
     #[serde(default)]
     values: Value,
     as_node: Option<String>,
+    /// Of the protocol, and refused.
+    command: Option<Value>,
 }
 
 pub(super) async fn create(State(face): State<Face>, body: Body) -> Result<Json<Value>, Refusal> {
     let create: Create = body.read()?;
+    refuse(create.ttl.as_ref(), NO_TTL)?;
     let thread = create.thread_id.map_or_else(ThreadId::new, ThreadId);
     let metadata = object(create.metadata, "metadata")?;
     let is_there = match face.service.info(thread).await {
@@ -68,93 +75,37 @@ pub(super) async fn create(State(face): State<Face>, body: Body) -> Result<Json<
         ));
     }
     if !is_there {
-        let mut steps = Vec::new();
-        for Object(update) in create.supersteps.iter().flat_map(|Object(step)| &step.updates) {
-            let written = wire::state_update(&update.values, 0).map_err(Refusal::invalid)?;
-            steps.push((update, written));
-        }
+        let steps = steps(&create.supersteps)?;
         face.service.create_thread(thread, &metadata).await?;
-        for (update, written) in steps {
-            face.service.runtime().edit(thread, written, update.as_node.as_deref(), &[]).await?;
+        if let Err(refusal) = write(&face, thread, steps).await {
+            // One who asks again is not to find half of a thread.
+            face.service.delete_thread(thread).await?;
+            return Err(refusal);
         }
     }
     get_shown(&face, thread, &Fields::default()).await
 }
 
-#[derive(Default, Deserialize, JsonSchema)]
-#[serde(default)]
-pub(super) struct Search {
-    #[schemars(with = "Option<serde_json::Map<String, Value>>")]
-    metadata: Option<Value>,
-    status: Option<String>,
-    ids: Option<Vec<Uuid>>,
-    /// Words that the title has; beside what the protocol knows.
-    title: Option<String>,
-    limit: Option<u32>,
-    offset: Option<u32>,
-    sort_by: Option<String>,
-    sort_order: Option<String>,
-    select: Option<Vec<String>>,
+/// A step as it is to be written, and in whose name.
+type Step<'a> = (GraphUpdate, Option<&'a str>);
+
+/// Reads the steps that a client writes into a new thread.
+fn steps(supersteps: &[Object<Superstep>]) -> Result<Vec<Step<'_>>, Refusal> {
+    let updates = supersteps.iter().flat_map(|Object(step)| &step.updates);
+    let read = (0..).zip(updates).map(|(head, Object(StateUpdate { values, as_node, command }))| {
+        let why = "supersteps: a command is not taken; send its update as values, and name the node as as_node";
+        refuse(command.as_ref(), why)?;
+        let written = wire::state_update(values, head).map_err(Refusal::invalid)?;
+        Ok((written, as_node.as_deref()))
+    });
+    read.collect()
 }
 
-impl Search {
-    fn filter(self) -> Result<(ThreadFilter, Fields), Refusal> {
-        let statuses: &[&str] = match self.status.as_deref() {
-            None => &[],
-            Some("idle") => &["idle"],
-            Some("busy") => &["busy", "queued"],
-            Some("interrupted") => &["interrupted", "stopped"],
-            Some("error") => &["failed", "parked"],
-            Some(other) => {
-                let known = "idle, busy, interrupted or error";
-                return Err(Refusal::invalid(format!("status must be {known}: {other}")));
-            }
-        };
-        let order = match self.sort_by.as_deref() {
-            None | Some("updated_at" | "state_updated_at") => ThreadOrder::Updated,
-            Some("created_at") => ThreadOrder::Created,
-            Some("thread_id") => ThreadOrder::Id,
-            Some("status") => ThreadOrder::Status,
-            Some(other) => {
-                return Err(Refusal::invalid(format!("threads cannot be sorted by: {other}")));
-            }
-        };
-        let filter = ThreadFilter {
-            graphs: vec![GRAPH.to_owned()],
-            ids: self.ids.unwrap_or_default(),
-            metadata: object(self.metadata, "metadata")?,
-            statuses: statuses.iter().map(|word| (*word).to_owned()).collect(),
-            order,
-            ascending: self.sort_order.is_some_and(|order| order.eq_ignore_ascii_case("asc")),
-            limit: self.limit.unwrap_or(10).clamp(1, MOST),
-            offset: self.offset.unwrap_or(0),
-        };
-        Ok((filter, Fields(self.select.unwrap_or_default())))
+async fn write(face: &Face, thread: ThreadId, steps: Vec<Step<'_>>) -> Result<(), Refusal> {
+    for (written, as_node) in steps {
+        face.service.runtime().edit(thread, written, as_node, &[]).await?;
     }
-}
-
-pub(super) async fn search(State(face): State<Face>, body: Body) -> Result<Response, Refusal> {
-    let mut search = body.read::<Search>()?;
-    let title = search.title.take().map(|words| words.trim().to_owned());
-    let (filter, fields) = search.filter()?;
-    let (views, total) = match title.filter(|words| !words.is_empty()) {
-        Some(words) => face.service.find_titled(&filter, &words).await?,
-        None => face.service.find_threads(&filter).await?,
-    };
-    let shown: Vec<Value> = views.iter().map(|view| wire::shown_thread(view, &fields)).collect();
-    let mut response = Json(&shown).into_response();
-    let headers = response.headers_mut();
-    headers.insert("x-pagination-total", total.into());
-    let next = u64::from(filter.offset) + shown.len() as u64;
-    if next < total {
-        headers.insert("x-pagination-next", next.into());
-    }
-    Ok(response)
-}
-
-pub(super) async fn count(State(face): State<Face>, body: Body) -> Result<Json<u64>, Refusal> {
-    let (filter, _) = body.read::<Search>()?.filter()?;
-    Ok(Json(face.service.kept().count_threads(&filter).await?))
+    Ok(())
 }
 
 pub(super) async fn get(
@@ -173,6 +124,8 @@ async fn get_shown(face: &Face, thread: ThreadId, fields: &Fields) -> Result<Jso
 pub(super) struct Update {
     #[schemars(with = "Option<serde_json::Map<String, Value>>")]
     metadata: Option<Value>,
+    /// Of the protocol, and refused.
+    ttl: Option<Value>,
 }
 
 pub(super) async fn update(
@@ -180,7 +133,9 @@ pub(super) async fn update(
     OfThread(thread): OfThread,
     body: Body,
 ) -> Result<Json<Value>, Refusal> {
-    let metadata = object(body.read::<Update>()?.metadata, "metadata")?;
+    let Update { metadata, ttl } = body.read()?;
+    refuse(ttl.as_ref(), NO_TTL)?;
+    let metadata = object(metadata, "metadata")?;
     face.service.info_to_change(thread).await?;
     face.service.kept().note_thread(thread.0, &metadata, None, clock::now()).await?;
     get_shown(&face, thread, &Fields::default()).await
@@ -212,9 +167,7 @@ enum Strategy {
 
 pub(super) async fn prune(State(face): State<Face>, body: Body) -> Result<Json<Value>, Refusal> {
     let Prune { thread_ids, strategy } = body.read()?;
-    if thread_ids.len() > MOST as usize {
-        return Err(Refusal::invalid(format!("at most {MOST} threads are pruned at a time")));
-    }
+    bounded(&thread_ids, "thread_ids")?;
     // All first, so that none is pruned beside one that is another user's.
     let mut found = Vec::with_capacity(thread_ids.len());
     for thread in thread_ids.into_iter().map(ThreadId) {
@@ -257,11 +210,29 @@ pub(super) fn object(given: Option<Value>, name: &str) -> Result<Value, Refusal>
     }
 }
 
+/// Refuses a field of the protocol that cannot be heeded here, unless it says nothing.
+pub(super) fn refuse(given: Option<&Value>, why: &str) -> Result<(), Refusal> {
+    match given {
+        None | Some(Value::Null) => Ok(()),
+        Some(Value::Object(fields)) if fields.is_empty() => Ok(()),
+        Some(_) => Err(Refusal::invalid(why)),
+    }
+}
+
+/// Refuses more ids than a statement takes.
+pub(super) fn bounded<T>(ids: &[T], name: &str) -> Result<(), Refusal> {
+    if ids.len() <= MOST as usize {
+        Ok(())
+    } else {
+        Err(Refusal::invalid(format!(
+            "{name} has at most {MOST} ids; send the others in requests of their own"
+        )))
+    }
+}
+
 /// Names what the routes read.
 pub(super) fn forms(forms: &mut Forms) {
     forms.body::<Create>("post /threads");
-    forms.body::<Search>("post /threads/search");
-    forms.body::<Search>("post /threads/count");
     forms.body::<Update>("patch /threads/{thread}");
     forms.body::<Prune>("post /threads/prune");
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{runs, wire};
+use super::{wait, wire};
 use crate::clock;
 use crate::ids::ThreadId;
 use crate::service::Service;
@@ -14,7 +14,7 @@ use crate::service::kept::Run;
 /// Why the state could not be read for now.
 pub(in crate::api) async fn called(service: &Service, run: &Run) -> Result<Value, String> {
     let mut shown = wire::shown_run(run);
-    let values = runs::state_of(service, ThreadId(run.thread)).await;
+    let values = wait::state_of(service, ThreadId(run.thread)).await;
     shown["values"] = values.map_err(|refusal| refusal.1)?;
     shown["run_started_at"] = json!(run.created_at);
     shown["run_ended_at"] = json!(run.updated_at);

@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use axum::body::{Body, HttpBody as _};
+use axum::http::header;
 use axum::response::Response;
-use futures::StreamExt as _;
+use futures::{StreamExt as _, future, stream};
 use tokio_util::sync::CancellationToken;
 
 use super::credential::Credential;
@@ -78,6 +79,8 @@ impl Gate {
 }
 
 /// Ends the body of a response where it is a stream, at the moment given.
+///
+/// One that is not made of events is broken off, so that nobody takes it for a whole one.
 pub(super) fn until(
     response: Response,
     ended: impl Future<Output = ()> + Send + 'static,
@@ -85,7 +88,22 @@ pub(super) fn until(
     if response.body().size_hint().exact().is_some() {
         return response;
     }
-    response.map(|body| Body::from_stream(body.into_data_stream().take_until(Box::pin(ended))))
+    let kind = response.headers().get(header::CONTENT_TYPE);
+    let is_of_events = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
+    response.map(|body| {
+        let body = body.into_data_stream();
+        if is_of_events {
+            return Body::from_stream(body.take_until(Box::pin(ended)));
+        }
+        let cut = async {
+            ended.await;
+            Some(Err(axum::Error::new("the credentials are not accepted any more")))
+        };
+        let body = body.map(Some).chain(stream::once(future::ready(None)));
+        let both = stream::select(body, stream::once(cut));
+        let whole = both.take_while(|part| future::ready(part.is_some()));
+        Body::from_stream(whole.filter_map(future::ready))
+    })
 }
 
 #[cfg(test)]

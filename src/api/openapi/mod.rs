@@ -1,8 +1,10 @@
 //! The description of all routes, OpenAPI 3.1.
 //!
 //! [`routes::ROUTES`] has what each is for; what a route reads is described by the type that it reads, which the
-//! faces name in their `forms`. So a field that is added to a type is in the description from then on.
+//! faces name in their `forms`. So a field that is added to a type is in the description from then on. What a route answers
+//! with stands in `answers`, to which tests hold real answers.
 
+mod answers;
 mod forms;
 mod operation;
 mod routes;
@@ -53,12 +55,7 @@ pub(super) fn document() -> Value {
                 "key": { "type": "apiKey", "in": "header", "name": "x-api-key" },
                 "bearer": { "type": "http", "scheme": "bearer" },
             },
-            "schemas": {
-                "Refusal": {
-                    "type": "object",
-                    "properties": { "detail": { "type": "string" }, "error": { "type": "object" } },
-                },
-            },
+            "schemas": answers::schemas(),
         },
     })
 }

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::answers;
 use super::forms::Forms;
 use super::routes::Route;
 
@@ -88,7 +89,7 @@ fn good(answer: &str) -> Value {
             "content": content("application/json", json!({ "type": "integer", "minimum": 0 })),
         }),
         kind => {
-            let schema = json!({ "type": [kind, "null"] });
+            let schema = answers::schema(kind);
             json!({ "description": "The answer", "content": content("application/json", schema) })
         }
     }
@@ -105,7 +106,8 @@ fn beside(method: &str, path: &str) -> &'static [(&'static str, &'static str)] {
 }
 
 fn refusal(group: &str) -> Value {
-    let mut kinds = content("application/json", json!({ "$ref": "#/components/schemas/Refusal" }));
+    let name = if ["OpenAI", "A2A", "MCP"].contains(&group) { "OtherRefusal" } else { "Refusal" };
+    let mut kinds = content("application/json", answers::schema(name));
     if group == "MCP" {
         kinds["text/plain"] = json!({ "schema": { "type": "string" } });
     }

@@ -53,7 +53,7 @@ pub(super) async fn list(State(service): State<Service>) -> Result<Json<Value>, 
     Ok(Json(all.collect()))
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(super) struct Page {
     limit: Option<u32>,

@@ -83,8 +83,10 @@ pub(super) fn forms(forms: &mut Forms) {
     forms.body::<approvals::Given>("post /v1/approvals/{id}");
     forms.body::<approvals::Given>("post /v1/approvals/{id}/approve");
     forms.body::<approvals::Given>("post /v1/approvals/{id}/deny");
+    forms.query::<approvals::Page>("get /v1/approvals/history");
     forms.query::<audit::Which>("get /v1/audit");
     forms.body::<teams::Wanted>("post /v1/teams");
+    forms.query::<traces::Wanted>("get /v1/threads/{thread}/report");
     forms.query::<traces::Which>("get /v1/threads/{thread}/trace");
     forms.query::<traces::Which>("get /v1/threads/{thread}/trace/page");
     forms.other_body(

@@ -39,7 +39,7 @@ pub(super) async fn get(
     Ok(Json(shown))
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(super) struct Wanted {
     include_data: bool,

@@ -81,30 +81,8 @@ impl<S: State> Runner<S> {
         after: AfterEdit,
     ) -> Result<StateView<S>, Error> {
         let read = self.read(thread).await?;
-        let entry = match as_node {
-            INPUT | END => None,
-            node => match self.graph().resolve(node) {
-                Some(entry) => Some(entry),
-                None => {
-                    let graph = self.graph().name().to_owned();
-                    let node = node.to_owned();
-                    return Err(Error::UnknownNode { graph, node });
-                }
-            },
-        };
-        let goto = match &after {
-            AfterEdit::Goto(targets) => Some(targets.clone()),
-            AfterEdit::Routes | AfterEdit::Unchanged => None,
-        };
         let stays = after == AfterEdit::Unchanged;
-        let (written, texts) = Written::<S>::new(as_node, update, goto);
-        self.check_texts(thread, &written, &texts).await?;
-        let edit = Finished { written, entry: entry.filter(|_| !stays) };
-        // Tried on the state as read: an edit that cannot be merged takes nothing and changes nothing.
-        let mut tried = Arc::clone(&read.state);
-        let merged =
-            merge(self.graph(), &mut tried, vec![edit.clone()], read.frontier.joins.clone())?;
-        self.check_room(&read, merged.delta.len(), &tried)?;
+        let (edit, texts) = self.tried(&read, update, as_node, &after).await?;
         let held = self.hold(read, &RunOptions::<S>::default().cancel).await?;
         let seq = held.restored.seq + 1;
         let mut state = Arc::clone(&held.restored.state);
@@ -137,6 +115,23 @@ impl<S: State> Runner<S> {
         self.release(&held, RunEnd { error, ..RunEnd::new(RunStatus::Done, status) }).await?;
         let info = self.store().info(thread).await?;
         Ok(StateView { info, seq, state, next })
+    }
+
+    /// Checks an edit of a thread as it stood at a step, as [`Runner::update_state_and_go`] would, and writes nothing.
+    ///
+    /// # Errors
+    /// As [`Runner::update_state_and_go`].
+    pub async fn check_update(
+        &self,
+        thread: ThreadId,
+        at: u64,
+        update: S::Update,
+        as_node: &str,
+        after: &AfterEdit,
+    ) -> Result<(), Error> {
+        let read = restore::<S>(self.store().as_ref(), thread, Some(at)).await?;
+        self.tried(&read, update, as_node, after).await?;
+        Ok(())
     }
 
     /// Makes a thread that shares this one's history up to a step; resume it to run on from there.
@@ -219,6 +214,39 @@ impl<S: State> Runner<S> {
 }
 
 impl<S: State> Runner<S> {
+    /// Tries an edit on the state as it was read: one that cannot be merged takes nothing and changes nothing.
+    async fn tried(
+        &self,
+        read: &Restored<S>,
+        update: S::Update,
+        as_node: &str,
+        after: &AfterEdit,
+    ) -> Result<(Finished<S>, Vec<BlobText>), Error> {
+        let entry = match as_node {
+            INPUT | END => None,
+            node => match self.graph().resolve(node) {
+                Some(entry) => Some(entry),
+                None => {
+                    let graph = self.graph().name().to_owned();
+                    let node = node.to_owned();
+                    return Err(Error::UnknownNode { graph, node });
+                }
+            },
+        };
+        let goto = match after {
+            AfterEdit::Goto(targets) => Some(targets.clone()),
+            AfterEdit::Routes | AfterEdit::Unchanged => None,
+        };
+        let (written, texts) = Written::<S>::new(as_node, update, goto);
+        self.check_texts(read.info.id, &written, &texts).await?;
+        let edit = Finished { written, entry: entry.filter(|_| *after != AfterEdit::Unchanged) };
+        let mut tried = Arc::clone(&read.state);
+        let merged =
+            merge(self.graph(), &mut tried, vec![edit.clone()], read.frontier.joins.clone())?;
+        self.check_room(read, merged.delta.len(), &tried)?;
+        Ok((edit, texts))
+    }
+
     /// Refuses an update from outside that names a text which is not kept for the thread.
     pub(super) async fn check_texts(
         &self,

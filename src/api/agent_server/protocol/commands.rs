@@ -222,13 +222,14 @@ async fn checkpoints(
         ),
     };
     let limit = params.get("limit").and_then(Value::as_u64).unwrap_or(10).clamp(1, MOST);
-    let listed = face.service.checkpoints(thread, before, limit as u32).await?;
-    let shown = listed.iter().map(|at| {
+    let store = face.service.runtime().store();
+    let rows = store.history(thread, before, limit as u32).await.map_err(Error::from)?;
+    let shown = rows.iter().map(|row| {
         json!({
-            "id": wire::checkpoint_id(thread, at.row.seq),
-            "timestamp": at.row.at,
-            "step": at.row.seq,
-            "metadata": { "source": wire::source(at), "run_id": at.row.run },
+            "id": wire::checkpoint_id(thread, row.seq),
+            "timestamp": row.at,
+            "step": row.seq,
+            "metadata": { "source": wire::made_by(row), "run_id": row.run },
         })
     });
     Ok(json!({ "checkpoints": shown.collect::<Vec<_>>() }))

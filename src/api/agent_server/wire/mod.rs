@@ -3,6 +3,7 @@
 mod assistant;
 mod checkpoint;
 mod choices;
+mod defaults;
 mod events;
 mod interrupt;
 mod message;
@@ -23,4 +24,6 @@ pub(in crate::api) use message::content as text_of_content;
 pub(super) use request::{RunBody, state_update};
 pub(super) use run::{failure, shown as shown_run};
 pub(super) use state::{update as shown_update, values};
-pub(super) use thread::{Fields, empty_state, shown as shown_thread, snapshot, source};
+pub(super) use thread::{
+    Fields, empty_state, made_by, shown as shown_thread, snapshot, source, step_metadata,
+};

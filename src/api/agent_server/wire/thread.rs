@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{checkpoint, interrupt, state};
+use crate::checkpoint::StepRow;
 use crate::ids::ThreadId;
 use crate::runtime::InterruptView;
 use crate::service::{Checkpoint, ClientStatus, ThreadView};
@@ -103,15 +104,7 @@ pub(crate) fn snapshot(
         "values": state::values(&at.state),
         "next": at.next,
         "tasks": tasks,
-        "metadata": {
-            "graph_id": GRAPH,
-            "assistant_id": super::assistant::id_of(GRAPH),
-            "thread_id": thread,
-            "run_id": at.row.run,
-            "source": source(at),
-            "step": step,
-            "parents": {},
-        },
+        "metadata": step_metadata(thread, &at.row),
         "created_at": at.row.at,
         "checkpoint": checkpoint::shown(thread, step),
         "parent_checkpoint": parent,
@@ -121,9 +114,27 @@ pub(crate) fn snapshot(
     })
 }
 
-/// Says what made a step.
+/// Shows what is noted of a step.
+pub(crate) fn step_metadata(thread: ThreadId, row: &StepRow) -> Value {
+    json!({
+        "graph_id": GRAPH,
+        "assistant_id": super::assistant::id_of(GRAPH),
+        "thread_id": thread,
+        "run_id": row.run,
+        "source": made_by(row),
+        "step": row.seq,
+        "parents": {},
+    })
+}
+
+/// Says what made a checkpoint.
 pub(crate) fn source(at: &Checkpoint) -> &'static str {
-    match at.row.kind.as_str() {
+    made_by(&at.row)
+}
+
+/// Says what made a step.
+pub(crate) fn made_by(row: &StepRow) -> &'static str {
+    match row.kind.as_str() {
         "input" => "input",
         "edit" => "update",
         "fork" => "fork",

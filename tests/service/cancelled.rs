@@ -1,0 +1,35 @@
+//! Runs that are stopped together, by how they stand (X5).
+
+use serde_json::json;
+
+use super::served::Served;
+use super::{on_both, saying};
+
+on_both!(runs_are_stopped_by_how_they_stand_over_all_threads);
+
+async fn runs_are_stopped_by_how_they_stand_over_all_threads(served: Served) {
+    let before = served.model.requests().len();
+    let [one, other] = [served.thread().await, served.thread().await];
+    let begin = async |thread: &str, body| {
+        let (code, run) = served.post(&format!("/threads/{thread}/runs"), &body).await;
+        assert_eq!(code, 200, "{run}");
+        format!("/threads/{thread}/runs/{}", run["run_id"].as_str().unwrap())
+    };
+    let running = begin(&one, saying("hang")).await;
+    served.model.wait_for_requests(before + 1).await;
+    let waits = begin(&one, saying("hello")).await;
+    let mut later = saying("hello");
+    later["after_seconds"] = json!(3_600);
+    let later = begin(&other, later).await;
+    let status = async |run: &str| served.get(run).await.1["status"].clone();
+    let cancel = async |body| served.post("/runs/cancel?action=interrupt", &body).await.0;
+    assert_eq!(cancel(json!({})).await, 422, "nothing says which");
+    assert_eq!(cancel(json!({ "status": "done" })).await, 422);
+    assert_eq!(cancel(json!({ "status": "pending" })).await, 204);
+    assert_eq!([status(&waits).await, status(&later).await], ["interrupted"; 2]);
+    assert_eq!(status(&running).await, "running");
+    assert_eq!(cancel(json!({ "status": "pending" })).await, 404);
+    assert_eq!(cancel(json!({ "status": "all" })).await, 204);
+    served.get(&format!("{running}/join")).await;
+    assert_eq!(status(&running).await, "interrupted");
+}

@@ -1,0 +1,109 @@
+//! What is refused changes nothing, and what cannot be done for a client is refused by its name.
+
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::served::Served;
+use super::{on_both, saying};
+
+on_both!(
+    a_refused_edit_leaves_the_thread_where_it_stood,
+    a_thread_whose_steps_are_refused_is_not_left_behind,
+    fields_that_cannot_be_heeded_are_refused_by_name,
+    more_than_a_statement_takes_is_refused,
+);
+
+/// X5
+async fn a_refused_edit_leaves_the_thread_where_it_stood(served: Served) {
+    let thread = served.thread().await;
+    served.post(&format!("/threads/{thread}/runs/wait"), &saying("hello")).await;
+    let state = format!("/threads/{thread}/state");
+    let (_, history) = served.post(&format!("/threads/{thread}/history"), &json!({})).await;
+    let oldest = history.as_array().unwrap().last().unwrap()["checkpoint_id"].clone();
+    let (_, before) = served.get(&state).await;
+    assert_ne!(oldest, before["checkpoint_id"]);
+    for wrong in [
+        json!({ "checkpoint_id": oldest, "as_node": "nope", "values": {} }),
+        json!({ "checkpoint_id": oldest, "as_node": "qa", "values": { "plan": 7 } }),
+        json!({ "checkpoint": { "checkpoint_id": oldest }, "as_node": "nope", "values": null }),
+    ] {
+        let (code, said) = served.post(&state, &wrong).await;
+        assert_eq!(code, 422, "{wrong}: {said}");
+        assert_eq!(served.get(&state).await.1, before, "{wrong}");
+    }
+    // One that fits goes back, and takes the name of the node that had run there.
+    for as_node in [json!("qa"), Value::Null] {
+        let edit =
+            json!({ "checkpoint_id": oldest, "as_node": as_node, "values": { "plan": ["x"] } });
+        let (code, said) = served.post(&state, &edit).await;
+        assert_eq!(code, 200, "{said}");
+        let (_, after) = served.get(&state).await;
+        assert_eq!(
+            (&after["values"]["plan"], &after["values"]["answer"]),
+            (&json!(["x"]), &Value::Null)
+        );
+    }
+}
+
+/// X5
+async fn a_thread_whose_steps_are_refused_is_not_left_behind(served: Served) {
+    let id = Uuid::now_v7();
+    let step = |text: &str, node: &str| {
+        let values = json!({ "messages": [{ "type": "human", "content": text }] });
+        json!({ "updates": [{ "values": values, "command": null, "as_node": node }] })
+    };
+    let wrong =
+        json!({ "thread_id": id, "supersteps": [step("a", "supervisor"), step("b", "nope")] });
+    let (code, said) = served.post("/threads", &wrong).await;
+    assert_eq!(code, 422, "{said}");
+    assert_eq!(served.get(&format!("/threads/{id}")).await.0, 404);
+    let fine = json!({ "thread_id": id, "supersteps": [step("a", "supervisor"), step("b", "qa")] });
+    let (code, made) = served.post("/threads", &fine).await;
+    assert_eq!(code, 200, "{made}");
+    let said = made["values"]["messages"].as_array().unwrap();
+    let said: Vec<&str> = said.iter().map(|one| one["content"].as_str().unwrap()).collect();
+    assert_eq!(said, ["a", "b"]);
+}
+
+/// X5
+async fn fields_that_cannot_be_heeded_are_refused_by_name(served: Served) {
+    let thread = served.thread().await;
+    let ttl = json!({ "ttl": { "ttl": 5, "strategy": "delete" } });
+    let command =
+        json!({ "updates": [{ "values": null, "command": { "goto": "qa" }, "as_node": "qa" }] });
+    let extract = json!({ "extract": { "last": "values.messages[-1]" } });
+    for (method, path, body, name) in [
+        ("POST", "/threads/search", json!({ "values": { "answer": "x" } }), "values"),
+        ("POST", "/threads/count", json!({ "values": { "answer": "x" } }), "values"),
+        ("POST", "/threads/search", extract, "extract"),
+        ("POST", "/threads", ttl.clone(), "ttl"),
+        ("PATCH", &format!("/threads/{thread}"), ttl, "ttl"),
+        ("POST", "/threads", json!({ "supersteps": [command] }), "supersteps"),
+    ] {
+        let (code, said) = served.send(method.parse().unwrap(), path, &body).await;
+        let why = said["detail"].as_str().unwrap_or_default();
+        assert!(code == 422 && why.starts_with(&format!("{name}: ")), "{path}: {code} {said}");
+    }
+    let nothing = json!({ "values": {}, "extract": null });
+    assert_eq!(served.post("/threads/count", &nothing).await, (200, json!(1)));
+}
+
+/// X5: each id and each field is a value of a statement, of which databases take so many.
+async fn more_than_a_statement_takes_is_refused(served: Served) {
+    let ids = |count: usize| vec![Uuid::nil(); count];
+    let fields: serde_json::Map<String, Value> =
+        (0..30_000).map(|number| (format!("f{number}"), json!("x"))).collect();
+    for (path, body) in [
+        ("/threads/search", json!({ "ids": ids(40_000) })),
+        ("/threads/search", json!({ "ids": ids(1_001) })),
+        ("/threads/count", json!({ "ids": ids(1_001) })),
+        ("/threads/search", json!({ "metadata": fields })),
+        ("/runs/cancel", json!({ "run_ids": ids(1_001) })),
+        ("/threads/prune", json!({ "thread_ids": ids(1_001) })),
+    ] {
+        let (code, said) = served.post(path, &body).await;
+        assert_eq!(code, 422, "{path}: {said}");
+    }
+    let found = served.post("/threads/search", &json!({ "ids": ids(1_000) })).await;
+    assert_eq!(found, (200, json!([])));
+}
