@@ -12,7 +12,7 @@ use crate::config::Settings;
 use crate::ids::ThreadId;
 use crate::runtime::demo::{self, Demo};
 use crate::runtime::{Job, Runtime};
-use crate::swarm::{AgentEvent, Request};
+use crate::swarm::{AgentEvent, ReflectionVerdict, Request};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -104,9 +104,9 @@ fn crash(resume: String, documents: bool) -> Observer {
         let event = event.custom().as_ref().and_then(AgentEvent::read);
         let Some(AgentEvent::Reflection { agent, status, .. }) = event else { return };
         let wanted = if documents {
-            agent == demo::DOCUMENTS_LAST && status == "APPROVED"
+            agent == demo::DOCUMENTS_LAST && status == ReflectionVerdict::Approved
         } else {
-            status == "REJECTED"
+            status == ReflectionVerdict::Rejected
         };
         if wanted && !done.swap(true, Ordering::SeqCst) {
             output::note(&format!(

@@ -91,12 +91,6 @@ pub enum Error {
         "beyond loopback callers must prove who they are: make a key with `perihelion keys create NAME`, or set PERIHELION_SERVE_TOKEN, or listen on 127.0.0.1, not on: {0}"
     )]
     Unprotected(SocketAddr),
-    #[error(transparent)]
-    People(#[from] perihelion_people::Error),
-    #[error(
-        "the threads are in memory alone; name a database that outlives the program with --database"
-    )]
-    NoDatabase,
     #[error("the password cannot be read from standard input: it must be one line")]
     NoPassword,
     #[error(

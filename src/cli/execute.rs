@@ -17,7 +17,7 @@ use super::{Error, Exit, Signals, environment, found, keys, looking, output, plu
 use crate::config::Settings;
 use crate::graph::{RunEvent, Wants};
 use crate::runner::RunOptions;
-use crate::runtime::{Job, RunStatusView, Runtime};
+use crate::runtime::{Audit, Job, RunStatusView, Runtime};
 use crate::service::Stops;
 use crate::swarm::GraphState;
 
@@ -30,7 +30,7 @@ const WAITING_EVENTS: usize = 256;
 /// [`Error`] when the runtime cannot be opened or refuses the job; a run that fails is an [`Exit`].
 pub async fn execute(settings: Settings, job: Job, show: &Show) -> Result<Exit, Error> {
     let signals = Signals::listen()?;
-    let audit = if job.decides() { keys::audit(&settings).await? } else { None };
+    let audit = if job.decides() { Audit::open(&settings, &keys::actor()).await? } else { None };
     let opening = looking::shown(show.quiet, async |looks| {
         let builder = Runtime::builder(settings).environment(&environment).with_progress(looks);
         builder.for_job(&job).open().await

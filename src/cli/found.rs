@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::output;
 use crate::config::data_directory;
-use crate::runtime::RunReport;
+use crate::runtime::{RunReport, chart_picture};
 
 /// Rows that are shown without a pager.
 const SHOWN_ROWS: usize = 30;
@@ -73,7 +73,7 @@ fn save(report: &RunReport, at: usize, svg: &str) -> std::io::Result<PathBuf> {
     let name = format!("{}-{}-{}.svg", report.thread_id, report.metadata.turn, at + 1);
     let path = directory.join(name);
     std::fs::write(&path, svg)?;
-    match perihelion_analysis::chart::png(svg) {
+    match chart_picture(svg) {
         Ok(picture) => std::fs::write(path.with_extension("png"), picture)?,
         Err(error) => output::warning(&error.to_string()),
     }

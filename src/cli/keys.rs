@@ -1,14 +1,12 @@
 //! `perihelion keys`: API keys of the service, made, listed and revoked.
 
 use chrono::{DateTime, Utc};
-use perihelion_database::Database;
-use perihelion_people::{ApiKey, AuditEntry, NewKey, People, Scope};
 use serde_json::json;
 
 use super::{Error, Exit, environment, output};
 use crate::clock;
 use crate::config::{Age, Settings};
-use crate::runtime::{Audit, LOCAL_TENANT};
+use crate::runtime::{Accounts, ApiKey, LOCAL_TENANT, NewKey, Permission};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -41,7 +39,7 @@ enum Command {
         /// What it may do: read, run, approve, manage, act_as (work in the name of the users whom requests name), operate
         /// (see what the runs of every tenant took)
         #[arg(long, value_name = "SCOPE,…", value_delimiter = ',', value_parser = scope, default_value = "read,run,approve")]
-        scopes: Vec<Scope>,
+        scopes: Vec<Permission>,
         /// When it ends: a length of time such as 90d, or a time such as 2027-01-31T00:00:00Z; never by default
         #[arg(long, value_name = "WHEN", value_parser = when)]
         expires: Option<Until>,
@@ -62,8 +60,8 @@ enum Until {
     At(DateTime<Utc>),
 }
 
-pub(super) fn scope(word: &str) -> Result<Scope, String> {
-    Scope::parse(word.trim())
+pub(super) fn scope(word: &str) -> Result<Permission, String> {
+    Permission::parse(word.trim())
         .ok_or_else(|| "expected read, run, approve, manage, act_as or operate".to_owned())
 }
 
@@ -74,34 +72,6 @@ fn when(text: &str) -> Result<Until, String> {
     text.parse().map(Until::In)
 }
 
-/// Opens users, keys and audit of the settings' database.
-pub(super) async fn open(settings: &Settings) -> Result<(Database, People), Error> {
-    let url = settings.store.database.expose();
-    if url.starts_with("memory:") {
-        return Err(Error::NoDatabase);
-    }
-    let database = Database::open(url).await.map_err(perihelion_people::Error::from)?;
-    let people = People::new(database.clone());
-    Ok((database, people))
-}
-
-/// Returns whether callers of a service on this database must prove who they are.
-pub(super) async fn is_anybody_known(settings: &Settings) -> Result<bool, Error> {
-    let (database, people) = open(settings).await?;
-    let known = people.is_anybody_known().await;
-    database.close().await;
-    Ok(known?)
-}
-
-/// Returns where the answers of the one who sits at the command line are written down; nowhere for threads in memory.
-pub(super) async fn audit(settings: &Settings) -> Result<Option<Audit>, Error> {
-    match open(settings).await {
-        Ok((_, people)) => Ok(Some(Audit::new(people, &actor()))),
-        Err(Error::NoDatabase) => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
 /// Returns who sits at the command line, for the audit.
 pub(super) fn actor() -> String {
     let name = environment("USER").or_else(|| environment("LOGNAME"));
@@ -109,13 +79,13 @@ pub(super) fn actor() -> String {
 }
 
 pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
-    let (database, people) = open(&settings).await?;
-    let done = perform(&people, args).await;
-    database.close().await;
+    let accounts = Accounts::open(&settings, &args.tenant, &actor()).await?;
+    let done = perform(&accounts, args).await;
+    accounts.close().await;
     done.map(|()| Exit::Done)
 }
 
-async fn perform(people: &People, args: Args) -> Result<(), Error> {
+async fn perform(accounts: &Accounts, args: Args) -> Result<(), Error> {
     let Args { command, tenant, json } = args;
     let now = clock::now();
     match command {
@@ -132,8 +102,7 @@ async fn perform(people: &People, args: Args) -> Result<(), Error> {
                 scopes: &scopes,
                 expires_at,
             };
-            let created = people.create_key(new, now).await?;
-            note(people, &tenant, "key.created", &created.key.name).await?;
+            let created = accounts.create_key(new).await?;
             if json {
                 let mut shown = json!(created.key);
                 shown["key"] = json!(created.secret.expose());
@@ -143,7 +112,7 @@ async fn perform(people: &People, args: Args) -> Result<(), Error> {
             output::text(created.secret.expose())
         }
         Command::List => {
-            let keys = people.keys(&tenant).await?;
+            let keys = accounts.keys().await?;
             if json {
                 return output::json(&keys);
             }
@@ -154,8 +123,7 @@ async fn perform(people: &People, args: Args) -> Result<(), Error> {
             output::text(&keys.iter().map(|key| line(key, now)).collect::<Vec<_>>().join("\n"))
         }
         Command::Revoke { name } => {
-            people.revoke_key(&tenant, &name, now).await?;
-            note(people, &tenant, "key.revoked", &name).await?;
+            accounts.revoke_key(&name).await?;
             output::note(&format!("revoked: {name}"));
             Ok(())
         }
@@ -173,23 +141,4 @@ fn line(key: &ApiKey, now: DateTime<Utc>) -> String {
     };
     let user = key.user.as_ref().map_or_else(String::new, |user| format!("  for {user}"));
     format!("{}  {}  made {}  {stands}{user}", key.name, scopes.join(","), day(key.created_at))
-}
-
-/// Writes down what was done to keys and users.
-pub(super) async fn note(
-    people: &People,
-    tenant: &str,
-    action: &str,
-    subject: &str,
-) -> Result<(), Error> {
-    let entry = AuditEntry {
-        at: clock::now(),
-        tenant: tenant.to_owned(),
-        actor: actor(),
-        action: action.to_owned(),
-        subject: subject.to_owned(),
-        thread: None,
-        details: json!({}),
-    };
-    Ok(people.note(&entry).await?)
 }

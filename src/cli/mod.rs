@@ -54,8 +54,6 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{CommandFactory as _, Parser as _};
-use perihelion_documents::Limits;
-use perihelion_documents::parse::child;
 
 pub use agents::schema as servers_schema;
 pub use args::Cli;
@@ -65,6 +63,7 @@ pub use signals::Signals;
 
 use self::args::Command;
 use crate::config::{Overrides, Settings, variables};
+use crate::runtime;
 use crate::servers::{Bundled, Finding};
 
 /// How long tasks may take to end once the command is over.
@@ -104,11 +103,9 @@ pub fn main() -> ExitCode {
     exit.into()
 }
 
-/// Parses a document in this process, which has bounded itself, and ends.
+/// Parses a document in this process, and ends.
 fn parse_document(name: &str) -> ExitCode {
-    let limits = Limits::default();
-    let bounds = child::Bounds::default();
-    match child::answer(name, &limits, bounds) {
+    match runtime::parse_document(name) {
         Ok(()) => Exit::Done.into(),
         Err(error) => fail(&Error::Output(error)).into(),
     }
@@ -160,7 +157,7 @@ async fn dispatch(cli: Cli) -> Result<Exit, Error> {
         Command::Mcp { http, check, server } => {
             let overrides = Overrides { log: globals.log.clone(), ..Overrides::default() };
             let settings = Settings::load(overrides, None, &environment);
-            logging::start(&settings.map_err(crate::runtime::Error::from)?.log)?;
+            logging::start(&settings.map_err(runtime::Error::from)?.log)?;
             if check {
                 return checked(server).await;
             }
@@ -234,13 +231,13 @@ impl Globals {
     fn settings_with(&self, overrides: Overrides) -> Result<Settings, Error> {
         let file = Settings::file(self.config.as_deref(), &environment);
         let settings = Settings::load(overrides, file.as_deref(), &environment)
-            .map_err(crate::runtime::Error::from)?;
+            .map_err(runtime::Error::from)?;
         // What a user calls a variable of their own stands in one of the files.
         let files = file.iter().chain([&settings.servers.file]);
         let texts: Vec<String> =
             files.filter_map(|path| std::fs::read_to_string(path).ok()).collect();
         let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
-        variables::check(names, &texts).map_err(crate::runtime::Error::from)?;
+        variables::check(names, &texts).map_err(runtime::Error::from)?;
         Ok(settings)
     }
 }

@@ -1,10 +1,9 @@
 //! Opens what a service needs, and waits for a database that is away for a moment: one that restarts, or starts with it.
 
-use std::fmt::Display;
 use std::time::Duration;
 
-use super::{Error, output};
-use crate::{checkpoint, clock, runtime};
+use super::output;
+use crate::{clock, runtime};
 
 /// How long a database may be away when a service starts; then its supervisor starts it again, or tells somebody.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -16,12 +15,14 @@ const WAIT: Duration = Duration::from_secs(1);
 ///
 /// # Errors
 /// Whatever `open` returned last.
-pub(super) async fn opened<T, E: Awaited>(open: impl AsyncFn() -> Result<T, E>) -> Result<T, E> {
+pub(super) async fn opened<T>(
+    open: impl AsyncFn() -> Result<T, runtime::Error>,
+) -> Result<T, runtime::Error> {
     let begun = clock::monotonic();
     let mut is_said = false;
     loop {
         match open().await {
-            Err(error) if error.is_away() && begun.elapsed() < PATIENCE => {
+            Err(error) if error.is_unreachable() && begun.elapsed() < PATIENCE => {
                 if !is_said {
                     let bound = PATIENCE.as_secs();
                     output::warning(&format!("{error}; waiting for it, up to {bound} s"));
@@ -30,33 +31,6 @@ pub(super) async fn opened<T, E: Awaited>(open: impl AsyncFn() -> Result<T, E>) 
                 clock::sleep(WAIT).await;
             }
             opened => return opened,
-        }
-    }
-}
-
-/// An error that may pass by itself.
-pub(super) trait Awaited: Display {
-    /// Returns whether the database could not be reached.
-    fn is_away(&self) -> bool;
-}
-
-impl Awaited for runtime::Error {
-    fn is_away(&self) -> bool {
-        matches!(
-            self,
-            Self::Store(checkpoint::Error::Unreachable { .. })
-                | Self::Database(perihelion_database::Error::Unreachable { .. })
-        )
-    }
-}
-
-impl Awaited for Error {
-    fn is_away(&self) -> bool {
-        use perihelion_people::Error as People;
-        match self {
-            Self::People(People::Database(perihelion_database::Error::Unreachable { .. })) => true,
-            Self::Runtime(error) => error.is_away(),
-            _ => false,
         }
     }
 }

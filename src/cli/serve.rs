@@ -9,12 +9,10 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::output;
 use super::worker::{holding, releasing};
-use super::{
-    Error, Exit, Globals, Signals, descriptors, environment, keys, looking, patience, plugins,
-};
+use super::{Error, Exit, Globals, Signals, descriptors, environment, looking, patience, plugins};
 use crate::api::{self, deliver::Deliveries};
 use crate::config::{Overrides, Settings};
-use crate::runtime::{Runtime, demo};
+use crate::runtime::{Runtime, demo, is_anybody_known};
 use crate::service::{Service, Stops};
 use crate::worker::Worker;
 
@@ -58,7 +56,7 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
         let is_known = tokio::select! {
             biased;
             () = signals.stopped() => return Ok(Exit::Aborted),
-            is_known = patience::opened(async || keys::is_anybody_known(&settings).await) => is_known?,
+            is_known = patience::opened(async || is_anybody_known(&settings).await) => is_known?,
         };
         if !is_known {
             return Err(Error::Unprotected(addr));

@@ -2,14 +2,9 @@
 
 use std::io::Read as _;
 
-use perihelion_database::Database;
-use perihelion_people::{People, Scope, User};
-
 use super::{Error, Exit, keys, output};
-use crate::clock;
 use crate::config::Settings;
-use crate::runtime::LOCAL_TENANT;
-use crate::service::{kept::Kept, stop_runs_of};
+use crate::runtime::{Accounts, LOCAL_TENANT, Permission, User};
 
 /// Bytes read for a password; it has its own, lower bound.
 const INPUT_BYTES: u64 = 64 * 1024;
@@ -39,7 +34,7 @@ enum Command {
         name: String,
         /// What the user may do: read, run, approve, manage, operate (see what the runs of every tenant took)
         #[arg(long, value_name = "SCOPE,…", value_delimiter = ',', value_parser = scope, default_value = "read,run,approve")]
-        scopes: Vec<Scope>,
+        scopes: Vec<Permission>,
     },
     /// List users.
     List,
@@ -48,9 +43,9 @@ enum Command {
 }
 
 /// Reads a scope that a user can have: one works in one's own name.
-fn scope(word: &str) -> Result<Scope, String> {
+fn scope(word: &str) -> Result<Permission, String> {
     match keys::scope(word)? {
-        Scope::ActAs => {
+        Permission::ActAs => {
             Err("act_as is for keys of nobody's; a user works in their own name".to_owned())
         }
         scope => Ok(scope),
@@ -58,19 +53,17 @@ fn scope(word: &str) -> Result<Scope, String> {
 }
 
 pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
-    let (database, people) = keys::open(&settings).await?;
-    let done = perform(&database, &people, args).await;
-    database.close().await;
+    let accounts = Accounts::open(&settings, &args.tenant, &keys::actor()).await?;
+    let done = perform(&accounts, args).await;
+    accounts.close().await;
     done.map(|()| Exit::Done)
 }
 
-async fn perform(database: &Database, people: &People, args: Args) -> Result<(), Error> {
-    let Args { command, tenant, json } = args;
-    let now = clock::now();
+async fn perform(accounts: &Accounts, args: Args) -> Result<(), Error> {
+    let Args { command, json, .. } = args;
     match command {
         Command::Add { name, scopes } => {
-            let user = people.register(&tenant, &name, &password()?, &scopes, now).await?;
-            keys::note(people, &tenant, "user.added", &user.name).await?;
+            let user = accounts.add_user(&name, &password()?, &scopes).await?;
             if json {
                 return output::json(&user);
             }
@@ -78,7 +71,7 @@ async fn perform(database: &Database, people: &People, args: Args) -> Result<(),
             Ok(())
         }
         Command::List => {
-            let users = people.users(&tenant).await?;
+            let users = accounts.users().await?;
             if json {
                 return output::json(&users);
             }
@@ -89,10 +82,7 @@ async fn perform(database: &Database, people: &People, args: Args) -> Result<(),
             output::text(&users.iter().map(line).collect::<Vec<_>>().join("\n"))
         }
         Command::Disable { name } => {
-            people.disable_user(&tenant, &name, now).await?;
-            let kept = Kept::new(database.clone(), &tenant);
-            stop_runs_of(&kept, &name).await.map_err(Error::Service)?;
-            keys::note(people, &tenant, "user.disabled", &name).await?;
+            accounts.disable_user(&name).await?;
             output::note(&format!("shut out: {name}"));
             Ok(())
         }

@@ -42,5 +42,5 @@ pub use sections::{
 pub use serve::{Approvals, Jwt, Names, Serve, Token};
 pub use settings::{Overrides, Settings};
 pub use strict::Error;
-pub use traces::{Compression, TraceProtocol, TraceScope, Traces, check_collector};
+pub use traces::{CollectorError, Compression, TraceProtocol, TraceScope, Traces, check_collector};
 pub use trust::{PinMode, TaintRule, Trust};

@@ -219,21 +219,28 @@ fn percent_decoded(text: &str) -> Option<String> {
 }
 
 pub(super) fn collector(value: &Option<String>) -> Result<(), String> {
-    value.as_deref().map_or(Ok(()), check_collector)
+    value.as_deref().map_or(Ok(()), check_collector).map_err(|error| error.to_string())
+}
+
+/// What is wrong with the address of a collector, to be said after its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CollectorError {
+    #[error("must not carry a user name or password; name a variable in headers_env")]
+    Credentials,
+    #[error("must be an http:// or https:// address, such as http://localhost:4318")]
+    NotHttp,
 }
 
 /// Checks the address of a collector.
 ///
 /// # Errors
-/// What is wrong with it, to be said after its name.
-pub fn check_collector(value: &str) -> Result<(), String> {
+/// [`CollectorError`].
+pub fn check_collector(value: &str) -> Result<(), CollectorError> {
     match reqwest::Url::parse(value) {
         Ok(url) if !url.username().is_empty() || url.password().is_some() => {
-            Err("must not carry a user name or password; name a variable in headers_env".to_owned())
+            Err(CollectorError::Credentials)
         }
         Ok(url) if matches!(url.scheme(), "http" | "https") && url.host().is_some() => Ok(()),
-        _ => {
-            Err("must be an http:// or https:// address, such as http://localhost:4318".to_owned())
-        }
+        _ => Err(CollectorError::NotHttp),
     }
 }

@@ -12,4 +12,4 @@ mod threads;
 pub use adding::{Listener, Reading, forget};
 pub use models::{ModelDescriber, ModelReranker, summarizer};
 pub use nodes::{Document, Work};
-pub use threads::{AddedDocument, DocumentThreads, Error, Place};
+pub use threads::{AddedDocument, DocumentThreads, Error, NewDocument};

@@ -29,7 +29,7 @@ pub struct DocumentThreads {
 
 /// Where a document comes from, and where it goes.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct NewDocument {
     /// As errors name it.
     pub shown: String,
     /// The same for the same document each time.
@@ -79,11 +79,11 @@ impl DocumentThreads {
     pub async fn add(
         &self,
         scope: &Scope,
-        place: Place,
+        place: NewDocument,
         bytes: &[u8],
         (read, listener): (Reading, Listener),
     ) -> Result<AddedDocument, Error> {
-        let Place { shown, name, collection, title } = place;
+        let NewDocument { shown, name, collection, title } = place;
         let hash = blake3::hash(bytes).to_hex().to_string();
         let adding = Adding { path: name, collection, title, hash };
         let thread = Ingest::thread_of(scope, &adding);
@@ -137,7 +137,7 @@ impl DocumentThreads {
     pub async fn add_sent(
         &self,
         scope: &Scope,
-        place: Place,
+        place: NewDocument,
         bytes: Vec<u8>,
     ) -> Result<AddedDocument, Error> {
         let bytes = Arc::new(bytes);

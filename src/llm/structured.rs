@@ -68,16 +68,27 @@ pub async fn ask_value(
     ask_by(model, request, name, schema.clone(), Ok).await
 }
 
+/// Why a schema cannot be asked for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SchemaError {
+    #[error("it must describe an object: \"type\": \"object\"")]
+    NotAnObject,
+    /// It is no schema.
+    #[error("{0}")]
+    Invalid(String),
+}
+
 /// Checks that a schema can be asked for: it is one, and describes an object.
 ///
 /// # Errors
-/// What is wrong with it.
-pub fn check_schema(schema: &Value) -> Result<(), String> {
+/// [`SchemaError`].
+pub fn check_schema(schema: &Value) -> Result<(), SchemaError> {
     match schema.get("type").and_then(Value::as_str) {
-        Some("object") => {
-            jsonschema::validator_for(schema).map_err(|error| error.to_string()).map(|_| ())
-        }
-        _ => Err("it must describe an object: \"type\": \"object\"".to_owned()),
+        Some("object") => match jsonschema::validator_for(schema) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(SchemaError::Invalid(error.to_string())),
+        },
+        _ => Err(SchemaError::NotAnObject),
     }
 }
 

@@ -23,10 +23,10 @@ pub use pool::{Looked, Pool, PoolOptions, Reloaded, agent_name, menu_line};
 pub use transport::oauth::{LoggedIn, LoggedOut, Login, Logins};
 pub use trust::{Change, Changes, Pins, ServerPin, ToolPin, is_invisible, written_out};
 pub use types::{
-    AgentBinding, Answers, Asked, CallContext, CallRound, Error, Gate, InputSchema, Knowledge,
-    Phase, Progress, Question, Reply, ServerInfo, ServerState, ServerStatus, TENANT_META,
-    TaskHandle, ToolAnnotations, ToolDefinition, ToolHost, ToolOutcome, Via, Wants, accepted,
-    declined, digest, validate_arguments,
+    AgentBinding, Answers, Asked, CallContext, CallPolicy, CallRound, Error, InputSchema,
+    Knowledge, Phase, Progress, Question, Reply, ServerInfo, ServerState, ServerStatus,
+    TENANT_META, TaskHandle, ToolAnnotations, ToolDefinition, ToolHost, ToolOutcome, Via, Wants,
+    accepted, declined, digest, validate_arguments,
 };
 
 /// A directive for log filters: the library logs the codes that come back from a login.

@@ -46,13 +46,14 @@ pub(super) async fn call(
 ) -> Result<ToolOutcome, NodeError> {
     let name = format!("{server}.{tool}");
     let request = json!({ "server": server, "tool": tool, "arguments": arguments });
-    let gate = tools.gate(server, tool);
+    let call_policy = tools.call_policy(server, tool);
     let perform = |key: String| {
         let tools = Arc::clone(tools);
         let arguments = arguments.clone();
         let server = server.to_owned();
         let tool = tool.to_owned();
-        let context = CallContext { idempotency_key: key, under: gate, ..CallContext::default() };
+        let context =
+            CallContext { idempotency_key: key, under: call_policy, ..CallContext::default() };
         async move {
             let called = tools.call(&server, &tool, arguments, context).await;
             called.map_err(|error| match error {
@@ -61,7 +62,7 @@ pub(super) async fn call(
             })
         }
     };
-    if gate.is_some_and(|gate| gate.repeatable) {
+    if call_policy.is_some_and(|call_policy| call_policy.repeatable) {
         ctx.idempotent(&name, &request, perform).await
     } else {
         ctx.once(&name, &request, perform).await

@@ -23,7 +23,7 @@ use crate::metrics;
 use crate::runner::{RunOptions, RunOutcome, Runner};
 use crate::swarm::{Experience, GraphState, Kinds, Roster, Star};
 use crate::telemetry::metrics::Deliveries;
-use crate::telemetry::{ExportCounts, Exporter, GoesOn, LiveSpans, Parents};
+use crate::telemetry::{ContinuedRuns, ExportCounts, Exporter, LiveSpans, Parents};
 
 /// Store, model, tools and the star on top of them.
 pub struct Runtime {
@@ -66,7 +66,7 @@ pub(super) struct Parts {
     /// Whether skills, memories and teams are kept, in the database of the settings.
     pub learns: bool,
     /// Whose traces are left until they end.
-    pub goes_on: GoesOn,
+    pub continued: ContinuedRuns,
     /// What runs beside a demo, whose new threads are the demo's tenant's.
     pub companions: Option<Companions>,
 }
@@ -77,10 +77,10 @@ impl Runtime {
     /// # Errors
     /// [`Error`] naming the part that could not be started.
     pub(super) async fn assemble(parts: Box<Parts>) -> Result<Self, Error> {
-        let Parts { settings, store, model, pool, source, kinds, learns, goes_on, companions } =
+        let Parts { settings, store, model, pool, source, kinds, learns, continued, companions } =
             *parts;
         store.check_keys().await?;
-        let exporter = super::trace::exporter(&settings, goes_on)?;
+        let exporter = super::trace::exporter(&settings, continued)?;
         let tools = Arc::new(pool);
         let host: Arc<dyn ToolHost> = Arc::clone(&tools) as _;
         // Before anything happens that is counted.
@@ -101,7 +101,7 @@ impl Runtime {
         let star = Star::new(options, Arc::clone(&model), host, Some(parents))?;
         let roster = Arc::clone(&star.roster);
         if let Some(teams) = &teams {
-            teams.stand_on(&roster);
+            teams.set_roster(&roster);
         }
         let lease = Duration::from_secs_f64(settings.store.lease_sec);
         let kept = Duration::from_secs_f64(settings.events.keep_sec);
@@ -110,7 +110,7 @@ impl Runtime {
             .with_lease(lease)
             .bounded_to(settings.limits.max_state_bytes)
             .with_spans(live)
-            .owing_traces(exporter.is_some())
+            .exporting_traces(exporter.is_some())
             .judged_by(super::ending::judge);
         let runner = match companions {
             Some(_) => runner.for_tenant(demo::TENANT),

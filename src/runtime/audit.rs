@@ -4,8 +4,10 @@ use perihelion_people::{ApprovalStatus, AuditEntry, People};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::Runtime;
+use super::accounts::open_database;
+use super::{Error, Runtime};
 use crate::clock;
+use crate::config::Settings;
 use crate::ids::{InterruptId, ThreadId};
 use crate::swarm::AgentResult;
 use crate::swarm::answer::{Action, ApprovalAnswer, Recorded, Word};
@@ -18,6 +20,18 @@ pub struct Audit {
 }
 
 impl Audit {
+    /// Writes into the database of the settings; nowhere for threads in memory.
+    ///
+    /// # Errors
+    /// [`Error::Database`] when it cannot be opened.
+    pub async fn open(settings: &Settings, actor: &str) -> Result<Option<Self>, Error> {
+        match open_database(settings).await {
+            Ok(database) => Ok(Some(Self::new(People::new(database), actor))),
+            Err(Error::InMemory) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Writes into the rows of a database.
     pub fn new(people: People, actor: &str) -> Self {
         Self { people, actor: actor.to_owned() }

@@ -14,7 +14,7 @@ use crate::ids::ThreadId;
 use crate::llm::{self, ChatModel, OpenAiModel, Role};
 use crate::mcp::{Looked, Pool, ServersFile};
 use crate::swarm::Kinds;
-use crate::telemetry::GoesOn;
+use crate::telemetry::ContinuedRuns;
 
 /// A runtime that is to be opened; begin with [`Runtime::builder`].
 ///
@@ -29,7 +29,7 @@ pub struct Builder<'a> {
     store: Option<Arc<dyn Store>>,
     kinds: Option<Kinds>,
     demo: Option<demo::Options>,
-    goes_on: GoesOn,
+    continued: ContinuedRuns,
     learns: bool,
 }
 
@@ -48,7 +48,7 @@ impl Runtime {
             store: None,
             kinds: None,
             demo: None,
-            goes_on: GoesOn::WithNone,
+            continued: ContinuedRuns::None,
             learns: true,
         }
     }
@@ -100,12 +100,12 @@ impl<'a> Builder<'a> {
 
     /// Is a worker's, which continues with whatever was left.
     pub fn for_workers(self) -> Self {
-        Self { goes_on: GoesOn::WithAll, ..self }
+        Self { continued: ContinuedRuns::All, ..self }
     }
 
     /// Continues with one thread; one of a demo brings that demo's model and servers with it.
     pub fn for_thread(self, thread: ThreadId) -> Self {
-        Self { goes_on: GoesOn::With(thread), ..self }
+        Self { continued: ContinuedRuns::Of(thread), ..self }
     }
 
     /// Plays a demo: its data are installed, its scripted model is started, its servers are called.
@@ -135,7 +135,7 @@ impl<'a> Builder<'a> {
     /// Looks whether the thread that it continues with is one of a demo.
     async fn find_demo(&mut self) -> Result<(), Error> {
         let is_open = self.demo.is_none() && self.model.is_none() && self.pool.is_none();
-        if let GoesOn::With(thread) = self.goes_on
+        if let ContinuedRuns::Of(thread) = self.continued
             && is_open
         {
             let info = self.store().await?.info(thread).await?;
@@ -189,7 +189,7 @@ impl<'a> Builder<'a> {
             source,
             kinds: Arc::new(self.kinds.unwrap_or_else(agents::kinds)),
             learns: self.learns,
-            goes_on: self.goes_on,
+            continued: self.continued,
             companions: None,
         }
     }

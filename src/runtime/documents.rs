@@ -6,8 +6,8 @@ use std::sync::atomic::AtomicU64;
 
 use perihelion_database::Database;
 use perihelion_documents::{
-    Asking, Attempt, Deleted, Document, DocumentPage, EmbeddingModel, Judgement, Measures, PageAt,
-    Query, Read, Reranker, Retrieved, Room, Scope, Source, Weights,
+    Asking, Attempt, Deleted, Document, DocumentPage, EmbeddingModel, Judgement, Limits, Measures,
+    PageAt, Query, Read, Reranker, Retrieved, Room, Scope, Source, Weights, parse::child,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -15,9 +15,18 @@ use super::counted::{Counted, Counting};
 use super::{Error, Folders, open_store};
 use crate::config::Settings;
 use crate::ingest::{
-    AddedDocument, DocumentThreads, Listener, ModelReranker, Place, Reading, summarizer,
+    AddedDocument, DocumentThreads, Listener, ModelReranker, NewDocument, Reading, summarizer,
 };
 use crate::servers::documents::{OWNER, TENANT, embeddings, library_of};
+
+/// Parses one document in this process, a child of the one that asked: it bounds itself, reads the document from standard
+/// input and writes what it found to standard output.
+///
+/// # Errors
+/// When standard output cannot be written.
+pub fn parse_document(name: &str) -> std::io::Result<()> {
+    child::answer(name, &Limits::default(), child::Bounds::default())
+}
 
 /// The documents of one owner; cheap to clone.
 #[derive(Clone)]
@@ -87,7 +96,7 @@ impl Documents {
         let name = whole.to_string_lossy().into_owned();
         let bytes = std::fs::read(&whole).map_err(failed)?;
         let read: Reading = Arc::new(|path: &str| std::fs::read(path));
-        let place = Place { shown, name, collection: collection.to_owned(), title };
+        let place = NewDocument { shown, name, collection: collection.to_owned(), title };
         Ok(self.threads.add(&self.scope, place, &bytes, (read, listener)).await?)
     }
 
@@ -103,7 +112,8 @@ impl Documents {
         title: Option<String>,
     ) -> Result<AddedDocument, Error> {
         let collection = collection.to_owned();
-        let place = Place { shown: name.to_owned(), name: name.to_owned(), collection, title };
+        let place =
+            NewDocument { shown: name.to_owned(), name: name.to_owned(), collection, title };
         Ok(self.threads.add_sent(&self.scope, place, bytes).await?)
     }
 

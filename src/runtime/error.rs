@@ -37,6 +37,16 @@ pub enum Error {
     Documents(#[from] perihelion_documents::Error),
     #[error(transparent)]
     Database(#[from] perihelion_database::Error),
+    /// Users and keys cannot be changed so.
+    #[error(transparent)]
+    People(perihelion_people::Error),
+    /// What is kept beside the threads cannot be read or written.
+    #[error(transparent)]
+    Rows(perihelion_service_rows::Error),
+    #[error(
+        "the threads are in memory alone; name a database that outlives the program with --database"
+    )]
+    InMemory,
     #[error("cannot watch {path}: {reason}")]
     Watch { path: String, reason: String },
     /// There is no newest thread to take.
@@ -110,6 +120,24 @@ impl From<runner::Error> for Error {
     }
 }
 
+impl From<perihelion_people::Error> for Error {
+    fn from(error: perihelion_people::Error) -> Self {
+        match error {
+            perihelion_people::Error::Database(error) => Self::Database(error),
+            other => Self::People(other),
+        }
+    }
+}
+
+impl From<perihelion_service_rows::Error> for Error {
+    fn from(error: perihelion_service_rows::Error) -> Self {
+        match error {
+            perihelion_service_rows::Error::Database(error) => Self::Database(error),
+            other => Self::Rows(other),
+        }
+    }
+}
+
 impl From<ingest::Error> for Error {
     fn from(error: ingest::Error) -> Self {
         match error {
@@ -144,12 +172,26 @@ impl From<dispatch::Error> for Error {
 }
 
 impl Error {
+    /// Makes the error that no document has this id or path.
+    pub fn unknown_document(given: &str) -> Self {
+        perihelion_documents::Error::Unknown(given.to_owned()).into()
+    }
+
     /// Returns whether the thread itself is in the way, so that trying again soon cannot help.
     pub fn is_lasting(&self) -> bool {
         match self {
             Self::Store(error) | Self::Run(runner::Error::Store(error)) => error.is_of_thread(),
             _ => true,
         }
+    }
+
+    /// Returns whether the database could not be reached, which may pass by itself.
+    pub fn is_unreachable(&self) -> bool {
+        matches!(
+            self,
+            Self::Store(checkpoint::Error::Unreachable { .. })
+                | Self::Database(perihelion_database::Error::Unreachable { .. })
+        )
     }
 
     /// Returns whether somebody else holds the thread for now.
@@ -168,6 +210,7 @@ impl Error {
             Self::ServersFileGone(_) => true,
             Self::NoCollector | Self::NoServer(_) | Self::Change(_) => true,
             Self::NoThread | Self::ManyThreads { .. } => true,
+            Self::People(_) | Self::InMemory => true,
             Self::NoTeam { .. } | Self::TeamDesign(_) | Self::NoServers => true,
             Self::Trace(_) | Self::Traces(telemetry::otlp::Error::Setup(_)) => true,
             Self::Store(error) => matches!(

@@ -81,17 +81,19 @@ impl Runtime {
             }
         }
         let seconds = (clock::now() - started).as_seconds_f64();
-        let report = serde_json::to_value(&last).unwrap_or(Value::Null);
-        let found = check(&case.expect, &report, Measured { seconds });
+        // Rules name fields of the report as it is shown.
+        let shown = serde_json::to_value(&last).unwrap_or(Value::Null);
+        let found = check(&case.expect, &shown, Measured { seconds });
         let mut findings: Vec<String> = found.into_iter().map(|finding| finding.0).collect();
         if let Some(criterion) = &case.judge {
-            let verdict = self.judge(thread, case, criterion, &report).await?;
+            let answer = last.as_ref().and_then(|report| report.answer.as_deref());
+            let verdict = self.judge(thread, case, criterion, answer).await?;
             if !verdict.passed {
                 findings.push(format!("judged: {}", verdict.reason));
             }
         }
-        let results = report["results"].as_array().into_iter().flatten();
-        let calls = results.map(|result| result["tools"].as_array().map_or(0, Vec::len) as u64);
+        let results = last.iter().flat_map(|report| &report.results);
+        let calls = results.map(|result| result.tools.len() as u64);
         Ok(RunRecord {
             thread_id: thread.to_string(),
             passed: findings.is_empty(),
@@ -109,13 +111,13 @@ impl Runtime {
         thread: ThreadId,
         case: &Case,
         criterion: &str,
-        report: &Value,
+        answer: Option<&str>,
     ) -> Result<Verdict, Error> {
         let settings = self.settings();
         let dynamic = json!({
             "criterion": criterion,
             "question": case.questions().join("\n"),
-            "answer": report["answer"].as_str().unwrap_or("(none)"),
+            "answer": answer.unwrap_or("(none)"),
         });
         let messages = Prompts::new(settings.prompts.dir.as_deref())?.messages("judge", dynamic)?;
         let model = OpenAiModel::new(&settings.models)?;

@@ -1,10 +1,11 @@
 //! The façade: everything assembled from the settings, once, and services over it.
 //!
 //! Enter at [`Runtime::builder`], and from there at [`Runs`], [`Agents`], [`Threads`] and [`Traces`]; the last two need no
-//! more than a store. The edges (command line, server, worker) know this room only. Invariant:
-//! anyone who opens a runtime closes it, and then no child process is left. Deliberately absent: printing,
+//! more than a store, and [`Accounts`] no more than a database. What the edges (command line, server, worker) decide about
+//! threads, documents, users and keys, they have decided here; from below they know data alone. Invariant: anyone who opens a runtime closes it, and then no child process is left. Deliberately absent: printing,
 //! argument parsing, exit codes.
 
+mod accounts;
 mod agents;
 mod answer;
 mod answer_error;
@@ -42,6 +43,7 @@ mod usage;
 mod work;
 
 pub use crate::ingest::AddedDocument;
+pub use accounts::{Accounts, is_anybody_known};
 pub use agents::Agents;
 pub use answer::Answer;
 pub use answer_error::AnswerError;
@@ -49,20 +51,23 @@ pub use assemble::Runtime;
 pub use audit::Audit;
 pub use builder::Builder;
 pub use document_ages::ExportedDocument;
-pub use documents::Documents;
+pub use documents::{Documents, parse_document};
 pub use error::Error;
 pub use evaluation::EvaluationProgress;
 pub use experience::{LOCAL_TENANT, open_memory, open_skills};
 pub use folders::{Changed, Changes, Folders};
 pub use logins::{LoginMade, LoginUnderWay, log_in, log_out};
 pub use metrics::Metrics;
+pub use perihelion_analysis::chart::png as chart_picture;
 pub use perihelion_documents::{
-    COLLECTION as DEFAULT_COLLECTION, DocumentPage, Filters as DocumentFilters, PageAt,
-    Query as DocumentQuery,
+    COLLECTION as DEFAULT_COLLECTION, Document, DocumentPage, Filters as DocumentFilters, PageAt,
+    Query as DocumentQuery, Room as DocumentRoom, Step as AddingStep, Weights as SearchWeights,
+    read_judgements,
 };
 pub use perihelion_memory::{
     Entry as MemoryEntry, EntryKind as MemoryKind, Error as MemoryError, Skill, Skills, UserMemory,
 };
+pub use perihelion_people::{ApiKey, CreatedKey, NewKey, Scope as Permission, User};
 pub use perihelion_recall::Scope;
 pub use plugins::{
     Environment, Process, ReloadAnswer, ReloadListener, ReloadOutcome, Watching, processes,

@@ -37,7 +37,7 @@ impl Teams {
     }
 
     /// Names the agents that teams are made of, once they are known.
-    pub fn stand_on(&self, roster: &Arc<Roster>) {
+    pub fn set_roster(&self, roster: &Arc<Roster>) {
         let _ = self.roster.set(Arc::downgrade(roster));
     }
 

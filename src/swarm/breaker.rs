@@ -7,7 +7,7 @@ use super::ending::FinishReason;
 use super::parts::StarLimits;
 use super::result::ResultStatus;
 use super::state::{Decided, GraphState, Routing, Search, Spent};
-use crate::graph::Place;
+use crate::graph::NodeLocation;
 
 /// Why a turn must end now.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -153,7 +153,7 @@ pub(super) fn cleared(routing: &Routing) -> Routing {
 pub(super) fn exhausted(
     state: &GraphState,
     limits: &StarLimits,
-    place: &Place,
+    place: &NodeLocation,
     now_micros: i64,
 ) -> Option<Exhausted> {
     let bounds = limits.for_turn(state);
@@ -173,7 +173,7 @@ pub(super) fn exhausted(
 }
 
 /// Returns how many super-steps the turn has taken, those of its teams included.
-pub(super) fn steps(state: &GraphState, place: &Place) -> u64 {
+pub(super) fn steps(state: &GraphState, place: &NodeLocation) -> u64 {
     place.step.saturating_sub(state.routing.first_step) + state.spent_in_turn().steps
 }
 
@@ -187,7 +187,7 @@ pub(super) fn out_of_turns(state: &GraphState) -> Option<Exhausted> {
 pub(super) fn out_of_time(
     state: &GraphState,
     limits: &StarLimits,
-    place: &Place,
+    place: &NodeLocation,
     now_micros: i64,
 ) -> Option<Exhausted> {
     let limits = limits.for_turn(state);
@@ -248,9 +248,9 @@ pub(super) mod tests {
     }
 
     /// Returns a place in a run that began so many seconds after the Unix epoch.
-    pub fn place_at(seconds: u64) -> Place {
+    pub fn place_at(seconds: u64) -> NodeLocation {
         let time = uuid::Timestamp::from_unix(uuid::NoContext, seconds, 0);
-        Place {
+        NodeLocation {
             thread: ThreadId::new(),
             run: RunId(uuid::Uuid::new_v7(time)),
             step: 3,

@@ -16,7 +16,7 @@ use super::sources::Sources;
 use super::state::Preferences;
 use super::window::clip;
 use crate::graph::{NodeError, TaskContext};
-use crate::mcp::{self, Gate, ServerInfo, ToolDefinition};
+use crate::mcp::{self, CallPolicy, ServerInfo, ToolDefinition};
 
 /// Characters of a result that a listener is shown.
 const PREVIEW_CHARS: usize = 200;
@@ -119,16 +119,16 @@ impl Caller<'_> {
     /// Finds out what surrounds tools by now: an operator may have tightened it since the agent began.
     ///
     /// What was loosened holds for those who begin after that. `answer` counts the times that the task asked.
-    pub(super) async fn gates(
+    pub(super) async fn call_policies(
         &self,
         tools: impl Iterator<Item = &ToolDefinition>,
         answer: usize,
-    ) -> Result<BTreeMap<String, Gate>, NodeError> {
-        let usual: BTreeMap<String, Gate> =
-            tools.map(|tool| (tool.name.clone(), tool.gate())).collect();
-        let now = usual.iter().map(|(tool, gate)| {
-            let present = self.parts.tools.gate(&self.server.name, tool);
-            (tool.clone(), present.map_or(*gate, |present| gate.stricter(present)))
+    ) -> Result<BTreeMap<String, CallPolicy>, NodeError> {
+        let usual: BTreeMap<String, CallPolicy> =
+            tools.map(|tool| (tool.name.clone(), tool.call_policy())).collect();
+        let now = usual.iter().map(|(tool, call_policy)| {
+            let present = self.parts.tools.call_policy(&self.server.name, tool);
+            (tool.clone(), present.map_or(*call_policy, |present| call_policy.stricter(present)))
         });
         let name = format!("{} {answer}", seen::GATES);
         self.ctx.observe_unless(&name, &usual, &now.collect()).await

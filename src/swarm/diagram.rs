@@ -35,7 +35,7 @@ pub enum Shape {
 }
 
 #[derive(Clone, Debug)]
-struct Place {
+struct DiagramNode {
     id: String,
     lines: Vec<String>,
     shape: Shape,
@@ -53,7 +53,7 @@ struct Edge {
 #[derive(Clone, Debug, Default)]
 pub struct Diagram {
     title: String,
-    nodes: Vec<Place>,
+    nodes: Vec<DiagramNode>,
     edges: Vec<Edge>,
 }
 
@@ -76,7 +76,7 @@ impl Diagram {
     pub fn node(&mut self, id: &str, lines: &[&str], shape: Shape) -> &mut Self {
         if self.find(id).is_none() {
             let lines = lines.iter().map(|line| one_line(line)).filter(|line| !line.is_empty());
-            self.nodes.push(Place { id: id.to_owned(), lines: lines.collect(), shape });
+            self.nodes.push(DiagramNode { id: id.to_owned(), lines: lines.collect(), shape });
         }
         self
     }
@@ -255,7 +255,7 @@ fn arrow(edge: &Edge, laid: &[Laid]) -> String {
     )
 }
 
-fn drawn(node: &Place, at: &Laid) -> String {
+fn drawn(node: &DiagramNode, at: &Laid) -> String {
     let Laid { x, y, width, height } = at;
     let (round, fill) = match node.shape {
         Shape::Box => (4.0, "#eef3fb"),

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::ending::FinishReason;
+use super::verdict::ReflectionVerdict;
 use crate::graph::TaskContext;
 use crate::llm::Usage;
 
@@ -48,7 +49,13 @@ pub enum AgentEvent {
     /// A call was not made, because the request does not wait for people.
     HitlSkipped { agent: String, tool: String },
     /// An output was judged.
-    Reflection { agent: String, status: String, attempt: u32, of: u32, feedback: Option<String> },
+    Reflection {
+        agent: String,
+        status: ReflectionVerdict,
+        attempt: u32,
+        of: u32,
+        feedback: Option<String>,
+    },
     /// An agent is done.
     AgentResult {
         agent: String,
@@ -101,5 +108,9 @@ mod tests {
         assert_eq!(published, json!({ "type": "progress", "agent": "a", "message": "half" }));
         assert_eq!(AgentEvent::read(&published), Some(event));
         assert_eq!(AgentEvent::read(&json!({ "type": "of a later version" })), None);
+        let judged = json!({
+            "type": "reflection", "agent": "a", "status": "REJECTED", "attempt": 1, "of": 3, "feedback": "more",
+        });
+        assert_eq!(AgentEvent::read(&judged).map(|event| json!(event)), Some(judged));
     }
 }

@@ -19,7 +19,7 @@ use super::question::{Elicitation, Question};
 use crate::graph::{EffectClass, EffectFailure, EffectRequest, NodeError, Outcome};
 use crate::journal::{OutcomeUnknown, Verdict};
 use crate::mcp::{
-    self, Answers, Asked, CallContext, CallRound, Gate, Progress, Question as Asking, Reply,
+    self, Answers, Asked, CallContext, CallPolicy, CallRound, Progress, Question as Asking, Reply,
     TaskHandle, ToolDefinition, Wants,
 };
 
@@ -53,8 +53,8 @@ impl Caller<'_> {
         }
         let arguments = edited.unwrap_or(arguments);
         let under = match decision {
-            Some(Decision::Approved { .. }) => tool.gate().allowed(),
-            _ => tool.gate(),
+            Some(Decision::Approved { .. }) => tool.call_policy().allowed(),
+            _ => tool.call_policy(),
         };
         let instruction = match decision {
             Some(Decision::Denied { ref reason }) => {
@@ -88,7 +88,7 @@ pub(super) struct Exchange<'a> {
     pub tool: &'a ToolDefinition,
     pub full_name: &'a str,
     /// The rules under which the call was decided on.
-    pub under: Gate,
+    pub under: CallPolicy,
 }
 
 /// What a round came to.

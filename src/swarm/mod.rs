@@ -69,6 +69,7 @@ mod tool_search;
 mod toolbox;
 mod trace_context;
 mod user_memory;
+mod verdict;
 mod window;
 
 pub use agent::{Agent, AgentCard, ModelStage, SpanKind};
@@ -92,7 +93,7 @@ pub use preprocess::{Request, RequestError};
 pub use reflection::{Reflection, ReflectionStatus};
 pub use report::{CallRecord, Report};
 pub use result::{
-    AgentError, AgentResult, Chart, ErrorKind, Place, ResultStatus, Source, Table, ToolUse,
+    AgentError, AgentResult, Chart, ErrorKind, QuoteLocation, ResultStatus, Source, Table, ToolUse,
 };
 pub use roster::Roster;
 pub use server_agent::ServerAgent;
@@ -110,6 +111,7 @@ pub use team::{
 };
 pub use tool_loop::ToolLoop;
 pub use trace_context::TraceContext;
+pub use verdict::ReflectionVerdict;
 
 pub use crate::config::AGENT_PREFIX;
 

@@ -11,7 +11,7 @@ use super::state::GraphState;
 use super::trace_context::TraceContext;
 use crate::checkpoint::Store;
 use crate::config::Prices;
-use crate::graph::{Graph, Place, State};
+use crate::graph::{Graph, NodeLocation, State};
 use crate::llm::{ChatModel, Prompts};
 use crate::mcp::ToolHost;
 use crate::runner::Runner;
@@ -120,14 +120,14 @@ pub struct StarParts {
 
 impl StarParts {
     /// Returns the thread that a model's endpoint is told of: the one at the top.
-    pub(super) fn thread(&self, place: &Place) -> String {
+    pub(super) fn thread(&self, place: &NodeLocation) -> String {
         self.top.clone().unwrap_or_else(|| place.thread.to_string())
     }
 
     /// Returns the parts of a team's star within this one: what is left of the turn's budgets is its bound.
     pub(super) fn of_team(
         &self,
-        place: &Place,
+        place: &NodeLocation,
         state: &GraphState,
         withdraw: Arc<dyn Withdraw>,
     ) -> Self {

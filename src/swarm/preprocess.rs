@@ -72,7 +72,7 @@ pub enum RequestError {
     #[error("what is attached cannot be taken: {0}")]
     Attached(String),
     #[error("the schema of the answer cannot be used: {0}")]
-    Schema(String),
+    Schema(structured::SchemaError),
     #[error("unknown agent: {name}{hint}; `perihelion agents` lists them")]
     UnknownAgent { name: String, hint: String },
     #[error("{name} could be any of these agents, so write it as it is written there: {agents}")]

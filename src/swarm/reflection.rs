@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::model::{RecordedModel, stop_or_failure};
 use super::report::CallRecord;
+use super::verdict::ReflectionVerdict;
 use super::window;
 use crate::graph::NodeError;
 use crate::llm::{self, ChatRequest, Prompts, Role};
@@ -43,13 +44,13 @@ pub(super) enum Judged {
 }
 
 impl Judged {
-    /// Returns the word kept with the result.
-    pub(super) fn word(&self) -> &'static str {
+    /// Returns the verdict without what was said with it.
+    pub(super) fn verdict(&self) -> ReflectionVerdict {
         match self {
-            Self::Approved => "APPROVED",
-            Self::Fixed(_) => "FIXED",
-            Self::Rejected(_) => "REJECTED",
-            Self::Unverified(_) => "UNVERIFIED",
+            Self::Approved => ReflectionVerdict::Approved,
+            Self::Fixed(_) => ReflectionVerdict::Fixed,
+            Self::Rejected(_) => ReflectionVerdict::Rejected,
+            Self::Unverified(_) => ReflectionVerdict::Unverified,
         }
     }
 

@@ -4,7 +4,7 @@ use super::allowance::Allowance;
 use super::breaker;
 use super::parts::StarLimits;
 use super::state::GraphState;
-use crate::graph::Place;
+use crate::graph::NodeLocation;
 
 /// The part of the steps from which on they are told of where nothing else is bounded.
 const FEW: u64 = 4;
@@ -13,7 +13,7 @@ const FEW: u64 = 4;
 pub(super) fn left(
     state: &GraphState,
     limits: &StarLimits,
-    place: &Place,
+    place: &NodeLocation,
     now_micros: i64,
 ) -> Allowance {
     let limits = limits.for_turn(state);
@@ -36,7 +36,7 @@ pub(super) fn left(
 pub(super) fn for_team(
     state: &GraphState,
     limits: &StarLimits,
-    place: &Place,
+    place: &NodeLocation,
     now_micros: i64,
 ) -> Allowance {
     let left = left(state, limits, place, now_micros);
@@ -52,7 +52,7 @@ pub(super) fn for_team(
 }
 
 /// Returns how many tool calls an agent may make for its task: its own bound, or its share of the turn's.
-pub(super) fn tool_calls(state: &GraphState, limits: &StarLimits, place: &Place) -> usize {
+pub(super) fn tool_calls(state: &GraphState, limits: &StarLimits, place: &NodeLocation) -> usize {
     let most = u64::from(limits.max_tool_calls);
     let left = limits.for_turn(state).turn_tool_calls;
     let left = left.map(|all| all.saturating_sub(state.tool_calls_of_turn()));
@@ -61,7 +61,7 @@ pub(super) fn tool_calls(state: &GraphState, limits: &StarLimits, place: &Place)
 }
 
 /// Divides by the tasks that were handed out together; the first ones get what cannot be divided.
-fn share(left: u64, state: &GraphState, place: &Place) -> u64 {
+fn share(left: u64, state: &GraphState, place: &NodeLocation) -> u64 {
     let tasks = (state.routing.dispatched.len() as u64).max(1);
     left / tasks + u64::from(u64::from(place.task) < left % tasks)
 }
@@ -99,7 +99,7 @@ mod tests {
         let mut state = GraphState::default();
         state.routing.dispatched = ["a", "b", "c"].map(str::to_owned).into();
         let limits = StarLimits { turn_tool_calls: Some(7), max_tokens: Some(100), ..limits() };
-        let place = |task| Place { task, ..place_at(1_000) };
+        let place = |task| NodeLocation { task, ..place_at(1_000) };
         let of = |task| for_team(&state, &limits, &place(task), 1_000_000_000);
         let shares: Vec<_> = (0..3).map(|task| of(task).tool_calls.unwrap()).collect();
         assert_eq!(shares, [3, 2, 2], "seven calls for three");

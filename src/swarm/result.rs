@@ -158,12 +158,12 @@ pub struct Source {
     pub quote: Option<String>,
     /// Where they stand, in a document that can be opened there.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    pub place: Option<Place>,
+    pub place: Option<QuoteLocation>,
 }
 
 /// A place in a document, as its keeper counts: the characters from `start` to `end` are the quote.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Place {
+pub struct QuoteLocation {
     /// Id of the document.
     pub document: String,
     pub title: String,

@@ -170,13 +170,13 @@ impl Loop<'_> {
             };
             self.model.was_live();
             let judged = judge(self.model, &star.prompts, subject).await?;
-            report.reflection = judged.word().to_owned();
+            report.reflection = judged.verdict().as_str().to_owned();
             if self.model.was_live() {
-                metrics::reflected(agent, judged.word());
+                metrics::reflected(agent, judged.verdict().as_str());
             }
             AgentEvent::Reflection {
                 agent: agent.clone(),
-                status: judged.word().to_owned(),
+                status: judged.verdict(),
                 attempt: report.attempts,
                 of: rounds,
                 feedback: judged.feedback().map(str::to_owned),

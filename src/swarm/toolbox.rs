@@ -18,7 +18,7 @@ use super::tool_search::ToolSearch;
 use super::window::{clip, prompt_failed};
 use crate::graph::NodeError;
 use crate::llm::{ToolCall, ToolSpec};
-use crate::mcp::{Gate, ToolDefinition};
+use crate::mcp::{CallPolicy, ToolDefinition};
 
 /// Characters of the reason for which a task is handed back.
 const REASON_CHARS: usize = 1_000;
@@ -54,7 +54,7 @@ pub(super) struct Toolbox<'a> {
     /// What people decided of the calls of the model's last answer, by their places in it.
     decisions: BTreeMap<usize, Decision>,
     /// What surrounds the tools of that answer, by their names: what did when the agent began, or stricter.
-    gates: BTreeMap<String, Gate>,
+    call_policies: BTreeMap<String, CallPolicy>,
     /// Answers of the model that called tools.
     answers: usize,
     /// What people who approved calls wanted besides.
@@ -80,7 +80,7 @@ impl<'a> Toolbox<'a> {
             },
             shown: Shown::at_opening(state),
             decisions: BTreeMap::new(),
-            gates: BTreeMap::new(),
+            call_policies: BTreeMap::new(),
             answers: 0,
             instructions: Vec::new(),
             newest: BTreeMap::new(),
@@ -131,7 +131,7 @@ impl<'a> Toolbox<'a> {
         let server = self.caller.server;
         self.answers += 1;
         let called = calls.iter().filter_map(|call| self.names.find(&call.name, &server.tools));
-        self.gates = self.caller.gates(called, self.answers).await?;
+        self.call_policies = self.caller.call_policies(called, self.answers).await?;
         let tools: Vec<_> = calls.iter().map(|call| self.find_tool(&call.name)).collect();
         let mut places = Vec::new();
         let mut wanted = Vec::new();
@@ -176,7 +176,9 @@ impl<'a> Toolbox<'a> {
     /// Finds a tool under the name that the model was shown, with what surrounds it by now.
     fn find_tool(&self, name: &str) -> Option<ToolDefinition> {
         let tool = self.names.find(name, &self.caller.server.tools)?;
-        Some(tool.under(self.gates.get(&tool.name).copied().unwrap_or_else(|| tool.gate())))
+        Some(tool.under(
+            self.call_policies.get(&tool.name).copied().unwrap_or_else(|| tool.call_policy()),
+        ))
     }
 
     /// Tells whether a call may be in flight beside others: it reads, or may be repeated, on the server itself.

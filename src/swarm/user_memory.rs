@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::parts::StarParts;
 use super::state::GraphState;
-use crate::graph::Place;
+use crate::graph::NodeLocation;
 use crate::llm::{ChatRequest, MessageRole};
 
 /// Whose run it is, and what they asked.
@@ -22,7 +22,7 @@ pub(super) struct Asker {
 
 impl Asker {
     /// Returns who asks in a thread; none where nobody said.
-    pub(super) fn of(place: &Place, state: &GraphState) -> Option<Self> {
+    pub(super) fn of(place: &NodeLocation, state: &GraphState) -> Option<Self> {
         let user = state.user.clone()?;
         let tenant = Arc::clone(&place.tenant);
         Some(Self { tenant, user, question: state.input_request.clone() })

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use tokio::sync::Mutex;
 
-use super::exporter::GoesOn;
+use super::exporter::ContinuedRuns;
 use super::group::may_continue;
 use super::otlp::Sink;
 use super::rows::first_run;
@@ -36,7 +36,7 @@ pub(super) struct Delivery {
     view: View,
     labels: Labels,
     prices: Prices,
-    goes_on: GoesOn,
+    continued: ContinuedRuns,
     /// One delivery at a time: a slow collector gets no more requests for being slow.
     sink: Mutex<Sink>,
     delivered: AtomicU64,
@@ -53,13 +53,13 @@ impl Delivery {
         view: View,
         labels: Labels,
         prices: Prices,
-        goes_on: GoesOn,
+        continued: ContinuedRuns,
     ) -> Self {
         Self {
             view,
             labels,
             prices,
-            goes_on,
+            continued,
             sink: Mutex::new(sink),
             delivered: AtomicU64::new(0),
             failed: AtomicU64::new(0),
@@ -131,7 +131,7 @@ impl Delivery {
             let held = info.lease_until.is_some_and(|until| until > clock::now());
             let under_way = match info.status {
                 ThreadStatus::Queued => true,
-                ThreadStatus::Busy => held || self.goes_on.with(thread),
+                ThreadStatus::Busy => held || self.continued.includes(thread),
                 _ => false,
             };
             let upto = if under_way { newest - 1 } else { newest };

@@ -30,22 +30,22 @@ const LONGEST_WAIT: Duration = Duration::from_secs(300);
 /// Their traces are due when they end. To send what a crashed run left would leave two roots in those backends that
 /// never take a span back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum GoesOn {
+pub enum ContinuedRuns {
     /// It begins runs of its own.
     #[default]
-    WithNone,
-    With(ThreadId),
+    None,
+    Of(ThreadId),
     /// It is a worker.
-    WithAll,
+    All,
 }
 
-impl GoesOn {
+impl ContinuedRuns {
     /// Tells whether the process resumes a thread.
-    pub(super) fn with(self, thread: ThreadId) -> bool {
+    pub(super) fn includes(self, thread: ThreadId) -> bool {
         match self {
-            Self::WithNone => false,
-            Self::With(one) => one == thread,
-            Self::WithAll => true,
+            Self::None => false,
+            Self::Of(one) => one == thread,
+            Self::All => true,
         }
     }
 }
@@ -65,7 +65,7 @@ pub struct Exporter {
 
 impl Exporter {
     /// Makes an exporter to a collector; `view` says what is exported, `labels` go with every trace, and
-    /// model calls are billed by `prices`. What it `goes_on` with is not looked at until it has ended.
+    /// model calls are billed by `prices`. Runs that are `continued` are not looked at until they have ended.
     ///
     /// # Errors
     /// [`otlp::Error::Setup`] when the address cannot be used.
@@ -74,9 +74,9 @@ impl Exporter {
         view: View,
         labels: Labels,
         prices: Prices,
-        goes_on: GoesOn,
+        continued: ContinuedRuns,
     ) -> Result<Self, otlp::Error> {
-        let delivery = Delivery::new(Sink::new(collector)?, view, labels, prices, goes_on);
+        let delivery = Delivery::new(Sink::new(collector)?, view, labels, prices, continued);
         Ok(Self {
             delivery: Arc::new(delivery),
             planned: Arc::default(),

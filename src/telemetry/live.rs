@@ -19,7 +19,7 @@ use tracing_subscriber::registry::LookupSpan;
 
 use super::span_builder::{task_kind, trace_id};
 use super::{Parents, SpanId, TraceId};
-use crate::graph::Place;
+use crate::graph::NodeLocation;
 use crate::ids::{RunId, ThreadId};
 use crate::runner::Spans;
 use crate::swarm::GRAPH;
@@ -130,7 +130,7 @@ impl Spans for LiveSpans {
         span
     }
 
-    fn task(&self, place: &Place) -> Span {
+    fn task(&self, place: &NodeLocation) -> Span {
         if !WANTED.load(Ordering::Relaxed) {
             return Span::none();
         }

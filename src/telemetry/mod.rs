@@ -27,7 +27,7 @@ mod task;
 mod wire;
 
 pub use delivery::ExportCounts;
-pub use exporter::{Exporter, GoesOn};
+pub use exporter::{ContinuedRuns, Exporter};
 pub use ids::{SpanId, TraceId};
 pub use labels::Labels;
 pub use live::{LiveSpans, LogPlace, layer, place};

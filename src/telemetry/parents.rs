@@ -9,7 +9,7 @@ use super::rows::first_run;
 use super::span_builder::trace_id;
 use super::{Error, Scope, SpanId};
 use crate::checkpoint::Store;
-use crate::graph::Place;
+use crate::graph::NodeLocation;
 use crate::ids::{RunId, ThreadId};
 use crate::swarm::TraceContext;
 
@@ -50,7 +50,7 @@ impl Parents {
         Some((first, number.unwrap_or(first)))
     }
 
-    async fn trace_of(&self, place: &Place) -> Option<(ThreadId, u32)> {
+    async fn trace_of(&self, place: &NodeLocation) -> Option<(ThreadId, u32)> {
         let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(trace) = known().get(&place.run) {
             return Some(*trace);
@@ -70,7 +70,7 @@ impl Parents {
     }
 
     /// A subgraph's spans are in the trace of the run that it is a part of: the top thread's newest.
-    async fn look_up(&self, place: &Place) -> Result<(ThreadId, u32), Error> {
+    async fn look_up(&self, place: &NodeLocation) -> Result<(ThreadId, u32), Error> {
         let store = self.store.as_ref();
         let top = match &*place.namespace {
             "" => None,
@@ -86,7 +86,7 @@ impl Parents {
 
 #[async_trait]
 impl TraceContext for Parents {
-    async fn traceparent(&self, place: &Place, key: &str) -> Option<String> {
+    async fn traceparent(&self, place: &NodeLocation, key: &str) -> Option<String> {
         let (thread, run) = self.trace_of(place).await?;
         let trace = trace_id(thread, run, self.scope);
         let span = SpanId::of_tool_call(place.thread, run, place.step, place.task, key);

@@ -172,9 +172,9 @@ async fn a_thousand_reloads_under_load_leave_no_process_behind() {
 async fn a_call_decided_on_before_its_tool_was_gated_is_not_sent() {
     let pool = pool_of(&table("x", "plain", ""));
     pool.scan().await;
-    let free = pool.gate("x", "echo").unwrap();
+    let free = pool.call_policy("x", "echo").unwrap();
     pool.reload(file(&table("x", "plain", "tools.echo.approval_mode = \"prompt\"")));
-    let now = pool.gate("x", "echo").unwrap();
+    let now = pool.call_policy("x", "echo").unwrap();
     assert!(now.needs_approval && !free.needs_approval, "known without asking the server");
     let call = async |under| {
         let context = CallContext { under: Some(under), ..CallContext::default() };

@@ -274,7 +274,21 @@ async fn a_disabled_user_s_keys_let_nobody_in(served: Served) {
     let (_, laptop) = said(&served, &bob, "POST", "/v1/keys", Some(new)).await;
     let laptop = by_key(laptop["key"].as_str().unwrap());
     assert_eq!(said(&served, &laptop, "GET", "/info", None).await.0, 200);
+    let boss = by_key(&key(&served, &["boss", "--scopes", "read,manage"]).await);
+    let thread = id(&said(&served, &bob, "POST", "/threads", Some(json!({}))).await);
+    let runs = format!("/threads/{thread}/runs");
+    let later = json!({ "assistant_id": "swarm", "input": { "question": "hello" }, "after_seconds": 3_600 });
+    let (_, run) = said(&served, &bob, "POST", &runs, Some(later)).await;
+    let run = format!("{runs}/{}", run["run_id"].as_str().unwrap());
     served.program(&["users", "disable", "bob"]).await;
     assert_eq!(said(&served, &laptop, "GET", "/info", None).await.0, 401);
     assert_eq!(said(&served, &bob, "GET", "/info", None).await.0, 401);
+    // All of it at once: what waited has ended, and the audit has it.
+    let (_, ended) = said(&served, &boss, "GET", &run, None).await;
+    assert_eq!(ended["status"], "interrupted", "{ended}");
+    let (_, audit) = said(&served, &boss, "GET", "/v1/audit", None).await;
+    let of_bob = |one: &&Value| one["action"] == "user.disabled" && one["subject"] == "bob";
+    assert_eq!(audit["entries"].as_array().unwrap().iter().filter(of_bob).count(), 1, "{audit}");
+    served.program(&["users", "disable", "bob"]).await;
+    assert!(served.refused(&["users", "disable", "eve"]).await.contains("no user of this name"));
 }

@@ -32,7 +32,7 @@ pub struct DocumentPage {
 }
 
 /// Where a page lies.
-struct Place {
+struct PageRange {
     number: u32,
     start: usize,
     end: usize,
@@ -82,7 +82,11 @@ impl Library {
     }
 
     /// Returns the last page of a document, and how many there are.
-    async fn last_page(&self, scope: &Scope, id: &str) -> Result<Option<(Place, usize)>, Error> {
+    async fn last_page(
+        &self,
+        scope: &Scope,
+        id: &str,
+    ) -> Result<Option<(PageRange, usize)>, Error> {
         let read = query(
             "SELECT number, first, past, count(*) OVER () FROM document_page
              WHERE tenant = $1 AND owner = $2 AND id = $3 ORDER BY number DESC LIMIT 1",
@@ -98,7 +102,7 @@ impl Library {
         scope: &Scope,
         id: &str,
         at: PageAt,
-    ) -> Result<Option<Place>, Error> {
+    ) -> Result<Option<PageRange>, Error> {
         let (sql, at) = match at {
             PageAt::Number(number) => (
                 "SELECT number, first, past FROM document_page
@@ -116,9 +120,9 @@ impl Library {
     }
 }
 
-fn place(row: &Row) -> Result<Place, Error> {
+fn place(row: &Row) -> Result<PageRange, Error> {
     let number = u32::try_from(row.get::<i64>(0)?).unwrap_or(u32::MAX);
-    Ok(Place { number, start: count(row, 1)?, end: count(row, 2)? })
+    Ok(PageRange { number, start: count(row, 1)?, end: count(row, 2)? })
 }
 
 fn count(row: &Row, column: usize) -> Result<usize, Error> {

@@ -1,7 +1,7 @@
 //! The audit: who did what, when; written once and never changed.
 
 use chrono::{DateTime, Utc};
-use perihelion_database::{Value, query};
+use perihelion_database::{Query, Value, query};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use uuid::Uuid;
@@ -51,19 +51,7 @@ impl People {
     /// # Errors
     /// [`Error::Database`].
     pub async fn note_once(&self, id: Uuid, entry: &AuditEntry) -> Result<(), Error> {
-        let insert = query(
-            "INSERT INTO audit (id, at, tenant, actor, action, subject, thread_id, details) \
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (id) DO NOTHING",
-        )
-        .bind(id)
-        .bind(entry.at)
-        .bind(&entry.tenant)
-        .bind(&entry.actor)
-        .bind(&entry.action)
-        .bind(&entry.subject)
-        .bind(Value::Id(entry.thread))
-        .bind(entry.details.clone());
-        self.of(&entry.tenant).execute(&insert).await?;
+        self.of(&entry.tenant).execute(&insert(id, entry)).await?;
         Ok(())
     }
 
@@ -105,6 +93,22 @@ impl People {
             })
             .collect()
     }
+}
+
+/// Adds an entry unless there is one of its id.
+pub(crate) fn insert(id: Uuid, entry: &AuditEntry) -> Query {
+    query(
+        "INSERT INTO audit (id, at, tenant, actor, action, subject, thread_id, details) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (id) DO NOTHING",
+    )
+    .bind(id)
+    .bind(entry.at)
+    .bind(&entry.tenant)
+    .bind(&entry.actor)
+    .bind(&entry.action)
+    .bind(&entry.subject)
+    .bind(Value::Id(entry.thread))
+    .bind(entry.details.clone())
 }
 
 /// Returns a time after all entries that both databases can hold.

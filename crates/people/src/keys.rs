@@ -1,7 +1,7 @@
 //! API keys of the service: 256 random bits, shown once, stored as a hash, scoped, revocable.
 
 use chrono::{DateTime, Utc};
-use perihelion_database::{Row, Value, query};
+use perihelion_database::{Row, Transaction, Value, query};
 use serde::Serialize;
 use uuid::Uuid;
 
@@ -76,40 +76,10 @@ impl People {
         new: NewKey<'_>,
         now: DateTime<Utc>,
     ) -> Result<CreatedKey, Error> {
-        let name = new.name.trim();
-        if name.is_empty() || name.chars().count() > 100 {
-            return Err(Error::Unfit("a key's name has 1 to 100 characters".to_owned()));
-        }
-        let secret = Secret::draw(PREFIX)?;
-        let key = ApiKey {
-            id: Uuid::now_v7(),
-            tenant: new.tenant.to_owned(),
-            name: name.to_owned(),
-            user: new.user.map(str::to_owned),
-            made_by: new.made_by,
-            scopes: new.scopes.to_vec(),
-            created_at: now,
-            expires_at: new.expires_at,
-            revoked_at: None,
-        };
-        let insert = query(
-            "INSERT INTO api_key (id, tenant, name, person, scopes, token, created_at, expires_at, made_by) \
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
-        )
-        .bind(key.id)
-        .bind(&key.tenant)
-        .bind(&key.name)
-        .bind(key.user.clone())
-        .bind(write_scopes(&key.scopes))
-        .bind(digest(PURPOSE, secret.expose()))
-        .bind(now)
-        .bind(Value::Time(key.expires_at))
-        .bind(key.made_by);
-        match self.of(new.tenant).execute(&insert).await {
-            Ok(_) => Ok(CreatedKey { key, secret }),
-            Err(error) if error.is_duplicate() => Err(Error::Taken(key.name)),
-            Err(error) => Err(error.into()),
-        }
+        let database = self.of(new.tenant);
+        let mut transaction = database.begin().await?;
+        let created = insert(&mut transaction, new, now).await;
+        transaction.settle(created).await
     }
 
     /// Lists the keys of a tenant, newest first, the revoked ones too.
@@ -132,14 +102,10 @@ impl People {
         name: &str,
         now: DateTime<Utc>,
     ) -> Result<(), Error> {
-        let revoke = query("UPDATE api_key SET revoked_at = $3 WHERE tenant = $1 AND name = $2 AND revoked_at IS NULL")
-            .bind(tenant)
-            .bind(name)
-            .bind(now);
-        match self.of(tenant).execute(&revoke).await? {
-            0 => Err(Error::Unknown { what: "key", name: name.to_owned() }),
-            _ => Ok(()),
-        }
+        let database = self.of(tenant);
+        let mut transaction = database.begin().await?;
+        let revoked = revoke(&mut transaction, tenant, name, now).await;
+        transaction.settle(revoked).await
     }
 
     /// Finds who a key belongs to.
@@ -222,5 +188,66 @@ impl People {
     pub async fn is_anybody_known(&self) -> Result<bool, Error> {
         let look = query("SELECT 1 FROM api_key UNION ALL SELECT 1 FROM person LIMIT 1");
         Ok(self.of_all().fetch_optional(&look).await?.is_some())
+    }
+}
+
+/// Makes a key as part of a transaction.
+pub(crate) async fn insert(
+    transaction: &mut Transaction<'_>,
+    new: NewKey<'_>,
+    now: DateTime<Utc>,
+) -> Result<CreatedKey, Error> {
+    let name = new.name.trim();
+    if name.is_empty() || name.chars().count() > 100 {
+        return Err(Error::Unfit("a key's name has 1 to 100 characters".to_owned()));
+    }
+    let secret = Secret::draw(PREFIX)?;
+    let key = ApiKey {
+        id: Uuid::now_v7(),
+        tenant: new.tenant.to_owned(),
+        name: name.to_owned(),
+        user: new.user.map(str::to_owned),
+        made_by: new.made_by,
+        scopes: new.scopes.to_vec(),
+        created_at: now,
+        expires_at: new.expires_at,
+        revoked_at: None,
+    };
+    let insert = query(
+        "INSERT INTO api_key (id, tenant, name, person, scopes, token, created_at, expires_at, made_by) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+    )
+    .bind(key.id)
+    .bind(&key.tenant)
+    .bind(&key.name)
+    .bind(key.user.clone())
+    .bind(write_scopes(&key.scopes))
+    .bind(digest(PURPOSE, secret.expose()))
+    .bind(now)
+    .bind(Value::Time(key.expires_at))
+    .bind(key.made_by);
+    match transaction.execute(&insert).await {
+        Ok(_) => Ok(CreatedKey { key, secret }),
+        Err(error) if error.is_duplicate() => Err(Error::Taken(key.name)),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Revokes a key as part of a transaction.
+pub(crate) async fn revoke(
+    transaction: &mut Transaction<'_>,
+    tenant: &str,
+    name: &str,
+    now: DateTime<Utc>,
+) -> Result<(), Error> {
+    let revoke = query(
+        "UPDATE api_key SET revoked_at = $3 WHERE tenant = $1 AND name = $2 AND revoked_at IS NULL",
+    )
+    .bind(tenant)
+    .bind(name)
+    .bind(now);
+    match transaction.execute(&revoke).await? {
+        0 => Err(Error::Unknown { what: "key", name: name.to_owned() }),
+        _ => Ok(()),
     }
 }

@@ -8,6 +8,7 @@
 
 mod approvals;
 mod audit;
+mod change;
 mod error;
 mod jwt;
 mod keys;
@@ -20,6 +21,7 @@ mod users;
 
 pub use approvals::{ApprovalRequest, ApprovalStatus};
 pub use audit::{AuditEntry, AuditQuery, far};
+pub use change::Change;
 pub use error::Error;
 pub use jwt::{JwtRules, JwtVerifier};
 pub use keys::{ApiKey, CreatedKey, NewKey};
@@ -27,7 +29,7 @@ pub use principal::{Principal, ProvedBy, Scope};
 pub use secret::Secret;
 pub use sessions::Session;
 pub use spending::{EndedRun, SPENDING_DAYS, Taken, TakenByTenant};
-pub use users::User;
+pub use users::{NewUser, User};
 
 use perihelion_database::Database;
 

@@ -1,7 +1,7 @@
 //! Users of a tenant.
 
 use chrono::{DateTime, Utc};
-use perihelion_database::query;
+use perihelion_database::{Transaction, query};
 use serde::Serialize;
 use uuid::Uuid;
 
@@ -21,6 +21,25 @@ pub struct User {
     pub created_at: DateTime<Utc>,
 }
 
+/// Somebody who is to be added: the name fits, and the password is hashed already.
+pub struct NewUser {
+    name: String,
+    hash: String,
+    scopes: Vec<Scope>,
+}
+
+impl NewUser {
+    /// Checks a name, and hashes a password, which takes a while and so comes before any transaction.
+    ///
+    /// # Errors
+    /// [`Error::Unfit`] for a name or password that cannot be used.
+    pub async fn prepare(name: &str, password: &str, scopes: &[Scope]) -> Result<Self, Error> {
+        let name = fit_name(name)?;
+        let hash = password::hash(password).await?;
+        Ok(Self { name, hash, scopes: scopes.to_vec() })
+    }
+}
+
 impl People {
     /// Registers a user.
     ///
@@ -34,29 +53,11 @@ impl People {
         scopes: &[Scope],
         now: DateTime<Utc>,
     ) -> Result<User, Error> {
-        let name = fit_name(name)?;
-        let hash = password::hash(password).await?;
-        let user = User {
-            id: Uuid::now_v7(),
-            tenant: tenant.to_owned(),
-            name,
-            scopes: scopes.to_vec(),
-            created_at: now,
-        };
-        let insert = query(
-            "INSERT INTO person (id, tenant, name, password, scopes, created_at) VALUES ($1, $2, $3, $4, $5, $6)",
-        )
-        .bind(user.id)
-        .bind(tenant)
-        .bind(&user.name)
-        .bind(hash)
-        .bind(write_scopes(scopes))
-        .bind(now);
-        match self.of(tenant).execute(&insert).await {
-            Ok(_) => Ok(user),
-            Err(error) if error.is_duplicate() => Err(Error::Taken(user.name)),
-            Err(error) => Err(error.into()),
-        }
+        let new = NewUser::prepare(name, password, scopes).await?;
+        let database = self.of(tenant);
+        let mut transaction = database.begin().await?;
+        let added = insert(&mut transaction, tenant, new, now).await;
+        transaction.settle(added).await
     }
 
     /// Finds the user whom name and password belong to; takes as long when there is none.
@@ -112,6 +113,8 @@ impl People {
 
     /// Shuts a user out, with all sessions; the name stays taken, so that nobody else is taken for them.
     ///
+    /// Who is shut out already stays so, since the time when it was first done.
+    ///
     /// # Errors
     /// [`Error::Unknown`].
     pub async fn disable_user(
@@ -122,21 +125,58 @@ impl People {
     ) -> Result<(), Error> {
         let database = self.of(tenant);
         let mut transaction = database.begin().await?;
-        let disable = query(
-            "UPDATE person SET disabled_at = $3 WHERE tenant = $1 AND name = $2 AND disabled_at IS NULL",
-        )
-        .bind(tenant)
-        .bind(name)
-        .bind(now);
-        if transaction.execute(&disable).await? == 0 {
-            return Err(Error::Unknown { what: "user", name: name.to_owned() });
-        }
-        let end = query("DELETE FROM session WHERE tenant = $1 AND person IN (SELECT id FROM person WHERE tenant = $1 AND name = $2)")
-            .bind(tenant)
-            .bind(name);
-        transaction.execute(&end).await?;
-        Ok(transaction.commit().await?)
+        let disabled = disable(&mut transaction, tenant, name, now).await;
+        transaction.settle(disabled).await
     }
+}
+
+/// Adds a user as part of a transaction.
+pub(crate) async fn insert(
+    transaction: &mut Transaction<'_>,
+    tenant: &str,
+    new: NewUser,
+    now: DateTime<Utc>,
+) -> Result<User, Error> {
+    let NewUser { name, hash, scopes } = new;
+    let tenant = tenant.to_owned();
+    let user = User { id: Uuid::now_v7(), tenant, name, scopes, created_at: now };
+    let insert = query(
+        "INSERT INTO person (id, tenant, name, password, scopes, created_at) VALUES ($1, $2, $3, $4, $5, $6)",
+    )
+    .bind(user.id)
+    .bind(&user.tenant)
+    .bind(&user.name)
+    .bind(hash)
+    .bind(write_scopes(&user.scopes))
+    .bind(now);
+    match transaction.execute(&insert).await {
+        Ok(_) => Ok(user),
+        Err(error) if error.is_duplicate() => Err(Error::Taken(user.name)),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Shuts a user out as part of a transaction.
+pub(crate) async fn disable(
+    transaction: &mut Transaction<'_>,
+    tenant: &str,
+    name: &str,
+    now: DateTime<Utc>,
+) -> Result<(), Error> {
+    let disable = query(
+        "UPDATE person SET disabled_at = COALESCE(disabled_at, $3) WHERE tenant = $1 AND name = $2",
+    )
+    .bind(tenant)
+    .bind(name)
+    .bind(now);
+    if transaction.execute(&disable).await? == 0 {
+        return Err(Error::Unknown { what: "user", name: name.to_owned() });
+    }
+    let end = query("DELETE FROM session WHERE tenant = $1 AND person IN (SELECT id FROM person WHERE tenant = $1 AND name = $2)")
+        .bind(tenant)
+        .bind(name);
+    transaction.execute(&end).await?;
+    Ok(())
 }
 
 /// Checks a name and brings it into the form that it is kept in.

@@ -164,3 +164,40 @@ async fn the_audit_is_read_newest_first_by_tenant_and_thread() {
     })
     .await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_and_its_entry_in_the_audit_are_kept_together_or_not_at_all() {
+    on_both(|people| async move {
+        let ann =
+            people.register("acme", "ann", "correct horse", &[Scope::Read], now()).await.unwrap();
+        let begun = people.begin_session(&ann, Duration::hours(8), now()).await.unwrap();
+        let cookie = begun.cookie.expose();
+        let broken = people.change("acme", "boss", now(), async |change| {
+            change.disable_user("ann").await?;
+            change.create_key(key("acme", "ci")).await?;
+            Err::<(), _>(Error::Unfit("what comes after it fails".to_owned()))
+        });
+        assert!(matches!(broken.await, Err(Error::Unfit(_))));
+        assert!(people.by_session(cookie, None, now()).await.is_ok(), "she was shut out in part");
+        assert!(people.keys("acme").await.unwrap().is_empty());
+        assert_eq!(people.audit("acme", &AuditQuery::default()).await.unwrap(), []);
+
+        // What somebody was disabled for before may be done again, and ends what was begun since.
+        for _ in 0..2 {
+            let disabled = people
+                .change("acme", "boss", now(), async |change| change.disable_user("ann").await);
+            disabled.await.unwrap();
+        }
+        assert!(people.by_session(cookie, None, now()).await.is_err());
+        let noted = people.audit("acme", &AuditQuery::default()).await.unwrap();
+        let noted: Vec<_> = noted
+            .iter()
+            .map(|one| (one.actor.as_str(), one.action.as_str(), one.subject.as_str()))
+            .collect();
+        assert_eq!(noted, [("boss", "user.disabled", "ann"); 2]);
+        let unknown =
+            people.change("acme", "boss", now(), async |change| change.disable_user("bob").await);
+        assert!(matches!(unknown.await, Err(Error::Unknown { .. })));
+    })
+    .await;
+}

@@ -1,10 +1,10 @@
 //! The runs of a thread in the order in which they began, and runs that have not ended.
 
 use chrono::{DateTime, Utc};
-use perihelion_database::query;
+use perihelion_database::{Transaction, query};
 use uuid::Uuid;
 
-use crate::{Error, Kept, Run, RunStatus};
+use crate::{Cancel, Error, Kept, Run, RunStatus};
 
 impl Kept {
     /// Returns the run of a thread that began first, or first after another one, by its first event, when it was asked
@@ -77,5 +77,35 @@ impl Kept {
         rows.iter()
             .map(|row| Ok((row.get(0)?, RunStatus::from_word(&row.get::<String>(1)?)?)))
             .collect()
+    }
+
+    /// Ends the runs of a user's threads, as part of a transaction: those that have not begun at once, and the services are
+    /// asked for the others.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn end_runs_of_user(
+        transaction: &mut Transaction<'_>,
+        tenant: &str,
+        user: &str,
+        now: DateTime<Utc>,
+    ) -> Result<(), Error> {
+        let end = query(
+            "UPDATE service_run SET status = 'interrupted', updated_at = $3, \
+                first_event = (SELECT events FROM thread WHERE id = service_run.thread_id), \
+                last_event = (SELECT events FROM thread WHERE id = service_run.thread_id) \
+             WHERE tenant = $1 AND status = 'pending' \
+               AND thread_id IN (SELECT thread_id FROM service_thread WHERE tenant = $1 AND user_id = $2)",
+        );
+        transaction.execute(&end.bind(tenant).bind(user).bind(now)).await?;
+        // One that began in the meantime is among them.
+        let ask = query(
+            "UPDATE service_run SET cancel = CASE WHEN cancel = 'rollback' THEN cancel ELSE $3 END \
+             WHERE tenant = $1 AND status IN ('pending', 'running') \
+               AND thread_id IN (SELECT thread_id FROM service_thread WHERE tenant = $1 AND user_id = $2)",
+        );
+        let ask = ask.bind(tenant).bind(user).bind(Cancel::Interrupt.as_str());
+        transaction.execute(&ask).await?;
+        Ok(())
     }
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
-use crate::agents::pipeline::Place;
+use crate::agents::pipeline::QuoteLocation;
 
 /// A place in a document; `quote` is its text between `start` and `end`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -47,8 +47,8 @@ impl Passage {
     }
 
     /// Returns its place, where the document's keeper counts characters.
-    pub fn place(&self) -> Option<Place> {
-        Some(Place {
+    pub fn place(&self) -> Option<QuoteLocation> {
+        Some(QuoteLocation {
             document: self.document.clone(),
             title: self.title.clone(),
             start: self.start?,

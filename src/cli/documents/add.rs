@@ -5,13 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use perihelion_documents::Step;
 use serde_json::{Value, json};
 
 use super::{InCollection, watch};
 use crate::cli::output::{self, BARS};
 use crate::cli::{Error, Exit};
-use crate::runtime::{AddedDocument, Documents};
+use crate::runtime::{AddedDocument, AddingStep, Documents};
 
 #[derive(Debug, clap::Args)]
 #[group(skip)]
@@ -139,21 +138,21 @@ impl Bar {
         Self { bar, quiet, head }
     }
 
-    pub(super) fn listener(&self) -> Arc<dyn Fn(Step) + Send + Sync> {
+    pub(super) fn listener(&self) -> Arc<dyn Fn(AddingStep) + Send + Sync> {
         let shown = self.clone();
-        Arc::new(move |step: Step| shown.tell(step))
+        Arc::new(move |step: AddingStep| shown.tell(step))
     }
 
-    fn tell(&self, step: Step) {
+    fn tell(&self, step: AddingStep) {
         let text = match step {
-            Step::Parse => "parsing".to_owned(),
-            Step::Describe => "describing".to_owned(),
-            Step::Embed { done, of } => format!("embedding {done} of {of}"),
-            Step::Keep => "keeping".to_owned(),
+            AddingStep::Parse => "parsing".to_owned(),
+            AddingStep::Describe => "describing".to_owned(),
+            AddingStep::Embed { done, of } => format!("embedding {done} of {of}"),
+            AddingStep::Keep => "keeping".to_owned(),
         };
         match &self.bar {
             Some(bar) => {
-                if let Step::Embed { done, of } = step {
+                if let AddingStep::Embed { done, of } = step {
                     bar.set_length(of as u64);
                     bar.set_position(done as u64);
                 }

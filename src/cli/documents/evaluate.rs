@@ -2,10 +2,8 @@
 
 use std::path::PathBuf;
 
-use perihelion_documents::{Weights, read_judgements};
-
 use crate::cli::{Error, Exit, output};
-use crate::runtime::Documents;
+use crate::runtime::{Documents, SearchWeights, read_judgements};
 
 #[derive(Debug, clap::Args)]
 #[group(skip)]
@@ -42,7 +40,7 @@ pub(super) async fn run(documents: &Documents, args: &Args) -> Result<Exit, Erro
         .map_err(|source| Error::Read { path: args.file.clone(), source })?;
     let judgements = read_judgements(&text).map_err(crate::runtime::Error::from)?;
     let weights = args.words.zip(args.meaning);
-    let weights = weights.map(|(words, meaning)| Weights { words, meaning });
+    let weights = weights.map(|(words, meaning)| SearchWeights { words, meaning });
     let measures = documents.evaluate(&judgements, weights, args.rerank).await?;
     if args.json {
         output::json(&measures)?;

@@ -1,14 +1,13 @@
 //! `documents list`, `show`, `export`, `delete`, `prune` and `reindex`.
 
 use chrono::DateTime;
-use perihelion_documents::{Document, Room};
 use serde_json::json;
 
 use super::{InCollection, placed};
 use crate::cli::{Error, Exit, output};
 use crate::clock;
 use crate::config::Age;
-use crate::runtime::Documents;
+use crate::runtime::{self, Document, DocumentRoom, Documents};
 
 #[derive(Debug, Default, clap::Args)]
 #[group(skip)]
@@ -102,7 +101,7 @@ pub(super) async fn run(documents: &Documents, args: &Args) -> Result<Exit, Erro
 }
 
 /// Says what is used of what is permitted, where it is bounded.
-fn used(room: &Room) -> String {
+fn used(room: &DocumentRoom) -> String {
     let used = room.used;
     let permitted = room.permitted;
     let part = |used: u64, permitted: Option<u64>, what: &str| match permitted {
@@ -209,8 +208,7 @@ async fn find(documents: &Documents, given: &str, place: &InCollection) -> Resul
 }
 
 fn unknown(given: &str) -> Error {
-    let unknown = perihelion_documents::Error::Unknown(given.to_owned());
-    crate::runtime::Error::from(unknown).into()
+    runtime::Error::unknown_document(given).into()
 }
 
 pub(super) async fn delete(documents: &Documents, args: &DeleteArgs) -> Result<Exit, Error> {

@@ -8,11 +8,9 @@ mod reindex;
 mod search;
 mod watch;
 
-use perihelion_documents::COLLECTION;
-
 use super::{Error, Exit, output};
 use crate::config::Settings;
-use crate::runtime::{Documents, LOCAL_TENANT};
+use crate::runtime::{DEFAULT_COLLECTION, Documents, LOCAL_TENANT};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -90,7 +88,7 @@ struct InCollection {
 
 impl InCollection {
     fn to_add(&self) -> &str {
-        self.collection.as_deref().unwrap_or(COLLECTION)
+        self.collection.as_deref().unwrap_or(DEFAULT_COLLECTION)
     }
 
     fn named(&self) -> Option<&str> {

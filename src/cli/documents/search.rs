@@ -1,12 +1,11 @@
 //! `documents search`.
 
 use chrono::{DateTime, NaiveDate, Utc};
-use perihelion_documents::{Filters, Query};
 use serde_json::json;
 
 use super::{InCollection, placed};
 use crate::cli::{Error, Exit, output};
-use crate::runtime::Documents;
+use crate::runtime::{DocumentFilters, DocumentQuery, Documents};
 
 #[derive(Debug, clap::Args)]
 #[group(skip)]
@@ -58,9 +57,9 @@ pub(super) async fn run(documents: &Documents, args: &Args) -> Result<Exit, Erro
     for given in &args.document {
         wanted.push(documents.find(given).await?.id);
     }
-    let mut query = Query::new(&args.text);
+    let mut query = DocumentQuery::new(&args.text);
     query.limit = args.limit.clamp(1, 100);
-    query.filters = Filters {
+    query.filters = DocumentFilters {
         collection: args.place.collection.clone(),
         documents: wanted,
         format: args.format.clone(),

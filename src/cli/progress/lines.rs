@@ -68,7 +68,7 @@ pub(super) fn line_of(event: &AgentEvent) -> Option<Line> {
             format!("{agent}: {tool} needs approval, which this request does not wait for")
         }
         AgentEvent::Reflection { agent, status, attempt, of, .. } => {
-            format!("{agent}: judged {status} ({attempt} of {of})")
+            format!("{agent}: judged {} ({attempt} of {of})", status.as_str())
         }
         AgentEvent::AgentResult { agent, error, not_mine, .. } => match error {
             Some(error) if *not_mine => {

@@ -1,7 +1,7 @@
 //! `trace export`: sends the traces of threads to a collector, however old they are.
 
 use crate::cli::{Error, Exit, output};
-use crate::config::Settings;
+use crate::config::{CollectorError, Settings, check_collector};
 use crate::runtime::{Replayed, Replayer, Threads};
 
 #[derive(Debug, clap::Args)]
@@ -33,8 +33,8 @@ enum Protocol {
     Otlp,
 }
 
-fn endpoint(text: &str) -> Result<String, String> {
-    crate::config::check_collector(text).map(|()| text.to_owned())
+fn endpoint(text: &str) -> Result<String, CollectorError> {
+    check_collector(text).map(|()| text.to_owned())
 }
 
 pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {

@@ -11,7 +11,7 @@ use secrecy::ExposeSecret as _;
 use serde_json::Value;
 
 use super::dialect::Dialect;
-use super::stream::Gathered;
+use super::stream::StreamedAnswer;
 use super::transport::{Credentials, Diverted, Transport};
 use super::{retry, wire};
 use crate::clock;
@@ -170,7 +170,7 @@ impl Lane {
             }
             Err(_) => return Err(Failed::for_now(self.timeout())),
         };
-        let mut gathered = Gathered::default();
+        let mut streamed = StreamedAnswer::default();
         loop {
             let chunk = match tokio::time::timeout(self.settings.timeout, chunks.next()).await {
                 Ok(Some(Ok(chunk))) => reader.chunk(chunk),
@@ -181,19 +181,19 @@ impl Lane {
             if let Some((message, code)) = wire::error_in(&chunk) {
                 return Err(self.refused(code.unwrap_or(500), &message, None));
             }
-            let piece = gathered.take(&chunk);
+            let piece = streamed.take(&chunk);
             if !piece.is_empty() {
                 *handed_out += piece.len();
                 sink(&piece);
             }
         }
-        if gathered.calls() > wire::MAX_CALLS {
-            return Err(Failed::for_good(self.malformed(&wire::too_many_calls(gathered.calls()))));
+        if streamed.calls() > wire::MAX_CALLS {
+            return Err(Failed::for_good(self.malformed(&wire::too_many_calls(streamed.calls()))));
         }
-        if gathered.is_empty() {
+        if streamed.is_empty() {
             return Err(Failed::for_now(self.malformed("the stream ended before any answer")));
         }
-        Ok(gathered.finish(&self.settings.model))
+        Ok(streamed.finish(&self.settings.model))
     }
 
     /// Reads the answer of an endpoint that ignores `stream`.

@@ -7,7 +7,7 @@ use crate::llm::{ChatResponse, Usage};
 
 /// What has arrived of an answer so far.
 #[derive(Default)]
-pub(super) struct Gathered {
+pub(super) struct StreamedAnswer {
     content: String,
     reasoning: String,
     calls: Vec<(u64, PartialCall)>,
@@ -16,7 +16,7 @@ pub(super) struct Gathered {
     usage: Option<Usage>,
 }
 
-impl Gathered {
+impl StreamedAnswer {
     /// Takes a chunk in; returns its piece of text, empty where it carries none.
     pub(super) fn take(&mut self, chunk: &Value) -> String {
         if let Some(usage) = wire::usage(chunk) {
@@ -64,12 +64,12 @@ impl Gathered {
             self.calls.push((index, fresh));
             self.calls.len() - 1
         });
-        let gathered = &mut self.calls[at].1;
+        let streamed = &mut self.calls[at].1;
         if let Some(id) = id {
-            gathered.id = Some(id.to_owned());
+            streamed.id = Some(id.to_owned());
         }
-        gathered.name.push_str(name);
-        match (function.get("arguments"), &mut gathered.arguments) {
+        streamed.name.push_str(name);
+        match (function.get("arguments"), &mut streamed.arguments) {
             (Some(Value::String(piece)), Value::String(text)) => text.push_str(piece),
             (Some(Value::Null) | None, _) => {}
             (Some(value), slot) => *slot = value.clone(),
@@ -106,11 +106,11 @@ mod tests {
     use super::*;
 
     fn assembled(deltas: &[Value]) -> ChatResponse {
-        let mut gathered = Gathered::default();
+        let mut streamed = StreamedAnswer::default();
         for delta in deltas {
-            gathered.take(&json!({ "choices": [{ "delta": delta }] }));
+            streamed.take(&json!({ "choices": [{ "delta": delta }] }));
         }
-        gathered.finish("m")
+        streamed.finish("m")
     }
 
     #[test]

@@ -63,7 +63,7 @@ pub fn fill_form(requested_schema: &Value, content: Value) -> Result<Value, Stri
     let validator = schema::compile_form(requested_schema)
         .map_err(|reason| format!("the server's form cannot be used: {reason}"))?;
     let content = Value::Object(content);
-    validator.check(&content)?;
+    validator.check(&content).map_err(|error| error.to_string())?;
     Ok(content)
 }
 

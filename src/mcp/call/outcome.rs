@@ -65,7 +65,9 @@ pub(in crate::mcp) fn complete(
             Some(structured) => output.check(structured).err().map(|_| {
                 // Complaints are cut: they are made of what has no secrets in it.
                 let shown = secrets.redact_json(structured.clone());
-                output.check(&shown).err().unwrap_or_else(|| "it does not fit".to_owned())
+                output
+                    .check(&shown)
+                    .map_or_else(|error| error.to_string(), |()| "it does not fit".to_owned())
             }),
             None => Some("there is no structured content".to_owned()),
         };

@@ -40,12 +40,12 @@ pub(in crate::mcp) enum Verdict {
 }
 
 /// How a round ended, and what that says of the server; nothing where it was not sent, or others have said it.
-pub(in crate::mcp) struct Sent {
+pub(in crate::mcp) struct RoundOutcome {
     pub reply: Result<Reply, Error>,
     pub verdict: Option<Verdict>,
 }
 
-impl From<Error> for Sent {
+impl From<Error> for RoundOutcome {
     fn from(error: Error) -> Self {
         Self { reply: Err(error), verdict: None }
     }
@@ -57,14 +57,14 @@ pub(in crate::mcp) async fn send(
     opened: &Opened,
     given: Given,
     context: CallContext,
-) -> Sent {
+) -> RoundOutcome {
     let Opened { session, listing } = opened;
     let Call { config, tool, .. } = *call;
     let Some(known) = listing.tool(tool) else {
         return Error::UnknownTool { server: config.name.clone(), tool: tool.to_owned() }.into();
     };
     // The servers file may have changed since, and the server what it says of the tool.
-    if context.under.is_some_and(|under| under.is_milder_than(known.gate())) {
+    if context.under.is_some_and(|under| under.is_weaker_than(known.call_policy())) {
         let reason = "stricter rules hold for this tool than when the call was decided on; call it again, \
              and a person is asked where the rules want it";
         return call.not_sent(reason).into();
@@ -88,11 +88,13 @@ pub(in crate::mcp) async fn send(
         () = call.closed.cancelled() => return call.unknown("the connection was closed meanwhile").into(),
         sent = request::send_and_report(session, request, meta, bounds, reports) => sent,
     };
-    let Sent { reply, verdict } = match sent {
-        Ok(answer) => Sent { reply: Ok(read(call, opened, answer)), verdict: Some(Verdict::Well) },
+    let RoundOutcome { reply, verdict } = match sent {
+        Ok(answer) => {
+            RoundOutcome { reply: Ok(read(call, opened, answer)), verdict: Some(Verdict::Well) }
+        }
         Err(reason) => failed(call, reason, opened).await,
     };
-    Sent { reply: broken_off(reply, &open_call), verdict }
+    RoundOutcome { reply: broken_off(reply, &open_call), verdict }
 }
 
 /// Reads a proper answer.
@@ -109,10 +111,10 @@ fn read(call: &Call<'_>, opened: &Opened, answer: Answer) -> Reply {
 }
 
 /// Reads what a call without a proper answer means.
-async fn failed(call: &Call<'_>, reason: Failure, opened: &Opened) -> Sent {
+async fn failed(call: &Call<'_>, reason: Failure, opened: &Opened) -> RoundOutcome {
     let signs = failure::signs(&reason);
     if let Some(asked) = needs_a_visit(&reason, &call.config.secrets) {
-        return Sent { reply: Ok(Reply::Asked { asked }), verdict: Some(Verdict::Well) };
+        return RoundOutcome { reply: Ok(Reply::Asked { asked }), verdict: Some(Verdict::Well) };
     }
     let judged = failure::judge(call, reason, &opened.session).await;
     let verdict = match signs {
@@ -123,7 +125,7 @@ async fn failed(call: &Call<'_>, reason: Failure, opened: &Opened) -> Sent {
             Some(Verdict::Failed(said.to_owned()))
         }
     };
-    Sent { reply: judged.map(Reply::Done), verdict }
+    RoundOutcome { reply: judged.map(Reply::Done), verdict }
 }
 
 /// Returns the addresses to be visited before the call is made again, if that is what it failed for.

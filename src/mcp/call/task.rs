@@ -32,7 +32,7 @@ const PATIENCE: Duration = Duration::from_millis(250);
 const CANCEL: Duration = Duration::from_secs(2);
 
 /// What is known of a task that was asked after.
-enum Stand {
+enum TaskProgress {
     Working { interval: Option<u64> },
     Over(Reply),
 }
@@ -75,8 +75,8 @@ impl<S: Connects> TaskCall<'_, S> {
         let mut failures = 0;
         loop {
             match self.ask_after(told).await {
-                Ok(Stand::Over(reply)) => return Ok(reply),
-                Ok(Stand::Working { interval: wished }) => {
+                Ok(TaskProgress::Over(reply)) => return Ok(reply),
+                Ok(TaskProgress::Working { interval: wished }) => {
                     failures = 0;
                     interval = wished.or(interval);
                 }
@@ -110,7 +110,7 @@ impl<S: Connects> TaskCall<'_, S> {
         }
     }
 
-    async fn ask_after(&self, told: &BTreeSet<String>) -> Result<Stand, Silence> {
+    async fn ask_after(&self, told: &BTreeSet<String>) -> Result<TaskProgress, Silence> {
         let Self { call, task, server } = *self;
         let opened = server.opened().await;
         let opened = opened.map_err(|error| Silence::Now(error.to_string()))?;
@@ -122,14 +122,14 @@ impl<S: Connects> TaskCall<'_, S> {
         let limit = call.config.max_result_bytes;
         let done = |outcome| {
             let via = Some(opened.via(id.to_string()));
-            Ok(Stand::Over(Reply::Done(ToolOutcome { via, ..outcome })))
+            Ok(TaskProgress::Over(Reply::Done(ToolOutcome { via, ..outcome })))
         };
         if answer.to_string().len() > limit {
             return done(outcome::too_large(call.tool, answer.to_string().len(), limit));
         }
         let secrets = &call.config.secrets;
         match answer.get("status").and_then(Value::as_str) {
-            Some("working") => Ok(Stand::Working {
+            Some("working") => Ok(TaskProgress::Working {
                 interval: answer.get("pollIntervalMs").and_then(Value::as_u64),
             }),
             Some("input_required") => match elicitation::read(&answer, secrets) {
@@ -138,10 +138,10 @@ impl<S: Connects> TaskCall<'_, S> {
                     asked.settled.retain(|key, _| !told.contains(key));
                     if asked.questions.is_empty() && asked.settled.is_empty() {
                         // It was told, and has not taken notice yet.
-                        return Ok(Stand::Working { interval: None });
+                        return Ok(TaskProgress::Working { interval: None });
                     }
                     asked.task = Some(task.clone());
-                    Ok(Stand::Over(Reply::Asked { asked }))
+                    Ok(TaskProgress::Over(Reply::Asked { asked }))
                 }
                 Err(reason) => {
                     self.stop().await;

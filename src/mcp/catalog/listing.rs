@@ -12,7 +12,7 @@ use super::definitions::{Definitions, Identity};
 use crate::mcp::configuration::{ServerConfig, ToolPolicy};
 use crate::mcp::trust::hidden;
 use crate::mcp::types::{
-    Gate, InputSchema, ServerInfo, ToolAnnotations, ToolDefinition,
+    CallPolicy, InputSchema, ServerInfo, ToolAnnotations, ToolDefinition,
     schema::{self, Checker},
     text,
 };
@@ -204,15 +204,15 @@ fn read(
         idempotent: hints.idempotent_hint,
         open_world: hints.open_world_hint,
     };
-    let gate = Gate::of(policy, &tool.name, &annotations);
+    let call_policy = CallPolicy::of(policy, &tool.name, &annotations);
     let description = text::cut(&tool.description.unwrap_or_default(), MAX_DESCRIPTION_CHARS);
     let definition = ToolDefinition {
-        repeatable: gate.repeatable,
-        needs_approval: gate.needs_approval,
+        repeatable: call_policy.repeatable,
+        needs_approval: call_policy.needs_approval,
         approval_timeout_sec: policy.approval_timeouts.get(&tool.name).copied(),
-        approved_in_advance: gate.approved_in_advance,
-        read_only: gate.read_only,
-        open_world: gate.open_world,
+        approved_in_advance: call_policy.approved_in_advance,
+        read_only: call_policy.read_only,
+        open_world: call_policy.open_world,
         title: tool.title.or(hints.title),
         description,
         input_schema,

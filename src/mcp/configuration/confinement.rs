@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use super::Sandbox;
 use super::{
     Secrets,
+    entry_location::EntryLocation,
     expand::{Environment, expand},
-    place::Place,
     table::{SandboxTable, Table},
 };
 use crate::config::Error;
@@ -76,7 +76,7 @@ fn veil(value: &mut Value) {
 
 /// Expands and checks the paths of a sandbox; relative ones start where the server would.
 pub(super) fn sandbox(
-    place: &Place<'_>,
+    place: &EntryLocation<'_>,
     table: &Table,
     env: Environment<'_>,
 ) -> Result<Option<Sandbox>, Error> {
@@ -104,7 +104,7 @@ pub(super) fn sandbox(
 }
 
 /// Reads the bound on the memory of a server that is started here.
-pub(super) fn memory(place: &Place<'_>, table: &Table) -> Result<Option<u64>, Error> {
+pub(super) fn memory(place: &EntryLocation<'_>, table: &Table) -> Result<Option<u64>, Error> {
     match table.memory_mb {
         Some(_) if table.command.is_none() => {
             Err(place.error("memory_mb", "only a server with a command is started here"))

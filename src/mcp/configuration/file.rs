@@ -6,10 +6,9 @@ use std::{
 };
 
 use super::{
-    expand, foreign,
+    entry_location, expand, foreign,
     foreign::Format,
     left_out::{self, Unusable},
-    place,
     redact::Secrets,
     resolve,
     server::{ServerConfig, Warning},
@@ -49,13 +48,14 @@ impl ServersFile {
         text: &str,
         env: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Self, Error> {
-        let located = |error| place::locate(path, text, error);
+        let located = |error| entry_location::locate(path, text, error);
         let file: table::File = strict::parse(path, text)?;
         let mut tables: Vec<_> = file.mcp_servers.into_iter().collect();
         tables.sort_by_key(|(_, table)| table.span().start);
         let mut read = Self { sources: vec![path.to_owned()], ..Self::default() };
         for (name, table) in tables {
-            let place = place::Place { path, section: "mcp_servers", server: &name };
+            let place =
+                entry_location::EntryLocation { path, section: "mcp_servers", server: &name };
             read.add(&place, table.into_inner(), env).map_err(located)?;
         }
         for from in &file.import {
@@ -66,7 +66,7 @@ impl ServersFile {
 
     fn add(
         &mut self,
-        place: &place::Place<'_>,
+        place: &entry_location::EntryLocation<'_>,
         table: table::Table,
         env: expand::Environment<'_>,
     ) -> Result<(), Error> {
@@ -111,7 +111,11 @@ impl ServersFile {
             // Their order is of no importance, but must be the same each time.
             let tables: BTreeMap<_, _> = file.mcp_servers.into_iter().collect();
             for (name, table) in tables {
-                let place = place::Place { path: &source, section: "mcp_servers", server: &name };
+                let place = entry_location::EntryLocation {
+                    path: &source,
+                    section: "mcp_servers",
+                    server: &name,
+                };
                 self.add(&place, table, env)?;
             }
             return Ok(());
@@ -129,7 +133,7 @@ impl ServersFile {
                 self.unusable.push(Unusable { server: name, reason, required: false });
                 continue;
             }
-            let place = place::Place { path: &source, section, server: &name };
+            let place = entry_location::EntryLocation { path: &source, section, server: &name };
             self.add(&place, server.into_table(), env)?;
         }
         Ok(())

@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 
 use super::{
     Error, Secrets, Transport,
+    entry_location::{EntryLocation, refuse},
     expand::{Environment, expand},
     oauth,
-    place::{Place, refuse},
     table::Table,
 };
 
 /// Reads the keys of a server that is elsewhere.
 pub(super) fn http(
-    place: &Place<'_>,
+    place: &EntryLocation<'_>,
     url: &str,
     table: &Table,
     env: Environment<'_>,
@@ -77,7 +77,7 @@ pub(super) fn has_token(table: &Table) -> bool {
 }
 
 /// Checks that the address is one of HTTP, and notes the parts of it that may be secret.
-fn check_url(place: &Place<'_>, url: &str, secrets: &mut Secrets) -> Result<(), Error> {
+fn check_url(place: &EntryLocation<'_>, url: &str, secrets: &mut Secrets) -> Result<(), Error> {
     let parsed = reqwest::Url::parse(url)
         .map_err(|error| place.error("url", format!("not a URL: {error}")))?;
     if !matches!(parsed.scheme(), "http" | "https") {

@@ -1,6 +1,8 @@
 //! Servers that cannot be used as things stand: they are left out with the reason, and the others stay.
 
-use super::{expand::Environment, expand::missing as missing_in, place::Place, table::Table};
+use super::{
+    entry_location::EntryLocation, expand::Environment, expand::missing as missing_in, table::Table,
+};
 
 /// A server that is left out until somebody does something about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,7 +35,7 @@ pub(super) fn missing(table: &Table, env: Environment<'_>) -> Vec<String> {
 }
 
 /// Says what is missing, all of it at once.
-pub(super) fn reason(place: &Place<'_>, missing: &[String]) -> String {
+pub(super) fn reason(place: &EntryLocation<'_>, missing: &[String]) -> String {
     let path = place.path.display();
     match missing {
         [name] => format!(

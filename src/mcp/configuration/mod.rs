@@ -4,6 +4,7 @@
 //! secrets are known as such ([`redact::Secrets`]). Deliberately absent: anything that is started or reached.
 
 mod confinement;
+mod entry_location;
 mod expand;
 mod file;
 mod foreign;
@@ -11,7 +12,6 @@ mod http;
 mod import;
 mod left_out;
 mod oauth;
-mod place;
 pub(super) mod redact;
 mod resolve;
 mod sandbox;

@@ -4,8 +4,8 @@ use secrecy::{ExposeSecret as _, SecretString};
 
 use super::{
     Secrets,
+    entry_location::EntryLocation,
     expand::Environment,
-    place::Place,
     table::{Grant, Table},
 };
 use crate::config::Error;
@@ -44,7 +44,7 @@ impl Eq for OAuth {}
 
 /// Checks `scopes` and the `oauth` table, and fetches the secret that it names.
 pub(super) fn oauth(
-    place: &Place<'_>,
+    place: &EntryLocation<'_>,
     table: &Table,
     env: Environment<'_>,
     secrets: &mut Secrets,

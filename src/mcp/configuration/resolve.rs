@@ -5,10 +5,9 @@ use std::{collections::BTreeMap, num::NonZeroU32, path::Path, time::Duration};
 use super::{
     AgentBinding, BreakerPolicy, Effect, Error, Knowledge, RateLimit, Secrets, ServerConfig,
     ToolPolicy, Transport, Warning, confinement,
+    entry_location::{EntryLocation, refuse},
     expand::{Environment, INHERITED, expand, note},
-    http,
-    place::{Place, refuse},
-    secret,
+    http, secret,
     table::Table,
 };
 
@@ -28,7 +27,7 @@ const LONGEST_SECONDS: f64 = 604_800.0;
 
 /// Checks one table and fills in what it leaves out.
 pub(super) fn server(
-    place: &Place<'_>,
+    place: &EntryLocation<'_>,
     table: Table,
     env: Environment<'_>,
     warnings: &mut Vec<Warning>,
@@ -149,7 +148,7 @@ fn fingerprint(transport: &Transport, table: &Table, secrets: &Secrets) -> Strin
     digest.to_hex().to_string()
 }
 
-impl Place<'_> {
+impl EntryLocation<'_> {
     fn seconds(&self, key: &str, value: Option<f64>) -> Result<Option<Duration>, Error> {
         match value {
             Some(seconds) if seconds > 0.0 && seconds <= LONGEST_SECONDS => {
@@ -175,7 +174,7 @@ impl Place<'_> {
 }
 
 fn transport(
-    place: &Place<'_>,
+    place: &EntryLocation<'_>,
     table: &Table,
     env: Environment<'_>,
     secrets: &mut Secrets,
@@ -191,7 +190,7 @@ fn transport(
 }
 
 fn stdio(
-    place: &Place<'_>,
+    place: &EntryLocation<'_>,
     command: &str,
     table: &Table,
     env: Environment<'_>,
@@ -247,7 +246,7 @@ fn stdio(
 }
 
 /// Reads how the server's agent works, and which bundled server it is if it is one.
-fn binding(place: &Place<'_>, table: &Table) -> Result<AgentBinding, Error> {
+fn binding(place: &EntryLocation<'_>, table: &Table) -> Result<AgentBinding, Error> {
     let program = table.command.as_deref().map(Path::new).and_then(Path::file_name);
     let is_own = program.is_some_and(|name| name == "perihelion");
     let bundled = match table.args.as_slice() {
@@ -261,7 +260,7 @@ fn binding(place: &Place<'_>, table: &Table) -> Result<AgentBinding, Error> {
 }
 
 /// Reads the file that the operator wrote about what the server holds.
-fn knowledge(place: &Place<'_>, file: &str) -> Result<Knowledge, Error> {
+fn knowledge(place: &EntryLocation<'_>, file: &str) -> Result<Knowledge, Error> {
     let path = place.path.parent().unwrap_or(Path::new("")).join(file);
     let refuse = |why: String| place.error("knowledge", format!("{}: {why}", path.display()));
     let text = std::fs::read_to_string(&path).map_err(|error| refuse(error.to_string()))?;
@@ -295,7 +294,7 @@ fn policy(table: &Table) -> ToolPolicy {
     }
 }
 
-fn warn(place: &Place<'_>, table: &Table, warnings: &mut Vec<Warning>) {
+fn warn(place: &EntryLocation<'_>, table: &Table, warnings: &mut Vec<Warning>) {
     let mut warn = |key: &str, text: &str| {
         let text = format!("{text}: {}.{}.{key}", place.section, place.server);
         warnings.push(Warning { server: place.server.to_owned(), text });

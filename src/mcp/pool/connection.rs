@@ -37,15 +37,15 @@ enum State {
 }
 
 /// What there is of a connection for somebody who wants a session.
-pub(super) enum Place<'a> {
+pub(super) enum SessionSlot<'a> {
     Taken(Arc<Session>),
-    Free(FreePlace<'a>),
+    Free(FreeSlot<'a>),
 }
 
 /// The place of a session: who has it can open one, and nobody can open a second one beside it.
-pub(super) struct FreePlace<'a>(&'a mut State);
+pub(super) struct FreeSlot<'a>(&'a mut State);
 
-impl FreePlace<'_> {
+impl FreeSlot<'_> {
     /// Takes a session that was opened.
     pub fn greeted(self, session: Arc<Session>) {
         *self.0 = State::Greeted(session);
@@ -54,10 +54,10 @@ impl FreePlace<'_> {
 
 impl Connection {
     /// Returns the session that stands, or the place for one.
-    pub fn place(&mut self) -> Place<'_> {
+    pub fn place(&mut self) -> SessionSlot<'_> {
         match self.session() {
-            Some(session) => Place::Taken(session.clone()),
-            None => Place::Free(FreePlace(&mut self.0)),
+            Some(session) => SessionSlot::Taken(session.clone()),
+            None => SessionSlot::Free(FreeSlot(&mut self.0)),
         }
     }
 
@@ -126,10 +126,10 @@ mod tests {
     use crate::mcp::catalog::listing_tests::empty as listing;
     use crate::mcp::transport::silent_tests::session;
 
-    fn free(connection: &mut Connection) -> FreePlace<'_> {
+    fn free(connection: &mut Connection) -> FreeSlot<'_> {
         match connection.place() {
-            Place::Free(place) => place,
-            Place::Taken(_) => panic!("a session stands"),
+            SessionSlot::Free(place) => place,
+            SessionSlot::Taken(_) => panic!("a session stands"),
         }
     }
 
@@ -138,10 +138,12 @@ mod tests {
         let mut connection = Connection::default();
         let (session, server) = session().await;
         free(&mut connection).greeted(session.clone());
-        assert!(matches!(connection.place(), Place::Taken(taken) if Arc::ptr_eq(&taken, &session)));
+        assert!(
+            matches!(connection.place(), SessionSlot::Taken(taken) if Arc::ptr_eq(&taken, &session))
+        );
         assert!(connection.opened().is_none(), "nothing is called before it told its tools");
         assert!(connection.listed(&session, listing()) && connection.opened().is_some());
-        assert!(matches!(connection.place(), Place::Taken(_)));
+        assert!(matches!(connection.place(), SessionSlot::Taken(_)));
         connection.close(Duration::ZERO).await;
         assert!(!session.is_open(), "it was closed, not only forgotten");
         server.await.unwrap();

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use super::connection::{FreePlace, Link, Place};
+use super::connection::{FreeSlot, Link, SessionSlot};
 use super::monitor;
 use super::server::Server;
 use crate::clock;
@@ -64,8 +64,8 @@ impl Server {
         }
         let Link { era, connection } = link;
         let session = match connection.place() {
-            Place::Taken(session) => session,
-            Place::Free(place) => self.connect(era, place).await?,
+            SessionSlot::Taken(session) => session,
+            SessionSlot::Free(place) => self.connect(era, place).await?,
         };
         // The monitor lists again in its own time; where there are pins, no call goes out before that.
         let relist = session.changes.take() && self.context.pins.is_some() || relist;
@@ -93,7 +93,7 @@ impl Server {
     /// Starts or reaches the server, after the pause that its failures have earned it.
     ///
     /// One that is not what was pinned is neither: by then its program would have run, or have our token.
-    async fn connect(&self, era: &mut Era, place: FreePlace<'_>) -> Result<Arc<Session>, Error> {
+    async fn connect(&self, era: &mut Era, place: FreeSlot<'_>) -> Result<Arc<Session>, Error> {
         self.admit()?;
         clock::sleep(self.admission.pause()).await;
         let executable = self.context.executable.as_ref();

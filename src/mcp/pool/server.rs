@@ -11,13 +11,14 @@ use tokio_util::sync::CancellationToken;
 use super::{admission::Admission, connection::Link, context::PoolContext, view::View};
 use crate::mcp::call::{
     failure::Call,
-    round::{self, Given, Sent, Verdict},
+    round::{self, Given, RoundOutcome, Verdict},
     task::TaskCall,
 };
 use crate::mcp::configuration::{ServerConfig, Transport};
 use crate::mcp::transport::oauth::Access;
 use crate::mcp::types::{
-    CallContext, CallRound, Error, Gate, Phase, Reply, ServerInfo, ServerState, ToolDefinition,
+    CallContext, CallPolicy, CallRound, Error, Phase, Reply, ServerInfo, ServerState,
+    ToolDefinition,
 };
 use crate::metrics::{self, Timer};
 
@@ -68,8 +69,8 @@ impl Server {
     }
 
     /// Returns what surrounds the calls of a tool, as far as it is known.
-    pub fn gate(&self, tool: &str) -> Option<Gate> {
-        self.view().shown()?.tool(tool).map(ToolDefinition::gate)
+    pub fn call_policy(&self, tool: &str) -> Option<CallPolicy> {
+        self.view().shown()?.tool(tool).map(ToolDefinition::call_policy)
     }
 
     /// Says how the server stands.
@@ -183,7 +184,7 @@ impl Server {
             Error::Start { reason, .. } => call.not_sent(&reason),
             other => other,
         })?;
-        let Sent { reply, verdict } = round::send(call, &opened, given, context).await;
+        let RoundOutcome { reply, verdict } = round::send(call, &opened, given, context).await;
         match verdict {
             Some(Verdict::Well) => self.admission.succeeded(),
             Some(Verdict::Failed(reason)) => self.count_failure(&reason),

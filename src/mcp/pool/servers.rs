@@ -18,7 +18,8 @@ use crate::mcp::configuration::{ServersFile, Unusable};
 use crate::mcp::transport::oauth::{LoggedOut, Login, Logins};
 use crate::mcp::trust::{Pins, ServerPin};
 use crate::mcp::types::{
-    CallContext, CallRound, Error, Gate, Reply, ServerInfo, ServerState, ServerStatus, ToolHost,
+    CallContext, CallPolicy, CallRound, Error, Reply, ServerInfo, ServerState, ServerStatus,
+    ToolHost,
 };
 
 /// How the pool treats processes and what it knows of them beforehand.
@@ -268,8 +269,8 @@ impl ToolHost for Pool {
         self.find(server)?.failure()
     }
 
-    fn gate(&self, server: &str, tool: &str) -> Option<Gate> {
-        self.find(server)?.gate(tool)
+    fn call_policy(&self, server: &str, tool: &str) -> Option<CallPolicy> {
+        self.find(server)?.call_policy(tool)
     }
 
     fn at_once(&self, server: &str) -> usize {

@@ -1,9 +1,9 @@
 //! What of a server is trusted: pins of what it says, the rules around its calls, characters that nobody sees.
 //!
-//! Enter at [`Pins`] and `Gate::of`. Invariant: the operator's word goes before the server's, and a server's word about
+//! Enter at [`Pins`] and `CallPolicy::of`. Invariant: the operator's word goes before the server's, and a server's word about
 //! itself loosens nothing. Deliberately absent: asking the server; what is judged here was said before.
 
-mod gate;
+mod call_policy;
 pub(super) mod hidden;
 mod pins;
 

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use super::gate::Gate;
+use super::call_policy::CallPolicy;
 
 /// Where a bundled server finds whose call it is.
 pub const TENANT_META: &str = "dev.perihelion/tenant";
@@ -19,7 +19,7 @@ pub struct CallContext {
     /// W3C `traceparent`, sent in `_meta` where present.
     pub traceparent: Option<String>,
     /// The rules under which the call was decided on; it is not sent where stricter ones hold by now.
-    pub under: Option<Gate>,
+    pub under: Option<CallPolicy>,
     /// Takes what the server says of how far it is; what there is no room for is left out.
     pub progress: Option<mpsc::Sender<Progress>>,
 }

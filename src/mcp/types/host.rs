@@ -4,9 +4,9 @@ use async_trait::async_trait;
 use serde_json::{Map, Value};
 
 use super::call::{CallContext, ToolOutcome};
+use super::call_policy::CallPolicy;
 use super::error::Error;
 use super::exchange::{CallRound, Reply};
-use super::gate::Gate;
 use super::server::ServerStatus;
 
 /// Performs tool calls on the configured servers.
@@ -60,7 +60,7 @@ pub trait ToolHost: Send + Sync {
     }
 
     /// Returns what surrounds the calls of a tool now, as far as that is known without asking its server.
-    fn gate(&self, _server: &str, _tool: &str) -> Option<Gate> {
+    fn call_policy(&self, _server: &str, _tool: &str) -> Option<CallPolicy> {
         None
     }
 

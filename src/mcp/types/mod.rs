@@ -4,10 +4,10 @@
 //! Deliberately absent: files, processes, networks.
 
 mod call;
+mod call_policy;
 mod canonical;
 mod error;
 mod exchange;
-mod gate;
 mod host;
 mod input_schema;
 mod phase;
@@ -18,13 +18,13 @@ pub(super) mod text;
 mod tool;
 
 pub use call::{CallContext, Progress, TENANT_META, ToolOutcome, Via};
+pub use call_policy::CallPolicy;
 pub use canonical::digest;
 pub(super) use canonical::sorted;
 pub use error::Error;
 pub use exchange::{
     Answers, Asked, CallRound, Question, Reply, TaskHandle, Wants, accepted, declined,
 };
-pub use gate::Gate;
 pub use host::ToolHost;
 pub use input_schema::InputSchema;
 pub use phase::{Phase, ServerState};

@@ -17,6 +17,18 @@ const BACKTRACKS: usize = 10_000;
 /// Bytes of a compiled pattern.
 const PATTERN_BYTES: usize = 2 * 1024 * 1024;
 
+/// Why a value does not pass for one of its schema, in one line.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(in crate::mcp) enum Mismatch {
+    #[error("it cannot be checked: {0}")]
+    Uncheckable(String),
+    #[error("it breaks the schema, which is too large to say where")]
+    Unexplained,
+    /// What is wrong at which place, the first few.
+    #[error("{}", .0.join("; "))]
+    Complaints(Vec<String>),
+}
+
 /// A schema that values can be checked against, each in a bounded number of steps.
 pub(in crate::mcp) struct Checker {
     validator: Validator,
@@ -29,15 +41,15 @@ impl Checker {
         &self.schema
     }
 
-    /// Checks a value, returning all complaints in one line.
-    pub fn check(&self, value: &Value) -> Result<(), String> {
+    /// Checks a value.
+    pub fn check(&self, value: &Value) -> Result<(), Mismatch> {
         let steps = schema_cost::steps(&self.schema, value)
-            .map_err(|reason| format!("it cannot be checked: {}", shorten(&reason)))?;
+            .map_err(|reason| Mismatch::Uncheckable(shorten(&reason)))?;
         if self.validator.is_valid(value) {
             return Ok(());
         }
         if steps > STEPS_TO_EXPLAIN {
-            return Err("it breaks the schema, which is too large to say where".into());
+            return Err(Mismatch::Unexplained);
         }
         let complaints: Vec<String> = self
             .validator
@@ -49,7 +61,7 @@ impl Checker {
                 format!("at {}: {}", shorten(&place), shorten(&error.to_string()))
             })
             .collect();
-        if complaints.is_empty() { Ok(()) } else { Err(complaints.join("; ")) }
+        if complaints.is_empty() { Ok(()) } else { Err(Mismatch::Complaints(complaints)) }
     }
 }
 

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::gate::Gate;
+use super::call_policy::CallPolicy;
 use super::input_schema::InputSchema;
 
 /// What a server says of a tool's nature; untrusted, so it may tighten policy and never loosen it.
@@ -56,8 +56,8 @@ pub struct ToolDefinition {
 
 impl ToolDefinition {
     /// Returns what surrounds its calls.
-    pub fn gate(&self) -> Gate {
-        Gate {
+    pub fn call_policy(&self) -> CallPolicy {
+        CallPolicy {
             needs_approval: self.needs_approval,
             approved_in_advance: self.approved_in_advance,
             read_only: self.read_only,
@@ -67,13 +67,13 @@ impl ToolDefinition {
     }
 
     /// Returns the tool with other rules around its calls.
-    pub fn under(&self, gate: Gate) -> Self {
+    pub fn under(&self, call_policy: CallPolicy) -> Self {
         Self {
-            needs_approval: gate.needs_approval,
-            approved_in_advance: gate.approved_in_advance,
-            read_only: gate.read_only,
-            repeatable: gate.repeatable,
-            open_world: gate.open_world,
+            needs_approval: call_policy.needs_approval,
+            approved_in_advance: call_policy.approved_in_advance,
+            read_only: call_policy.read_only,
+            repeatable: call_policy.repeatable,
+            open_world: call_policy.open_world,
             ..self.clone()
         }
     }
@@ -133,7 +133,10 @@ mod tests {
         let first = of(&tool);
         assert_eq!(of(&tool), first, "a second call");
         assert_eq!(of(&copy), first, "another holder");
-        assert_eq!(of(&copy.under(Gate { needs_approval: true, ..tool.gate() })), first);
+        assert_eq!(
+            of(&copy.under(CallPolicy { needs_approval: true, ..tool.call_policy() })),
+            first
+        );
         let read: ToolDefinition = serde_json::from_value(json!(tool)).unwrap();
         assert_eq!(read, tool, "as it is written, without what was compiled");
         assert_ne!(of(&read), first);

@@ -53,13 +53,13 @@ pub struct Process {
     pub servers_file: PathBuf,
     pub database: String,
     pub states: Vec<ServerState>,
-    place: Place,
+    place: ProcessFiles,
 }
 
 /// This process, as others see it.
 #[derive(Debug)]
 pub(super) struct Presence {
-    place: Place,
+    place: ProcessFiles,
     announcement: Announcement,
     /// What stands in the file, to write it only when it says something new.
     written: Option<Announcement>,
@@ -82,7 +82,7 @@ impl Presence {
 
     fn begin(directory: &Path, about: About) -> io::Result<Self> {
         fs::create_dir_all(directory)?;
-        let place = Place(directory.join(Uuid::new_v4().to_string()));
+        let place = ProcessFiles(directory.join(Uuid::new_v4().to_string()));
         let alive = File::create(place.alive())?;
         alive.try_lock()?;
         let announcement = Announcement { about, states: Vec::new(), answered: None };
@@ -137,7 +137,7 @@ pub fn processes() -> Vec<Process> {
         .map(|entry| entry.path())
         .filter(|path| path.extension().is_some_and(|extension| extension == "alive"));
     let mut found: Vec<Process> =
-        places.filter_map(|path| Place(path.with_extension("")).look()).collect();
+        places.filter_map(|path| ProcessFiles(path.with_extension("")).look()).collect();
     found.sort_by_key(|process| process.pid);
     found
 }
@@ -161,9 +161,9 @@ pub async fn request_reload(process: &Process, patience: Duration) -> Option<Ans
 
 /// The files of one process.
 #[derive(Clone, Debug, PartialEq)]
-struct Place(PathBuf);
+struct ProcessFiles(PathBuf);
 
-impl Place {
+impl ProcessFiles {
     fn alive(&self) -> PathBuf {
         self.0.with_extension("alive")
     }

@@ -22,7 +22,7 @@ use crate::config::{Compression, Settings, TraceProtocol, TraceScope};
 use crate::ids::ThreadId;
 use crate::telemetry::otlp::{Collector, Protocol};
 use crate::telemetry::reading::{self, Event, Note, Overview, TraceDiff};
-use crate::telemetry::{About, Exporter, GoesOn, Labels, Scope, Span, TraceId, View, otlp};
+use crate::telemetry::{About, ContinuedRuns, Exporter, Labels, Scope, Span, TraceId, View, otlp};
 
 /// A run of a thread as a tree of spans.
 #[derive(Clone, Debug, Serialize)]
@@ -167,12 +167,12 @@ fn labels(settings: &Settings) -> Labels {
     }
 }
 
-/// Makes the exporter that the settings ask for, of a process that continues with what it `goes_on` with.
+/// Makes the exporter that the settings ask for, of a process that continues certain runs.
 pub(super) fn exporter(
     settings: &Settings,
-    goes_on: GoesOn,
+    continued: ContinuedRuns,
 ) -> Result<Option<Exporter>, otlp::Error> {
     let Some(collector) = collector(settings) else { return Ok(None) };
     let prices = settings.models.price_list();
-    Exporter::new(&collector, view(settings), labels(settings), prices, goes_on).map(Some)
+    Exporter::new(&collector, view(settings), labels(settings), prices, continued).map(Some)
 }

@@ -83,12 +83,14 @@ pub(super) struct Hit {
     pub source: Source,
     /// Where the passage lies that is to be read around it; only where `parents` was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub parent: Option<Place>,
+    pub parent: Option<CharRange>,
 }
 
 /// Characters from `start` to `end`.
 #[derive(Serialize, JsonSchema)]
-pub(super) struct Place {
+// The name that the schema has had since it was first pinned.
+#[schemars(rename = "Place")]
+pub(super) struct CharRange {
     pub start: usize,
     pub end: usize,
 }
@@ -101,7 +103,7 @@ impl Hit {
         let only = found.next().filter(|_| found.next().is_none());
         let before = only.map(|at| text[..at].chars().count());
         let start = before.and_then(|before| source.start.checked_sub(before));
-        let parent = start.map(|start| Place { start, end: start + text.chars().count() });
+        let parent = start.map(|start| CharRange { start, end: start + text.chars().count() });
         Self { source, parent }
     }
 }

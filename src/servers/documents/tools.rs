@@ -22,7 +22,7 @@ use super::answers::{
 use super::{Error, Opened, Options, TENANT_META};
 use crate::checkpoint::{self, Keyring};
 use crate::config::Settings;
-use crate::ingest::{DocumentThreads, Place, summarizer};
+use crate::ingest::{DocumentThreads, NewDocument, summarizer};
 use crate::servers::answer::{answer, config, failure};
 use crate::servers::toolbox::Toolbox;
 
@@ -312,7 +312,7 @@ impl Shelf {
             }
             _ => return Err(Error::PathOrText),
         };
-        let place = Place {
+        let place = NewDocument {
             shown: path.clone(),
             name: path,
             collection: self.collection.clone().unwrap_or_else(|| COLLECTION.to_owned()),

@@ -85,9 +85,9 @@ impl<W: State> Stage<W> {
         }
         let caller = self.caller();
         let answer = self.left.answers.fetch_add(1, Ordering::Relaxed) + 1;
-        let gates = caller.gates(std::iter::once(tool), answer).await?;
-        let tool = match gates.get(&tool.name) {
-            Some(gate) => tool.under(*gate),
+        let call_policies = caller.call_policies(std::iter::once(tool), answer).await?;
+        let tool = match call_policies.get(&tool.name) {
+            Some(call_policy) => tool.under(*call_policy),
             None => tool.clone(),
         };
         let decision = decision(&caller, &tool, &arguments, &tainted_by).await?;

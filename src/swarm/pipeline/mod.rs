@@ -28,7 +28,7 @@ pub use step::{StageError, StageResult, Step};
 
 pub use super::{
     AgentError, Assignment, Chart, CheckedCitations, DependencyOutput, Entity, ErrorKind, Finding,
-    Kind, Place, Source, Table, ToolReply,
+    Kind, QuoteLocation, Source, Table, ToolReply,
 };
 pub use crate::llm::Role;
 

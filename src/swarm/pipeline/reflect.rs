@@ -47,17 +47,17 @@ impl<W: State> Node<PipelineState<W>> for Reflect {
         let attempt = state.attempt.number;
         let rounds = job.star.limits.max_reflections + 1;
         if model.was_live() {
-            metrics::reflected(&job.agent, judged.word());
+            metrics::reflected(&job.agent, judged.verdict().as_str());
         }
         AgentEvent::Reflection {
             agent: job.agent.clone(),
-            status: judged.word().to_owned(),
+            status: judged.verdict(),
             attempt,
             of: rounds,
             feedback: judged.feedback().map(str::to_owned),
         }
         .publish(&ctx);
-        let reflection = judged.word().to_owned();
+        let reflection = judged.verdict().as_str().to_owned();
         let update = PipelineUpdate { spent: Some(model.spent()), ..PipelineUpdate::default() };
         let (outcome, next) = match judged {
             Judged::Approved | Judged::Unverified(_) => {

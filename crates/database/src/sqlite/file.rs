@@ -16,7 +16,7 @@ use sqlx::{
 };
 use tokio::sync::{OwnedMutexGuard, Semaphore, SemaphorePermit};
 
-use super::writing::{PATIENCE, Place, Writing};
+use super::writing::{PATIENCE, WriterState, Writing};
 use crate::Error;
 
 /// Readers at once in one process; each is a thread.
@@ -45,7 +45,7 @@ pub struct File {
 }
 
 /// The writing connection, held alone within this process.
-pub struct Writer(OwnedMutexGuard<Place>);
+pub struct Writer(OwnedMutexGuard<WriterState>);
 
 /// A borrowed reading connection; [`Reader::settle`] gives it back.
 pub struct Reader<'a> {
@@ -57,7 +57,7 @@ pub struct Reader<'a> {
 enum Lent {
     Own(SqliteConnection),
     /// Of a database in memory, which has one connection only.
-    Writing(OwnedMutexGuard<Place>),
+    Writing(OwnedMutexGuard<WriterState>),
 }
 
 /// What a file is, by whatever name it is opened.

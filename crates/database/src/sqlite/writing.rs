@@ -33,7 +33,7 @@ static OPEN: Mutex<Vec<(Key, Weak<Writing>)>> = Mutex::new(Vec::new());
 pub(super) struct Writing {
     shown: String,
     options: SqliteConnectOptions,
-    place: Arc<tokio::sync::Mutex<Place>>,
+    place: Arc<tokio::sync::Mutex<WriterState>>,
     /// Single statements that wait for the connection.
     waiting: AtomicUsize,
     /// Those who have the file open; the last one closes the connection.
@@ -43,7 +43,7 @@ pub(super) struct Writing {
 }
 
 /// Where the connection is.
-pub(super) struct Place {
+pub(super) struct WriterState {
     /// Empty until somebody writes, while it is replaced, and once all are gone.
     connection: Option<SqliteConnection>,
     /// The transaction that single statements share, while one is open.
@@ -85,7 +85,7 @@ impl Writing {
         connection: Option<SqliteConnection>,
         is_in_memory: bool,
     ) -> Self {
-        let place = Place { connection, group: None, overwrites: false };
+        let place = WriterState { connection, group: None, overwrites: false };
         Self {
             shown: shown.to_owned(),
             options: options.clone(),
@@ -100,7 +100,7 @@ impl Writing {
     pub(super) async fn alone(
         &self,
         overwrites: bool,
-    ) -> Result<OwnedMutexGuard<Place>, sqlx::Error> {
+    ) -> Result<OwnedMutexGuard<WriterState>, sqlx::Error> {
         let mut place = self.settled().await?;
         self.prepare(&mut place, overwrites).await?;
         Ok(place)
@@ -151,7 +151,7 @@ impl Writing {
     }
 
     /// Begins a transaction for all who wait, and has it committed behind them.
-    async fn begin(&self, place: &mut Place) -> Result<(), sqlx::Error> {
+    async fn begin(&self, place: &mut WriterState) -> Result<(), sqlx::Error> {
         let begin = "BEGIN IMMEDIATE".into_sql_str();
         SqliteTransactionManager::begin(place.connection()?, Some(begin)).await?;
         place.group = Some(Group(watch::Sender::new(None)));
@@ -166,7 +166,7 @@ impl Writing {
     }
 
     /// Sees to it that there is a connection fit for use.
-    async fn prepare(&self, place: &mut Place, overwrites: bool) -> Result<(), sqlx::Error> {
+    async fn prepare(&self, place: &mut WriterState, overwrites: bool) -> Result<(), sqlx::Error> {
         if self.is_in_memory {
             return Ok(());
         }
@@ -202,7 +202,7 @@ impl Writing {
 
     /// Waits for the connection's place, and has what others share there committed, in a task of its own: a commit that was broken off
     /// would be neither done nor undone.
-    async fn settled(&self) -> Result<OwnedMutexGuard<Place>, sqlx::Error> {
+    async fn settled(&self) -> Result<OwnedMutexGuard<WriterState>, sqlx::Error> {
         let place = Arc::clone(&self.place).lock_owned().await;
         if place.group.is_some() {
             tokio::spawn(commit(place)).await.map_err(|_| sqlx::Error::WorkerCrashed)
@@ -217,7 +217,7 @@ impl Writing {
     }
 }
 
-impl Place {
+impl WriterState {
     pub(super) fn connection(&mut self) -> Result<&mut SqliteConnection, sqlx::Error> {
         self.connection.as_mut().ok_or(sqlx::Error::PoolClosed)
     }
@@ -233,7 +233,7 @@ impl Place {
 }
 
 /// Commits the shared transaction, and tells those who share it.
-async fn commit(mut place: OwnedMutexGuard<Place>) -> OwnedMutexGuard<Place> {
+async fn commit(mut place: OwnedMutexGuard<WriterState>) -> OwnedMutexGuard<WriterState> {
     let done = match place.connection() {
         Ok(connection) => SqliteTransactionManager::commit(connection).await,
         Err(error) => Err(error),

@@ -90,11 +90,11 @@ struct Item {
     #[serde(default)]
     content_layer: Option<String>,
     #[serde(default)]
-    prov: Vec<Place>,
+    prov: Vec<Provenance>,
 }
 
 #[derive(Deserialize)]
-struct Place {
+struct Provenance {
     page_no: u32,
 }
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::Notify;
 
-use crate::graph::{RunEvent, State, StreamMode};
+use crate::graph::{EndStatus, RunEvent, State, StreamMode, join_pieces};
 
 /// Events that may wait for the database; a run of a second makes some dozens.
 const EVENTS: usize = 1_024;
@@ -58,7 +58,7 @@ impl EventJson {
 pub(super) struct Ending {
     /// Newest committed step, where it is known.
     pub(super) head: Option<u64>,
-    pub(super) status: &'static str,
+    pub(super) status: EndStatus,
     pub(super) error: Option<String>,
 }
 
@@ -129,7 +129,7 @@ impl EventQueue {
                 let before = queue.waiting.iter_mut().rev().find(|one| one.of == new.of);
                 if let Some(before) = before.filter(|one| one.size < PIECE)
                     && let EventJson::Piece(text) = &mut before.event
-                    && join(text, piece)
+                    && join_pieces(text, piece)
                 {
                     before.size += new.size;
                     queue.bytes += new.size;
@@ -195,22 +195,5 @@ fn weight(value: &Value) -> usize {
         }
         Value::Number(_) => 8,
         Value::Null | Value::Bool(_) => 5,
-    }
-}
-
-/// Appends a piece of an answer to the one before it, if they differ in their text alone.
-fn join(before: &mut Value, next: &Value) -> bool {
-    let (Some(old), Some(new)) = (before["payload"].as_object_mut(), next["payload"].as_object())
-    else {
-        return false;
-    };
-    let is_alike = old.len() == new.len()
-        && new.iter().all(|(key, value)| key == "text" || old.get(key) == Some(value));
-    match (is_alike, old.get_mut("text"), new.get("text")) {
-        (true, Some(Value::String(text)), Some(Value::String(more))) => {
-            text.push_str(more);
-            true
-        }
-        _ => false,
     }
 }

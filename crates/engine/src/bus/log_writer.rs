@@ -90,8 +90,8 @@ impl EventLogWriter {
         let head = ending.head.unwrap_or(step);
         let lines = self.missing::<S>(step, head).await?;
         self.lines.extend(lines);
-        let status = ending.status.to_owned();
-        let error = ending.error.clone();
+        let Ending { status, ref error, .. } = *ending;
+        let error = error.clone();
         let event = event_of(&RunEvent::<S>::RunEnded { step: head, status, error });
         self.lines.push_back(Line { step: head.max(step), event });
         Ok(())

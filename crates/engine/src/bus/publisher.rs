@@ -11,7 +11,7 @@ use super::event_queue::{Ending, EventQueue, EventSender};
 use super::log_writer::EventLogWriter;
 use crate::checkpoint::Error;
 use crate::clock;
-use crate::graph::State;
+use crate::graph::{EndStatus, State};
 use crate::ids::{RunId, ThreadId};
 
 /// How long events are gathered before they are written: often enough for an eye that reads along.
@@ -58,7 +58,7 @@ impl Publisher {
     /// Tells the run's end after everything before it, and waits for that within a bound.
     ///
     /// `head` is the newest committed step, where it is known. To be called while the thread is still held.
-    pub async fn end(self, head: Option<u64>, status: &'static str, error: Option<String>) {
+    pub async fn end(self, head: Option<u64>, status: EndStatus, error: Option<String>) {
         self.event_queue.end(Ending { head, status, error });
         if tokio::time::timeout(FAREWELL, self.task).await.is_err() {
             tracing::warn!("the run's last events could not be told; the next run tells its steps");

@@ -15,7 +15,7 @@ pub enum StreamMode {
     Values,
     /// What each node wrote.
     Updates,
-    /// Pieces of a streamed answer.
+    /// Pieces of a streamed answer: objects whose `text` continues the one before, where all else in them is alike.
     Messages,
     /// Starts and ends of tasks.
     Tasks,
@@ -25,6 +25,22 @@ pub enum StreamMode {
     Custom,
     /// Tasks and checkpoints.
     Debug,
+}
+
+/// How a run has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EndStatus {
+    Done,
+    /// It waits for a person.
+    Interrupted,
+    /// It is left to the workers.
+    Queued,
+    Cancelled,
+    Failed,
+    /// A word of a later version: it has ended, too.
+    #[serde(other)]
+    Other,
 }
 
 /// One event of a run; its JSON form carries its name as `type`.
@@ -52,8 +68,8 @@ pub enum RunEvent<S: State> {
     },
     /// A step begins again in a later run: its tasks that start after this replace what they told before.
     StepRestarted { step: u64 },
-    /// The run has ended at a step, so: `done`, `interrupted`, `queued`, `cancelled` or `failed`.
-    RunEnded { step: u64, status: String, error: Option<String> },
+    /// The run has ended at a step, and how.
+    RunEnded { step: u64, status: EndStatus, error: Option<String> },
     /// An event of a subgraph in its JSON form, with the place of the subgraph and the modes that show it.
     Nested { namespace: String, modes: Vec<StreamMode>, event: Value },
 }
@@ -132,5 +148,45 @@ impl<S: State> RunEvent<S> {
                 event: serde_json::to_value(&own).unwrap_or(Value::Null),
             },
         }
+    }
+}
+
+/// Appends a piece of an answer to the one before it, both as the JSON of their events, if they differ in their text alone.
+pub(crate) fn join_pieces(before: &mut Value, next: &Value) -> bool {
+    let (Some(old), Some(new)) = (before["payload"].as_object_mut(), next["payload"].as_object())
+    else {
+        return false;
+    };
+    let is_alike = old.len() == new.len()
+        && new.iter().all(|(key, value)| key == "text" || old.get(key) == Some(value));
+    match (is_alike, old.get_mut("text"), new.get("text")) {
+        (true, Some(Value::String(text)), Some(Value::String(more))) => {
+            text.push_str(more);
+            true
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_run_has_the_words_that_other_versions_read() {
+        let words = [
+            (EndStatus::Done, "done"),
+            (EndStatus::Interrupted, "interrupted"),
+            (EndStatus::Queued, "queued"),
+            (EndStatus::Cancelled, "cancelled"),
+            (EndStatus::Failed, "failed"),
+        ];
+        for (status, word) in words {
+            assert_eq!(json!(status), json!(word));
+            assert_eq!(EndStatus::deserialize(json!(word)).unwrap(), status);
+        }
+        assert_eq!(EndStatus::deserialize(json!("of a later version")).unwrap(), EndStatus::Other);
     }
 }

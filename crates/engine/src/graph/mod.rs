@@ -24,13 +24,14 @@ mod typed;
 pub use blob::{Blob, BlobName, BlobText, Blobs, KEPT_ABOVE};
 pub use builder::{BuildError, Graph, GraphBuilder, NodeEntry, Resolver, RetryPolicy};
 pub use engine::Engine;
-pub use event::{RunEvent, StreamMode};
+pub(crate) use event::join_pieces;
+pub use event::{EndStatus, RunEvent, StreamMode};
 pub use exchange::{Command, EngineError, Event, Limits, NodeRun, Position, Wants};
 pub use frontier::{Frontier, StoredWrite, Target, Task, Written};
 pub use functions::{node_fn, node_with, try_node_fn};
 pub use merge::{Finished, Merged, merge};
 pub use node::{
-    Context, Interrupt, Node, NodeError, NodeOutput, Place, TaskContext, step_at_the_top,
+    Context, Interrupt, Node, NodeError, NodeLocation, NodeOutput, TaskContext, step_at_the_top,
     subgraph_namespace,
 };
 pub use pauses::{Nodes, Pauses};

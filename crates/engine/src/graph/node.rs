@@ -41,7 +41,7 @@ impl<S: State> NodeOutput<S> {
 
 /// Where in a thread a node runs.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct NodeLocation {
     pub thread: ThreadId,
     pub run: RunId,
     /// Number of the step under way.
@@ -57,7 +57,7 @@ pub struct Place {
     pub tenant: Arc<str>,
 }
 
-impl Place {
+impl NodeLocation {
     /// Names the thread of a subgraph that runs here: `team:3:0` is task 0 of step 3, at node `team`.
     pub fn subgraph(&self) -> String {
         subgraph_namespace(&self.namespace, &self.node, self.step, self.task)
@@ -148,7 +148,12 @@ impl<S: State> std::ops::Deref for Context<S> {
 
 impl<S: State> Context<S> {
     /// Assembles a context; called by the runner.
-    pub fn new(state: Arc<S>, input: Option<Value>, place: Place, port: Arc<dyn Port>) -> Self {
+    pub fn new(
+        state: Arc<S>,
+        input: Option<Value>,
+        place: NodeLocation,
+        port: Arc<dyn Port>,
+    ) -> Self {
         Self { state, input, task: TaskContext { place, port } }
     }
 
@@ -189,7 +194,7 @@ impl<S: State> Context<S> {
 /// One running task, whatever the state of its graph: its place, its effects, its questions, its events.
 #[derive(Clone)]
 pub struct TaskContext {
-    place: Place,
+    place: NodeLocation,
     port: Arc<dyn Port>,
 }
 
@@ -201,7 +206,7 @@ impl std::fmt::Debug for TaskContext {
 
 impl TaskContext {
     /// Returns where the node runs.
-    pub fn place(&self) -> &Place {
+    pub fn place(&self) -> &NodeLocation {
         &self.place
     }
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::graph::Place;
+use crate::graph::NodeLocation;
 
 /// Names one effect for ever: BLAKE3 over thread, its making, step, task, name, request and occurrence.
 ///
@@ -18,7 +18,7 @@ impl EffectKey {
     /// Derives the key; `made_at` is the time at which the thread was made, in microseconds since the Unix epoch, and
     /// `occurrence` counts equal requests within one task from 0.
     pub fn derive(
-        place: &Place,
+        place: &NodeLocation,
         made_at: i64,
         name: &str,
         request: &Value,
@@ -30,14 +30,19 @@ impl EffectKey {
     }
 
     /// Derives the key under which earlier versions recorded the effect.
-    pub(super) fn derive_v1(place: &Place, name: &str, request: &Value, occurrence: u32) -> Self {
+    pub(super) fn derive_v1(
+        place: &NodeLocation,
+        name: &str,
+        request: &Value,
+        occurrence: u32,
+    ) -> Self {
         let hasher = blake3::Hasher::new_derive_key("perihelion effect key v1");
         Self::finish(hasher, place, name, request, occurrence)
     }
 
     fn finish(
         mut hasher: blake3::Hasher,
-        place: &Place,
+        place: &NodeLocation,
         name: &str,
         request: &Value,
         occurrence: u32,
@@ -108,7 +113,7 @@ mod tests {
 
     #[test]
     fn the_key_depends_on_what_is_asked_and_where_but_not_on_field_order_or_attempt() {
-        let place = Place {
+        let place = NodeLocation {
             thread: ThreadId::new(),
             run: RunId::new(),
             step: 3,
@@ -124,12 +129,12 @@ mod tests {
         assert_ne!(plain, key(json!({ "path": "a", "deep": { "x": 1, "y": [2, 1] } })));
         assert_ne!(key(json!(["ab", "c"])), key(json!(["a", "bc"])));
         assert_ne!(key(json!("1")), key(json!(1)));
-        let other = |place: &Place| EffectKey::derive(place, 7, "files.read", &json!(1), 0);
-        let later = Place { attempt: 2, run: RunId::new(), ..place.clone() };
+        let other = |place: &NodeLocation| EffectKey::derive(place, 7, "files.read", &json!(1), 0);
+        let later = NodeLocation { attempt: 2, run: RunId::new(), ..place.clone() };
         assert_eq!(other(&place), other(&later), "a retry finds the effects of the attempt before");
         let again = EffectKey::derive(&place, 8, "files.read", &json!(1), 0);
         assert_ne!(other(&place), again, "a thread made again under its name calls again");
-        assert_ne!(other(&place), other(&Place { step: 4, ..place.clone() }));
-        assert_ne!(other(&place), other(&Place { task: 1, ..place.clone() }));
+        assert_ne!(other(&place), other(&NodeLocation { step: 4, ..place.clone() }));
+        assert_ne!(other(&place), other(&NodeLocation { task: 1, ..place.clone() }));
     }
 }

@@ -19,5 +19,5 @@ pub use key::EffectKey;
 pub use live::Live;
 pub use recorded::{Missed, Recorded, by_step};
 pub use task::{Claimed, Mode, TaskJournal};
-pub use unknown::{OUTCOME_UNKNOWN, OutcomeUnknown, Verdict, check_answer};
+pub use unknown::{NoVerdict, OUTCOME_UNKNOWN, OutcomeUnknown, Verdict, check_answer};
 pub use verify::{verify_dump, verify_keys};

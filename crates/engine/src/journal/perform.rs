@@ -1,5 +1,6 @@
 //! Performing effects: inquiries, which change nothing, and actions, which may.
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::key::EffectKey;
@@ -17,6 +18,22 @@ const REPEATS: u32 = 3;
 const BROKEN_OFF: &str =
     "the run was broken off between sending the call and recording its outcome";
 
+/// A failure as its row has it.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct RecordedFailure {
+    error: String,
+    /// Whether it stands though its node is tried again: a person said so.
+    #[serde(rename = "final", skip_serializing_if = "std::ops::Not::not")]
+    is_final: bool,
+}
+
+impl From<String> for RecordedFailure {
+    fn from(error: String) -> Self {
+        Self { error, is_final: false }
+    }
+}
+
 impl TaskJournal {
     /// Reads a recorded outcome back; `None` means that the effect is to be performed (again).
     ///
@@ -30,13 +47,12 @@ impl TaskJournal {
         let Some(EffectRow { status, outcome: Some(outcome), .. }) = found else {
             return Ok(None);
         };
-        let value: Value = outcome.decode().map_err(recorder)?;
         match status {
-            EffectStatus::Done => Ok(Some(Outcome::Value(value))),
-            EffectStatus::Failed if self.mode == Mode::Again && value["final"] != true => Ok(None),
+            EffectStatus::Done => Ok(Some(Outcome::Value(outcome.decode().map_err(recorder)?))),
             EffectStatus::Failed => {
-                let message = value["error"].as_str().unwrap_or_default().to_owned();
-                Ok(Some(Outcome::Failed(message)))
+                let failure: RecordedFailure = outcome.decode().map_err(recorder)?;
+                let is_tried_again = self.mode == Mode::Again && !failure.is_final;
+                Ok((!is_tried_again).then_some(Outcome::Failed(failure.error)))
             }
             EffectStatus::Started => Ok(None),
         }
@@ -64,7 +80,8 @@ impl TaskJournal {
             Ok(value) => (EffectStatus::Done, value.clone(), Outcome::Value(value)),
             Err(failure) => {
                 let message = failure.to_string();
-                (EffectStatus::Failed, json!({ "error": message }), Outcome::Failed(message))
+                let record = json!(RecordedFailure::from(message.clone()));
+                (EffectStatus::Failed, record, Outcome::Failed(message))
             }
         };
         match found {
@@ -130,13 +147,13 @@ impl TaskJournal {
                     return Ok(Outcome::Value(value));
                 }
                 Err(EffectFailure::NoEffect(message)) => {
-                    return self.fail(&key, json!({ "error": message }), message, attempt).await;
+                    return self.fail(&key, message.into(), attempt).await;
                 }
                 Err(EffectFailure::Unknown(_)) if repeatable && self.cancel.is_cancelled() => {
                     return Err(NodeError::Cancelled);
                 }
                 Err(EffectFailure::Unknown(message)) if repeatable && attempt >= last => {
-                    return self.fail(&key, json!({ "error": message }), message, attempt).await;
+                    return self.fail(&key, message.into(), attempt).await;
                 }
                 Err(EffectFailure::Unknown(_)) if repeatable => {
                     reach(Point::CallUnknown, Side::After);
@@ -156,12 +173,12 @@ impl TaskJournal {
     async fn fail(
         &self,
         key: &EffectKey,
-        record: Value,
-        message: String,
+        failure: RecordedFailure,
         attempt: u32,
     ) -> Result<Outcome, NodeError> {
+        let record = json!(failure);
         self.settle(Point::ToolCommit, key, EffectStatus::Failed, Some(&record), attempt).await?;
-        Ok(Outcome::Failed(message))
+        Ok(Outcome::Failed(failure.error))
     }
 
     /// Puts an unknown outcome to a person; `None` means: send it again.
@@ -193,11 +210,11 @@ impl TaskJournal {
                 Ok(Verdict::Skip) => {
                     let message =
                         "a person decided to skip this call; its outcome is unknown".to_owned();
-                    let record = json!({ "error": message, "final": true });
-                    return self.fail(key, record, message, attempt).await.map(Some);
+                    let failure = RecordedFailure { error: message, is_final: true };
+                    return self.fail(key, failure, attempt).await.map(Some);
                 }
                 Err(problem) => {
-                    question.problem = Some(problem);
+                    question.problem = Some(problem.to_string());
                     what.push(b'?');
                 }
             }

@@ -19,7 +19,8 @@ use crate::checkpoint::{
 use crate::clock::{self, Clock};
 use crate::failpoint::{Point, around};
 use crate::graph::{
-    Blob, EffectClass, EffectRequest, NodeError, Outcome, Perform, Place, Port, StreamMode, Wants,
+    Blob, EffectClass, EffectRequest, NodeError, NodeLocation, Outcome, Perform, Port, StreamMode,
+    Wants,
 };
 use crate::observer::report;
 
@@ -52,7 +53,7 @@ pub struct Claimed {
 pub struct TaskJournal {
     pub(super) store: Arc<dyn Store>,
     pub(super) claimed: Claimed,
-    pub(super) place: Place,
+    pub(super) place: NodeLocation,
     pub(super) mode: Mode,
     pub(super) recorded: Arc<Recorded>,
     occurrences: Mutex<HashMap<EffectKey, u32>>,
@@ -76,7 +77,7 @@ impl TaskJournal {
     pub fn new(
         store: Arc<dyn Store>,
         claimed: Claimed,
-        place: Place,
+        place: NodeLocation,
         mode: Mode,
         recorded: Arc<Recorded>,
         cancel: CancellationToken,

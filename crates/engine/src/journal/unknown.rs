@@ -23,11 +23,18 @@ pub enum Verdict {
     Skip,
 }
 
+/// An answer to the question what became of an action, which does not say it.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the answer must be {{\"outcome\": \"done\", \"result\": …}}, {{\"outcome\": \"retry\"}} or {{\"outcome\": \"skip\"}}: {0}"
+)]
+pub struct NoVerdict(serde_json::Error);
+
 /// Checks that an answer fits the kind of its question, before it is recorded for good.
 ///
 /// # Errors
-/// A sentence that says what the answer must look like.
-pub fn check_answer(kind: &str, answer: &Value) -> Result<(), String> {
+/// [`NoVerdict`].
+pub fn check_answer(kind: &str, answer: &Value) -> Result<(), NoVerdict> {
     if kind == OUTCOME_UNKNOWN {
         verdict(answer)?;
     }
@@ -35,12 +42,8 @@ pub fn check_answer(kind: &str, answer: &Value) -> Result<(), String> {
 }
 
 /// Reads a verdict.
-pub(super) fn verdict(answer: &Value) -> Result<Verdict, String> {
-    serde_json::from_value(answer.clone()).map_err(|error| {
-        format!(
-            "the answer must be {{\"outcome\": \"done\", \"result\": …}}, {{\"outcome\": \"retry\"}} or {{\"outcome\": \"skip\"}}: {error}"
-        )
-    })
+pub(super) fn verdict(answer: &Value) -> Result<Verdict, NoVerdict> {
+    Verdict::deserialize(answer).map_err(NoVerdict)
 }
 
 /// The question what became of an action.
@@ -83,7 +86,7 @@ impl OutcomeUnknown {
             let answer = ctx.interrupt(OUTCOME_UNKNOWN, &self).await?;
             match verdict(&answer) {
                 Ok(verdict) => return Ok(verdict),
-                Err(problem) => self.problem = Some(problem),
+                Err(problem) => self.problem = Some(problem.to_string()),
             }
         }
     }

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::key::EffectKey;
 use crate::checkpoint::{EffectKind, EffectRow, Error, ThreadDump, ThreadInfo};
-use crate::graph::Place;
+use crate::graph::NodeLocation;
 use crate::ids::RunId;
 
 /// Checks the keys of a thread's recorded calls.
@@ -57,7 +57,7 @@ fn stands_under_its_key(info: &ThreadInfo, row: &EffectRow, most: u32) -> Result
     if has_fraction(&request) {
         return Ok(true);
     }
-    let place = Place {
+    let place = NodeLocation {
         thread: info.id,
         run: RunId(uuid::Uuid::nil()),
         step: row.step,

@@ -15,7 +15,7 @@ use crate::checkpoint::{
 };
 use crate::clock::Clock;
 use crate::failpoint::{Point, around};
-use crate::graph::State;
+use crate::graph::{EndStatus, State};
 use crate::ids::{RunId, ThreadId};
 use crate::observer::report;
 
@@ -148,4 +148,16 @@ pub(super) const FAILED: (RunStatus, ThreadStatus) = (RunStatus::Failed, ThreadS
 pub(super) fn broken(error: &Error, hands_over: bool) -> (RunStatus, ThreadStatus) {
     let is_passing = matches!(error, Error::Store(error) if error.is_passing());
     if hands_over && is_passing { (RunStatus::Queued, ThreadStatus::Queued) } else { FAILED }
+}
+
+/// Returns how listeners hear that a run has ended.
+pub(super) fn end_status(run: RunStatus) -> EndStatus {
+    match run {
+        RunStatus::Done => EndStatus::Done,
+        RunStatus::Interrupted => EndStatus::Interrupted,
+        RunStatus::Queued => EndStatus::Queued,
+        RunStatus::Cancelled => EndStatus::Cancelled,
+        // None ends while it runs.
+        RunStatus::Failed | RunStatus::Running => EndStatus::Failed,
+    }
 }

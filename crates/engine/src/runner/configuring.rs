@@ -42,8 +42,8 @@ impl<S: State> Runner<S> {
 
     /// Makes each run that begins one whose trace is due, so that it is delivered even if this process dies.
     #[must_use]
-    pub fn owing_traces(mut self, owes: bool) -> Self {
-        self.exports_traces = owes;
+    pub fn exporting_traces(mut self, exports: bool) -> Self {
+        self.exports_traces = exports;
         self
     }
 }

@@ -10,6 +10,7 @@ use crate::bus::Bus;
 use crate::checkpoint::{self, RunStatus, ThreadStatus};
 use crate::graph::{EngineError, Interrupt, Limits, Pauses, RunEvent, State, Wants};
 use crate::ids::{InterruptId, RunId, ThreadId};
+use crate::journal::NoVerdict;
 
 /// When a step counts as done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -146,7 +147,7 @@ pub enum Error {
     UnknownNode { graph: String, node: String },
     /// An answer that its question cannot take; the question stays open.
     #[error("the interrupt {interrupt} stays open: {reason}")]
-    Answer { interrupt: InterruptId, reason: String },
+    Answer { interrupt: InterruptId, reason: NoVerdict },
 }
 
 impl RunResult {

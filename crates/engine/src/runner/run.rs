@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, Span};
 
-use super::claimed::{ClaimedThread, broken};
+use super::claimed::{ClaimedThread, broken, end_status};
 use super::drive::Drive;
 use super::lease;
 use super::listeners::Listeners;
@@ -252,7 +252,7 @@ impl<S: State> Runner<S> {
             Err(error) => {
                 let (run, thread) = broken(&error, hands_over);
                 if let Some(publisher) = publisher {
-                    publisher.end(None, run.as_str(), Some(error.to_string())).await;
+                    publisher.end(None, end_status(run), Some(error.to_string())).await;
                 }
                 return Err(self.give_back(&held, error, (run, thread)).await);
             }
@@ -264,7 +264,7 @@ impl<S: State> Runner<S> {
         }
         if let Some(publisher) = publisher {
             let error = error.clone().or(verdict.failure);
-            publisher.end(Some(outcome.head), run_status.as_str(), error).await;
+            publisher.end(Some(outcome.head), end_status(run_status), error).await;
         }
         let error = error.as_deref();
         let end = RunEnd {

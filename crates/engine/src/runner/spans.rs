@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use tracing::Span;
 
-use crate::graph::Place;
+use crate::graph::NodeLocation;
 use crate::ids::{RunId, ThreadId};
 
 /// Makes the live `tracing` spans in which runs and tasks are worked on.
@@ -13,5 +13,5 @@ pub trait Spans: Send + Sync {
     async fn run(&self, thread: ThreadId, run: RunId) -> Span;
 
     /// Returns the span of a task, made while its run's is entered.
-    fn task(&self, place: &Place) -> Span;
+    fn task(&self, place: &NodeLocation) -> Span;
 }

@@ -14,7 +14,7 @@ use super::spans::Spans;
 use crate::checkpoint::Store;
 use crate::clock;
 use crate::graph::{
-    Context, NodeError, NodeOutput, NodeRun, Place, Port, RunEvent, State, StreamMode, Wants,
+    Context, NodeError, NodeLocation, NodeOutput, NodeRun, Port, RunEvent, State, StreamMode, Wants,
 };
 use crate::ids::{RunId, ThreadId};
 use crate::journal::{Claimed, Live, Mode, Recorded, TaskJournal};
@@ -44,7 +44,7 @@ impl<S: State> RunContext<S> {
         recorded: Arc<Recorded>,
     ) -> BoxFuture<'static, Ended<S>> {
         let NodeRun { task, node, entry, input, attempt, after, state, step } = run;
-        let place = Place {
+        let place = NodeLocation {
             thread: self.thread,
             run: self.run,
             step,
@@ -111,13 +111,13 @@ fn panicked(panic: &(dyn std::any::Any + Send)) -> NodeError {
 /// Hears what a task publishes and passes it to the run's listener.
 struct Listener<S: State> {
     listeners: Listeners<S>,
-    place: Place,
+    place: NodeLocation,
 }
 
 #[async_trait]
 impl<S: State> Live for Listener<S> {
     fn publish(&self, mode: StreamMode, payload: Value) {
-        let Place { step, task, .. } = self.place;
+        let NodeLocation { step, task, .. } = self.place;
         let node = self.place.node.to_string();
         // Live pieces never hold a node up: what a full channel cannot take is dropped.
         self.listeners.try_send(RunEvent::Published { mode, step, task, node, payload });

@@ -26,7 +26,7 @@ pub struct ImapMailbox {
 }
 
 /// Where a message lies.
-pub struct Place {
+pub struct MessageLocation {
     pub folder: String,
     pub uid: u32,
 }
@@ -196,17 +196,21 @@ impl ImapMailbox {
 }
 
 /// Finds a message in all folders, and leaves the folder of it open for reading.
-pub async fn locate(imap: &mut Imap, folders: &Folders, id: &str) -> Result<Place, Error> {
+pub async fn locate(
+    imap: &mut Imap,
+    folders: &Folders,
+    id: &str,
+) -> Result<MessageLocation, Error> {
     if let Some(rest) = id.strip_prefix("uid:") {
         let bad = || Error::BadId(id.to_owned());
         let (uid, folder) = rest.split_once(':').ok_or_else(bad)?;
         let folder = folders.named(folder)?;
         imap.examine(&folder).await?;
-        return Ok(Place { folder, uid: uid.parse().map_err(|_| bad())? });
+        return Ok(MessageLocation { folder, uid: uid.parse().map_err(|_| bad())? });
     }
     for folder in &folders.all {
         if let Some(uid) = find(imap, folder, id).await? {
-            return Ok(Place { folder: folder.clone(), uid });
+            return Ok(MessageLocation { folder: folder.clone(), uid });
         }
     }
     Err(Error::NoMessage(id.to_owned()))

@@ -32,7 +32,7 @@ pub fn read(document: Value) -> Catalogue {
             if !METHODS.contains(&method.as_str()) || !operation.is_object() {
                 continue;
             }
-            let place = Place { document: &document, is_old, path, method, item };
+            let place = OperationLocation { document: &document, is_old, path, method, item };
             let mut read = place.operation(operation);
             read.security =
                 security::requirements(operation.get("security")).or_else(|| common.clone());
@@ -53,7 +53,7 @@ fn tags(document: &Value) -> Vec<Snippet> {
 }
 
 /// Where an operation stands.
-struct Place<'a> {
+struct OperationLocation<'a> {
     document: &'a Value,
     is_old: bool,
     path: &'a str,
@@ -61,7 +61,7 @@ struct Place<'a> {
     item: &'a Value,
 }
 
-impl Place<'_> {
+impl OperationLocation<'_> {
     fn operation(&self, value: &Value) -> Operation {
         let mut described: Vec<&Value> = Vec::new();
         for source in [value, self.item] {

@@ -139,14 +139,14 @@ fn link_refusals(linker: &mut Linker<Host>, wasi: &str) -> wasmtime::Result<()> 
 }
 
 /// Where a path leads: a name in a folder, or a folder itself.
-struct Place {
+struct PathTarget {
     folder: Inode,
     /// Empty where the path names the folder.
     name: String,
     area: Area,
 }
 
-impl Place {
+impl PathTarget {
     fn existing(&self, host: &Host) -> Result<Inode, Errno> {
         if self.name.is_empty() {
             Ok(self.folder)
@@ -162,7 +162,7 @@ struct Wanted {
     appends: bool,
 }
 
-fn find(host: &Host, fd: u32, path: &str) -> Result<Place, Errno> {
+fn find(host: &Host, fd: u32, path: &str) -> Result<PathTarget, Errno> {
     let Open::Folder { inode, area } = host.open.get(fd)? else { return Err(Errno::NotFolder) };
     let mut steps = vec![(*inode, *area)];
     let mut parts = path.split('/').filter(|part| !part.is_empty() && *part != ".").peekable();
@@ -187,16 +187,16 @@ fn find(host: &Host, fd: u32, path: &str) -> Result<Place, Errno> {
             Ok(child) if matches!(host.files.node(child)?, Node::Folder(_)) && !is_last => {
                 steps.push((child, inside))
             }
-            _ if is_last => return Ok(Place { folder, name: part.to_owned(), area }),
+            _ if is_last => return Ok(PathTarget { folder, name: part.to_owned(), area }),
             Ok(_) => return Err(Errno::NotFolder),
             Err(errno) => return Err(errno),
         }
     }
     let (folder, area) = steps.last().copied().unwrap_or((ROOT, Area::Fixed));
-    Ok(Place { folder, name: String::new(), area })
+    Ok(PathTarget { folder, name: String::new(), area })
 }
 
-fn writable(host: &mut Host, fd: u32, path: &str) -> Result<Place, Errno> {
+fn writable(host: &mut Host, fd: u32, path: &str) -> Result<PathTarget, Errno> {
     let place = find(host, fd, path)?;
     if place.area == Area::Scratch && !place.name.is_empty() {
         return Ok(place);

@@ -12,7 +12,7 @@ use tokio_util::task::TaskTracker;
 
 use super::{
     failure::LoginFailure,
-    logins::{Client, Logins, Place, Record},
+    logins::{Client, LoginFile, Logins, Record},
 };
 use crate::clock;
 use crate::mcp::configuration::{Grant, OAuth, redact::Secrets};
@@ -50,7 +50,7 @@ pub(in crate::mcp) struct Access {
     pub(super) url: String,
     pub(super) oauth: OAuth,
     pub(super) secrets: Secrets,
-    pub(super) place: Place,
+    pub(super) place: LoginFile,
     /// What the server last said when it refused a request.
     challenge: Mutex<Option<String>>,
     /// Why requests are refused, while they are, and when the login was written last by then.

@@ -41,18 +41,18 @@ impl Logins {
     }
 
     /// Returns where the login of one server at one address is kept.
-    pub(super) fn place(&self, server: &str, url: &str) -> Place {
+    pub(super) fn place(&self, server: &str, url: &str) -> LoginFile {
         let digest = blake3::hash(url.as_bytes()).to_hex();
         let name = format!("{server}-{}.json", digest.get(..16).unwrap_or_default());
         let server = server.to_owned();
         let url = digest.to_string();
-        Place { file: self.directory.join(name), server, url }
+        LoginFile { file: self.directory.join(name), server, url }
     }
 }
 
 /// The file of one login.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(super) struct LoginFile {
     pub file: PathBuf,
     server: String,
     /// A digest: the address itself may hold a secret of the operator's.
@@ -98,7 +98,7 @@ pub(super) struct Client {
     pub revocation_endpoint: Option<String>,
 }
 
-impl Place {
+impl LoginFile {
     /// Returns the login as it stands; none where there is none, or none that this program can read.
     pub async fn load(&self) -> Result<Option<Record>, LoginFailure> {
         let bytes = match tokio::fs::read(&self.file).await {
@@ -189,7 +189,7 @@ impl Place {
 
 /// The side of a login's file that the library reads and writes, while its owner has the turn.
 pub(super) struct Vault {
-    pub place: Place,
+    pub place: LoginFile,
     pub turn: Arc<Turn>,
     /// As whom tokens are got.
     pub client: Client,

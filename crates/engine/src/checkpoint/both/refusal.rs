@@ -7,15 +7,15 @@ use crate::failpoint::{Point, Side, reach};
 use crate::ids::ThreadId;
 
 /// Reads where a thread stands.
-pub(in super::super) const PLACE: &str = "SELECT head, fence FROM thread WHERE id = $1";
+pub(in super::super) const HEAD_AND_FENCE: &str = "SELECT head, fence FROM thread WHERE id = $1";
 
 /// Where a thread stands.
-pub(in super::super) struct Place {
+pub(in super::super) struct HeadAndFence {
     pub(in super::super) head: u64,
     fence: u64,
 }
 
-impl Place {
+impl HeadAndFence {
     pub(in super::super) fn of(row: &Row) -> Result<Self, Error> {
         Ok(Self { head: count(row, "head")?, fence: count(row, "fence")? })
     }
@@ -41,7 +41,7 @@ impl Place {
 }
 
 fn place(thread: ThreadId) -> Query {
-    query(PLACE).bind(thread.0)
+    query(HEAD_AND_FENCE).bind(thread.0)
 }
 
 /// Returns where the thread stands; an error when it is unknown or the token is not its newest.
@@ -49,9 +49,9 @@ pub(in super::super) async fn explain(
     database: &Database,
     thread: ThreadId,
     fence: u64,
-) -> Result<Place, Error> {
+) -> Result<HeadAndFence, Error> {
     let found = database.fetch_short(&place(thread)).await?;
-    Place::held(found.as_ref().map(Place::of).transpose()?, thread, fence)
+    HeadAndFence::held(found.as_ref().map(HeadAndFence::of).transpose()?, thread, fence)
 }
 
 /// Checks the token within the transaction that writes.
@@ -59,7 +59,7 @@ pub(in super::super) async fn check(
     transaction: &mut Transaction<'_>,
     thread: ThreadId,
     fence: u64,
-) -> Result<Place, Error> {
+) -> Result<HeadAndFence, Error> {
     let found = transaction.fetch_optional(&place(thread)).await?;
-    Place::held(found.as_ref().map(Place::of).transpose()?, thread, fence)
+    HeadAndFence::held(found.as_ref().map(HeadAndFence::of).transpose()?, thread, fence)
 }

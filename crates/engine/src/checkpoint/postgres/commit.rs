@@ -6,7 +6,7 @@ use sqlx::{PgConnection, Row, postgres::PgRow};
 use super::{
     super::{
         Commit, Error,
-        both::refusal::{PLACE, Place},
+        both::refusal::{HEAD_AND_FENCE, HeadAndFence},
         limits::big,
     },
     blobs::{Unnested, bind_blobs, kept},
@@ -153,14 +153,14 @@ async fn read_place(
     connection: &mut PgConnection,
     commit: &Commit,
 ) -> Result<Option<PgRow>, sqlx::Error> {
-    sqlx::query(PLACE).bind(commit.thread.0).fetch_optional(connection).await
+    sqlx::query(HEAD_AND_FENCE).bind(commit.thread.0).fetch_optional(connection).await
 }
 
 /// Says why a commit changed nothing.
 fn refused(row: Option<PgRow>, commit: &Commit) -> Error {
-    let found = row.map(|row| Place::of(&row.into())).transpose();
-    match found.and_then(|found| Place::held(found, commit.thread, commit.fence)) {
-        Ok(Place { head, .. }) => {
+    let found = row.map(|row| HeadAndFence::of(&row.into())).transpose();
+    match found.and_then(|found| HeadAndFence::held(found, commit.thread, commit.fence)) {
+        Ok(HeadAndFence { head, .. }) => {
             Error::Conflict { thread: commit.thread, seq: commit.step.seq, head }
         }
         Err(error) => error,

@@ -4,11 +4,11 @@ use uuid::Uuid;
 
 use super::super::Error;
 use super::keyring::Keyring;
-use super::seal::{Place, open, seal};
+use super::seal::{SealContext, open, seal};
 use crate::ids::ThreadId;
 
-fn place(what: &str, owner: Uuid) -> Place {
-    Place::new("beside", &[what.as_bytes(), owner.as_bytes()])
+fn place(what: &str, owner: Uuid) -> SealContext {
+    SealContext::new("beside", &[what.as_bytes(), owner.as_bytes()])
 }
 
 impl Keyring {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::{Error, ThreadInfo, hex};
 use super::keyring::Keyring;
-use super::seal::{Place, key_name, open, seal};
+use super::seal::{SealContext, key_name, open, seal};
 use crate::ids::ThreadId;
 
 /// Begins a text that is encrypted.
@@ -101,13 +101,13 @@ fn seal_text(
     kind: &str,
     plain: Vec<u8>,
 ) -> Result<String, Error> {
-    let sealed = seal(keys, *thread.0.as_bytes(), &Place::new(kind, &[]), plain)?;
+    let sealed = seal(keys, *thread.0.as_bytes(), &SealContext::new(kind, &[]), plain)?;
     Ok(format!("{MARK}{}", hex::to_hex(&sealed)))
 }
 
 fn open_text(keys: &Keyring, thread: ThreadId, kind: &str, text: &str) -> Result<Vec<u8>, Error> {
     let sealed = hex::from_hex(text.strip_prefix(MARK).unwrap_or_default())?;
-    let place = Place::new(kind, &[]);
+    let place = SealContext::new(kind, &[]);
     let (plain, owner) = open(keys, &place, &sealed, thread, || format!("the {kind}"))?;
     if owner == *thread.0.as_bytes() {
         Ok(plain)

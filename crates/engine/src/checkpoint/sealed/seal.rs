@@ -16,9 +16,9 @@ const NONCE: usize = 12;
 
 /// What a value is and where it belongs; part of what its tag covers.
 #[derive(Debug)]
-pub(super) struct Place(Vec<u8>);
+pub(super) struct SealContext(Vec<u8>);
 
-impl Place {
+impl SealContext {
     /// Names a place by its kind and parts; each part is counted, so that none can run into the next.
     pub(super) fn new(kind: &str, parts: &[&[u8]]) -> Self {
         let mut bytes = Vec::new();
@@ -63,7 +63,7 @@ pub(in super::super) fn key_name(sealed: &[u8]) -> String {
     parts(sealed).map_or("(unknown)", |parts| parts.name).to_owned()
 }
 
-fn covered(header: &[u8], place: &Place) -> Vec<u8> {
+fn covered(header: &[u8], place: &SealContext) -> Vec<u8> {
     [header, &place.0].concat()
 }
 
@@ -71,7 +71,7 @@ fn covered(header: &[u8], place: &Place) -> Vec<u8> {
 pub(super) fn seal(
     keys: &Keyring,
     owner: [u8; 16],
-    place: &Place,
+    place: &SealContext,
     plain: Vec<u8>,
 ) -> Result<Vec<u8>, Error> {
     let failed = |_| Error::Keys("a value could not be encrypted".to_owned());
@@ -101,7 +101,7 @@ pub(super) fn seal(
 /// `what` and `thread` name it where it does not fit.
 pub(super) fn open(
     keys: &Keyring,
-    place: &Place,
+    place: &SealContext,
     sealed: &[u8],
     thread: ThreadId,
     what: impl Fn() -> String,

@@ -5,7 +5,7 @@ use super::super::{
     PendingRow, SnapshotRow, StepRow,
 };
 use super::keyring::Keyring;
-use super::seal::{Place, open, seal};
+use super::seal::{SealContext, open, seal};
 use crate::graph::BlobName;
 use crate::ids::{InterruptId, ThreadId};
 
@@ -20,7 +20,7 @@ fn owner_of(thread: ThreadId) -> [u8; 16] {
 fn seal_body(
     keys: &Keyring,
     owner: [u8; 16],
-    place: &Place,
+    place: &SealContext,
     body: &Encoded,
     before: &[u8],
 ) -> Result<Encoded, Error> {
@@ -38,10 +38,10 @@ fn read_body(plain: &[u8]) -> Result<Encoded, Error> {
     Ok(Encoded { codec, bytes: bytes.to_vec() })
 }
 
-fn step_place(kind: &str, row: &StepRow) -> Place {
+fn step_place(kind: &str, row: &StepRow) -> SealContext {
     let seq = row.seq.to_le_bytes();
     let version = row.schema_version.to_le_bytes();
-    Place::new(kind, &[&seq, &version, row.kind.as_str().as_bytes(), row.run.0.as_bytes()])
+    SealContext::new(kind, &[&seq, &version, row.kind.as_str().as_bytes(), row.run.0.as_bytes()])
 }
 
 pub(super) fn seal_step(keys: &Keyring, thread: ThreadId, row: &StepRow) -> Result<StepRow, Error> {
@@ -74,8 +74,8 @@ pub(super) fn open_step(
     Ok((StepRow { delta, frontier, hash: *hash, ..row }, Some(owner)))
 }
 
-fn snapshot_place(kind: &str, row: &SnapshotRow) -> Place {
-    Place::new(kind, &[&row.seq.to_le_bytes(), &row.schema_version.to_le_bytes()])
+fn snapshot_place(kind: &str, row: &SnapshotRow) -> SealContext {
+    SealContext::new(kind, &[&row.seq.to_le_bytes(), &row.schema_version.to_le_bytes()])
 }
 
 pub(super) fn seal_snapshot(
@@ -118,7 +118,7 @@ pub(super) fn open_snapshot(
 /// Encrypts a text under a name that does not betray it.
 pub(super) fn seal_blob(keys: &Keyring, row: &BlobRow) -> Result<BlobRow, Error> {
     let hash = keys.first().blind_text(row.owner, &row.hash);
-    let place = Place::new("text", &[&hash]);
+    let place = SealContext::new("text", &[&hash]);
     let body = seal_body(keys, owner_of(row.owner), &place, &row.body, &[])?;
     Ok(BlobRow { hash, body, ..*row })
 }
@@ -128,15 +128,15 @@ pub(super) fn open_blob(keys: &Keyring, thread: ThreadId, row: BlobRow) -> Resul
     if row.body.codec != Codec::Sealed {
         return Ok(row);
     }
-    let place = Place::new("text", &[&row.hash]);
+    let place = SealContext::new("text", &[&row.hash]);
     let (plain, _) = open(keys, &place, &row.body.bytes, thread, || "a text".to_owned())?;
     let body = read_body(&plain)?;
     let hash = BlobName::of(&body.decode::<String>()?).hash;
     Ok(BlobRow { hash, body, ..row })
 }
 
-fn pending_place(row: &PendingRow) -> Place {
-    Place::new("pending", &[&row.step.to_le_bytes(), &row.task.to_le_bytes()])
+fn pending_place(row: &PendingRow) -> SealContext {
+    SealContext::new("pending", &[&row.step.to_le_bytes(), &row.task.to_le_bytes()])
 }
 
 pub(super) fn seal_pending(
@@ -161,10 +161,10 @@ pub(super) fn open_pending(
     Ok((PendingRow { body: read_body(&plain)?, ..row }, Some(owner)))
 }
 
-fn event_place(row: &EventRow) -> Place {
+fn event_place(row: &EventRow) -> SealContext {
     let first = row.first.to_le_bytes();
     let count = row.count.to_le_bytes();
-    Place::new("event", &[&first, &count, &row.step.to_le_bytes(), row.run.0.as_bytes()])
+    SealContext::new("event", &[&first, &count, &row.step.to_le_bytes(), row.run.0.as_bytes()])
 }
 
 pub(super) fn seal_event(
@@ -205,12 +205,12 @@ struct EffectPlace<'a> {
 }
 
 impl EffectPlace<'_> {
-    fn of_request(&self) -> Place {
+    fn of_request(&self) -> SealContext {
         let step = self.step.to_le_bytes();
         let task = self.task.to_le_bytes();
         let kind = self.kind.as_str().as_bytes();
         let name = self.name.as_bytes();
-        Place::new("request", &[&step, &task, self.key, kind, name])
+        SealContext::new("request", &[&step, &task, self.key, kind, name])
     }
 }
 
@@ -227,7 +227,7 @@ pub(super) fn seal_outcome(
     status: EffectStatus,
     outcome: &Encoded,
 ) -> Result<Encoded, Error> {
-    let place = Place::new("outcome", &[key, status.as_str().as_bytes()]);
+    let place = SealContext::new("outcome", &[key, status.as_str().as_bytes()]);
     seal_body(keys, owner_of_outcome(thread, key), &place, outcome, &[])
 }
 
@@ -291,7 +291,7 @@ pub(super) fn open_effect(
     let what = || format!("the outcome of {} of step {}", row.name, row.step);
     row.outcome = match row.outcome.take() {
         Some(outcome) if outcome.codec == Codec::Sealed => {
-            let place = Place::new("outcome", &[&row.key, row.status.as_str().as_bytes()]);
+            let place = SealContext::new("outcome", &[&row.key, row.status.as_str().as_bytes()]);
             let (plain, owner) = open(keys, &place, &outcome.bytes, thread, what)?;
             if owner != owner_of_outcome(thread, &row.key) {
                 return Err(Error::Forged { thread, what: what() });

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// What surrounds the calls of one tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Gate {
+pub struct CallPolicy {
     pub needs_approval: bool,
     pub approved_in_advance: bool,
     pub read_only: bool,
@@ -12,7 +12,7 @@ pub struct Gate {
     pub open_world: bool,
 }
 
-impl Gate {
+impl CallPolicy {
     /// Returns the stricter of both, rule by rule.
     pub fn stricter(self, other: Self) -> Self {
         Self {
@@ -30,7 +30,7 @@ impl Gate {
     }
 
     /// Tells whether a call decided on under these rules would need another decision under those.
-    pub(in crate::mcp) fn is_milder_than(self, now: Self) -> bool {
+    pub(in crate::mcp) fn is_weaker_than(self, now: Self) -> bool {
         let strict = Self { repeatable: self.repeatable, ..self.stricter(now) };
         strict != self
     }

@@ -4,9 +4,9 @@
 //! operator said `trust_annotations = true`.
 
 use crate::mcp::configuration::{ApprovalMode, Effect, ToolPolicy};
-use crate::mcp::types::{Gate, ToolAnnotations};
+use crate::mcp::types::{CallPolicy, ToolAnnotations};
 
-impl Gate {
+impl CallPolicy {
     /// Reads the servers file and the hints of a tool together.
     pub(in crate::mcp) fn of(policy: &ToolPolicy, tool: &str, hints: &ToolAnnotations) -> Self {
         let effect = effect(policy, tool, hints);
@@ -67,34 +67,34 @@ mod tests {
     #[test]
     fn hints_tighten_in_any_case_and_loosen_only_when_trusted() {
         let prompt = policy(ApprovalMode::Prompt, false);
-        assert!(Gate::of(&prompt, "t", &READER).needs_approval);
-        assert!(!Gate::of(&prompt, "t", &READER).read_only);
+        assert!(CallPolicy::of(&prompt, "t", &READER).needs_approval);
+        assert!(!CallPolicy::of(&prompt, "t", &READER).read_only);
         let auto = policy(ApprovalMode::Auto, false);
-        let shredder = Gate::of(&auto, "t", &SHREDDER);
+        let shredder = CallPolicy::of(&auto, "t", &SHREDDER);
         assert!(shredder.needs_approval && shredder.open_world && !shredder.repeatable);
-        assert!(!Gate::of(&auto, "t", &ToolAnnotations::default()).needs_approval);
+        assert!(!CallPolicy::of(&auto, "t", &ToolAnnotations::default()).needs_approval);
 
         let trusting = policy(ApprovalMode::Prompt, true);
-        let reader = Gate::of(&trusting, "t", &READER);
+        let reader = CallPolicy::of(&trusting, "t", &READER);
         assert!(!reader.needs_approval && reader.read_only && reader.repeatable);
-        assert!(Gate::of(&trusting, "t", &SHREDDER).repeatable, "a trusted idempotentHint");
-        assert!(Gate::of(&trusting, "t", &SHREDDER).needs_approval);
+        assert!(CallPolicy::of(&trusting, "t", &SHREDDER).repeatable, "a trusted idempotentHint");
+        assert!(CallPolicy::of(&trusting, "t", &SHREDDER).needs_approval);
     }
 
     #[test]
-    fn of_two_gates_the_stricter_holds_rule_by_rule_and_a_persons_word_stands_above_both() {
+    fn of_two_policies_the_stricter_holds_rule_by_rule_and_a_persons_word_stands_above_both() {
         let asks = policy(ApprovalMode::Prompt, false);
         let goes = policy(ApprovalMode::Approve, true);
-        let asks = Gate::of(&asks, "t", &SHREDDER);
-        let goes = Gate::of(&goes, "t", &READER);
+        let asks = CallPolicy::of(&asks, "t", &SHREDDER);
+        let goes = CallPolicy::of(&goes, "t", &READER);
         let strict = asks.stricter(goes);
         assert_eq!(strict, goes.stricter(asks));
         assert!(strict.needs_approval && strict.open_world);
         assert!(!strict.approved_in_advance && !strict.read_only && !strict.repeatable);
-        assert!(goes.is_milder_than(asks) && !asks.is_milder_than(goes));
-        assert!(goes.allowed().is_milder_than(asks), "what it returns would not be marked");
-        let trusted = Gate { open_world: true, ..goes };
-        assert!(trusted.is_milder_than(asks) && !trusted.allowed().is_milder_than(asks));
+        assert!(goes.is_weaker_than(asks) && !asks.is_weaker_than(goes));
+        assert!(goes.allowed().is_weaker_than(asks), "what it returns would not be marked");
+        let trusted = CallPolicy { open_world: true, ..goes };
+        assert!(trusted.is_weaker_than(asks) && !trusted.allowed().is_weaker_than(asks));
     }
 
     /// X6: MCP's default of `openWorldHint` is true, and nobody need say so.
@@ -102,10 +102,10 @@ mod tests {
     fn a_tool_of_which_nobody_says_anything_reaches_the_open_world() {
         let silent = ToolAnnotations::default();
         let mut policy = ToolPolicy::default();
-        assert!(Gate::of(&policy, "t", &silent).open_world);
-        assert!(!Gate::of(&policy, "t", &READER).open_world);
+        assert!(CallPolicy::of(&policy, "t", &silent).open_world);
+        assert!(!CallPolicy::of(&policy, "t", &READER).open_world);
         policy.open_world = Some(false);
-        assert!(!Gate::of(&policy, "t", &silent).open_world);
+        assert!(!CallPolicy::of(&policy, "t", &silent).open_world);
     }
 
     #[test]
@@ -116,10 +116,10 @@ mod tests {
         policy.effects.insert("ask".into(), Effect::Write);
         policy.effects.insert("read".into(), Effect::ReadOnly);
         policy.open_world = Some(false);
-        let ask = Gate::of(&policy, "ask", &READER);
+        let ask = CallPolicy::of(&policy, "ask", &READER);
         assert!(ask.needs_approval && !ask.read_only && !ask.repeatable);
-        let go = Gate::of(&policy, "go", &SHREDDER);
+        let go = CallPolicy::of(&policy, "go", &SHREDDER);
         assert!(!go.needs_approval && go.approved_in_advance && !go.open_world);
-        assert!(!Gate::of(&policy, "read", &SHREDDER).needs_approval);
+        assert!(!CallPolicy::of(&policy, "read", &SHREDDER).needs_approval);
     }
 }

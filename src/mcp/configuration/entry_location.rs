@@ -8,14 +8,14 @@ use super::Error;
 use crate::config::strict;
 
 /// Names the file and the server in errors.
-pub(super) struct Place<'a> {
+pub(super) struct EntryLocation<'a> {
     pub path: &'a Path,
     /// What the key is called under which the servers stand.
     pub section: &'a str,
     pub server: &'a str,
 }
 
-impl Place<'_> {
+impl EntryLocation<'_> {
     pub fn error(&self, key: &str, message: impl Into<String>) -> Error {
         let dot = if key.is_empty() { "" } else { "." };
         Error::Value {
@@ -27,7 +27,11 @@ impl Place<'_> {
 }
 
 /// Refuses the first key that is set and has no business there.
-pub(super) fn refuse(place: &Place<'_>, keys: &[(&str, bool)], why: &str) -> Result<(), Error> {
+pub(super) fn refuse(
+    place: &EntryLocation<'_>,
+    keys: &[(&str, bool)],
+    why: &str,
+) -> Result<(), Error> {
     match keys.iter().find(|(_, set)| *set) {
         Some((key, _)) => Err(place.error(key, why)),
         None => Ok(()),
