@@ -51,11 +51,11 @@ torture)
     ;;
 esac
 
-# On a server of its own, from PyPI; left out where that cannot be had.
+# On a server of its own, from PyPI; left out where that cannot be had, but in CI.
 case "${1:-pgvector}" in
 pgvector)
     heading "Searches by meaning in a PostgreSQL with pgvector"
-    tests/pgvector.sh try cargo test --locked --quiet --workspace --test both -- pgvector
+    tests/pgvector.sh try cargo test --locked --quiet --workspace --test both -- --include-ignored pgvector
     if [ $# -gt 0 ]; then exit; fi
     ;;
 esac
@@ -66,7 +66,10 @@ names=$target/names-of-tests.txt
 if cargo nextest --version >/dev/null 2>&1; then
     cargo nextest list "${selected[@]}" --message-format oneline >"$names"
 else
-    cargo test "${selected[@]}" -- --list --format terse | sed -n 's/: test$//p' >"$names"
+    # Each after the binary that it is of, which cargo names beside the list.
+    cargo test "${selected[@]}" -- --list --format terse 2>&1 | awk '
+        /^ +Running / { binary = $NF; sub(/.*\//, "", binary); sub(/-[0-9a-f]+\)$/, "", binary) }
+        /: test$/ { sub(/: test$/, ""); print binary, $0 }' >"$names"
 fi
 TEST_NAMES=$(realpath "$names")
 export TEST_NAMES

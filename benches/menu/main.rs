@@ -55,7 +55,8 @@ fn measure(runs: usize) {
         began
     };
     let scan = perihelion(&["agents"]).elapsed();
-    let (mut menus, mut lists) = (Vec::new(), Vec::new());
+    let mut menus = Vec::new();
+    let mut lists = Vec::new();
     for _ in 0..runs {
         let began = perihelion(&["run", "Where is the parcel?", "--quiet"]);
         let requests: Vec<(String, Instant)> = heard.try_iter().collect();
@@ -77,7 +78,8 @@ fn measure(runs: usize) {
 
 /// Writes the tables of all servers, each of them this very program.
 fn servers(home: &Path) -> String {
-    let (program, started) = (std::env::current_exe().unwrap(), home.join("started"));
+    let program = std::env::current_exe().unwrap();
+    let started = home.join("started");
     let mut text = String::new();
     for server in 0..SERVERS {
         let name = names::name(server);

@@ -26,6 +26,7 @@ LENGTHS = {"sup": 200, "plan": 200, "msg": 1024, "result": 1024, "entry": 64, "q
 STARTED = "STAR_BENCH_STARTED_NS"
 DATABASE = "langgraph_bench"
 TABLES = ("checkpoints", "checkpoint_blobs", "checkpoint_writes")
+SQLITE_FULL = 2  # the `synchronous` that our store sets: a commit is on disk when it returns
 U64 = 2**64 - 1
 
 
@@ -223,6 +224,16 @@ def stored(options):
     return None, None
 
 
+async def sqlite_settings(saver):
+    """What the saver's connection promises of the disk; another promise than ours is not measured beside ours."""
+    settings = {}
+    for name in ("journal_mode", "synchronous"):
+        async with saver.conn.execute(f"PRAGMA {name}") as cursor:
+            [settings[name]] = await cursor.fetchone()
+    assert settings["synchronous"] == SQLITE_FULL, f"it does not flush every commit as ours does: {settings}"
+    return settings
+
+
 @contextlib.asynccontextmanager
 async def opened(options):
     """The checkpointers: one in its documented use, and on Postgres one for each thread that runs at once.
@@ -238,6 +249,7 @@ async def opened(options):
 
         async with AsyncSqliteSaver.from_conn_string(options.sqlite) as saver:
             await saver.setup()
+            options.sqlite_settings = await sqlite_settings(saver)
             yield [saver]
     else:
         from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
@@ -338,6 +350,7 @@ def identity(options):
     return {
         "engine": "langgraph", "engine_version": importlib.metadata.version("langgraph"),
         "backend": options.backend, "runtime": f"python {sys.version.split()[0]}",
+        "sqlite": options.sqlite_settings,
         "variant": {"channels": options.channels, "agents": options.agents, "gs_keys": options.gs_keys},
     }
 
@@ -412,6 +425,7 @@ def main():
     parser.add_argument("--sqlite")
     parser.add_argument("--child", action="store_true")
     options = parser.parse_args()
+    options.sqlite_settings = None
     if options.child:
         return asyncio.run(child(options))
     with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_TMP")) as folder:

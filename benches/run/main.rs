@@ -64,12 +64,14 @@ async fn measure(runtime: Arc<Runtime>, mut model: model::Model) {
     }
     model.prompts();
     let runs = number("--runs", 100);
-    let (began, before) = (Instant::now(), processor_ms());
+    let began = Instant::now();
+    let before = processor_ms();
     let mut last = ThreadId::new();
     for _ in 0..runs {
         last = ask(&runtime, WHOLE).await.0;
     }
-    let (wall, processor) = (began.elapsed().as_secs_f64() * 1e3, processor_ms() - before);
+    let wall = began.elapsed().as_secs_f64() * 1e3;
+    let processor = processor_ms() - before;
     let steps = runtime.store().history(last, None, u32::MAX).await.unwrap().len();
     let round = |value: f64| (value * 100.0).round() / 100.0;
     let each = |total: f64| round(total / runs as f64);
@@ -92,7 +94,8 @@ async fn measure(runtime: Arc<Runtime>, mut model: model::Model) {
         );
     }
     let (_, usage) = ask(&runtime, model::SIX).await;
-    let (input, output) = (usage.input_tokens, usage.output_tokens);
+    let input = usage.input_tokens;
+    let output = usage.output_tokens;
     println!("{}", json!({ "bench": "six_tasks", "input_tokens": input, "output_tokens": output }));
     let threads = number("--threads", 500);
     drain(&runtime, store, "short", model::SHORT, threads).await;
@@ -106,7 +109,8 @@ async fn drain(runtime: &Arc<Runtime>, store: &str, kind: &str, question: &str, 
         runtime.submit(ThreadId::new(), None, request(question)).await.unwrap();
     }
     let worker = Worker::new(runtime.clone(), true, Arc::new(|_| {}));
-    let (began, before) = (Instant::now(), processor_ms());
+    let began = Instant::now();
+    let before = processor_ms();
     let driven = worker.run(CancellationToken::new()).await.unwrap();
     let seconds = began.elapsed().as_secs_f64();
     println!(

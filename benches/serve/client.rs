@@ -51,7 +51,8 @@ impl Client {
     pub async fn runs(&self, runs: usize, at_once: usize) {
         let left = Arc::new(AtomicUsize::new(runs));
         let workers = (0..at_once).map(|_| {
-            let (client, left) = (self.clone(), Arc::clone(&left));
+            let client = self.clone();
+            let left = Arc::clone(&left);
             tokio::spawn(async move {
                 while left
                     .fetch_update(Ordering::AcqRel, Ordering::Acquire, |n| n.checked_sub(1))
@@ -93,7 +94,8 @@ impl Client {
         let path = format!("/threads/{thread}/runs/stream");
         let run = self.saying(&format!("{SLOWLY}{words}"), "messages-tuple");
         let mut bytes = self.post(&path, &run).await.bytes_stream();
-        let (mut text, mut each) = (String::new(), Vec::new());
+        let mut text = String::new();
+        let mut each = Vec::new();
         while let Some(Ok(more)) = bytes.next().await {
             text.push_str(&String::from_utf8_lossy(&more));
             while let Some((event, rest)) = text.split_once("\n\n") {

@@ -45,8 +45,10 @@ async fn main() {
         return;
     }
     perihelion::config::tls::install();
-    let (runs, at_once) = (number("--runs", 400), number("--at-once", 32));
-    let (streams, idle) = (number("--streams", 400), number("--idle", 5_000));
+    let runs = number("--runs", 400);
+    let at_once = number("--at-once", 32);
+    let streams = number("--streams", 400);
+    let idle = number("--idle", 5_000);
     let active = number("--active", 1_000);
     let database = argument("--database").unwrap_or_default();
     let database = if database.starts_with("postgres") { "Postgres" } else { "SQLite" };
@@ -58,7 +60,8 @@ async fn main() {
         }
         None => {
             let server = server::Server::start(argument("--database")).await;
-            let (url, pid) = (server.url.clone(), server.pid());
+            let url = server.url.clone();
+            let pid = server.pid();
             (Some(server), url, pid)
         }
     };
@@ -150,7 +153,8 @@ async fn beside_active(client: &Client, active: usize, pid: u32) -> Value {
         })
         .collect();
     tokio::time::sleep(UNTIL_ALL).await;
-    let (before, began) = (processor::processor_ms(pid), Instant::now());
+    let before = processor::processor_ms(pid);
+    let began = Instant::now();
     // All go on until the first of them ends.
     let rest = Duration::from_secs(WORDS.into()).saturating_sub(UNTIL_ALL + Duration::from_secs(2));
     let mut probes = Vec::new();
@@ -165,7 +169,8 @@ async fn beside_active(client: &Client, active: usize, pid: u32) -> Value {
     for probe in probes {
         firsts.push(probe.await.unwrap());
     }
-    let (mut words, mut whole) = (Vec::new(), 0);
+    let mut words = Vec::new();
+    let mut whole = 0;
     for answer in answers {
         let each = answer.await.unwrap();
         whole += usize::from(each.len() == WORDS as usize);

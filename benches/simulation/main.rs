@@ -49,14 +49,16 @@ fn main() -> ExitCode {
     let first = argument("--first").unwrap_or_else(|| uuid::Uuid::new_v4().as_u64_pair().0 >> 16);
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     println!("{count} seeds from {first} on {cores} threads");
-    let (tally, began) = (Tally::default(), Instant::now());
+    let tally = Tally::default();
+    let began = Instant::now();
     std::thread::scope(|scope| {
         for _ in 0..cores {
             scope.spawn(|| work(&tally, first, count));
         }
         watch(&tally, count, began);
     });
-    let (played, seconds) = (tally.played.into_inner(), began.elapsed().as_secs_f64());
+    let played = tally.played.into_inner();
+    let seconds = began.elapsed().as_secs_f64();
     println!("{played} seeds in {seconds:.1} s: {:.0} a second", played as f64 / seconds);
     for (what, count) in tally.counts.into_inner().unwrap() {
         println!("{count:>12}  {what}");

@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, ensure};
 use serde_json::Value;
 
+use crate::machine;
 use crate::options::{Backend, Options};
 
 /// The peer's forms: its documented one, and the one that stores changes only.
@@ -29,7 +30,8 @@ struct Case {
 impl Case {
     fn star(backend: Backend, rounds: usize, threads: usize, runs: usize) -> Self {
         let name = format!("{}-{rounds}x{threads}", backend.name());
-        let (rounds, threads) = (rounds.to_string(), threads.to_string());
+        let rounds = rounds.to_string();
+        let threads = threads.to_string();
         let arguments = ["--backend", backend.name(), "--rounds", &rounds, "--threads", &threads];
         Self { name, arguments: arguments.map(str::to_owned).into(), peer: None, runs }
     }
@@ -47,10 +49,10 @@ impl Case {
         case
     }
 
-    /// Returns the same case with its runs telling their events on the bus.
-    fn with_events(mut self) -> Self {
-        self.name.push_str("-events");
-        self.arguments.push("--publish".to_owned());
+    /// Returns the same case with runs that tell nobody of their events.
+    fn without_events(mut self) -> Self {
+        self.name.push_str("-silent");
+        self.arguments.extend(["--publish", "off"].map(str::to_owned));
         self
     }
 
@@ -83,9 +85,11 @@ fn own_cases(runs: usize) -> Vec<Case> {
             cases.push(Case::of_mode(backend, "resume", STORED + 100, 1));
         }
     }
-    cases.push(Case::of_mode(Backend::Postgres, "floor", STORED, runs).with_events());
+    for backend in [Backend::Sqlite, Backend::Postgres] {
+        cases.push(Case::of_mode(backend, "floor", STORED, runs).without_events());
+    }
     cases.push(Case::beside_writers(32, runs));
-    cases.push(Case::beside_writers(32, runs).with_events());
+    cases.push(Case::beside_writers(32, runs).without_events());
     cases.push(Case::of_mode(Backend::Postgres, "takeover", STORED, 1));
     cases
 }
@@ -148,7 +152,7 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
 
 fn measure(options: &Options, case: &Case) -> anyhow::Result<Value> {
     let is_resume = case.name.starts_with("resume");
-    let folder = tempfile::tempdir_in(crate::machine::scratch())?;
+    let folder = tempfile::tempdir_in(machine::scratch())?;
     let mut arguments = case.arguments.clone();
     if is_resume {
         let file = folder.path().join("stored.db");
@@ -194,6 +198,10 @@ fn keep(file: &mut File, case: &Case, run: usize, mut line: Value) -> anyhow::Re
     eprintln!("{} run {run}, {engine} {}: {told}", case.name, case.peer.unwrap_or_default());
     line["case"] = case.name.as_str().into();
     line["run"] = run.into();
+    // The peer is the one that this commit pins.
+    if line["commit"].is_null() {
+        line["commit"] = machine::commit().into();
+    }
     writeln!(file, "{line}")?;
     Ok(())
 }

@@ -128,9 +128,11 @@ impl Place {
         )
         .fetch_all(&mut connection)
         .await?;
-        let (mut tables, mut sum) = (Map::new(), 0);
+        let mut tables = Map::new();
+        let mut sum = 0;
         for row in rows {
-            let (name, bytes): (String, i64) = (row.try_get(0)?, row.try_get(1)?);
+            let name: String = row.try_get(0)?;
+            let bytes: i64 = row.try_get(1)?;
             let count = sqlx::AssertSqlSafe(format!("SELECT count(*) FROM \"{name}\""));
             let count: i64 = sqlx::query_scalar(count).fetch_one(&mut connection).await?;
             sum += bytes;

@@ -116,7 +116,8 @@ pub async fn measure(options: Options) -> anyhow::Result<()> {
     let mean_bytes = bodies.iter().map(Vec::len).sum::<usize>() as f64 / bodies.len() as f64;
 
     let floor = Arc::new(Floor { inserter, bodies, times: Mutex::default() });
-    let (block, shared) = (options.block.max(1), Arc::clone(&floor));
+    let block = options.block.max(1);
+    let shared = Arc::clone(&floor);
     // Before supervisor k stand the input's step, preprocess, and two steps of each round.
     let aside: Aside = Arc::new(move |k| {
         let floor = Arc::clone(&shared);
@@ -145,10 +146,11 @@ pub async fn measure(options: Options) -> anyhow::Result<()> {
     let mut inserts =
         std::mem::take(&mut *floor.times.lock().unwrap_or_else(PoisonError::into_inner));
     ensure!(inserts.len() >= 2 * rounds, "inserts: {}", inserts.len());
-    let (step, insert) = (median(&mut steps), median(&mut inserts));
+    let step = median(&mut steps);
+    let insert = median(&mut inserts);
     let line = json!({
         "bench": "floor", "engine": "perihelion", "engine_version": env!("CARGO_PKG_VERSION"),
-        "backend": options.backend.name(), "rounds": rounds, "block": block, "publish": options.publish,
+        "backend": options.backend.name(), "rounds": rounds, "block": block, "publish": options.publishes(),
         "row_bytes_mean": rounded(mean_bytes, 1),
         "steps": steps.len(), "inserts": inserts.len(),
         "step_median_us": rounded(step, 1), "insert_median_us": rounded(insert, 1),
@@ -159,6 +161,7 @@ pub async fn measure(options: Options) -> anyhow::Result<()> {
         "insert_p99_us": rounded(percentile(&inserts, 0.99), 1),
         "step_per_insert": rounded(step / insert, 3),
         "fsync_probe_us": fsync_probe_us, "load1": machine::load(), "machine": machine::name(),
+        "commit": machine::commit(),
     });
     println!("{line}");
     store.close().await;

@@ -150,7 +150,8 @@ fn plain(
 ) -> Arc<dyn Node<Star>> {
     let workload = Arc::clone(workload);
     node_fn(move |ctx: Context<Star>| {
-        let (workload, write) = (Arc::clone(&workload), write.clone());
+        let workload = Arc::clone(&workload);
+        let write = write.clone();
         async move {
             workload.enter(&ctx);
             Ok(NodeOutput::update(write(&workload, ctx.state())))

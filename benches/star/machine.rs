@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
+use std::process::Command;
 
 use perihelion::clock;
 
@@ -41,7 +42,8 @@ pub fn peak_memory() -> Option<f64> {
 pub fn cpu_seconds() -> Option<f64> {
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
-    let (user, system): (f64, f64) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
+    let user: f64 = fields.next()?.parse().ok()?;
+    let system: f64 = fields.next()?.parse().ok()?;
     // Linux counts in hundredths of a second for programs, whatever its own tick.
     Some((user + system) / 100.0)
 }
@@ -50,6 +52,14 @@ pub fn cpu_seconds() -> Option<f64> {
 pub fn load() -> Option<f64> {
     let text = std::fs::read_to_string("/proc/loadavg").ok()?;
     text.split_whitespace().next()?.parse().ok()
+}
+
+/// Returns the commit that the repository stands at, with `-dirty` where files differ from it; `None` without git.
+pub fn commit() -> Option<String> {
+    let mut git = Command::new("git");
+    git.args(["-C", env!("CARGO_MANIFEST_DIR"), "describe", "--always", "--dirty", "--exclude=*"]);
+    let output = git.output().ok().filter(|output| output.status.success())?;
+    Some(String::from_utf8(output.stdout).ok()?.trim().to_owned())
 }
 
 /// Returns what the figures were taken on.

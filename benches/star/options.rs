@@ -70,6 +70,13 @@ impl When {
     }
 }
 
+/// Whether runs tell their events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Publish {
+    On,
+    Off,
+}
+
 /// Measures the star workload; every figure is one JSON line on standard output.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "star")]
@@ -126,9 +133,9 @@ pub struct Options {
     /// A Python with LangGraph, to run the peer's cases beside ours.
     #[arg(long)]
     pub peer: Option<PathBuf>,
-    /// Lets runs tell their events on the bus, as those of the program do.
-    #[arg(long)]
-    pub publish: bool,
+    /// Whether runs tell their events on the bus, as those of the program do.
+    #[arg(long, value_enum, default_value = "on")]
+    pub publish: Publish,
     #[arg(skip)]
     pub bus: Option<Arc<dyn Bus>>,
     #[arg(long, hide = true)]
@@ -145,10 +152,15 @@ impl Options {
         Mode::from_str(mode, true).map_err(anyhow::Error::msg)
     }
 
+    /// Returns whether runs tell their events on the bus.
+    pub fn publishes(&self) -> bool {
+        self.publish == Publish::On
+    }
+
     /// The same options with the bus that `--publish` asks for.
     pub fn publishing(&self, address: &str, store: &Arc<dyn Store>) -> Self {
         let kept = Duration::from_secs(86_400);
-        let bus = self.publish.then(|| bus::open(address, Arc::clone(store), kept));
+        let bus = self.publishes().then(|| bus::open(address, Arc::clone(store), kept));
         Self { bus, ..self.clone() }
     }
 

@@ -47,6 +47,7 @@ pub async fn child(options: Options) -> anyhow::Result<()> {
     let main = since()?;
     let place = Place::existing(options)?;
     let store = place.open().await?;
+    let options = &options.publishing(place.address(), &store);
     let open = since()?;
     let work = Arc::new(Workload {
         texts: Texts::lazy(),
@@ -105,7 +106,7 @@ pub fn measure(options: &Options) -> anyhow::Result<()> {
     let each = |values: Vec<f64>| values.into_iter().map(|ms| rounded(ms, 2)).collect::<Vec<_>>();
     let line = json!({
         "bench": "resume", "engine": "perihelion", "engine_version": env!("CARGO_PKG_VERSION"),
-        "backend": options.backend.name(), "variant": {},
+        "backend": options.backend.name(), "publish": options.publishes(), "variant": {},
         "stored_messages": runs[0]["messages"], "stored_results": runs[0]["results"],
         "runs": runs.len(),
         "process_to_imported_ms": middle(of("main")), "connect_ms": middle(from("open", "main")),
@@ -118,6 +119,7 @@ pub fn measure(options: &Options) -> anyhow::Result<()> {
         "max_rss_mb": middle(of("rss_mb")), "fsync_probe_us": fsync_probe_us,
         "runtime": concat!("rust ", env!("CARGO_PKG_RUST_VERSION")),
         "load1": machine::load(), "machine": machine::name(),
+        "commit": machine::commit(),
     });
     println!("{line}");
     let place = Place::existing(options)?;

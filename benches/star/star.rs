@@ -40,7 +40,8 @@ pub fn workload(
     ensure!(checksum == CHECKSUM, "these are not the workload's texts: {checksum}");
     let room = 2 * rounds + 4;
     let entries = threads.iter().map(|id| (*id, Mutex::new(Vec::with_capacity(room)))).collect();
-    let (agents, gs_keys) = (options.agents, options.gs_keys);
+    let agents = options.agents;
+    let gs_keys = options.gs_keys;
     Ok(Arc::new(Workload { texts, rounds, agents, gs_keys, entries, aside }))
 }
 
@@ -131,7 +132,8 @@ pub async fn measure(options: Options) -> anyhow::Result<()> {
     if let Some(rounds) = options.stop_after {
         return populate(options, &runner, &work, &names, rounds).await;
     }
-    let (wal, cpu) = (place.wal().await?, machine::cpu_seconds());
+    let wal = place.wal().await?;
+    let cpu = machine::cpu_seconds();
     let begin = clock::monotonic();
     let ran = run_all(&runner, &work, &names, options, u64::MAX).await?;
     let wall = begin.elapsed().as_secs_f64();
@@ -141,7 +143,8 @@ pub async fn measure(options: Options) -> anyhow::Result<()> {
     store.close().await;
     let size = place.size().await?;
 
-    let (mut latencies, mut first_node) = (Vec::new(), Vec::new());
+    let mut latencies = Vec::new();
+    let mut first_node = Vec::new();
     for (thread, Ran { begin, end, outcome }) in threads.iter().zip(&ran) {
         check(options, options.rounds, outcome)?;
         let entries = work.entries_of(*thread);
@@ -156,7 +159,7 @@ pub async fn measure(options: Options) -> anyhow::Result<()> {
     let mut line = json!({
         "bench": "star", "engine": "perihelion", "engine_version": env!("CARGO_PKG_VERSION"),
         "backend": options.backend.name(), "rounds": options.rounds, "threads": options.threads,
-        "durability": options.durability.name(), "publish": options.publish,
+        "durability": options.durability.name(), "publish": options.publishes(),
         "variant": { "agents": options.agents, "gs_keys": options.gs_keys },
         "steps": count, "wall_s": rounded(wall, 4), "steps_per_s": rounded(count as f64 / wall, 1),
         "first_node_us": rounded(median(&mut first_node), 1),
@@ -170,6 +173,7 @@ pub async fn measure(options: Options) -> anyhow::Result<()> {
         "db_per_payload": size.bytes.map(|bytes| rounded(bytes as f64 / payload as f64, 3)),
         "rss_bound_mb": rounded(3.0 * payload as f64 / 1_048_576.0 + 30.0, 1),
         "load1": machine::load(), "machine": machine::name(),
+        "commit": machine::commit(),
     });
     for part in [summary, more.as_object().cloned().unwrap_or_default()] {
         line.as_object_mut().context("a line is an object")?.extend(part);

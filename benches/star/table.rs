@@ -1,5 +1,6 @@
 //! Prints kept lines as Markdown tables.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use anyhow::Context;
@@ -16,6 +17,10 @@ pub fn print(file: &Path) -> anyhow::Result<()> {
         .with_context(|| format!("not a file of JSON lines: {}", file.display()))?;
     if let Some(machine) = lines.iter().find_map(|line| line["machine"].as_str()) {
         println!("Machine: {machine}\n");
+    }
+    let commits: BTreeSet<&str> = lines.iter().filter_map(|line| line["commit"].as_str()).collect();
+    if !commits.is_empty() {
+        println!("Commit: {}\n", commits.into_iter().collect::<Vec<_>>().join(", "));
     }
     star(&medians(&lines, "star", "wall_s"));
     floor(&medians(&lines, "floor", "step_per_insert"));
@@ -62,7 +67,7 @@ fn begin(header: &str) {
 }
 
 fn star(lines: &[(&Value, usize)]) {
-    let header = "| rounds × threads | engine | runs | steps/s | first tenth p50 / p99 µs | last tenth p50 / p99 µs | last ÷ first | of means | database bytes | ÷ payload | resident MB | bound | CPU s | fsync µs | load |";
+    let header = "| rounds × threads | engine | events | runs | steps/s | first tenth p50 / p99 µs | last tenth p50 / p99 µs | last ÷ first | of means | database bytes | ÷ payload | resident MB | bound | CPU s | fsync µs | load |";
     table(header, lines, |line, runs| {
         let steps = |tenth: &str| {
             let of = |figure: &str| text(&line[format!("{tenth}_{figure}_us")]);
@@ -73,9 +78,10 @@ fn star(lines: &[(&Value, usize)]) {
             of("last10") / of("first10")
         };
         format!(
-            "| {} | {} | {runs} | {:.0} | {} | {} | {:.2} | {:.2} | {} | {} | {} | {} | {} | {} | {} |",
+            "| {} | {} | {} | {runs} | {:.0} | {} | {} | {:.2} | {:.2} | {} | {} | {} | {} | {} | {} | {} |",
             text(&line["case"]),
             engine(line),
+            events(line),
             number(&line["steps_per_s"]),
             steps("first10"),
             steps("last10"),
@@ -171,7 +177,7 @@ fn ratios(lines: &[Value]) {
         return;
     }
     begin(
-        "| case | beside | steps/s × | last tenth p50 ÷ | database bytes ÷ | resident ÷ | CPU ÷ | process → state ÷ |",
+        "| case | beside | steps/s × | last tenth p50 ÷ | database bytes ÷ | resident ÷ | CPU ÷ | process → state ÷ | open → state ÷ |",
     );
     for (theirs, _) in star.iter().chain(&resume) {
         let Some((ours, _)) = star.iter().chain(&resume).find(|(line, _)| {
@@ -189,7 +195,7 @@ fn ratios(lines: &[Value]) {
             _ => "–".to_owned(),
         };
         println!(
-            "| {} | {} | {} | {} | {} | {} | {} | {} |",
+            "| {} | {} | {} | {} | {} | {} | {} | {} | {} |",
             text(&theirs["case"]),
             engine(theirs),
             ratio("steps_per_s", ours, theirs),
@@ -198,6 +204,7 @@ fn ratios(lines: &[Value]) {
             ratio("max_rss_mb", theirs, ours),
             ratio("cpu_s", theirs, ours),
             ratio("process_to_state_ms", theirs, ours),
+            ratio("open_to_state_ms", theirs, ours),
         );
     }
     println!();
@@ -212,7 +219,11 @@ fn engine(line: &Value) -> String {
 }
 
 fn events(line: &Value) -> &'static str {
-    if line["publish"] == true { "told" } else { "none" }
+    match line["publish"].as_bool() {
+        Some(true) => "told",
+        Some(false) => "none",
+        None => "–",
+    }
 }
 
 fn load(line: &Value) -> String {

@@ -79,6 +79,7 @@ pub async fn measure(options: Options) -> anyhow::Result<()> {
             "after_lease_s": rounded(median(&mut delays), 3), "after_lease_s_most": rounded(longest, 3),
             "look_us": rounded(median(&mut alone), 1), "look_us_parked": rounded(median(&mut beside), 1),
             "load1": machine::load(), "machine": machine::name(),
+        "commit": machine::commit(),
         })
     );
     dispatcher.close().await;

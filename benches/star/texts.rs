@@ -133,7 +133,8 @@ impl Texts {
 }
 
 fn vocabulary() -> Vec<String> {
-    let (consonants, vowels) = (b"bcdfghjklmnprstv", b"aeio");
+    let consonants = b"bcdfghjklmnprstv";
+    let vowels = b"aeio";
     let mut random = SplitMix64(42);
     let mut word = || {
         let mut draw = random.draw();

@@ -47,7 +47,8 @@ pub async fn measure(options: Options) -> anyhow::Result<()> {
     let rows = Arc::new(sample(options, &store).await?);
     let mut connections = connect(place.address(), options.threads).await?;
 
-    let (mut inserts, mut steps) = (Vec::new(), Vec::new());
+    let mut inserts = Vec::new();
+    let mut steps = Vec::new();
     for names in &names {
         let (back, speed) = insert_all(connections, &rows).await?;
         connections = back;
@@ -69,12 +70,13 @@ pub async fn measure(options: Options) -> anyhow::Result<()> {
         json!({
             "bench": "crowd", "engine": "perihelion", "engine_version": env!("CARGO_PKG_VERSION"),
             "backend": options.backend.name(), "rounds": options.rounds, "threads": options.threads,
-            "turns": options.runs, "publish": options.publish, "row_bytes_mean": rounded(mean_bytes, 1),
+            "turns": options.runs, "publish": options.publishes(), "row_bytes_mean": rounded(mean_bytes, 1),
             "steps_per_s": rounded(median(&mut steps), 1),
             "inserts_per_s": rounded(median(&mut inserts), 1),
             "steps_per_insert": rounded(median(&mut ratios), 3),
             "steps_per_insert_least": rounded(ratios.first().copied().unwrap_or_default(), 3),
             "fsync_probe_us": fsync_probe_us, "load1": machine::load(), "machine": machine::name(),
+        "commit": machine::commit(),
         })
     );
     drop(connections);

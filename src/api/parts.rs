@@ -15,11 +15,10 @@ pub(in crate::api) fn question(
     words: String,
     attachments: Vec<Attachment>,
 ) -> Option<(String, Vec<Attachment>)> {
-    match (words.trim().is_empty(), attachments.is_empty()) {
-        (true, true) => None,
-        (true, false) => Some((NO_WORDS.to_owned(), attachments)),
-        (false, _) => Some((words, attachments)),
+    if !words.trim().is_empty() {
+        return Some((words, attachments));
     }
+    (!attachments.is_empty()).then(|| (NO_WORDS.to_owned(), attachments))
 }
 
 /// Reads what the contents of several messages carry beside their texts, in order.

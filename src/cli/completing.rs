@@ -99,10 +99,12 @@ fn with_zsh_names(script: &str) -> String {
         let text = line.trim_start().trim_start_matches(['\'', ':']);
         let is_thread = text.starts_with("thread -- ") || text.contains("--thread=");
         let is_agent = ["--prefer=", "--disable="].iter().any(|option| text.contains(option));
-        match (is_thread, is_agent) {
-            (true, _) => line.replace(":_default'", ":_perihelion_threads'"),
-            (_, true) => line.replace(":_default'", ":_perihelion_agents'"),
-            _ => line.to_owned(),
+        if is_thread {
+            line.replace(":_default'", ":_perihelion_threads'")
+        } else if is_agent {
+            line.replace(":_default'", ":_perihelion_agents'")
+        } else {
+            line.to_owned()
         }
     });
     // The first line says what the script completes and must stay the first.

@@ -13,10 +13,10 @@ pub(super) fn present(
     show: &Show,
     signals: &Signals,
 ) -> Result<Exit, Error> {
-    match show.json {
-        true if show.lines => output::json_line(report)?,
-        true => output::json(report)?,
-        false => {}
+    if show.json && show.lines {
+        output::json_line(report)?;
+    } else if show.json {
+        output::json(report)?;
     }
     match report.status {
         RunStatusView::Done => {
@@ -24,10 +24,10 @@ pub(super) fn present(
                 output::warning(warning);
             }
             let answer = report.answer.as_deref().unwrap_or_default();
-            match (show.json, show.structured) {
-                (true, _) => {}
-                (false, true) => output::text(answer)?,
-                (false, false) => markdown::answer(answer)?,
+            if !show.json && show.structured {
+                output::text(answer)?;
+            } else if !show.json {
+                markdown::answer(answer)?;
             }
             if show.structured && report.structured.is_none() {
                 output::error("the answer is not JSON of the schema that was asked for");

@@ -88,7 +88,8 @@ impl DocumentThreads {
         let adding = Adding { path: name, collection, title, hash };
         let thread = Ingest::thread_of(scope, &adding);
         if let Some(document) = self.known(scope, &adding).await? {
-            let (embedded, by_words_only) = (0, None);
+            let embedded = 0;
+            let by_words_only = None;
             return Ok(AddedDocument {
                 document,
                 unchanged: true,

@@ -115,7 +115,8 @@ impl Node<GraphState> for ServerNode {
             usage: report.spent.usage,
         }
         .publish(&ctx);
-        let (step, index) = (ctx.place().step, ctx.place().task);
+        let step = ctx.place().step;
+        let index = ctx.place().task;
         let state = ctx.state();
         let agent = self.name.as_str();
         let server = server.name.as_str();

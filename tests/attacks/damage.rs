@@ -212,11 +212,15 @@ pub async fn killed_with_a_paper(is_postgres: bool) -> (World, Original) {
         .rule(approved());
     let is_held = Arc::clone(&held);
     let script = script.respond_with(move |request| {
-        (request.role == "qa").then(|| match is_held.load(Ordering::SeqCst) {
-            true => Reply::text("Too late.").delay_ms(3_600_000),
-            // What was attached is shown with each question.
-            false if request.contains("as it stood on the shelf") => Reply::text("It says so."),
-            false => Reply::text("There is no paper."),
+        (request.role == "qa").then(|| {
+            if is_held.load(Ordering::SeqCst) {
+                Reply::text("Too late.").delay_ms(3_600_000)
+            } else if request.contains("as it stood on the shelf") {
+                // What was attached is shown with each question.
+                Reply::text("It says so.")
+            } else {
+                Reply::text("There is no paper.")
+            }
         })
     });
     let world = World::new(script).await;

@@ -13,7 +13,7 @@ test-mail: ## Drive mail on Dovecot, and on Cyrus with OpenSMTPD by IMAP and JMA
 # Checkouts of the projects that tests/escapes/published.rs names; what is not set is not tried.
 export ESCAPE_PROGRAMS
 test-escapes: ## Run some 900 programs that try to leave the Python sandbox, in each tier (builds the interpreter); ESCAPE_PROGRAMS
-	$(CARGO) test --release -p perihelion-sandbox --features wasm -- --nocapture
+	$(CARGO) test --release -p perihelion-sandbox --features wasm -- --include-ignored --nocapture
 
 bench-python: ## Measure runs, memory and overshot time limits of Python, in each tier (builds the interpreter)
 	$(CARGO) run --release -p perihelion-sandbox --features wasm --example measure_python

@@ -6,22 +6,44 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
 
 use perihelion::checkpoint::{EffectKind, EffectRow};
+use perihelion::ids::ThreadId;
 use serde_json::Value;
 use uuid::Uuid;
 
 use super::jobs::{BOOK, MAIL};
 use super::logs::{ACCEPTED, Accepted, EFFECTS, Effect, QUESTIONS, Question, lines};
 use super::oracle::Findings;
+use super::turns::{Sent, Turns};
 
 /// What the receiver saw of one call.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Seen {
     /// Times that it was carried out.
     done: u64,
     /// Times that the receiver knew its key and did nothing.
     refused: u64,
-    /// Times that the answer was lost.
-    lost: u64,
+    /// Every time that it came.
+    sent: Vec<Sent>,
+}
+
+/// How often a thread was taken, by the harness's own notes and by its fencing token.
+pub struct Taken<'a> {
+    pub turns: &'a Turns,
+    pub thread: ThreadId,
+    /// Claims after the first one, each of which raised the token.
+    pub takeovers: u64,
+}
+
+impl Taken<'_> {
+    /// Says what is not explained by a lost answer or another turn in requests that were all the same.
+    pub fn unexplained(&self, sent: &[Sent]) -> Option<String> {
+        let lost = sent.iter().filter(|one| one.lost).count() as u64;
+        let (times, takeovers) = (sent.len() as u64, self.takeovers);
+        if times > 1 + lost + takeovers {
+            return Some(format!("sent {times} times in {takeovers} takeovers"));
+        }
+        self.turns.unexplained(self.thread, sent.to_vec())
+    }
 }
 
 /// What the receiver did and what people were asked.
@@ -42,7 +64,8 @@ pub struct Deeds {
 impl Deeds {
     pub fn read(directory: &Path, findings: &mut Findings) -> Self {
         let mut deeds = Self::default();
-        for Effect { tool, line, refused, lost, .. } in lines(directory, EFFECTS) {
+        for effect in lines(directory, EFFECTS) {
+            let Effect { process, at, tool, line, key: _, refused, lost } = effect;
             if refused {
                 findings.refused += 1
             } else {
@@ -51,7 +74,7 @@ impl Deeds {
             let seen = deeds.seen.entry((tool, line)).or_default();
             seen.done += u64::from(!refused);
             seen.refused += u64::from(refused);
-            seen.lost += u64::from(lost);
+            seen.sent.push(Sent { process, at, lost });
         }
         for Question { interrupt, line, verdict } in lines(directory, QUESTIONS) {
             deeds.questions.entry(line).or_default().insert(interrupt.clone());
@@ -76,14 +99,13 @@ impl Deeds {
         holding.count() as u64
     }
 
-    /// Judges one call that a thread was to make; `row` is its record in the journal, and `takeovers` how many
-    /// processes took the thread after the first one.
+    /// Judges one call that a thread was to make; `row` is its record in the journal.
     pub fn judge(
         &mut self,
         tool: &str,
         line: &str,
         row: Option<&EffectRow>,
-        takeovers: u64,
+        taken: &Taken<'_>,
         findings: &mut Findings,
     ) {
         let seen = self.seen.remove(&(tool.to_owned(), line.to_owned())).unwrap_or_default();
@@ -96,7 +118,7 @@ impl Deeds {
             findings.violate("missing effect", format!("{tool} {line}: recorded as {row:?}"));
         }
         let retries = self.answered(line, "retry");
-        let what = || format!("{tool} {line}: {seen:?}, {takeovers} takeovers, {retries} retries");
+        let what = || format!("{tool} {line}: {seen:?}, {retries} retries");
         let more = seen.done.saturating_sub(1);
         match tool {
             BOOK if more > 0 => findings.violate("duplicate effect", what()),
@@ -107,8 +129,10 @@ impl Deeds {
             _ => findings.unchecked_duplicates += more,
         }
         // Nobody sends a repeatable call again but for a lost answer, or after the one who had sent it.
-        if tool != MAIL && seen.done + seen.refused > 1 + seen.lost + takeovers {
-            findings.violate("sent for no reason", what());
+        if tool != MAIL
+            && let Some(why) = taken.unexplained(&seen.sent)
+        {
+            findings.violate("sent for no reason", format!("{}: {why}", what()));
         }
     }
 

@@ -9,20 +9,17 @@ use std::time::Duration;
 use perihelion::checkpoint::{self, ThreadStatus};
 use perihelion::clock;
 use perihelion::config::{Overrides, Settings};
-use perihelion::graph::{RunEvent, Wants};
 use perihelion::ids::ThreadId;
-use perihelion::runner::RunOptions;
 use perihelion::runtime::{Answer, Error, InterruptView, Runtime, ThreadView};
-use perihelion::swarm::{GraphState, Request};
+use perihelion::swarm::Request;
 use perihelion::worker::Worker;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
-use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
+use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::jobs::Job;
-use super::logs::{ACCEPTED, ACKS, ASKS, Accepted, Ack, Log, QUESTIONS, Question, digest};
+use super::listening::Listening;
+use super::logs::{ACCEPTED, ASKS, Accepted, Log, QUESTIONS, Question};
 use super::plan::Plan;
 use super::points;
 use super::random::Random;
@@ -48,6 +45,10 @@ pub const SETUP: &str = "setup.json";
 pub const OPEN: &str = "open.json";
 /// The servers file.
 pub const SERVERS: &str = "mcp-servers.toml";
+/// The variable with the token by which the receiver knows the process.
+pub const TOKEN: &str = "TORTURE_HAND";
+/// What the token of every process begins with; its number follows.
+const TOKEN_BEGINNING: &str = "torture-hand-";
 
 /// Runs `hand DIRECTORY NUMBER PLACE calm|mined`.
 pub fn main(args: &[String]) -> ExitCode {
@@ -66,7 +67,7 @@ pub fn main(args: &[String]) -> ExitCode {
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let random = Random::new(setup.seed, &[4, number]);
     let place = place.parse().unwrap();
-    match runtime.unwrap().block_on(work(directory, setup, place, is_calm, random)) {
+    match runtime.unwrap().block_on(work(directory, number, setup, place, is_calm, random)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("hand {number}: {error}");
@@ -78,6 +79,7 @@ pub fn main(args: &[String]) -> ExitCode {
 struct Hand {
     runtime: Arc<Runtime>,
     directory: PathBuf,
+    listening: Listening,
     setup: Setup,
     place: u64,
     asks: Log,
@@ -87,17 +89,19 @@ struct Hand {
 
 async fn work(
     directory: PathBuf,
+    number: u64,
     setup: Setup,
     place: u64,
     is_calm: bool,
     mut random: Random,
 ) -> Result<(), Error> {
-    let runtime = Arc::new(open(&directory, &setup).await?);
+    let runtime = Arc::new(open(&directory, number, &setup).await?);
     let [asks, questions, accepted] =
         [ASKS, QUESTIONS, ACCEPTED].map(|name| Log::open(&directory, name));
     // The harness counts the time from here on.
     let _ = writeln!(std::io::stdout(), "ready");
-    let hand = Hand { runtime, directory, setup, place, asks, questions, accepted };
+    let listening = Listening { directory: directory.clone(), process: number };
+    let hand = Hand { runtime, directory, listening, setup, place, asks, questions, accepted };
     let stop = CancellationToken::new();
     // Some only work, some only see to threads as people do, some do both.
     let (works, sees) = match random.below(3) {
@@ -127,14 +131,16 @@ async fn work(
     Ok(())
 }
 
-/// Assembles the program as a process does that is started in the directory.
-pub async fn open(directory: &Path, setup: &Setup) -> Result<Runtime, Error> {
+/// Assembles the program as the process with a number does that is started in the directory.
+pub async fn open(directory: &Path, number: u64, setup: &Setup) -> Result<Runtime, Error> {
     let servers = directory.join(SERVERS).display().to_string();
     let lease = setup.lease_sec.to_string();
+    let token = format!("{TOKEN_BEGINNING}{number}");
     let env = |name: &str| {
         let value = match name {
             "OPENAI_BASE_URL" => &setup.model,
-            "OPENAI_MODEL" | "OPENAI_API_KEY" => "scripted",
+            "OPENAI_MODEL" => "scripted",
+            "OPENAI_API_KEY" | TOKEN => &token,
             "PERIHELION_SERVERS" => &servers,
             "DATABASE_URL" => &setup.database,
             "OTEL_EXPORTER_OTLP_ENDPOINT" => &setup.collector,
@@ -150,8 +156,8 @@ pub async fn open(directory: &Path, setup: &Setup) -> Result<Runtime, Error> {
 impl Hand {
     /// The worker that `perihelion worker` runs, with somebody who listens to its steps.
     fn worker(&self) -> Worker {
-        let directory = self.directory.clone();
-        let options = move |thread, options| listening(&directory, thread, options).0;
+        let listening = self.listening.clone();
+        let options = move |thread, options| listening.to(thread, options).0;
         Worker::new(Arc::clone(&self.runtime), false, Arc::new(|_| {}))
             .with_options(Arc::new(options))
     }
@@ -193,7 +199,7 @@ impl Hand {
         if info.status != ThreadStatus::Failed && random.per_mille(700) {
             return Ok(false);
         }
-        let (options, acks) = listening(&self.directory, thread, self.runtime.run_options());
+        let (options, acks) = self.listening.to(thread, self.runtime.run_options());
         let result = self.runtime.resume(thread, options).await;
         acks.await.unwrap();
         result.map(|_| true)
@@ -205,7 +211,7 @@ impl Hand {
         if submits {
             return self.runtime.submit(thread, None, request).await.map(drop);
         }
-        let (options, acks) = listening(&self.directory, thread, self.runtime.run_options());
+        let (options, acks) = self.listening.to(thread, self.runtime.run_options());
         let result = self.runtime.ask(thread, None, request, options).await;
         acks.await.unwrap();
         result.map(drop)
@@ -248,32 +254,15 @@ impl Hand {
     }
 }
 
-/// Listens to a run: each committed step that it is told of goes into the log.
-fn listening(
-    directory: &Path,
-    thread: ThreadId,
-    options: RunOptions<GraphState>,
-) -> (RunOptions<GraphState>, JoinHandle<()>) {
-    let (sender, receiver) = mpsc::channel(64);
-    let wants = Wants { updates: true, checkpoints: true, ..Wants::default() };
-    let log = Log::open(directory, ACKS);
-    let task = tokio::spawn(listen(thread, log, receiver));
-    (RunOptions { events: Some(sender), wants, ..options }, task)
-}
-
-async fn listen(thread: ThreadId, log: Log, mut events: mpsc::Receiver<RunEvent<GraphState>>) {
-    let mut written: Vec<(String, Value)> = Vec::new();
-    while let Some(event) = events.recv().await {
-        match event {
-            RunEvent::Update { node, update, .. } => written.push((node, update)),
-            RunEvent::Checkpoint { step, .. } => {
-                let digest = digest(written.iter().map(|(node, update)| (node.as_str(), update)));
-                written.clear();
-                log.write(&Ack { thread, step, digest });
-            }
-            _ => {}
-        }
-    }
+/// Reads which process sent a request, from the header that carries its token.
+///
+/// # Panics
+/// When it is none's: every request here is one of a process.
+pub fn sender(authorization: &str) -> u64 {
+    let number =
+        authorization.strip_prefix("Bearer ").and_then(|it| it.strip_prefix(TOKEN_BEGINNING));
+    let number = number.and_then(|number| number.parse().ok());
+    number.unwrap_or_else(|| panic!("nobody's request: {authorization:?}"))
 }
 
 /// Reads which jobs are open.

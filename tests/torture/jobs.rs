@@ -4,8 +4,11 @@ use perihelion::ids::ThreadId;
 use perihelion::llm::scripted::{RecordedRequest, Reply, Script};
 use serde_json::{Value, json};
 
+use super::hand;
 use super::logs::{Log, ModelCall};
+use super::models::conversation;
 use super::random::Random;
+use super::turns::since_start;
 
 /// Keyed: declared repeatable, and the receiver refuses a key that it knows.
 pub const BOOK: &str = "book";
@@ -65,6 +68,11 @@ impl Job {
         format!("Please do job {number}.")
     }
 
+    /// Says what a task is, the same in every attempt at it: job, turn, task.
+    pub fn task(number: u64, turn: usize, id: &str) -> String {
+        format!("carry out {number}/{turn}/{id}")
+    }
+
     /// Names a call, the same in every attempt at it: job, turn, task, call.
     pub fn line(number: u64, turn: usize, task: &str, call: usize) -> String {
         format!("{number}/{turn}/{task}/{call}")
@@ -78,9 +86,12 @@ pub fn script(seed: u64, log: Log) -> Script {
     Script::new().keep_requests(0).respond_with(move |request| {
         let hash = blake3::hash(request.body.to_string().as_bytes()).to_hex();
         log.note(&ModelCall {
+            process: hand::sender(request.headers.get("authorization").map_or("", String::as_str)),
+            at: since_start(),
             thread: request.thread.clone(),
             role: request.role.clone(),
             request: hash[..24].to_owned(),
+            messages: conversation(&request.body["messages"]),
         });
         answer(seed, request)
     })
@@ -114,7 +125,7 @@ fn plan(seed: u64, request: &RecordedRequest) -> Option<Reply> {
         .map(|task| {
             json!({
                 "id": task.id, "agent": agent(task.server), "depends_on": task.depends_on,
-                "task": format!("carry out {number}/{turn}/{}", task.id),
+                "task": Job::task(number, turn, task.id),
             })
         })
         .collect();
@@ -132,8 +143,8 @@ fn decision(agents: &[&str], tasks: &[Value]) -> Reply {
     }))
 }
 
-/// Reads "carry out JOB/TURN/TASK".
-pub fn parse_task(text: &str) -> Option<(u64, usize, &str)> {
+/// Reads what [`Job::task`] writes.
+fn parse_task(text: &str) -> Option<(u64, usize, &str)> {
     let mut parts = text.strip_prefix("carry out ")?.split('/');
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?, parts.next()?))
 }

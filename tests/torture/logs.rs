@@ -21,6 +21,8 @@ pub const QUESTIONS: &str = "questions.log";
 pub const ACCEPTED: &str = "accepted.log";
 /// The model was asked: written by the model's endpoint before it answers.
 pub const MODELS: &str = "models.log";
+/// A process begins or ends a turn at a thread.
+pub const TURNS: &str = "turns.log";
 /// One byte per point reached: twice the point's number, plus one after it.
 pub const POINTS: &str = "points.log";
 
@@ -70,6 +72,10 @@ pub struct Ack {
 
 #[derive(Debug, Serialize, serde::Deserialize)]
 pub struct Effect {
+    /// The process that sent the call.
+    pub process: u64,
+    /// When it arrived, see [`since_start`](super::turns::since_start).
+    pub at: u64,
     pub tool: String,
     pub line: String,
     pub key: String,
@@ -87,10 +93,16 @@ pub struct Accepted {
 
 #[derive(Debug, Serialize, serde::Deserialize)]
 pub struct ModelCall {
+    /// The process that asked.
+    pub process: u64,
+    /// When it arrived, see [`since_start`](super::turns::since_start).
+    pub at: u64,
     pub thread: String,
     pub role: String,
     /// Hash of the request.
     pub request: String,
+    /// Hash of its messages, which a recorded request has as well.
+    pub messages: String,
 }
 
 #[derive(Debug, Serialize, serde::Deserialize)]
@@ -110,7 +122,7 @@ pub fn digest<'a>(written: impl Iterator<Item = (&'a str, &'a Value)>) -> String
     hasher.finalize().to_hex()[..24].to_owned()
 }
 
-fn sorted(value: &Value) -> Value {
+pub fn sorted(value: &Value) -> Value {
     match value {
         Value::Object(fields) => {
             let mut names: Vec<&String> = fields.keys().collect();

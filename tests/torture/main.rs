@@ -2,7 +2,7 @@
 //!
 //! Enter at [`run`]. [`storm`] keeps processes ([`hand`]) running on one database; each has a [`plan`] drawn
 //! from the seed: a failpoint at which it kills or stops itself, a time at which it is killed or stopped, a
-//! clock that is off. [`cluster`], [`proxy`] and [`disk`] trouble the database. The threads do [`jobs`] whose
+//! clock that is off. It notes each turn that it has at a thread ([`listening`], [`turns`]). [`cluster`], [`proxy`] and [`disk`] trouble the database. The threads do [`jobs`] whose
 //! tool calls leave lines in the log of the [`receiver`]. At the end the [`oracle`] compares the [`logs`], which
 //! lie outside the database, with the database.
 //!
@@ -25,6 +25,7 @@ mod copies;
 mod disk;
 mod hand;
 mod jobs;
+mod listening;
 mod logs;
 mod models;
 mod options;
@@ -41,6 +42,7 @@ mod sabotage;
 mod storm;
 mod summary;
 mod traces;
+mod turns;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

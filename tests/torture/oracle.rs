@@ -11,13 +11,14 @@ use perihelion::swarm::GraphState;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::calls::{self, Deeds};
+use super::calls::{self, Deeds, Taken};
 use super::collector::Received;
-use super::jobs::{Job, parse_task};
+use super::jobs::Job;
 use super::logs::{ACKS, ASKS, Ack, digest, lines};
 use super::models::ModelCalls;
 use super::options::Kind;
 use super::traces;
+use super::turns::Turns;
 
 /// What was found; everything but the violations is a figure.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -49,6 +50,9 @@ pub struct Findings {
     /// Spans of finished traces, each of which arrived.
     #[serde(default)]
     pub spans: u64,
+    /// Threads whose traces were not judged, because the clocks that dated them disagree.
+    #[serde(default)]
+    pub undated: u64,
     /// Broken promises, by kind, with examples.
     pub violations: BTreeMap<String, Vec<String>>,
 }
@@ -87,16 +91,18 @@ pub async fn judge(evidence: Evidence<'_>) -> Findings {
     }
     let mut deeds = Deeds::read(directory, &mut findings);
     let mut models = ModelCalls::read(directory, &mut findings);
+    let turns = Turns::read(directory);
     for job in 0..jobs {
-        let case = Case { store, seed, job, asks: asks.get(&job).copied().unwrap_or_default() };
+        let asks = asks.get(&job).copied().unwrap_or_default();
+        let case = Case { store, seed, job, asks, turns: &turns };
         let acks = acks.remove(&Job::thread(seed, job)).unwrap_or_default();
         if let Err(problem) = case.judge(&acks, &mut deeds, &mut models, &mut findings).await {
             findings.violate("unreadable", format!("job {job}: {problem}"));
-            continue;
         }
         let thread = Job::thread(seed, job);
         // SQLite's clock is that of the one who writes; what happened is filed under a trace by its time.
         if database == Kind::Sqlite && !traces::is_dated(store, thread).await.unwrap_or(true) {
+            findings.undated += 1;
             continue;
         }
         if let Err(problem) = traces::judge(store, thread, received, &mut findings).await {
@@ -117,9 +123,11 @@ struct Case<'a> {
     seed: u64,
     job: u64,
     asks: u64,
+    turns: &'a Turns,
 }
 
 impl Case<'_> {
+    /// Judges the rows as they lie there, and only then the state that the program makes of them.
     async fn judge(
         &self,
         acks: &[Ack],
@@ -131,14 +139,11 @@ impl Case<'_> {
         let mut steps = self.store.history(thread, None, u32::MAX).await?;
         steps.reverse();
         let info = self.store.info(thread).await?;
-        self.chain(&steps, info.head, findings)?;
-        // Each claim raises the token by one.
-        let takeovers = info.fence.saturating_sub(1);
-        let view = read_state(self.store, thread, None).await?;
         findings.threads += 1;
         findings.steps += steps.len() as u64;
-        if view.info.status != ThreadStatus::Idle || view.info.owner.is_some() {
-            findings.violate("unfinished", format!("job {}: {:?}", self.job, view.info));
+        self.chain(&steps, info.head, findings)?;
+        if info.status != ThreadStatus::Idle || info.owner.is_some() {
+            findings.violate("unfinished", format!("job {}: {info:?}", self.job));
         }
         self.acknowledged(&steps, acks, findings)?;
         let inputs = steps.iter().filter(|step| step.kind == StepKind::Input).count() as u64;
@@ -147,22 +152,56 @@ impl Case<'_> {
             let (job, asks) = (self.job, self.asks);
             findings.violate("duplicate", format!("job {job}: {inputs} inputs of {asks} asked"));
         }
-        self.results(&view.state, inputs, findings);
         let effects = self.store.effects(thread, None).await?;
         self.settled(&effects, findings);
+        // Each claim raises the token by one.
+        let takeovers = info.fence.saturating_sub(1);
+        let taken = Taken { turns: self.turns, thread, takeovers };
+        self.calls(inputs, &effects, &taken, deeds, findings);
+        deeds.answers(&effects, findings);
+        models.judge(&taken, &effects, findings)?;
+        let state = read_state(self.store, thread, None).await?.state;
+        self.tasks(&state, inputs, findings);
+        self.results(&state, inputs, findings);
+        Ok(())
+    }
+
+    /// Judges every call that the job asks for in each of its turns.
+    fn calls(
+        &self,
+        inputs: u64,
+        effects: &[EffectRow],
+        taken: &Taken<'_>,
+        deeds: &mut Deeds,
+        findings: &mut Findings,
+    ) {
         let job = Job::draw(self.seed, self.job);
-        for record in view.state.tasks.iter() {
-            let Some((_, turn, id)) = parse_task(&record.task) else { continue };
-            let task = job.tasks.iter().find(|task| task.id == id);
-            for (call, tool) in task.into_iter().flat_map(|task| task.calls.iter().enumerate()) {
-                let line = Job::line(self.job, turn, id, call);
-                let rows = effects.iter().filter(|row| row.kind == EffectKind::Tool);
-                deeds.judge(tool, &line, calls::find(rows, &line), takeovers, findings);
+        for turn in 0..inputs as usize {
+            for task in &job.tasks {
+                for (call, tool) in task.calls.iter().enumerate() {
+                    let line = Job::line(self.job, turn, task.id, call);
+                    let rows = effects.iter().filter(|row| row.kind == EffectKind::Tool);
+                    deeds.judge(tool, &line, calls::find(rows, &line), taken, findings);
+                }
             }
         }
-        deeds.answers(&effects, findings);
-        models.judge(thread, &effects, takeovers, findings);
-        Ok(())
+    }
+
+    /// The plan holds the tasks of the job, each once in every turn, and no other.
+    fn tasks(&self, state: &GraphState, inputs: u64, findings: &mut Findings) {
+        let mut planned: Vec<&str> = state.tasks.iter().map(|record| &*record.task).collect();
+        let job = Job::draw(self.seed, self.job);
+        let turns = 0..inputs as usize;
+        let mut expected: Vec<String> = turns
+            .flat_map(|turn| job.tasks.iter().map(move |task| (turn, task.id)))
+            .map(|(turn, id)| Job::task(self.job, turn, id))
+            .collect();
+        planned.sort_unstable();
+        expected.sort_unstable();
+        if planned != expected {
+            let what = format!("job {}: {planned:?} and not {expected:?}", self.job);
+            findings.violate("tasks", what);
+        }
     }
 
     /// No gap, no step twice, every hash follows from the one before.

@@ -7,16 +7,18 @@ use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use axum::{Json, Router};
 use perihelion::clock;
 use serde_json::{Value, json};
 
+use super::hand;
 use super::jobs::{BOOK, LOOK, MAIL, RING};
 use super::logs::{EFFECTS, Effect, Log};
 use super::random::Random;
+use super::turns::since_start;
 
 struct Receiver {
     log: Log,
@@ -41,7 +43,11 @@ pub async fn start(directory: &Path, seed: u64) -> String {
     url
 }
 
-async fn answer(State(receiver): State<Arc<Receiver>>, body: Bytes) -> Response {
+async fn answer(
+    State(receiver): State<Arc<Receiver>>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
     let Ok(request) = serde_json::from_slice::<Value>(&body) else {
         return StatusCode::BAD_REQUEST.into_response();
     };
@@ -55,7 +61,7 @@ async fn answer(State(receiver): State<Arc<Receiver>>, body: Bytes) -> Response 
             "serverInfo": { "name": "receiver", "version": "1" },
         })),
         "tools/list" => result(json!({ "tools": tools() })),
-        "tools/call" => match receiver.call(&request["params"]).await {
+        "tools/call" => match receiver.call(sender(&headers), &request["params"]).await {
             Some(text) => result(json!({ "content": [{ "type": "text", "text": text }] })),
             None => broken(),
         },
@@ -65,6 +71,11 @@ async fn answer(State(receiver): State<Arc<Receiver>>, body: Bytes) -> Response 
         }))
         .into_response(),
     }
+}
+
+fn sender(headers: &HeaderMap) -> u64 {
+    let token = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    hand::sender(token.unwrap_or_default())
 }
 
 /// An answer that breaks off: what it would have said is lost.
@@ -94,7 +105,7 @@ fn tools() -> Value {
 
 impl Receiver {
     /// Carries a call out; `None` when its answer is to be lost.
-    async fn call(&self, params: &Value) -> Option<String> {
+    async fn call(&self, process: u64, params: &Value) -> Option<String> {
         let (before, after, lost) = {
             let mut random = self.random.lock().unwrap();
             let mut pause = || if random.per_mille(250) { random.between(1, 12) } else { 0 };
@@ -115,7 +126,8 @@ impl Receiver {
         {
             let mut known = self.known.lock().unwrap();
             let refused = tool == BOOK && !known.insert(key.clone());
-            self.log.write(&Effect { tool, line, key, refused, lost });
+            let at = since_start();
+            self.log.write(&Effect { process, at, tool, line, key, refused, lost });
         }
         clock::sleep(Duration::from_millis(after)).await;
         (!lost).then_some(text)

@@ -2,16 +2,23 @@
 
 use std::path::Path;
 
-use perihelion::checkpoint::{self, Commit, RunEnd, RunStatus, StepRow, Store, ThreadStatus};
+use perihelion::checkpoint::{
+    self, Commit, Encoded, RunEnd, RunStatus, StepRow, Store, ThreadStatus,
+};
 use perihelion::ids::{RunId, ThreadId};
 use serde_json::{Value, json};
 
 use super::copies::Copies;
 use super::jobs::{BOOK, Job, MAIL, RING};
 use super::logs::{
-    ACCEPTED, ACKS, ASKS, Ack, EFFECTS, Effect, Log, MODELS, ModelCall, QUESTIONS, Question, lines,
+    ACCEPTED, ACKS, ASKS, Ack, EFFECTS, Effect, Log, MODELS, ModelCall, QUESTIONS, Question, TURNS,
+    lines,
 };
 use super::oracle::{Evidence, fingerprint, judge};
+use super::turns::Turns;
+
+/// The number of a process that there was not.
+const STRANGER: u64 = u64::MAX;
 
 /// How a promise is broken.
 enum Damage {
@@ -19,10 +26,14 @@ enum Damage {
     Sql(&'static str),
     /// By the newest step with this in it once more, in its place and with the hash that fits.
     Repeated(&'static str),
+    /// The same, with some text of it replaced by another.
+    Rewritten(&'static str, [&'static str; 2]),
     /// By lines more in a log.
     Lines(&'static str, Vec<Value>),
     /// By a log without the lines that hold this.
     Without(&'static str, String),
+    /// By a log in which one text stands in the place of another.
+    Instead(&'static str, String, String),
     /// By a collector that saw nothing.
     Spans,
 }
@@ -34,7 +45,7 @@ pub async fn see_through_all(evidence: Evidence<'_>, database: &str) {
     let mut copies = Copies::of(database).await;
     for (number, (promise, damage)) in all.into_iter().enumerate() {
         let home = tempfile::tempdir().unwrap();
-        for log in [ACKS, ASKS, EFFECTS, QUESTIONS, ACCEPTED, MODELS] {
+        for log in [ACKS, ASKS, EFFECTS, QUESTIONS, ACCEPTED, MODELS, TURNS] {
             let _ = std::fs::copy(evidence.directory.join(log), home.path().join(log));
         }
         let mut received = evidence.received.clone();
@@ -42,12 +53,14 @@ pub async fn see_through_all(evidence: Evidence<'_>, database: &str) {
         let store = checkpoint::open(&copy).await.unwrap();
         match damage {
             Damage::Sql(sql) => copies.tamper(&copy, sql, thread).await,
-            Damage::Repeated(part) => repeat(store.as_ref(), thread, part).await,
+            Damage::Repeated(part) => repeat(store.as_ref(), thread, part, [""; 2]).await,
+            Damage::Rewritten(part, texts) => repeat(store.as_ref(), thread, part, texts).await,
             Damage::Lines(log, lines) => {
                 let log = Log::open(home.path(), log);
                 lines.iter().for_each(|line| log.write(line));
             }
             Damage::Without(log, part) => without(&home.path().join(log), &part),
+            Damage::Instead(log, part, text) => instead(&home.path().join(log), &part, &text),
             Damage::Spans => received.clear(),
         }
         let directory = home.path();
@@ -56,9 +69,8 @@ pub async fn see_through_all(evidence: Evidence<'_>, database: &str) {
         let found = judge(tampered).await.violations;
         store.close().await;
         copies.remove(&copy).await;
-        // What does not fit its checksum is not even read.
-        let objected = found.contains_key(promise) || found.contains_key("unreadable");
-        assert!(objected, "the oracle saw no {promise:?}, but {found:?}");
+        // That the program cannot read it is not enough: that shows the program's own checks and not the oracle.
+        assert!(found.contains_key(promise), "the oracle saw no {promise:?}, but {found:?}");
     }
     eprintln!("the oracle saw through every sabotage on {}", evidence.database.name());
 }
@@ -77,11 +89,14 @@ async fn last_acknowledged(evidence: Evidence<'_>) -> ThreadId {
 async fn damages(evidence: Evidence<'_>, thread: ThreadId) -> Vec<(&'static str, Damage)> {
     let effects: Vec<Effect> = lines(evidence.directory, EFFECTS);
     let questions: Vec<Question> = lines(evidence.directory, QUESTIONS);
-    // Done, and never asked about.
+    let turns = Turns::read(evidence.directory);
+    // Done once, in the only turn of its process, and never asked about.
     let done = |tool: &str| {
         let found = effects.iter().find(|effect| {
             let is_asked = || questions.iter().any(|question| question.line == effect.line);
-            effect.tool == tool && !effect.refused && !is_asked()
+            let once = || effects.iter().filter(|other| other.line == effect.line).count() == 1;
+            let turns = || turns.count(thread_of(evidence, &effect.line), effect.process);
+            effect.tool == tool && !effect.lost && once() && turns() == 1 && !is_asked()
         });
         found.unwrap()
     };
@@ -92,17 +107,27 @@ async fn damages(evidence: Evidence<'_>, thread: ThreadId) -> Vec<(&'static str,
     };
     let line = Job::line(u64::MAX, 0, "a", 0);
     let (tool, key) = (BOOK.to_owned(), String::new());
-    let nobody = Effect { tool, line, key, refused: false, lost: false };
+    let (process, at) = (rung.process, rung.at);
+    let nobody = Effect { process, at, tool, line, key, refused: false, lost: false };
+    let stranger = Effect {
+        process: STRANGER,
+        line: rung.line.clone(),
+        key: rung.key.clone(),
+        tool: RING.to_owned(),
+        ..nobody
+    };
     let question = questions.first().expect("no call was found with an unknown outcome");
     let accepted = |interrupt: &str, verdict: &str| {
         let line = json!({ "interrupt": interrupt, "verdict": verdict });
         Damage::Lines(ACCEPTED, vec![line])
     };
-    let claims = evidence.store.info(thread).await.unwrap().fence;
     let asked = lines::<ModelCall>(evidence.directory, MODELS);
-    let of_thread = asked.iter().find(|call| call.thread == thread.to_string()).unwrap();
-    let asked_again = vec![serde_json::to_value(of_thread).unwrap(); claims as usize];
-    let more_claims = evidence.store.info(thread_of(evidence, &rung.line)).await.unwrap().fence;
+    // Asked in the only turn of its process.
+    let of_thread = asked
+        .iter()
+        .find(|call| call.thread == thread.to_string() && turns.count(thread, call.process) == 1);
+    let of_thread = of_thread.expect("a process had a turn and asked the model in it");
+    let asked_again = vec![serde_json::to_value(of_thread).unwrap()];
     vec![
         ("lost", Damage::Sql(
             "DELETE FROM step WHERE thread_id = :thread AND seq = (SELECT max(seq) FROM step WHERE thread_id = :thread);
@@ -118,12 +143,17 @@ async fn damages(evidence: Evidence<'_>, thread: ThreadId) -> Vec<(&'static str,
              UPDATE thread SET head = head + 1 WHERE id = :thread")),
         ("unreadable", Damage::Sql(
             "UPDATE step SET delta = hash WHERE thread_id = :thread AND seq = 3")),
+        ("unreadable", Damage::Sql(
+            "UPDATE effect SET status = 'started' WHERE thread_id = :thread AND kind = 'model'")),
+        ("unreadable", Damage::Sql("DELETE FROM effect WHERE kind = 'tool'")),
         ("duplicate", Damage::Repeated("\"n\":\"qa\"")),
         ("results", Damage::Repeated("\"results\"")),
         ("unfinished", Damage::Sql("UPDATE thread SET status = 'busy' WHERE id = :thread")),
         ("unfinished", Damage::Sql(
-            "UPDATE effect SET status = 'started' WHERE thread_id = :thread AND kind = 'model'")),
-        ("unrecorded", Damage::Sql("DELETE FROM effect WHERE kind = 'tool'")),
+            "UPDATE effect SET status = 'started', outcome_sum = NULL
+             WHERE thread_id = :thread AND kind = 'model'")),
+        ("unrecorded", Damage::Sql("DELETE FROM effect WHERE kind = 'tool'; DELETE FROM effect_count")),
+        ("tasks", Damage::Rewritten("\"tasks\":[{", ["carry out ", "leave out "])),
         ("duplicate", Damage::Without(ASKS, "0".to_owned())),
         ("lost", Damage::Lines(ACKS, vec![json!({
             "thread": ThreadId::from_name("nobody's").0, "step": 1, "digest": "",
@@ -132,13 +162,16 @@ async fn damages(evidence: Evidence<'_>, thread: ThreadId) -> Vec<(&'static str,
         ("missing effect", Damage::Without(EFFECTS, format!("{:?}", rung.line))),
         ("duplicate effect", effect(booked, 1)),
         ("duplicate not asked about", effect(mailed, 1)),
-        ("sent for no reason", effect(rung, more_claims)),
+        ("sent for no reason", effect(rung, 1)),
+        ("sent for no reason", effect(&stranger, 1)),
         ("effect of nobody", effect(&nobody, 1)),
         ("answer", Damage::Without(QUESTIONS, format!("{:?}", question.interrupt))),
         ("answer", accepted(&question.interrupt, "what nobody said")),
         ("answer", accepted(&ThreadId::from_name("nobody's").0.to_string(), "skip")),
         ("model never asked", Damage::Without(MODELS, format!("{:?}", thread.to_string()))),
+        ("model never asked", Damage::Instead(MODELS, of_thread.messages.clone(), "0".repeat(24))),
         ("model asked for no reason", Damage::Lines(MODELS, asked_again)),
+        ("model asked for no reason", Damage::Without(TURNS, format!("{:?}", thread.to_string()))),
         ("trace", Damage::Spans),
         ("trace", Damage::Sql("INSERT INTO trace_debt (thread_id, from_run, to_run, since)
              SELECT id, 1, 1, created_at FROM thread WHERE id = :thread")),
@@ -151,15 +184,18 @@ fn thread_of(evidence: Evidence<'_>, line: &str) -> ThreadId {
     Job::thread(evidence.seed, job)
 }
 
-/// Commits the newest step with this in it once more, as a process would that has the thread.
-async fn repeat(store: &dyn Store, thread: ThreadId, part: &str) {
+/// Commits the newest step with this in it once more, with another text for it, as a process would that has the thread.
+async fn repeat(store: &dyn Store, thread: ThreadId, part: &str, [old, new]: [&str; 2]) {
     let mut steps = store.history(thread, None, u32::MAX).await.unwrap().into_iter();
     let head = steps.clone().next().unwrap();
     let found = steps.find(|step| {
         let text = step.delta.to_json_bytes().unwrap();
         String::from_utf8_lossy(&text).contains(part)
     });
-    let repeated = found.unwrap_or_else(|| panic!("no step holds {part}"));
+    let mut repeated = found.unwrap_or_else(|| panic!("no step holds {part}"));
+    let delta = repeated.delta.to_json_bytes().unwrap().into_owned();
+    let delta = String::from_utf8(delta).unwrap().replace(old, new);
+    repeated.delta = Encoded::json_text(delta.into_bytes(), usize::MAX).unwrap();
     let lease = std::time::Duration::from_secs(60);
     let fence = store.claim(thread, "saboteur", lease, true).await.unwrap().fence;
     let run = RunId::new();
@@ -178,4 +214,12 @@ fn without(log: &Path, part: &str) {
     let rest: String = text.split_inclusive('\n').filter(|line| !line.contains(part)).collect();
     assert_ne!(text, rest, "{} has no {part}", log.display());
     std::fs::write(log, rest).unwrap();
+}
+
+/// Puts one text in the place of another in a log.
+fn instead(log: &Path, part: &str, text: &str) {
+    let old = std::fs::read_to_string(log).unwrap();
+    let new = old.replace(part, text);
+    assert_ne!(old, new, "{} has no {part}", log.display());
+    std::fs::write(log, new).unwrap();
 }

@@ -16,7 +16,7 @@ use tokio_util::task::TaskTracker;
 use super::cluster::Cluster;
 use super::collector::Collector;
 use super::disk::Disk;
-use super::hand::{OPEN, SERVERS, SETUP, Setup};
+use super::hand::{OPEN, SERVERS, SETUP, Setup, TOKEN};
 use super::jobs::{self, BOOK, Job, LOOK, RING};
 use super::logs::{Log, MODELS};
 use super::options::{Kind, Options};
@@ -149,7 +149,7 @@ impl Storm {
         let table = |server: &str| {
             format!(
                 "[mcp_servers.{server}]\nurl = \"{address}/{server}/mcp\"\nrequired = true\n\
-                 description = \"Does what it is told.\"\nopen_world = false\nrepeatable = [\"{BOOK}\", \"{RING}\"]\n\
+                 description = \"Does what it is told.\"\nopen_world = false\nbearer_token_env_var = \"{TOKEN}\"\nrepeatable = [\"{BOOK}\", \"{RING}\"]\n\
                  tools.{LOOK}.effect = \"read_only\"\nmax_result_bytes = 1000000\n\n"
             )
         };

@@ -81,6 +81,7 @@ impl Summary {
         mine.asked_duplicates += its.asked_duplicates;
         mine.asked_twice += its.asked_twice;
         mine.spans += its.spans;
+        mine.undated += its.undated;
         for (kind, examples) in its.violations {
             mine.violations.entry(kind).or_default().extend(examples);
         }
@@ -118,7 +119,7 @@ impl Summary {
         let effects = |tool: &str| findings.effects.get(tool).copied().unwrap_or_default();
         let mut rows: Vec<(String, u64)> =
             self.faults.iter().map(|(name, count)| (name.clone(), *count)).collect();
-        let more: [(&str, u64); 27] = [
+        let more: [(&str, u64); 29] = [
             ("threads, each run to its end", findings.threads),
             ("steps", findings.steps),
             ("steps acknowledged to a listener", findings.acks),
@@ -157,7 +158,9 @@ impl Summary {
                 violations("duplicate not asked about"),
             ),
             ("**threads that did not end**", violations("unfinished")),
+            ("**plans that are not the job's**", violations("tasks")),
             ("spans of their traces", findings.spans),
+            ("threads whose traces were not judged, their clocks being at odds", findings.undated),
             ("**spans that did not reach the collector**", violations("trace")),
             (
                 "duplicate effects of repeatable calls, receiver checks nothing",

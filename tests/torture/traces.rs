@@ -14,13 +14,16 @@ use super::oracle::Findings;
 /// Processes that may try to deliver what the others left.
 const ATTEMPTS: u32 = 60;
 
+/// The number of a process that takes no thread.
+const NOBODY: u64 = u64::MAX;
+
 /// Lets undisturbed processes, one after another, deliver what is still pending; each is a start and an end.
 pub async fn deliver_the_rest(store: &dyn Store, directory: &Path, setup: &Setup) {
     for _ in 0..ATTEMPTS {
         if pending(store).await == 0 {
             return;
         }
-        hand::open(directory, setup).await.unwrap().close().await;
+        hand::open(directory, NOBODY, setup).await.unwrap().close().await;
         clock::sleep(std::time::Duration::from_millis(50)).await;
     }
 }

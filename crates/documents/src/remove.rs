@@ -75,7 +75,8 @@ impl Library {
         );
         rows.extend(database.fetch_all(&query(AssertSqlSafe(sql)).bind(before)).await?);
         let listed = rows.iter().map(|row| {
-            let (tenant, owner): (String, String) = (row.get(0)?, row.get(1)?);
+            let tenant: String = row.get(0)?;
+            let owner: String = row.get(1)?;
             Ok((Scope::new(&tenant, &owner)?, row.get(2)?))
         });
         listed.collect()

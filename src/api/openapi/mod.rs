@@ -71,18 +71,19 @@ mod tests {
     fn routed(place: &Path, found: &mut BTreeSet<String>) {
         for entry in std::fs::read_dir(place).unwrap() {
             let path = entry.unwrap().path();
-            match path.is_dir() {
-                true if path.ends_with("jaeger") => {}
-                true => routed(&path, found),
-                false => {
-                    let text = std::fs::read_to_string(&path).unwrap();
-                    let paths = text.split(".route(").skip(1).filter_map(|rest| {
-                        let path = rest.trim_start().strip_prefix('"')?.split('"').next()?;
-                        path.starts_with('/').then(|| path.replace("{*", "{"))
-                    });
-                    found.extend(paths);
-                }
+            if path.ends_with("jaeger") {
+                continue;
             }
+            if path.is_dir() {
+                routed(&path, found);
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).unwrap();
+            let paths = text.split(".route(").skip(1).filter_map(|rest| {
+                let path = rest.trim_start().strip_prefix('"')?.split('"').next()?;
+                path.starts_with('/').then(|| path.replace("{*", "{"))
+            });
+            found.extend(paths);
         }
     }
 

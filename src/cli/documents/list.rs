@@ -190,10 +190,10 @@ pub(super) async fn prune(
         }
         gone.push(json!({ "document": id, "title": title }));
     }
-    match args.json {
-        true => output::json(&json!({ "deleted": gone, "dry_run": args.dry_run }))?,
-        false if gone.is_empty() => output::note("no document is that old"),
-        false => {}
+    if args.json {
+        output::json(&json!({ "deleted": gone, "dry_run": args.dry_run }))?;
+    } else if gone.is_empty() {
+        output::note("no document is that old");
     }
     Ok(Exit::Done)
 }

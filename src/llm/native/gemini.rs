@@ -39,19 +39,17 @@ pub(super) fn body(chat: &Value) -> Value {
     }
     if let Some(format) = chat.get("response_format") {
         let schema = &format["json_schema"]["schema"];
-        match tools.is_empty() {
-            true => {
-                generation.insert("responseMimeType".into(), "application/json".into());
-                if !schema.is_null() {
-                    generation.insert("responseJsonSchema".into(), schema.clone());
-                }
+        if tools.is_empty() {
+            generation.insert("responseMimeType".into(), "application/json".into());
+            if !schema.is_null() {
+                generation.insert("responseJsonSchema".into(), schema.clone());
             }
+        } else if !schema.is_null() {
             // Beside tools no form of the answer can be demanded.
-            false if !schema.is_null() => system.push(json!({ "text": format!(
+            system.push(json!({ "text": format!(
                 "Where you call no tool, answer with one JSON object and nothing else. It must be valid against this \
                  JSON Schema:\n{schema}"
-            ) })),
-            false => {}
+            ) }));
         }
     }
     let mut body = Map::new();

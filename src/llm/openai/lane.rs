@@ -61,7 +61,8 @@ impl Lane {
             let credentials = credentials.speaking(settings.api, &settings.model, streamed);
             Client::build(http.clone(), credentials).with_http_service(Transport(http.clone()))
         };
-        let (client, streaming) = (client(false), client(true));
+        let streaming = client(true);
+        let client = client(false);
         let endpoint = url.split('?').next().unwrap_or_default().to_owned();
         Self { client, streaming, settings, endpoint, dialect }
     }

@@ -32,7 +32,8 @@ pub(super) fn from_anthropic(body: &Value) -> Result<Value, String> {
     let mut messages: Vec<Value> = items(&body["system"])
         .map(|block| json!({ "role": "system", "content": block["text"] }))
         .collect();
-    let (mut last, mut open): (&str, Vec<&Value>) = ("", Vec::new());
+    let mut last: &str = "";
+    let mut open: Vec<&Value> = Vec::new();
     for message in items(&body["messages"]) {
         let role = message["role"].as_str().unwrap_or_default();
         if role == last || (last.is_empty() && role != "user") {

@@ -31,14 +31,12 @@ pub async fn open_store(settings: &Settings) -> Result<Arc<dyn Store>, Error> {
 /// As [`open_store`], and [`checkpoint::Error::NoDatabase`] where there is none.
 pub async fn open_store_to_read(settings: &Settings) -> Result<Arc<dyn Store>, Error> {
     let url = settings.store.database.expose();
-    match checkpoint::is_there(url).map_err(checkpoint::Error::from)? {
-        true => open_store(settings).await,
-        false if settings.store.database == DatabaseUrl::in_data_directory() => {
-            Ok(Arc::new(MemoryStore::new()))
-        }
-        false => {
-            let url = checkpoint::redact_url(url);
-            Err(checkpoint::Error::NoDatabase { url }.into())
-        }
+    if checkpoint::is_there(url).map_err(checkpoint::Error::from)? {
+        open_store(settings).await
+    } else if settings.store.database == DatabaseUrl::in_data_directory() {
+        Ok(Arc::new(MemoryStore::new()))
+    } else {
+        let url = checkpoint::redact_url(url);
+        Err(checkpoint::Error::NoDatabase { url }.into())
     }
 }

@@ -52,7 +52,8 @@ pub(super) async fn analyses(
         let Some(kept) = state.global_state.get(&artifact) else { continue };
         let whole = kept.whole(store, thread, &artifact).await?;
         let Ok(panels) = serde_json::from_str(&whole) else { continue };
-        let (result, agent) = (result.id.clone(), result.agent.clone());
+        let agent = result.agent.clone();
+        let result = result.id.clone();
         analyses.push(Analysis { result, agent, artifact, panels });
     }
     Ok(analyses)

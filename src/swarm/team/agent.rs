@@ -145,7 +145,8 @@ impl Node<GraphState> for TeamNode {
         }
         .publish(&ctx);
         let state = ctx.state();
-        let (step, index) = (ctx.place().step, ctx.place().task);
+        let step = ctx.place().step;
+        let index = ctx.place().task;
         let agent = self.name.as_str();
         let of = Reported { state, step, index, agent, server: "", assignment, latency_ms };
         Ok(NodeOutput::update(report.into_update(of)))

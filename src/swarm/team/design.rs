@@ -227,11 +227,16 @@ impl TeamMember {
     /// Returns the agents that stand for it: itself, or where it has several servers one for each.
     pub(super) fn nodes(&self) -> impl Iterator<Item = (String, &String)> {
         let is_one = self.servers.len() == 1;
-        self.servers.iter().map(move |server| match is_one {
-            // Its node is found by this name, also where nothing is known of it but what was recorded.
-            true if server.starts_with(TEAM_PREFIX) => (server.clone(), server),
-            true => (self.name.clone(), server),
-            false => (format!("{}_{server}", self.name), server),
+        self.servers.iter().map(move |server| {
+            let name = if !is_one {
+                format!("{}_{server}", self.name)
+            } else if server.starts_with(TEAM_PREFIX) {
+                // Its node is found by this name, also where nothing is known of it but what was recorded.
+                server.clone()
+            } else {
+                self.name.clone()
+            };
+            (name, server)
         })
     }
 }

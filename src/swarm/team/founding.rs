@@ -95,7 +95,8 @@ impl Node<GraphState> for ArchitectNode {
         }
         .publish(&ctx);
         let state = ctx.state();
-        let (step, index) = (ctx.place().step, ctx.place().task);
+        let step = ctx.place().step;
+        let index = ctx.place().task;
         let of =
             Reported { state, step, index, agent: ARCHITECT, server: "", assignment, latency_ms };
         Ok(NodeOutput::update(report.into_update(of)))

@@ -53,10 +53,12 @@ impl Http {
             headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
         }
         let base = collector.endpoint.trim_end_matches('/');
-        let address = match (collector.is_exact, base.ends_with(P::PATH)) {
-            (true, _) => collector.endpoint.clone(),
-            (false, true) => base.to_owned(),
-            (false, false) => format!("{base}{}", P::PATH),
+        let address = if collector.is_exact {
+            collector.endpoint.clone()
+        } else if base.ends_with(P::PATH) {
+            base.to_owned()
+        } else {
+            format!("{base}{}", P::PATH)
         };
         reqwest::Url::parse(&address).map_err(|error| error.to_string())?;
         let client = client.map_err(|error| causes(&error))?;

@@ -1,16 +1,22 @@
 //! A long thread opens from a snapshot and few steps (X1).
 
-use perihelion::checkpoint::Error as StoreError;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use perihelion::checkpoint::{Error as StoreError, PostgresStore, Store};
 use perihelion::graph::{Context, NodeOutput, Target, node_fn};
+use perihelion::ids::ThreadId;
 use perihelion::runner::{Error, RunOptions, compact};
 
 use super::world::*;
-use crate::store_suite::{on_every_store, stores::Fixture};
+use crate::store_suite::{on_every_store, stores, stores::Fixture};
+use crate::support::proxy::{self, Piece, Way};
 
 on_every_store!(
     a_long_thread_is_opened_from_a_snapshot_and_few_steps,
     a_state_that_only_overwrites_is_snapshotted_by_its_real_size,
     a_shortened_thread_runs_on_and_its_newest_step_is_never_dropped,
+    a_step_of_an_old_thread_writes_what_one_of_a_young_thread_does,
 );
 
 /// Runs a node over and over, each time with an update of a sixteenth of what makes a snapshot pay.
@@ -54,6 +60,73 @@ async fn a_long_thread_is_opened_from_a_snapshot_and_few_steps(on: &Fixture) {
     assert_eq!(view.state.said.len(), 49);
     let early = runner.state(thread, Some(5)).await.unwrap();
     assert_eq!(early.state.said.len(), 5);
+}
+
+/// Steps of a thread that grew old.
+const OLD: usize = 2_000;
+
+/// Runs a node over and over that appends as much each time; `at` is called when each step begins.
+async fn appending_thread(
+    store: &Arc<dyn Store>,
+    at: impl Fn(u64) + Clone + Send + Sync + 'static,
+) -> ThreadId {
+    let node = node_fn(move |ctx: Context<Story>| {
+        let at = at.clone();
+        async move {
+            let step = ctx.place().step;
+            at(step);
+            let update = StoryUpdate::new().said(vec![format!("{step:08}")]);
+            Ok(NodeOutput::goto(update, (step as usize <= OLD + 20).then(|| Target::node("a"))))
+        }
+    });
+    let graph = graph(|graph| graph.node("a", node).entry("a"));
+    let runner = runner(&graph, store);
+    let thread = World::default().thread(&runner).await;
+    let outcome = start(&runner, thread).await;
+    assert!(is_done(&outcome), "{:?}", outcome.result);
+    thread
+}
+
+/// X1: a step's row holds what it wrote, however long the thread is.
+async fn a_step_of_an_old_thread_writes_what_one_of_a_young_thread_does(on: &Fixture) {
+    let thread = appending_thread(&on.store, |_| {}).await;
+    let mut rows = on.store.history(thread, None, u32::MAX).await.unwrap();
+    rows.reverse();
+    let bytes = |from: usize| -> Vec<usize> {
+        let ten = &rows[from..from + 10];
+        ten.iter().map(|row| row.delta.bytes.len() + row.frontier.len()).collect()
+    };
+    assert_eq!(bytes(OLD), bytes(10));
+}
+
+/// X1: and Postgres is asked as often for it.
+#[tokio::test]
+async fn a_step_of_an_old_thread_takes_as_many_statements_as_one_of_a_young_thread() {
+    let on = stores::postgres().await;
+    let statements = Arc::new(AtomicUsize::new(0));
+    let seen = Arc::clone(&statements);
+    let count = move |piece: Piece| {
+        seen.fetch_add(usize::from(piece.way == Way::Statement), Ordering::SeqCst);
+        false
+    };
+    let url = proxy::before(on.url.as_deref().unwrap(), count).await;
+    let store: Arc<dyn Store> = Arc::new(PostgresStore::open(&url).await.unwrap());
+    // How many there were when each step began.
+    let begun: Arc<Mutex<Vec<usize>>> = Arc::default();
+    let begins = Arc::clone(&begun);
+    appending_thread(&store, move |_| {
+        begins.lock().unwrap().push(statements.load(Ordering::SeqCst));
+    })
+    .await;
+    let begun = begun.lock().unwrap();
+    // A lease is renewed, and a snapshot written, beside some step or other: the one in the middle has neither.
+    let of_a_step = |from: usize| {
+        let mut each: Vec<usize> =
+            begun[from..from + 11].windows(2).map(|two| two[1] - two[0]).collect();
+        each.sort_unstable();
+        each[5]
+    };
+    assert_eq!((of_a_step(10), of_a_step(OLD)), (1, 1));
 }
 
 async fn a_state_that_only_overwrites_is_snapshotted_by_its_real_size(on: &Fixture) {

@@ -7,6 +7,9 @@ use super::{read, report, root, sources};
 /// How many capabilities each chapter has.
 const CHAPTERS: [(&str, u32); 4] = [("S1", 13), ("S2", 12), ("S3", 13), ("S4", 10)];
 
+/// Paths in a row: where to begin reading, not all that there is.
+const MOST_PATHS: usize = 5;
+
 /// Promises that go beyond the chapters.
 const PROMISES: u32 = 9;
 
@@ -68,7 +71,11 @@ fn what_a_row_names_exists() {
         if !["done", "part", "open"].contains(&row.status.as_str()) {
             problems.push(format!("{id}: the status is done, part or open: {}", row.status));
         }
-        let missing = quoted(&row.code).into_iter().filter(|path| !root().join(path).exists());
+        let paths = quoted(&row.code);
+        if paths.len() > MOST_PATHS {
+            problems.push(format!("{id}: {} paths, at most: {MOST_PATHS}", paths.len()));
+        }
+        let missing = paths.into_iter().filter(|path| !root().join(path).exists());
         problems.extend(missing.map(|path| format!("{id}: there is no {path}")));
     }
     report(&problems, "docs/features.md names what is there; fix the row.");

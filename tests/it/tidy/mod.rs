@@ -16,6 +16,8 @@ mod layers;
 mod links;
 mod map;
 mod observability;
+mod plain_code;
+mod running;
 mod tests_page;
 mod twice;
 mod use_tree;

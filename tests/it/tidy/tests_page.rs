@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 use regex::Regex;
 
 use super::features::{capabilities, ids};
+use super::running::{self, Places, Running};
 use super::{report, root, sources};
 
 const PAGE: &str = "docs/tests.md";
@@ -23,8 +24,11 @@ const ELSEWHERE: [&str; 7] = [
     "tests/fixtures/",
 ];
 
+/// The tests of a file, and whether an attribute there makes each one.
+type OfFile = BTreeMap<String, bool>;
+
 /// Tests by their files, by the capability that they show.
-type Tests = BTreeMap<String, BTreeMap<String, BTreeSet<String>>>;
+type Tests = BTreeMap<String, BTreeMap<String, OfFile>>;
 
 /// Reads the functions whose doc comments name a capability.
 fn shown() -> Tests {
@@ -36,22 +40,26 @@ fn shown() -> Tests {
             continue;
         }
         let mut named = BTreeSet::new();
-        let mut is_test = source.path.starts_with("tests/");
+        let is_in_tests = source.path.starts_with("tests/");
         let mut is_ignored = false;
+        let mut has_attribute = false;
         for line in source.text.lines().map(str::trim_start) {
             if let Some(text) = line.strip_prefix("///") {
                 named.extend(id.find_iter(text).map(|found| found.as_str().to_owned()));
             } else if line.starts_with("#[") {
-                is_test |= line.ends_with("test]") || line.contains("::test(");
-                is_ignored |= line.starts_with("#[ignore");
+                has_attribute |= line.ends_with("test]") || line.contains("::test(");
+                // A build with features of its own is none that `make test` makes.
+                is_ignored |= line.starts_with("#[ignore") || line.starts_with("#[cfg(feature");
             } else if let Some(found) = function.captures(line) {
-                for id in named.iter().filter(|id| is_test && !is_ignored && all.contains(*id)) {
-                    let of_id = tests.entry(id.clone()).or_default();
-                    of_id.entry(source.path.clone()).or_default().insert(found[1].to_owned());
+                let runs = (is_in_tests || has_attribute) && !is_ignored;
+                for id in named.iter().filter(|id| runs && all.contains(*id)) {
+                    let of_file = tests.entry(id.clone()).or_default();
+                    let of_file = of_file.entry(source.path.clone()).or_default();
+                    of_file.insert(found[1].to_owned(), has_attribute);
                 }
                 named.clear();
-                is_test = source.path.starts_with("tests/");
                 is_ignored = false;
+                has_attribute = false;
             } else if line.ends_with(['{', '}', ';']) || line.is_empty() {
                 named.clear();
             }
@@ -69,7 +77,7 @@ fn page(tests: &Tests) -> String {
     for (id, capability) in capabilities() {
         let _ = write!(page, "\n## {id}\n\n{capability}.\n\n");
         for (file, names) in tests.get(&id).into_iter().flatten() {
-            let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+            let names: Vec<String> = names.keys().map(|name| format!("`{name}`")).collect();
             let _ = writeln!(page, "* `{file}`: {}", names.join(", "));
         }
     }
@@ -89,12 +97,19 @@ fn the_page_of_tests_says_what_the_tests_say() {
 
 #[test]
 fn what_the_page_names_is_run_by_make_test() {
-    let Some(running) = running() else { return };
+    let Some(running) = running::list() else { return };
+    let places = Places::read();
     let mut problems = Vec::new();
     for (id, files) in shown() {
         for (file, names) in files {
-            let missing = names.iter().filter(|name| !running.contains(*name));
-            problems.extend(missing.map(|name| format!("{id}: {file}: {name}")));
+            let places = places.of(&file);
+            let is_missing = |(name, has_attribute): &(&String, &bool)| {
+                let is_it =
+                    |one: &Running| places.iter().any(|place| one.is(place, name, **has_attribute));
+                !running.iter().any(is_it)
+            };
+            let missing = names.iter().filter(is_missing);
+            problems.extend(missing.map(|(name, _)| format!("{id}: {file}: {name}")));
         }
     }
     report(&problems, "`make test` does not run these: a test's doc comment alone names an id.");
@@ -105,17 +120,4 @@ fn what_is_done_is_shown_by_a_test() {
     let shown = shown();
     let unshown = super::features::done().into_iter().filter(|id| !shown.contains_key(id));
     report(&unshown.collect::<Vec<_>>(), "A test's doc comment names the id that it shows.");
-}
-
-/// Returns the functions that are run as tests, by the list that `tests/all.sh` makes.
-#[expect(clippy::print_stderr, reason = "anyone who reads the output is told what was not tested")]
-fn running() -> Option<BTreeSet<String>> {
-    let Some(list) = std::env::var_os("TEST_NAMES") else {
-        eprintln!("TEST_NAMES is not set: `make test` lists the tests that it runs there");
-        assert!(std::env::var_os("CI").is_none(), "TEST_NAMES is not set");
-        return None;
-    };
-    let list = std::fs::read_to_string(list).unwrap();
-    let names = list.lines().filter_map(|line| line.rsplit("::").next()?.split(' ').next_back());
-    Some(names.map(str::to_owned).collect())
 }

@@ -230,10 +230,12 @@ impl<'a> Look<'a> {
             by.push(items[at].name.clone());
             sure &= equal.is_joined_by_known_columns(at, items);
         }
-        let verdict = match (by.is_empty(), sure) {
-            (true, true) => Verdict::NotMultiplied,
-            (false, true) => Verdict::Multiplied,
-            _ => Verdict::Undetermined,
+        let verdict = if !sure {
+            Verdict::Undetermined
+        } else if by.is_empty() {
+            Verdict::NotMultiplied
+        } else {
+            Verdict::Multiplied
         };
         let table = Some(items[owner].name.clone());
         let probe = items[owner].table.and_then(|table| self.probe(table, &items[owner], select));

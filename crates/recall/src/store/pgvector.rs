@@ -125,12 +125,10 @@ pub(super) fn text_of(values: &[f32]) -> Option<String> {
 
 async fn look_or_add(database: &Database) -> Result<bool, Error> {
     let Some(row) = database.fetch_optional(&query(LOOK)).await? else { return Ok(false) };
-    match (row.get(0)?, row.get(1)?) {
-        (false, _) => Ok(false),
-        (true, true) => Ok(true),
-        // The role may lack the right, or a backup hold the table: this process goes on without, the next one tries again.
-        (true, false) => Ok(add(database).await.is_ok()),
-    }
+    let has_extension: bool = row.get(0)?;
+    let has_column: bool = row.get(1)?;
+    // The role may lack the right, or a backup hold the table: this process goes on without, the next one tries again.
+    Ok(has_extension && (has_column || add(database).await.is_ok()))
 }
 
 async fn add(database: &Database) -> Result<(), Failure> {

@@ -1,7 +1,6 @@
 //! Searches by meaning that Postgres answers with pgvector give the list that this process would give.
 //!
-//! They need a server that has the extension: `make test-pgvector` brings one and sets `PERIHELION_TEST_PGVECTOR`, without which a server
-//! that has none is passed over. `PGVECTOR_SEED` repeats a random collection.
+//! They need a server that has the extension: `make test-pgvector` and `make test` bring one by tests/pgvector.sh; without it they are not run. `PGVECTOR_SEED` repeats a random collection.
 
 use std::collections::BTreeMap;
 
@@ -28,29 +27,22 @@ struct Server {
 }
 
 impl Server {
-    /// None where the server has no pgvector.
-    #[expect(clippy::print_stderr, reason = "says why nothing is tested")]
-    async fn start() -> Option<Self> {
-        let must = std::env::var("PERIHELION_TEST_PGVECTOR").is_ok_and(|value| value == "1");
-        let Some(made) = TestDatabase::make().await else {
-            assert!(!must, "PERIHELION_TEST_PGVECTOR is set, and TEST_DATABASE_URL is not");
-            return None;
-        };
+    async fn start() -> Self {
+        let made = TestDatabase::make().await;
+        assert!(made.is_some(), "TEST_DATABASE_URL is not set: tests/pgvector.sh sets it");
+        let made = made.unwrap();
         let mut admin = made.connect().await;
         let look = "SELECT EXISTS (SELECT 1 FROM pg_available_extensions WHERE name = 'vector')";
-        if !sqlx::query_scalar::<_, bool>(look).fetch_one(&mut admin).await.unwrap() {
-            assert!(!must, "the server has no pgvector; make test-pgvector brings one that has");
-            eprintln!("not tested: the server has no pgvector (make test-pgvector brings one)");
-            return None;
-        }
+        let has_it: bool = sqlx::query_scalar(look).fetch_one(&mut admin).await.unwrap();
+        assert!(has_it, "the server has no pgvector; make test-pgvector brings one that has");
         let database = Database::open(&made.url).await.unwrap();
-        Some(Self { database, admin, made })
+        Self { database, admin, made }
     }
 
-    async fn start_with_extension() -> Option<Self> {
-        let mut server = Self::start().await?;
+    async fn start_with_extension() -> Self {
+        let mut server = Self::start().await;
         server.run("CREATE EXTENSION vector").await;
-        Some(server)
+        server
     }
 
     async fn run(&mut self, sql: &str) -> u64 {
@@ -179,8 +171,9 @@ async fn compare(server: &Server, scope: &Scope, model: &str, draw: &mut Draw, w
 
 /// S3.06: the same list, to the last bit, after everything that changes an index.
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs a server with pgvector: tests/pgvector.sh"]
 async fn pgvector_gives_the_list_that_the_process_gives() {
-    let Some(mut server) = Server::start_with_extension().await else { return };
+    let mut server = Server::start_with_extension().await;
     let scope = Scope::new("acme", "ada").unwrap();
     let mut draw = Draw::seeded();
     let index = server.by_database();
@@ -216,8 +209,9 @@ async fn pgvector_gives_the_list_that_the_process_gives() {
 
 /// S3.06: what a filter leaves is found whole, however few of many it leaves.
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs a server with pgvector: tests/pgvector.sh"]
 async fn pgvector_fills_a_filtered_list() {
-    let Some(server) = Server::start_with_extension().await else { return };
+    let server = Server::start_with_extension().await;
     let scope = Scope::new("acme", "ada").unwrap();
     let mut draw = Draw::seeded();
     let index = server.by_database();
@@ -234,8 +228,9 @@ async fn pgvector_fills_a_filtered_list() {
 
 /// S3.06: what differs in the last bits alone is equal, and stands in the order in which it was kept, at the list's end as well.
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs a server with pgvector: tests/pgvector.sh"]
 async fn pgvector_puts_equal_ones_in_their_order() {
-    let Some(server) = Server::start_with_extension().await else { return };
+    let server = Server::start_with_extension().await;
     let scope = Scope::new("acme", "ada").unwrap();
     // Always the same: a random similarity may lie where rounding parts equal ones.
     let mut draw = Draw(7);
@@ -264,8 +259,9 @@ async fn pgvector_puts_equal_ones_in_their_order() {
 
 /// S3.04: of two tenants with the same texts, each finds its own by its own vectors.
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs a server with pgvector: tests/pgvector.sh"]
 async fn pgvector_holds_tenants_apart() {
-    let Some(server) = Server::start_with_extension().await else { return };
+    let server = Server::start_with_extension().await;
     let ours = Scope::new("ours", "a").unwrap();
     let theirs = Scope::new("theirs", "a").unwrap();
     let mut draw = Draw::seeded();
@@ -289,8 +285,9 @@ async fn pgvector_holds_tenants_apart() {
 
 /// S3.06: what was kept before the extension came, and by processes that do not know of it, is found all the same.
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs a server with pgvector: tests/pgvector.sh"]
 async fn pgvector_misses_no_row_without_the_column() {
-    let Some(mut server) = Server::start().await else { return };
+    let mut server = Server::start().await;
     let scope = Scope::new("acme", "ada").unwrap();
     let mut draw = Draw::seeded();
     let old = server.by_database();
@@ -341,8 +338,9 @@ async fn pgvector_misses_no_row_without_the_column() {
 
 /// S3.06: without the right to change the table everything is as without the extension.
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs a server with pgvector: tests/pgvector.sh"]
 async fn pgvector_is_not_needed_where_its_column_may_not_be_added() {
-    let Some(mut server) = Server::start_with_extension().await else { return };
+    let mut server = Server::start_with_extension().await;
     server.run("ALTER TABLE recall_vector OWNER TO CURRENT_USER").await;
     let grant = format!("GRANT ALL ON recall_vector TO {}", server.made.name);
     server.run(&grant).await;
@@ -359,8 +357,9 @@ async fn pgvector_is_not_needed_where_its_column_may_not_be_added() {
 
 /// S3.06: a space that is often searched is read once it is worth it, and answered from memory then, after a change as well.
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs a server with pgvector: tests/pgvector.sh"]
 async fn pgvector_answers_until_reading_is_worth_it() {
-    let Some(mut server) = Server::start_with_extension().await else { return };
+    let mut server = Server::start_with_extension().await;
     let scope = Scope::new("acme", "ada").unwrap();
     let mut draw = Draw::seeded();
     draw.fill(&server.by_database(), &scope, 0..ITEMS).await;

@@ -23,6 +23,7 @@ fn programs(text: &str) -> Vec<&str> {
     text.split("\n----\n").filter(|program| !program.trim().is_empty()).collect()
 }
 
+#[cfg(feature = "wasm")]
 #[test]
 fn no_way_of_reading_or_changing_a_file_reaches_the_host() {
     files(Tier::Wasm);
@@ -55,6 +56,7 @@ fn files(tier: Tier) {
     }
 }
 
+#[cfg(feature = "wasm")]
 #[test]
 fn no_program_reaches_network_processes_or_the_inside_of_the_host() {
     let Some(host) = Host::new(Tier::Wasm) else { return };
@@ -87,6 +89,7 @@ fn says(stdout: &str, word: &str) -> bool {
     stdout.lines().any(|line| line.trim() == word || line.trim() == format!("b'{word}\\n'"))
 }
 
+#[cfg(feature = "wasm")]
 #[test]
 fn no_program_takes_more_than_its_bounds() {
     let Some(host) = Host::new(Tier::Wasm) else { return };

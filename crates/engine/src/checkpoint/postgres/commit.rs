@@ -70,11 +70,12 @@ pub(super) async fn commit(connections: &Connections, commit: &Commit) -> Result
 
 async fn send(connection: &mut PgConnection, commit: &Commit) -> Result<bool, sqlx::Error> {
     let step = &commit.step;
-    let statement = match (commit.clears_pending, commit.blobs.is_empty()) {
-        (false, true) => COMMIT,
-        (true, true) => COMMIT_AND_CLEAR,
-        (false, false) => COMMIT_AND_KEEP,
-        (true, false) => COMMIT_KEEP_AND_CLEAR,
+    let statement = if commit.blobs.is_empty() {
+        if commit.clears_pending { COMMIT_AND_CLEAR } else { COMMIT }
+    } else if commit.clears_pending {
+        COMMIT_KEEP_AND_CLEAR
+    } else {
+        COMMIT_AND_KEEP
     };
     let query = sqlx::query(statement)
         .bind(commit.thread.0)

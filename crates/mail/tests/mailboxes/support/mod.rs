@@ -42,6 +42,7 @@ pub fn dovecot(name: &str) -> Option<Dovecot> {
     let owned =
         Command::new("chown").args(["-R", "nobody"]).arg(home.join("mail")).status().unwrap();
     if !owned.success() {
+        assert!(std::env::var_os("CI").is_none(), "Dovecot is started as root: run as root");
         eprintln!("not root: nothing was tested");
         return None;
     }
