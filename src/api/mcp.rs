@@ -159,7 +159,7 @@ impl Star {
             Some(id) => id.parse().map_err(|_| Refusal::invalid("thread_id must be a UUID"))?,
             None => {
                 let thread = ThreadId::new();
-                self.service.create_thread(thread, &json!({})).await?;
+                self.service.create_thread_for_turn(thread, &json!({})).await?;
                 thread
             }
         };

@@ -10,21 +10,24 @@ use crate::config::Settings;
 
 /// Who can enter the service on the settings' database; each change stands in the audit, or has not happened.
 pub struct Accounts {
-    database: Database,
     people: People,
     tenant: String,
     actor: String,
 }
 
 impl Accounts {
-    /// Opens the users and keys of a tenant, which `actor` looks after.
+    /// Returns the users and keys of a tenant, which `actor` looks after.
+    pub fn new(people: People, tenant: &str, actor: &str) -> Self {
+        Self { people, tenant: tenant.to_owned(), actor: actor.to_owned() }
+    }
+
+    /// Opens the database of the settings for [`Accounts::new`].
     ///
     /// # Errors
     /// [`Error::InMemory`] when the threads are in memory alone, [`Error::Database`] when the database cannot be opened.
     pub async fn open(settings: &Settings, tenant: &str, actor: &str) -> Result<Self, Error> {
-        let database = open_database(settings).await?;
-        let people = People::new(database.clone());
-        Ok(Self { database, people, tenant: tenant.to_owned(), actor: actor.to_owned() })
+        let people = People::new(open_database(settings).await?);
+        Ok(Self::new(people, tenant, actor))
     }
 
     /// Lists the keys, newest first, the revoked ones too.
@@ -100,7 +103,7 @@ impl Accounts {
 
     /// Closes the connections.
     pub async fn close(self) {
-        self.database.close().await;
+        self.people.close().await;
     }
 }
 

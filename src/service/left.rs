@@ -44,6 +44,25 @@ impl Left {
 }
 
 impl Service {
+    /// Reads the state that a run left when it ended, and what it asked then; the thread's newest where that is not kept.
+    ///
+    /// # Errors
+    /// [`Error::UnknownThread`].
+    pub async fn state_after(
+        &self,
+        run: &Run,
+    ) -> Result<(Option<Arc<GraphState>>, Vec<InterruptView>), Error> {
+        let thread = ThreadId(run.thread);
+        let head = self.info(thread).await?.head;
+        if let Some(step) = run.last_step.filter(|step| (1..head).contains(step))
+            && let Some(state) = self.state_at(thread, step).await?
+        {
+            return Ok((Some(state), self.asked_at(thread, step + 1).await?));
+        }
+        let view = self.thread(thread).await?;
+        Ok((view.state, view.open))
+    }
+
     /// Reads how a run that has ended left its thread.
     ///
     /// # Errors

@@ -57,7 +57,7 @@ pub use order::{Approvals, Asked, Order, Turn, assistant_of};
 pub use perihelion_service_rows as kept;
 pub use runs::Accept;
 pub use schedule::Schedule;
-pub use stops::{Stopped, Stops, stop, stop_runs_of};
+pub use stops::{Stopped, Stops, stop};
 pub use threads::{ClientStatus, ThreadView};
 
 use self::kept::Kept;

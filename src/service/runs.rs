@@ -131,7 +131,7 @@ impl Service {
     }
 
     /// Refuses a turn where the tenant has as many runs as it may have, or has spent what it may spend in a day.
-    async fn check_room(&self) -> Result<(), Error> {
+    pub(super) async fn check_room(&self) -> Result<(), Error> {
         let settings = &self.runtime().settings().serve;
         if let Some(most) = settings.max_runs {
             let open = self.kept().count_open_runs(most).await?;

@@ -79,6 +79,7 @@ impl Service {
             state: None,
             open: Vec::new(),
             asking: Vec::new(),
+            was_stopped: false,
         };
         if unread.title().is_some_and(|title| !has(title)) {
             return Ok(None);

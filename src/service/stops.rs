@@ -96,14 +96,6 @@ pub(super) async fn end_elsewhere(
     Ok(())
 }
 
-/// Has the services end the runs of all threads of a user who was disabled; they do so within a second.
-///
-/// # Errors
-/// [`Error::Rows`].
-pub async fn stop_runs_of(kept: &Kept, user: &str) -> Result<(), Error> {
-    ask_for(kept, &kept.open_ids_of_user(user).await?).await
-}
-
 /// Asks the services for the runs of a thread; returns how many of them are driven.
 async fn ask_services(kept: &Kept, thread: ThreadId) -> Result<usize, Error> {
     let open = kept.open_ids(thread.0).await?;

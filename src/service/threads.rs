@@ -45,6 +45,8 @@ pub struct ThreadView {
     pub open: Vec<InterruptView>,
     /// The task of the next step that asks each of `open`.
     pub asking: Vec<u32>,
+    /// Whether its last run was stopped before its end.
+    pub was_stopped: bool,
 }
 
 impl Service {
@@ -60,6 +62,19 @@ impl Service {
             Some(user) => self.give(thread, user).await,
             None => Ok(()),
         }
+    }
+
+    /// Makes a thread for a turn, where there is room for one: a turn that is refused leaves no thread behind.
+    ///
+    /// # Errors
+    /// [`Error::TooMuch`], and as [`Service::create_thread`].
+    pub async fn create_thread_for_turn(
+        &self,
+        thread: ThreadId,
+        metadata: &Value,
+    ) -> Result<(), Error> {
+        self.check_room().await?;
+        self.create_thread(thread, metadata).await
     }
 
     /// Returns a thread's row.
@@ -130,14 +145,16 @@ impl Service {
         has_open_run: bool,
     ) -> Result<ThreadView, Error> {
         let store = self.runtime().store().as_ref();
+        let mut was_stopped = false;
         let status = match info.status {
             ThreadStatus::Idle => ClientStatus::Idle,
             ThreadStatus::Busy | ThreadStatus::Queued => ClientStatus::Busy,
             ThreadStatus::Interrupted => ClientStatus::Interrupted,
             ThreadStatus::Parked => ClientStatus::Error,
             ThreadStatus::Failed => {
-                let last = store.runs(info.id).await?.pop();
-                if last.is_some_and(|run| run.status == RunStatus::Failed) {
+                let last = store.runs(info.id).await?.pop().map(|run| run.status);
+                was_stopped = last == Some(RunStatus::Cancelled);
+                if last == Some(RunStatus::Failed) {
                     ClientStatus::Error
                 } else {
                     ClientStatus::Interrupted
@@ -154,7 +171,7 @@ impl Service {
             ThreadStatus::Idle => (Vec::new(), Vec::new()),
             _ => self.open_questions(&info).await?,
         };
-        Ok(ThreadView { info, status, meta, state, open, asking })
+        Ok(ThreadView { info, status, meta, state, open, asking, was_stopped })
     }
 
     /// Returns the open questions of a thread, with the tasks that ask them.

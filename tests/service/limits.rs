@@ -62,6 +62,9 @@ async fn each_tenant_is_held_to_its_limits_and_told_when_to_come_again(served: S
     let refused = post(&served, &ours, "/runs/wait", saying("hello").to_string()).await;
     assert_eq!(refused.status(), 429);
     assert_eq!(refused.headers()["retry-after"], "5");
+    let found = post(&served, &ours, "/threads/search", json!({}).to_string()).await;
+    let found: Vec<serde_json::Value> = serde_json::from_str(&found.text().await.unwrap()).unwrap();
+    assert_eq!(found.len(), 1, "a refused run leaves a thread behind: {found:?}");
     let other = post(&served, &theirs, "/runs/wait", saying("hello").to_string()).await;
     assert_eq!(other.status(), 200, "another tenant has places of its own");
     // Its run has ended when all of the answer has come.

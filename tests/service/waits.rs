@@ -9,6 +9,7 @@ on_both!(
     a_client_that_waits_hears_at_once_where_its_run_is_and_that_the_answer_lives,
     an_answer_breaks_off_with_its_server_and_is_had_from_another_one,
     a_client_that_leaves_stops_its_run_where_it_wants_that,
+    who_joins_a_run_late_reads_the_state_that_it_left,
 );
 
 /// Asks for a run and returns its answer, of which the head has come alone, and the place of the run.
@@ -80,4 +81,23 @@ async fn a_client_that_leaves_stops_its_run_where_it_wants_that(served: Served) 
     let (answer, run) = waiting(&served, &body).await;
     drop(answer);
     served.until_got(&run, |run| run["status"] == "interrupted").await;
+}
+
+/// X5: later runs of the thread change nothing of what an earlier one left.
+async fn who_joins_a_run_late_reads_the_state_that_it_left(served: Served) {
+    let thread = served.thread().await;
+    let mut left = Vec::new();
+    for words in ["approve this", "hello", "hello again"] {
+        let asked = served.http.post(format!("{}/threads/{thread}/runs/wait", served.url));
+        let asked = asked.header("content-type", "application/json");
+        let answer = asked.body(saying(words).to_string()).send().await.unwrap();
+        let place = answer.headers()["location"].to_str().unwrap().to_owned();
+        let values: Value = serde_json::from_str(&answer.text().await.unwrap()).unwrap();
+        left.push((place, values));
+    }
+    assert_eq!(left[0].1["__interrupt__"].as_array().map(Vec::len), Some(1), "{}", left[0].1);
+    for (place, values) in left {
+        let (code, joined) = served.get(&place).await;
+        assert_eq!((code, joined), (200, values), "{place}");
+    }
 }

@@ -45,6 +45,11 @@ impl People {
         Self { database }
     }
 
+    /// Closes the connections of the database.
+    pub async fn close(self) {
+        self.database.close().await;
+    }
+
     /// Returns the database as a tenant sees it.
     fn of(&self, tenant: &str) -> Database {
         self.database.of_tenant(tenant)

@@ -48,21 +48,6 @@ impl Kept {
         self.list_runs(&self.of_tenant(), find).await
     }
 
-    /// Returns the ids of the runs of a user's threads that have not ended, and how they stand.
-    ///
-    /// # Errors
-    /// [`Error`].
-    pub async fn open_ids_of_user(&self, user: &str) -> Result<Vec<(Uuid, RunStatus)>, Error> {
-        let find = query(
-            "SELECT r.id, r.status FROM service_run r JOIN service_thread t ON t.thread_id = r.thread_id \
-             WHERE t.user_id = $1 AND t.tenant = $2 AND r.tenant = $2 AND r.status IN ('pending', 'running')",
-        );
-        let rows = self.of_tenant().fetch_all(&find.bind(user).bind(self.tenant.as_str())).await?;
-        rows.iter()
-            .map(|row| Ok((row.get(0)?, RunStatus::from_word(&row.get::<String>(1)?)?)))
-            .collect()
-    }
-
     /// Returns the ids of the runs of a thread that have not ended, and how they stand, oldest first.
     ///
     /// # Errors
@@ -92,6 +77,7 @@ impl Kept {
     ) -> Result<(), Error> {
         let end = query(
             "UPDATE service_run SET status = 'interrupted', updated_at = $3, \
+                last_step = (SELECT head FROM thread WHERE id = service_run.thread_id), \
                 first_event = (SELECT events FROM thread WHERE id = service_run.thread_id), \
                 last_event = (SELECT events FROM thread WHERE id = service_run.thread_id) \
              WHERE tenant = $1 AND status = 'pending' \

@@ -113,7 +113,7 @@ pub(super) async fn begin(service: &Service, send: Send) -> Result<(Run, Uuid), 
         (None, Some(context)) => the_context(service, context).await?,
         (None, None) => {
             let thread = ThreadId::new();
-            service.create_thread(thread, &json!({})).await?;
+            service.create_thread_for_turn(thread, &json!({})).await?;
             thread
         }
     };
@@ -147,7 +147,7 @@ async fn the_context(service: &Service, context: &str) -> Result<ThreadId, Refus
         Ok(_) => Ok(thread),
         Err(Error::UnknownThread(_)) => {
             let metadata = name.map_or_else(|| json!({}), |name| json!({ "title": name }));
-            service.create_thread(thread, &metadata).await?;
+            service.create_thread_for_turn(thread, &metadata).await?;
             Ok(thread)
         }
         Err(error) => Err(error.into()),

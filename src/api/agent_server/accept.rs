@@ -129,14 +129,14 @@ async fn the_thread(
 ) -> Result<(ThreadId, u64, bool), Refusal> {
     let Some(thread) = thread else {
         let thread = ThreadId::new();
-        face.service.create_thread(thread, &json!({})).await?;
+        face.service.create_thread_for_turn(thread, &json!({})).await?;
         let temporary = asked.on_completion != Some(wire::OnCompletion::Keep);
         return Ok((thread, 0, temporary));
     };
     match face.service.info(thread).await {
         Ok(info) => Ok((thread, info.head, false)),
         Err(Error::UnknownThread(_)) if asked.if_not_exists == Some(wire::IfNotExists::Create) => {
-            face.service.create_thread(thread, &json!({})).await?;
+            face.service.create_thread_for_turn(thread, &json!({})).await?;
             Ok((thread, 0, false))
         }
         Err(Error::UnknownThread(_)) => Err(Refusal::missing("Thread or assistant not found.")),

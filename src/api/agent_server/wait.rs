@@ -52,7 +52,7 @@ async fn left_by(service: &Service, run: &Run) -> Result<Value, Refusal> {
     {
         return Ok(json!({ "__error__": why }));
     }
-    let mut values = state_of(service, ThreadId(run.thread)).await?;
+    let mut values = values_after(service, &ended).await?;
     for (name, value) in request_fields::asked_for(service, &ended).await? {
         values[name] = value;
     }
@@ -73,12 +73,12 @@ pub(super) async fn ended(service: &Service, run: &Run) -> Result<Option<Run>, R
     }
 }
 
-/// Returns the newest state of a thread, with its open questions.
-pub(super) async fn state_of(service: &Service, thread: ThreadId) -> Result<Value, Refusal> {
-    let view = service.thread(thread).await?;
-    let mut values = view.state.as_deref().map_or_else(|| json!({}), wire::values);
-    if !view.open.is_empty() {
-        values["__interrupt__"] = wire::shown_interrupts(&view.open);
+/// Returns the state that a run left, with the questions that were open then.
+pub(super) async fn values_after(service: &Service, run: &Run) -> Result<Value, Refusal> {
+    let (state, open) = service.state_after(run).await?;
+    let mut values = state.as_deref().map_or_else(|| json!({}), wire::values);
+    if !open.is_empty() {
+        values["__interrupt__"] = wire::shown_interrupts(&open);
     }
     Ok(values)
 }

@@ -4,7 +4,6 @@ use serde_json::{Value, json};
 
 use super::{wait, wire};
 use crate::clock;
-use crate::ids::ThreadId;
 use crate::service::Service;
 use crate::service::kept::Run;
 
@@ -14,7 +13,7 @@ use crate::service::kept::Run;
 /// Why the state could not be read for now.
 pub(in crate::api) async fn called(service: &Service, run: &Run) -> Result<Value, String> {
     let mut shown = wire::shown_run(run);
-    let values = wait::state_of(service, ThreadId(run.thread)).await;
+    let values = wait::values_after(service, run).await;
     shown["values"] = values.map_err(|refusal| refusal.1)?;
     shown["run_started_at"] = json!(run.created_at);
     shown["run_ended_at"] = json!(run.updated_at);

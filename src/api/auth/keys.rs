@@ -4,14 +4,14 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use chrono::{DateTime, Utc};
-use perihelion_people::{ApiKey, AuditEntry, NewKey, Principal, ProvedBy, Scope};
+use perihelion_people::{ApiKey, NewKey, Principal, ProvedBy, Scope};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use super::accounts;
 use crate::api::agent_server::{Body, Refusal};
-use crate::clock;
 use crate::service::Service;
 
 #[derive(Deserialize, JsonSchema)]
@@ -26,7 +26,7 @@ pub(super) struct Create {
 
 /// Lists the keys that the one who asks may see to.
 async fn own(service: &Service) -> Result<Vec<ApiKey>, Refusal> {
-    let mut keys = service.people().keys(service.tenant()).await?;
+    let mut keys = accounts(service).keys().await?;
     let who = service.who();
     if !who.may(Scope::Manage) {
         keys.retain(|key| match who.person() {
@@ -71,8 +71,7 @@ pub(super) async fn create(
         scopes: &scopes,
         expires_at: create.expires_at,
     };
-    let created = service.people().create_key(new, clock::now()).await?;
-    note(&service, "key.created", &created.key.name).await?;
+    let created = accounts(&service).create_key(new).await?;
     let mut shown = json!(created.key);
     shown["key"] = json!(created.secret.expose());
     Ok(Json(shown))
@@ -85,20 +84,6 @@ pub(super) async fn revoke(
     if !own(&service).await?.iter().any(|key| key.name == name && key.revoked_at.is_none()) {
         return Err(Refusal::missing(format!("there is no key of this name in force: {name}")));
     }
-    service.people().revoke_key(service.tenant(), &name, clock::now()).await?;
-    note(&service, "key.revoked", &name).await?;
+    accounts(&service).revoke_key(&name).await?;
     Ok(StatusCode::NO_CONTENT)
-}
-
-pub(super) async fn note(service: &Service, action: &str, name: &str) -> Result<(), Refusal> {
-    let entry = AuditEntry {
-        at: clock::now(),
-        tenant: service.tenant().to_owned(),
-        actor: service.who().user.clone(),
-        action: action.to_owned(),
-        subject: name.to_owned(),
-        thread: None,
-        details: json!({}),
-    };
-    Ok(service.people().note(&entry).await?)
 }

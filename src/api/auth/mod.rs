@@ -26,6 +26,7 @@ pub(in crate::api) use watch::Ends;
 
 use super::agent_server::Refusal;
 use super::openapi::Forms;
+use crate::runtime::Accounts;
 use crate::service::Service;
 
 /// Makes the routes for the one who is known already: who they are, their keys, and the end of their session.
@@ -38,6 +39,11 @@ pub(super) fn router(service: Service) -> Router {
         .route("/v1/users", get(users::list))
         .route("/v1/users/{name}", delete(users::disable))
         .with_state(service)
+}
+
+/// Returns the users and keys of the tenant of the one who asks, who looks after them.
+fn accounts(service: &Service) -> Accounts {
+    Accounts::new(service.people().clone(), service.tenant(), &service.who().user)
 }
 
 /// Refuses somebody who did not prove who they are.

@@ -6,14 +6,13 @@ use axum::http::StatusCode;
 use perihelion_people::Scope;
 use serde_json::{Value, json};
 
-use super::keys::note;
+use super::accounts;
 use crate::api::agent_server::Refusal;
-use crate::clock;
-use crate::service::{Service, stop_runs_of};
+use crate::service::Service;
 
 pub(super) async fn list(State(service): State<Service>) -> Result<Json<Value>, Refusal> {
     service.permit(Scope::Manage)?;
-    Ok(Json(json!({ "users": service.people().users(service.tenant()).await? })))
+    Ok(Json(json!({ "users": accounts(&service).users().await? })))
 }
 
 /// Shuts a user out and ends the runs of their threads; nobody locks themselves out by it.
@@ -26,8 +25,6 @@ pub(super) async fn disable(
         let why = "nobody shuts themselves out; another one who manages does that";
         return Err(Refusal(StatusCode::CONFLICT, why.to_owned()));
     }
-    service.people().disable_user(service.tenant(), &name, clock::now()).await?;
-    stop_runs_of(service.kept(), &name).await?;
-    note(&service, "user.disabled", &name).await?;
+    accounts(&service).disable_user(&name).await?;
     Ok(StatusCode::NO_CONTENT)
 }

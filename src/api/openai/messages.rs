@@ -78,7 +78,7 @@ pub(super) async fn thread_for(
         return Ok(thread);
     }
     let thread = ThreadId::new();
-    service.create_thread(thread, &json!({})).await?;
+    service.create_thread_for_turn(thread, &json!({})).await?;
     if !before.is_empty() {
         let update = GraphUpdate::new().messages(before);
         service.runtime().edit(thread, update, Some(END), &[]).await?;

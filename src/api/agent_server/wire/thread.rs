@@ -50,9 +50,7 @@ pub(crate) fn shown(view: &ThreadView, fields: &Fields) -> Value {
         "values": view.state.as_deref().map(state::values),
     });
     if info.head > 0 {
-        let error = info.shown_error().filter(|_| *status == ClientStatus::Error);
-        shown["error"] =
-            error.map_or(Value::Null, |text| json!({ "error": "RunFailed", "message": text }));
+        shown["error"] = error(view);
         shown["interrupts"] =
             Value::Object(interrupt::by_task(info.id, info.head + 1, &view.open, &view.asking));
     }
@@ -61,6 +59,20 @@ pub(crate) fn shown(view: &ThreadView, fields: &Fields) -> Value {
         shown["title"] = json!(view.title());
     }
     fields.only(shown)
+}
+
+/// Says why the last run of a thread did not come to its end, where it did not.
+fn error(view: &ThreadView) -> Value {
+    match view.status {
+        ClientStatus::Error => view
+            .info
+            .shown_error()
+            .map_or(Value::Null, |text| json!({ "error": "RunFailed", "message": text })),
+        ClientStatus::Interrupted if view.was_stopped => {
+            json!({ "error": "UserInterrupt", "message": "the run was stopped" })
+        }
+        _ => Value::Null,
+    }
 }
 
 /// Shows the state of a thread that has had no input.
