@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::agent_server::Refusal;
 use crate::ids::ThreadId;
 use crate::service::kept::Run;
-use crate::service::{Approvals, Service, Turn};
+use crate::service::{Approvals, Order, Service, Turn};
 
 /// What a request may say beside its question.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -121,14 +121,15 @@ impl RequestFields {
 
 /// Returns the table that was found (`data`), and what happened (`trace`), where a run's request wants them.
 pub(super) async fn asked_for(service: &Service, run: &Run) -> Result<Map<String, Value>, Refusal> {
-    let turn = &run.kwargs["order"]["asked"]["turn"];
+    let order = Order::of(run)?;
+    let Some(turn) = order.turn() else { return Ok(Map::new()) };
     let thread = ThreadId(run.thread);
     let runtime = service.runtime();
     let mut found = Map::new();
-    if turn["include_data"] == true {
+    if turn.include_data {
         found.insert("data".into(), json!(runtime.at_rest(thread).await?.data));
     }
-    if turn["trace"] == true {
+    if turn.trace {
         found.insert("trace".into(), json!(runtime.events(thread).await?));
     }
     Ok(found)

@@ -149,8 +149,7 @@ impl Service {
     async fn perform(&self, run: &Run, stop: &CancellationToken) -> Result<End, Error> {
         let thread = ThreadId(run.thread);
         self.check_enabled(thread).await?;
-        let order: Order = serde_json::from_value(run.kwargs["order"].clone())
-            .map_err(|error| Error::Update(error.to_string()))?;
+        let order = Order::of(run)?;
         let runtime = self.runtime();
         let options = order.applied_to(RunOptions {
             cancel: stop.clone(),

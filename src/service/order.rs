@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
 
+use super::Error;
+use super::kept::Run;
 pub use crate::config::Approvals;
 use crate::graph::Pauses;
 use crate::runner::{Durability, RunOptions};
@@ -48,6 +50,24 @@ pub struct Order {
     /// The clarification that its thread waited for when a message was sent, which is the answer to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clarifies: Option<Uuid>,
+}
+
+impl Order {
+    /// Reads what a run is asked to do.
+    ///
+    /// # Errors
+    /// [`Error::Update`] where another version wrote what this one cannot read.
+    pub fn of(run: &Run) -> Result<Self, Error> {
+        Self::deserialize(&run.kwargs["order"]).map_err(|error| Error::Update(error.to_string()))
+    }
+
+    /// Returns the turn, where it begins or continues one by a message.
+    pub fn turn(&self) -> Option<&Turn> {
+        match &self.asked {
+            Asked::Turn(turn) => Some(turn),
+            _ => None,
+        }
+    }
 }
 
 /// The kinds of work.

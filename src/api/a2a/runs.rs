@@ -9,14 +9,14 @@ use uuid::Uuid;
 use super::push;
 use crate::api::agent_server::Refusal;
 use crate::service::kept::{NewDelivery, Run, RunFilter};
-use crate::service::{Accept, Error, Followers, Service};
+use crate::service::{Accept, Error, Followers, Order, Service};
 
 /// Runs of a thread that are looked through.
 const MOST: u32 = 1_000;
 
 /// Which clarifications were answered so far, so that of two messages that were sent at once the first is the answer.
 #[derive(Default)]
-pub(super) struct Answered(HashSet<String>);
+pub(super) struct Answered(HashSet<Uuid>);
 
 impl Answered {
     /// Returns whether a run that began after those asked about before continues a task that its thread is at.
@@ -30,8 +30,8 @@ impl Answered {
 
     /// Notes what a message answers; returns whether it is the first that answers it.
     fn note(&mut self, run: &Run) -> bool {
-        let clarified = run.kwargs["order"]["clarifies"].as_str();
-        clarified.is_some_and(|question| self.0.insert(question.to_owned()))
+        let clarified = Order::of(run).ok().and_then(|order| order.clarifies);
+        clarified.is_some_and(|question| self.0.insert(question))
     }
 }
 
@@ -100,11 +100,11 @@ fn newest<'a>(mut newest_first: impl Iterator<Item = &'a Run>) -> Option<Uuid> {
 }
 
 fn continues_any(run: &Run) -> bool {
-    !is_turn(run) || run.kwargs["order"]["clarifies"].is_string()
+    !Order::of(run).is_ok_and(|order| order.asked.is_turn() && order.clarifies.is_none())
 }
 
 fn is_turn(run: &Run) -> bool {
-    run.kwargs["order"]["asked"].get("turn").is_some()
+    Order::of(run).is_ok_and(|order| order.asked.is_turn())
 }
 
 fn names(run: &Run, task: Uuid) -> bool {
