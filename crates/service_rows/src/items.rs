@@ -130,8 +130,8 @@ impl Kept {
         find.text("SELECT namespace, key, value, created_at, updated_at, expires_at FROM service_item WHERE tenant = ");
         find.value(self.tenant.as_str());
         find.text(" AND (expires_at IS NULL OR expires_at > ").value(now).text(")");
-        // A range of letters, which the primary key of SQLite finds. That of Postgres has the order of the database's language, in
-        // which names below a path need not stand together: there the tenant's items are read.
+        // A range of letters, which SQLite finds by the primary key. That of Postgres has the order of the database's language, in
+        // which names below a path need not stand together: an index of its own has them in the order of letters.
         if let Some((from, to)) = range(&filter.prefix) {
             let name = self.database.dialect().pick("namespace", "namespace COLLATE \"C\"");
             find.text(" AND ").text(name).text(" >= ").value(from);
@@ -189,6 +189,7 @@ fn names(path: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use perihelion_database::Database;
+    use perihelion_test_database::TestDatabase;
 
     use super::*;
 
@@ -207,6 +208,28 @@ mod tests {
         let rows = database.fetch_all(&explained).await.unwrap();
         let plan: Vec<String> = rows.iter().map(|row| row.get(3).unwrap()).collect();
         assert!(plan[0].contains("namespace>? AND namespace<?"), "{plan:?}");
+    }
+
+    /// X1: so it is on Postgres, whatever the language that its texts are ordered by.
+    #[tokio::test]
+    async fn items_below_a_path_are_found_by_an_index_of_postgres() {
+        let Some(server) = TestDatabase::make().await else { return };
+        let database = Database::open(&server.url).await.unwrap();
+        let fill = "INSERT INTO service_item (tenant, namespace, key, value, created_at, updated_at) \
+            SELECT 'default', n % 1000 || chr(31), n::text, '{}', now(), now() FROM generate_series(1, 20000) AS n";
+        for statement in [fill, "ANALYZE service_item"] {
+            database.of_all_tenants().execute(&query(statement)).await.unwrap();
+        }
+        let kept = Kept::new(database, "default");
+        let filter = ItemFilter { prefix: prefix(&["7"]), limit: 10, ..ItemFilter::default() };
+        assert_eq!(kept.items(&filter, DateTime::UNIX_EPOCH).await.unwrap().len(), 10);
+        let explained = kept.search("EXPLAIN ", &filter, DateTime::UNIX_EPOCH).build();
+        let rows = kept.of_tenant().fetch_all(&explained).await.unwrap();
+        let plan: Vec<String> = rows.iter().map(|row| row.get(0).unwrap()).collect();
+        let plan = plan.join("\n");
+        assert!(plan.contains("service_item_path"), "{plan}");
+        let by_path = |line: &str| line.contains("Index Cond") && line.contains("COLLATE");
+        assert!(plan.lines().any(by_path), "{plan}");
     }
 
     #[test]
