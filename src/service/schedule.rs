@@ -1,9 +1,12 @@
 //! When a cron's runs are due: an expression of five fields, by the clock of a time zone.
 
-use chrono::{DateTime, Offset as _, Utc};
+use chrono::{DateTime, Offset as _, SubsecRound as _, TimeDelta, Utc};
 use chrono_tz::Tz;
 use croner::Cron;
 use croner::parser::{CronParser, Seconds};
+
+/// No zone's clock is put back by more.
+const LONGEST_TWICE: TimeDelta = TimeDelta::hours(3);
 
 /// A schedule that was understood.
 #[derive(Clone, Debug)]
@@ -37,17 +40,19 @@ impl Schedule {
     ///
     /// An hour that a zone's clock shows twice has its times twice.
     pub fn after(&self, time: DateTime<Utc>) -> Option<DateTime<Utc>> {
-        let local = time.with_timezone(&self.zone);
-        let of_zone = self.cron.find_next_occurrence(&local, false);
-        // The parser knows the first of two hours alone: what the clock shows if it is not changed before then.
-        let unchanged = local.with_timezone(&local.offset().fix());
-        let of_offset = self.cron.find_next_occurrence(&unchanged, false);
-        let of_zone = of_zone.ok().map(|next| next.with_timezone(&Utc));
-        let of_offset = of_offset
-            .ok()
-            .map(|next| next.with_timezone(&Utc))
-            .filter(|next| next.with_timezone(&self.zone).offset().fix() == local.offset().fix());
-        of_zone.into_iter().chain(of_offset).filter(|next| *next > time).min()
+        // Schedules have whole seconds.
+        let time = time.trunc_subsecs(0);
+        let of_zone = self.cron.find_next_occurrence(&time.with_timezone(&self.zone), false).ok();
+        let of_zone = of_zone.map(|next| next.with_timezone(&Utc));
+        // The parser knows the first of two hours alone: so each is looked for by a clock that is not changed, and counts
+        // where the zone's clock is set alike.
+        let offset_at = |time: DateTime<Utc>| time.with_timezone(&self.zone).offset().fix();
+        let of_clocks = [time, time + LONGEST_TWICE].map(offset_at).map(|offset| {
+            let next = self.cron.find_next_occurrence(&time.with_timezone(&offset), false).ok()?;
+            let next = next.with_timezone(&Utc);
+            (offset_at(next) == offset).then_some(next)
+        });
+        of_clocks.into_iter().flatten().chain(of_zone).min()
     }
 }
 

@@ -228,7 +228,7 @@ mod tests {
         let plan: Vec<String> = rows.iter().map(|row| row.get(0).unwrap()).collect();
         let plan = plan.join("\n");
         assert!(plan.contains("service_item_path"), "{plan}");
-        let by_path = |line: &str| line.contains("Index Cond") && line.contains("COLLATE");
+        let by_path = |line: &str| line.contains("Index Cond") && line.contains("namespace");
         assert!(plan.lines().any(by_path), "{plan}");
     }
 

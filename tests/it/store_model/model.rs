@@ -144,7 +144,8 @@ impl Model {
     }
 
     pub fn renew(&mut self, thread: ThreadId, fence: u64, is_long: bool) -> Result<(), Error> {
-        self.fenced(thread, fence)?.info.lease_until = Some(lease(is_long));
+        let lease_until = &mut self.fenced(thread, fence)?.info.lease_until;
+        *lease_until = lease_until.map(|_| lease(is_long));
         Ok(())
     }
 
@@ -178,6 +179,10 @@ impl Model {
     ) -> Result<(), Error> {
         let found = self.fenced(thread, fence)?;
         if let Some(row) = found.runs.iter_mut().find(|row| row.id == run) {
+            // What came after its end stands.
+            if row.status != RunStatus::Running {
+                return Ok(());
+            }
             row.status = run_status;
             row.ended_at = Some(DateTime::UNIX_EPOCH);
         }
