@@ -280,8 +280,8 @@ fn unreadable(path: &Path, source: std::io::Error) -> Error {
 
 /// Tells whether a name matches a pattern of `*` and `?`.
 fn fits(pattern: &str, name: &str) -> bool {
-    let (pattern, name): (Vec<char>, Vec<char>) =
-        (pattern.chars().collect(), name.chars().collect());
+    let pattern: Vec<char> = pattern.chars().collect();
+    let name: Vec<char> = name.chars().collect();
     let mut reached = vec![false; name.len() + 1];
     reached[0] = true;
     for sign in pattern {

@@ -75,7 +75,8 @@ impl Original {
             }
             Self::Postgres(database) => {
                 let mut copy = server().await.fresh().await;
-                let (from, to) = (database.name.clone(), copy.name.clone());
+                let from = database.name.clone();
+                let to = copy.name.clone();
                 // One cannot replace the database one is connected to.
                 let mut admin = connect(&server().await.url("template1")).await;
                 let mut sql = format!("DROP DATABASE {to}; CREATE DATABASE {to} TEMPLATE {from}");

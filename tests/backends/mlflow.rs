@@ -99,7 +99,9 @@ impl Backend for Mlflow {
 /// Turns an id in Base64 into hexadecimal digits.
 fn hex(base64: &str) -> String {
     const DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let (mut bits, mut held, mut out) = (0_u32, 0, String::new());
+    let mut bits = 0_u32;
+    let mut held = 0;
+    let mut out = String::new();
     for digit in base64.bytes().filter(|digit| *digit != b'=') {
         let value = DIGITS.iter().position(|one| *one == digit).unwrap();
         bits = bits << 6 | u32::try_from(value).unwrap();

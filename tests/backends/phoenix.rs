@@ -17,7 +17,8 @@ pub struct Phoenix {
 impl Phoenix {
     pub async fn start() -> Self {
         let home = tempfile::tempdir().unwrap();
-        let (http, grpc) = (port(), port());
+        let http = port();
+        let grpc = port();
         let mut command = command(&python::programs("arize-phoenix", VERSION).join("phoenix"));
         command
             .arg("serve")
@@ -32,7 +33,8 @@ impl Phoenix {
 
     /// Reads a list of the project's, page by page.
     async fn all(&self, what: &str) -> Vec<Value> {
-        let (mut all, mut cursor) = (Vec::new(), String::new());
+        let mut all = Vec::new();
+        let mut cursor = String::new();
         loop {
             let path = format!("/v1/projects/perihelion/{what}?limit=100{cursor}");
             let page = self.server.get(&path).await;

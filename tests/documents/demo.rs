@@ -33,7 +33,8 @@ async fn the_demo_of_documents_answers_with_pages_and_a_count_that_stands_on_the
     for (number, result) in [(1, releases), (2, theory)] {
         let reference = result["sources"][0]["reference"].as_str().unwrap();
         let mut parts = reference.split(", ");
-        let (title, page) = (parts.next().unwrap(), parts.next().unwrap());
+        let title = parts.next().unwrap();
+        let page = parts.next().unwrap();
         assert!(page.starts_with("page "), "{reference}");
         assert!(
             answer.contains(&format!("({title}, {page}) [{number}].")),

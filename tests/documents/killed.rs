@@ -41,7 +41,9 @@ impl Killing {
         let armed = Arc::new(Mutex::new(Point::None));
         let victim = Arc::new(AtomicI32::new(0));
         let counted = Arc::new(Mutex::new(0));
-        let (at, of, count) = (Arc::clone(&armed), Arc::clone(&victim), Arc::clone(&counted));
+        let at = Arc::clone(&armed);
+        let of = Arc::clone(&victim);
+        let count = Arc::clone(&counted);
         let embeddings = move |_: usize| {
             let mut count = count.lock().unwrap();
             if *at.lock().unwrap() == Point::Embedding(*count) {
@@ -50,7 +52,8 @@ impl Killing {
             *count += 1;
             true
         };
-        let (at, of) = (Arc::clone(&armed), Arc::clone(&victim));
+        let at = Arc::clone(&armed);
+        let of = Arc::clone(&victim);
         let chat = move |role: &str, stage: &str, body: &Value| {
             // A new story begins.
             *counted.lock().unwrap() = 0;
@@ -144,7 +147,8 @@ async fn sweep(database: impl Fn(&Home) -> String) {
     let (lines, killed) = world.add("whole", Point::None).await;
     assert!(!killed);
     let whole = world.killing.asked();
-    let (requests, wanted) = (whole.embeddings.len(), times(&[&whole]));
+    let requests = whole.embeddings.len();
+    let wanted = times(&[&whole]);
     assert!(requests >= 3 && whole.chats.len() == 1, "{requests} requests");
     assert_eq!(lines, requests + 3, "parsing, describing, each batch, keeping");
 

@@ -94,6 +94,7 @@ impl Home {
 
 /// Returns characters of a text, as a client counts them.
 fn characters(text: &str, start: &Value, end: &Value) -> String {
-    let (start, end) = (start.as_u64().unwrap() as usize, end.as_u64().unwrap() as usize);
+    let start = start.as_u64().unwrap() as usize;
+    let end = end.as_u64().unwrap() as usize;
     text.chars().skip(start).take(end - start).collect()
 }

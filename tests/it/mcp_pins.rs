@@ -61,7 +61,8 @@ impl Den {
     }
 
     fn file(&self) -> ServersFile {
-        let (program, case) = (poisoned(), self.path("case.json"));
+        let program = poisoned();
+        let case = self.path("case.json");
         let text = format!(
             "[mcp_servers.x]\ncommand = {program:?}\nenv = {{ CASE = {case:?} }}\n{}\n",
             self.lines
@@ -279,7 +280,8 @@ async fn where_pins_are_required_a_server_waits_for_its_first_approval() {
 }
 
 fn file_of(den: &Den) -> ServersFile {
-    let (program, case) = (poisoned(), den.path("case.json"));
+    let program = poisoned();
+    let case = den.path("case.json");
     let text = format!("[mcp_servers.x]\ncommand = {program:?}\nenv = {{ CASE = {case:?} }}\n");
     ServersFile::parse(Path::new("mcp-servers.toml"), &text, &|_| None).unwrap()
 }

@@ -63,7 +63,8 @@ async fn a_confined_server_reads_what_is_listed_and_finds_nothing_else() {
         std::fs::create_dir(path.join(name)).unwrap();
         std::fs::write(path.join(name).join("a.txt"), "The answer is 42.\n").unwrap();
     }
-    let (shown, secret) = (path.join("shown"), path.join("secret"));
+    let shown = path.join("shown");
+    let secret = path.join("secret");
     let read_only = format!("read_only = [{shown:?}]");
     let root = shown.display().to_string();
     let open = pool(&["mcp", "files", "--root", &root], &read_only);

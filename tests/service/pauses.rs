@@ -96,7 +96,8 @@ async fn what_is_said_on_two_branches_of_a_thread_has_ids_of_its_own(served: Ser
     let mut again = saying("hello");
     again["checkpoint_id"] = oldest["checkpoint"]["checkpoint_id"].clone();
     let (_, second) = served.post(&at("/runs/wait"), &again).await;
-    let (first, second) = (ids(&first), ids(&second));
+    let first = ids(&first);
+    let second = ids(&second);
     assert_eq!((first.len(), second.len()), (2, 2));
     assert!(first.iter().all(|id| !second.contains(id)), "{first:?} {second:?}");
 }
@@ -104,7 +105,9 @@ async fn what_is_said_on_two_branches_of_a_thread_has_ids_of_its_own(served: Ser
 /// Reads events until the stream said so often that a run has ended or the state was edited; returns each one's name, data and id.
 async fn until_done(answer: reqwest::Response, count: usize) -> Vec<(String, Value, String)> {
     let mut stream = answer.bytes_stream();
-    let (mut text, mut events, mut done) = (String::new(), Vec::new(), 0);
+    let mut text = String::new();
+    let mut events = Vec::new();
+    let mut done = 0;
     while done < count {
         text.push_str(std::str::from_utf8(&stream.next().await.unwrap().unwrap()).unwrap());
         while let Some((event, rest)) = text.split_once("\n\n") {

@@ -26,7 +26,8 @@ pub async fn frames(
     let answer = asked.send().await.unwrap();
     assert_eq!(answer.status(), 200);
     let mut bytes = answer.bytes_stream();
-    let (mut text, mut frames) = (String::new(), Vec::<Value>::new());
+    let mut text = String::new();
+    let mut frames = Vec::<Value>::new();
     while let Some(Ok(more)) = bytes.next().await {
         text.push_str(&String::from_utf8_lossy(&more));
         while let Some((one, rest)) = text.split_once("\n\n") {
@@ -123,7 +124,8 @@ async fn a_socket_takes_commands_and_subscriptions(served: Served) {
         .await
         .unwrap();
     socket.send(sent(3, "run.start", start("clarify this"))).await.unwrap();
-    let (mut answers, mut heard) = (Vec::new(), Vec::new());
+    let mut answers = Vec::new();
+    let mut heard = Vec::new();
     while let Some(Ok(message)) = socket.next().await {
         let Ok(text) = message.to_text() else { continue };
         let Ok(frame) = serde_json::from_str::<Value>(text) else { continue };

@@ -218,8 +218,8 @@ impl Replay {
         let is_place = name.ends_with("location");
         let mut same = is_place || found.starts_with(recorded) || name.starts_with("x-");
         if is_place {
-            let (recorded, found): (Vec<&str>, Vec<&str>) =
-                (recorded.split('/').collect(), found.split('/').collect());
+            let recorded: Vec<&str> = recorded.split('/').collect();
+            let found: Vec<&str> = found.split('/').collect();
             same = recorded.len() == found.len();
             for (recorded, found) in recorded.iter().zip(&found) {
                 same &= if recorded.starts_with('{') {

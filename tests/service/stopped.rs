@@ -91,7 +91,8 @@ async fn a_server_that_ends_says_of_no_run_that_it_failed(served: Served) {
     written["stream"] = json!(true);
     let messages = json!([{ "role": "user", "content": "hang" }]);
     let chat = ask("/v1/chat/completions", json!({ "model": "swarm", "messages": messages }));
-    let (response, written) = (ask("/v1/responses", response), ask("/v1/responses", written));
+    let response = ask("/v1/responses", response);
+    let written = ask("/v1/responses", written);
     served.model.wait_for_requests(before + 3).await;
     served.stop().await;
     let chat = chat.await.unwrap();

@@ -44,7 +44,8 @@ pub async fn heard_until(answer: reqwest::Response, names: &BTreeSet<String>) ->
 
 async fn read_while(answer: reqwest::Response, more: impl Fn(&[Event]) -> bool) -> Vec<Event> {
     let mut bytes = answer.bytes_stream();
-    let (mut text, mut events) = (String::new(), Vec::new());
+    let mut text = String::new();
+    let mut events = Vec::new();
     while let Some(Ok(piece)) = bytes.next().await {
         text.push_str(&String::from_utf8_lossy(&piece));
         while let Some((one, rest)) = text.split_once("\n\n") {

@@ -43,7 +43,8 @@ async fn listed(served: &Served, as_one: &[(&str, &str)], path: &str, key: &str)
 /// S1.11, S3.04
 async fn what_agents_learned_for_one_tenant_is_shown_to_it_alone(served: Served) {
     let (ours, theirs) = keys(&served).await;
-    let (ours, theirs) = ([("x-api-key", ours.as_str())], [("x-api-key", theirs.as_str())]);
+    let ours = [("x-api-key", ours.as_str())];
+    let theirs = [("x-api-key", theirs.as_str())];
     work(&served, &theirs).await;
     assert_eq!(listed(&served, &theirs, "/v1/skills", "skills").await, 1);
     assert_eq!(listed(&served, &ours, "/v1/skills", "skills").await, 0);
@@ -72,7 +73,8 @@ async fn what_agents_learned_for_one_tenant_is_shown_to_it_alone(served: Served)
 /// S1.10, S3.04
 async fn teams_of_one_tenant_work_for_it_alone(served: Served) {
     let (ours, theirs) = keys(&served).await;
-    let (ours, theirs) = ([("x-api-key", ours.as_str())], [("x-api-key", theirs.as_str())]);
+    let ours = [("x-api-key", ours.as_str())];
+    let theirs = [("x-api-key", theirs.as_str())];
     let design = json!({
         "name": "keepers", "description": "Keeps notes.",
         "agents": [
@@ -108,7 +110,8 @@ async fn teams_of_one_tenant_work_for_it_alone(served: Served) {
 /// S3.03, S3.04, S3.05
 async fn documents_and_memories_of_one_tenant_are_listed_for_it_alone(served: Served) {
     let (ours, theirs) = keys(&served).await;
-    let (ours, theirs) = ([("x-api-key", ours.as_str())], [("x-api-key", theirs.as_str())]);
+    let ours = [("x-api-key", ours.as_str())];
+    let theirs = [("x-api-key", theirs.as_str())];
     served.write("lease.md", "# Lease\n\nThe notice period is three months.\n");
     served.program(&["documents", "add", "lease.md"]).await;
     served.program(&["memory", "set", "city", "Brno", "--user", "ann"]).await;
@@ -141,7 +144,8 @@ async fn what_an_agent_files_in_a_run_is_its_tenants_alone(served: Served) {
     served.write("mcp-servers.toml", &library(&served));
     let served = served.again_with(&[]).await;
     let (ours, theirs) = keys(&served).await;
-    let (ours, theirs) = ([("x-api-key", ours.as_str())], [("x-api-key", theirs.as_str())]);
+    let ours = [("x-api-key", ours.as_str())];
+    let theirs = [("x-api-key", theirs.as_str())];
     let (_, done) = ask(&served, "POST", "/runs/wait", &theirs, Some(saying("file it"))).await;
     assert_eq!(done["results"][0]["output"], "It is filed.", "{done}");
     assert_eq!(done["results"][0]["tools"][0]["is_error"], false, "{done}");
@@ -152,7 +156,8 @@ async fn what_an_agent_files_in_a_run_is_its_tenants_alone(served: Served) {
 /// S3.04
 async fn the_command_line_works_for_the_tenant_that_it_names(served: Served) {
     let (ours, theirs) = keys(&served).await;
-    let (ours, theirs) = ([("x-api-key", ours.as_str())], [("x-api-key", theirs.as_str())]);
+    let ours = [("x-api-key", ours.as_str())];
+    let theirs = [("x-api-key", theirs.as_str())];
     let answer = served
         .program(&["run", "hello", "--thread", "weekly", "--tenant", "acme", "--user", "ann", "-q"])
         .await;

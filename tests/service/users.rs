@@ -52,7 +52,8 @@ async fn registered(served: &Served, name: &str) -> Headers {
 pub async fn with_ann_and_bob(served: Served) -> (Served, Headers, Headers) {
     served.program(&["memory", "set", "city", SECRET, "--user", "ann"]).await;
     let served = served.again_with(&[("PERIHELION_SERVE_REGISTRATION", "true")]).await;
-    let (ann, bob) = (registered(&served, "ann").await, registered(&served, "bob").await);
+    let ann = registered(&served, "ann").await;
+    let bob = registered(&served, "bob").await;
     (served, ann, bob)
 }
 

@@ -245,7 +245,8 @@ impl Hand {
             1 => ("skip", Answer::OutcomeSkip),
             _ => ("done", Answer::OutcomeDone { result: json!("a person says that it was done") }),
         };
-        let (interrupt, verdict) = (id.to_owned(), verdict.to_owned());
+        let interrupt = id.to_owned();
+        let verdict = verdict.to_owned();
         let line = line.to_owned();
         self.questions.write(&Question { interrupt, line, verdict: verdict.clone() });
         self.runtime.answer(thread, Some(id.parse().unwrap()), answer).await?;

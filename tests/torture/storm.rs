@@ -175,7 +175,9 @@ impl Storm {
     pub async fn weather(self: &Arc<Self>) -> Result<u64, String> {
         let window = 4 * self.options.hands();
         let mut open: Vec<u64> = Vec::new();
-        let (mut next, mut told, mut calm_since) = (0, clock::monotonic(), None);
+        let mut next = 0;
+        let mut told = clock::monotonic();
+        let mut calm_since = None;
         let troubles = tokio::spawn(Arc::clone(self).trouble_the_database());
         loop {
             let mut still = Vec::new();
@@ -249,7 +251,8 @@ impl Storm {
 
     /// Returns whether all that was asked for has happened, or the time is up.
     fn is_enough(&self) -> bool {
-        let (counts, options) = (&self.counts, &self.options);
+        let counts = &self.counts;
+        let options = &self.options;
         if self.started.elapsed() > Duration::from_secs(options.seconds) {
             return true;
         }

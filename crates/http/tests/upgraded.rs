@@ -15,8 +15,10 @@ use tokio_util::sync::CancellationToken;
 /// S3.04: a server that ends lets what took a connection over say so, and ends after it.
 #[tokio::test]
 async fn a_server_that_drains_waits_for_what_took_a_connection_over() {
-    let (stop, has_said) = (CancellationToken::new(), Arc::new(AtomicBool::new(false)));
-    let (ends, said) = (stop.clone(), Arc::clone(&has_said));
+    let stop = CancellationToken::new();
+    let has_said = Arc::new(AtomicBool::new(false));
+    let ends = stop.clone();
+    let said = Arc::clone(&has_said);
     let take_over = async move |Extension(held): Extension<Connection>, request: Request| {
         tokio::spawn(async move {
             let upgraded = hyper::upgrade::on(request).await.unwrap();

@@ -61,7 +61,9 @@ async fn a_batch_that_does_not_follow_the_newest_is_refused_and_a_repeated_one_i
     on: &Fixture,
 ) {
     let writer = Writer::new(&on.store).await;
-    let (thread, fence, store) = (writer.thread, writer.fence, &on.store);
+    let thread = writer.thread;
+    let fence = writer.fence;
+    let store = &on.store;
     store.append_events(thread, fence, &batch(&writer, 1, 2)).await.unwrap();
     store.append_events(thread, fence, &batch(&writer, 1, 2)).await.unwrap();
     for (first, count) in [(4, 1), (2, 1), (1, 3)] {
@@ -74,7 +76,8 @@ async fn a_batch_that_does_not_follow_the_newest_is_refused_and_a_repeated_one_i
 
 async fn events_go_with_their_thread(on: &Fixture) {
     let writer = Writer::new(&on.store).await;
-    let (thread, store) = (writer.thread, &on.store);
+    let thread = writer.thread;
+    let store = &on.store;
     store.append_events(thread, writer.fence, &batch(&writer, 1, 1)).await.unwrap();
     store.delete(thread).await.unwrap();
     let gone = store.events_after(thread, 0, 9).await;

@@ -44,7 +44,8 @@ async fn check(store: &Arc<dyn Store>) {
     assert_eq!(store.info(thread).await.unwrap().status, ThreadStatus::Busy);
     assert_eq!(store.prune_events(Duration::ZERO, 100).await.unwrap(), 0);
     store.begin_run(thread, busy.fence, busy.run, false).await.unwrap();
-    let (run, status) = (checkpoint::RunStatus::Done, ThreadStatus::Idle);
+    let run = checkpoint::RunStatus::Done;
+    let status = ThreadStatus::Idle;
     store.end_run(thread, busy.fence, busy.run, RunEnd::new(run, status)).await.unwrap();
 
     assert!(store.prune_events(Duration::ZERO, 1).await.unwrap() == 1);

@@ -59,7 +59,8 @@ fn counting(upto: usize) -> Arc<Graph<Story>> {
 }
 
 async fn a_run_is_told_from_its_input_to_its_end(on: &Fixture) {
-    let (world, bus) = (World::default(), bus(on, &on.store));
+    let world = World::default();
+    let bus = bus(on, &on.store);
     let runner = runner(&streaming(&world), &on.store);
     let thread = world.thread(&runner).await;
     let outcome = runner.start(thread, input(), told_on(&bus)).await.unwrap();
@@ -96,7 +97,8 @@ async fn a_run_is_told_from_its_input_to_its_end(on: &Fixture) {
 }
 
 async fn the_one_who_heard_some_of_it_hears_the_rest_once(on: &Fixture) {
-    let (world, bus) = (World::default(), bus(on, &on.store));
+    let world = World::default();
+    let bus = bus(on, &on.store);
     let runner = runner(&streaming(&world), &on.store);
     let thread = world.thread(&runner).await;
     for _ in 0..2 {
@@ -114,7 +116,8 @@ async fn the_one_who_heard_some_of_it_hears_the_rest_once(on: &Fixture) {
 
 /// S2.12
 async fn another_process_hears_a_run_while_it_goes_on(on: &Fixture) {
-    let (world, gate) = (World::default(), Gate::closed());
+    let world = World::default();
+    let gate = Gate::closed();
     let held = gate.clone();
     let waits = node_fn(move |_| {
         let gate = held.clone();
@@ -125,7 +128,8 @@ async fn another_process_hears_a_run_while_it_goes_on(on: &Fixture) {
     });
     let graph =
         graph(|g| g.node("a", world.speaker("a")).node("b", waits).entry("a").edge("a", "b"));
-    let (bus, elsewhere) = (bus(on, &on.store), on.another().await);
+    let bus = bus(on, &on.store);
+    let elsewhere = on.another().await;
     let listening = self::bus(on, &elsewhere);
     let runner = runner(&graph, &on.store);
     let thread = world.thread(&runner).await;
@@ -150,7 +154,8 @@ async fn another_process_hears_a_run_while_it_goes_on(on: &Fixture) {
 }
 
 async fn a_run_that_lost_its_process_is_told_once(on: &Fixture) {
-    let (world, gate) = (World::default(), Gate::closed());
+    let world = World::default();
+    let gate = Gate::closed();
     let held = gate.clone();
     let writes = node_fn(move |ctx: Context<Story>| {
         let gate = held.clone();
@@ -202,7 +207,8 @@ struct Slow {
 
 impl Slow {
     fn new(inner: &Arc<dyn Bus>) -> Arc<Self> {
-        let (inner, is_open) = (Arc::clone(inner), AtomicBool::new(false));
+        let inner = Arc::clone(inner);
+        let is_open = AtomicBool::new(false);
         Arc::new(Self { inner, is_open, opened: Notify::new() })
     }
 
@@ -254,7 +260,8 @@ impl Bus for Slow {
 }
 
 async fn what_was_committed_and_not_told_is_told_by_the_next_run(on: &Fixture) {
-    let (world, gate) = (World::default(), Gate::closed());
+    let world = World::default();
+    let gate = Gate::closed();
     let held = gate.clone();
     let waits = node_fn(move |_| {
         let gate = held.clone();
@@ -285,7 +292,8 @@ async fn what_was_committed_and_not_told_is_told_by_the_next_run(on: &Fixture) {
 }
 
 async fn the_one_who_hears_slowly_holds_nobody_up(on: &Fixture) {
-    let (world, bus) = (World::default(), bus(on, &on.store));
+    let world = World::default();
+    let bus = bus(on, &on.store);
     let runner = runner(&counting(40), &on.store);
     let thread = world.thread(&runner).await;
     let mut heard = bus.subscribe(thread, 0);
@@ -301,7 +309,8 @@ async fn the_one_who_hears_slowly_holds_nobody_up(on: &Fixture) {
 const STEPS: usize = 600;
 
 async fn a_run_outruns_a_database_that_is_slow_to_hear_and_no_step_is_left_out(on: &Fixture) {
-    let (world, bus) = (World::default(), bus(on, &on.store));
+    let world = World::default();
+    let bus = bus(on, &on.store);
     let slow = Slow::new(&bus);
     let publish: Arc<dyn Bus> = Arc::clone(&slow) as _;
     let runner = runner(&counting(STEPS), &on.store);
@@ -327,7 +336,8 @@ async fn a_run_outruns_a_database_that_is_slow_to_hear_and_no_step_is_left_out(o
 }
 
 async fn a_run_that_is_not_told_leaves_nothing_behind(on: &Fixture) {
-    let (world, bus) = (World::default(), bus(on, &on.store));
+    let world = World::default();
+    let bus = bus(on, &on.store);
     let runner = runner(&streaming(&world), &on.store);
     let thread = world.thread(&runner).await;
     start(&runner, thread).await;
@@ -340,7 +350,8 @@ async fn a_run_that_is_not_told_leaves_nothing_behind(on: &Fixture) {
 }
 
 async fn a_fork_is_told_from_where_it_begins(on: &Fixture) {
-    let (world, bus) = (World::default(), bus(on, &on.store));
+    let world = World::default();
+    let bus = bus(on, &on.store);
     let runner = runner(&streaming(&world), &on.store);
     let thread = world.thread(&runner).await;
     runner.start(thread, input(), told_on(&bus)).await.unwrap();
@@ -355,7 +366,8 @@ async fn a_fork_is_told_from_where_it_begins(on: &Fixture) {
 }
 
 async fn a_call_reaches_those_who_wait_though_nothing_was_told(on: &Fixture) {
-    let (mine, others) = (bus(on, &on.store), bus(on, &on.store));
+    let mine = bus(on, &on.store);
+    let others = bus(on, &on.store);
     let thread = ThreadId::new();
     let is_shared = on.url.as_deref().is_some_and(|url| url.starts_with("postgres"));
     let mut calls = if is_shared { others.calls(thread) } else { mine.calls(thread) };

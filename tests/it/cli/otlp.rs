@@ -75,7 +75,8 @@ async fn an_encrypted_thread_owes_and_delivers_its_trace_like_any_other() {
 #[tokio::test]
 async fn a_collector_over_tls_is_trusted_by_the_certificate_that_is_named_and_not_without_it() {
     let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
-    let (certificate, key) = (made.cert.pem(), made.signing_key.serialize_pem());
+    let certificate = made.cert.pem();
+    let key = made.signing_key.serialize_pem();
     perihelion::config::tls::install();
     let (collector, url) =
         Collector::start_grpc_tls(Identity::from_pem(certificate.clone(), key)).await;

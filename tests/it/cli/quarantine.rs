@@ -24,7 +24,8 @@ async fn world() -> World {
         .rule(approved())
         .rule(Rule::new(Reply::text("It is teal.")).role(Role::Qa));
     let world = World::new(script).await;
-    let (program, case) = (crate::mcp_pins::poisoned(), world.path("case.json"));
+    let program = crate::mcp_pins::poisoned();
+    let case = world.path("case.json");
     let log = world.path("calls.log");
     world.write("calls.log", "");
     world.write(
@@ -100,7 +101,8 @@ async fn a_run_begins_with_what_is_pinned_while_the_server_is_asked_again() {
     world.write("server.sh", &script);
     let path = world.path("server.sh");
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
-    let (case, log) = (world.path("case.json"), world.path("calls.log"));
+    let case = world.path("case.json");
+    let log = world.path("calls.log");
     let table = format!(
         "[mcp_servers.x]\ncommand = {path:?}\nenv = {{ CASE = {case:?}, LOG = {log:?} }}\n\
          definitions_ttl_sec = 0.001\n"

@@ -30,7 +30,8 @@ fn asking() -> Arc<Graph<Story>> {
 }
 
 async fn park(store: &Arc<dyn Store>, count: usize) -> Vec<ThreadId> {
-    let (runner, world) = (runner(&asking(), store), World::default());
+    let runner = runner(&asking(), store);
+    let world = World::default();
     stream::iter(0..count)
         .map(|_| async {
             let thread = world.thread(&runner).await;

@@ -23,7 +23,8 @@ pub struct Place {
 }
 
 async fn memory() -> Place {
-    let (url, store) = ("memory:".to_owned(), checkpoint::open("memory:").await.unwrap());
+    let url = "memory:".to_owned();
+    let store = checkpoint::open("memory:").await.unwrap();
     Place { store, url, _directory: None, _database: None }
 }
 
@@ -36,7 +37,8 @@ async fn sqlite() -> Place {
 
 async fn postgres() -> Place {
     let database = server().await.fresh().await;
-    let (url, store) = (database.url.clone(), checkpoint::open(&database.url).await.unwrap());
+    let url = database.url.clone();
+    let store = checkpoint::open(&database.url).await.unwrap();
     Place { store, url, _directory: None, _database: Some(database) }
 }
 
@@ -218,7 +220,8 @@ async fn a_thread_at_rest_calls_nobody(on: &Place) {
     for runner in [&done, &waiting, &failed] {
         let thread = world.thread(runner).await;
         start(runner, thread).await;
-        let (status, runs) = (on.status(thread).await, on.store.runs(thread).await.unwrap());
+        let status = on.status(thread).await;
+        let runs = on.store.runs(thread).await.unwrap();
         assert_eq!(wake(runner, thread).await, None, "{status:?}");
         assert_eq!((on.status(thread).await, on.store.runs(thread).await.unwrap()), (status, runs));
     }
@@ -226,7 +229,8 @@ async fn a_thread_at_rest_calls_nobody(on: &Place) {
 }
 
 async fn a_thread_is_found_when_its_lease_has_run_out_or_its_holder_is_dead(on: &Place) {
-    let (world, gate) = (World::default(), Gate::closed());
+    let world = World::default();
+    let gate = Gate::closed();
     let held = gate.clone();
     let graph = graph(|graph| {
         let slow = node_fn(move |_| {
@@ -262,7 +266,8 @@ async fn a_thread_is_found_when_its_lease_has_run_out_or_its_holder_is_dead(on: 
 
     // Elsewhere nobody knows who lives: there the lease decides, in the database's time.
     let thread = world.thread(&runner).await;
-    let (elsewhere, ttl) = ("elsewhere/boot+pid/1/1/1", Duration::from_secs(3600));
+    let elsewhere = "elsewhere/boot+pid/1/1/1";
+    let ttl = Duration::from_secs(3600);
     let info = on.store.claim(thread, elsewhere, ttl, false).await.unwrap();
     assert!(calls(&dispatcher).await.is_empty());
     assert_eq!(wake(&runner, thread).await, None);
@@ -284,7 +289,8 @@ async fn a_thread_is_found_when_its_lease_has_run_out_or_its_holder_is_dead(on: 
 }
 
 async fn a_thread_whose_runs_all_die_is_left_to_people(on: &Place) {
-    let (world, deadly) = (World::default(), Gate::closed());
+    let world = World::default();
+    let deadly = Gate::closed();
     let held = deadly.clone();
     let graph = graph(|graph| {
         let slow = node_fn(move |_| {
@@ -321,7 +327,8 @@ async fn a_thread_whose_runs_all_die_is_left_to_people(on: &Place) {
 }
 
 async fn a_run_that_is_stopped_can_be_handed_over(on: &Place) {
-    let (world, gate) = (World::default(), Gate::closed());
+    let world = World::default();
+    let gate = Gate::closed();
     let held = gate.clone();
     let graph = graph(|graph| {
         let slow = node_fn(move |_| {
@@ -452,7 +459,8 @@ async fn a_commit_on_postgres_still_moves_the_head_within_its_page() {
 }
 
 async fn a_thread_is_found_behind_any_number_that_others_hold(on: &Place) {
-    let (world, graph) = (World::default(), asking());
+    let world = World::default();
+    let graph = asking();
     let runner = runner(&graph, &on.store);
     // Held by a process of this very machine that lives, and for longer than the last one waits.
     for _ in 0..600 {
@@ -468,7 +476,8 @@ async fn a_thread_is_found_behind_any_number_that_others_hold(on: &Place) {
 }
 
 async fn a_thread_that_was_left_alone_for_a_while_is_found_again(on: &Place) {
-    let (world, graph) = (World::default(), asking());
+    let world = World::default();
+    let graph = asking();
     let runner = runner(&graph, &on.store);
     let dispatcher = on.dispatcher().await;
     let [one, other] = [world.thread(&runner).await, world.thread(&runner).await];

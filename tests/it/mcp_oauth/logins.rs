@@ -35,7 +35,8 @@ async fn a_person_logs_in_and_runs_use_the_login_which_shows_nowhere() {
     {
         let life = site.life();
         let asked = &life.authorizations[0];
-        let (method, scope) = (&asked["code_challenge_method"], &asked["scope"]);
+        let method = &asked["code_challenge_method"];
+        let scope = &asked["scope"];
         assert_eq!((&**method, &**scope), ("S256", "greet"));
         assert_eq!(asked["resource"], site.url);
         assert_eq!(life.registrations[0]["application_type"], "native");
@@ -161,7 +162,8 @@ async fn a_server_that_says_that_it_is_another_gets_no_login() {
 /// X6
 #[tokio::test]
 async fn a_login_is_for_the_address_that_it_was_made_for() {
-    let (site, other) = (Site::start().await, Site::start().await);
+    let site = Site::start().await;
+    let other = Site::start().await;
     let world = world(&site, greeting()).await;
     log_in(&world).await;
     world.write("mcp-servers.toml", &servers(&other.url, ""));

@@ -63,7 +63,8 @@ async fn a_tool_loop_runs_over_each_wire_with_a_prefix_that_stays() {
             }
             turns
         };
-        let (first, second) = (turns(&sent[0]), turns(&sent[1]));
+        let first = turns(&sent[0]);
+        let second = turns(&sent[1]);
         assert_eq!(second[..first.len()], first, "{api}");
         assert_eq!(sent[0]["tools"], sent[1]["tools"], "{api}");
         server.stop().await;

@@ -43,7 +43,8 @@ async fn a_role_gets_its_own_model_endpoint_key_and_limits() {
     assert_eq!(model.chat(&request(Role::Qa), None).await.unwrap().content, "other");
 
     let requests = main.requests();
-    let (reflector, agent) = (&requests[0], &requests[1]);
+    let reflector = &requests[0];
+    let agent = &requests[1];
     assert_eq!(reflector.body["model"], "small");
     assert_eq!(reflector.body["temperature"], 0.0);
     assert_eq!(reflector.body["max_tokens"], 99);

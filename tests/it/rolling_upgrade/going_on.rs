@@ -211,6 +211,7 @@ async fn dump(kind: Kind, url: &str) -> String {
 }
 
 fn select(table: &str, columns: &[String], quoted: &[String]) -> String {
-    let (columns, values) = (columns.join(", "), quoted.join(" || ', ' || "));
+    let columns = columns.join(", ");
+    let values = quoted.join(" || ', ' || ");
     format!("SELECT 'INSERT INTO {table} ({columns}) VALUES (' || {values} || ');\n' FROM {table}")
 }

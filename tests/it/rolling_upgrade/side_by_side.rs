@@ -31,7 +31,8 @@ async fn an_old_process_keeps_its_threads_and_refuses_those_that_the_new_one_wen
 ) {
     let outside = Outside::new(true);
     let older = runner::<old::Ledger>(&on.store, &outside, None);
-    let (taken, kept) = (waiting(&older).await, waiting(&older).await);
+    let taken = waiting(&older).await;
+    let kept = waiting(&older).await;
 
     let another = on.another().await;
     let newer = runner::<new::Ledger>(&another, &outside, None);

@@ -25,9 +25,11 @@ on_every_store!(
 
 /// A node that calls a tool; the first call hangs at the gate, as if the process died while it was under way.
 fn caller(world: &World, gate: &Gate, repeatable: bool) -> Arc<dyn Node<Story>> {
-    let (world, gate) = (world.clone(), gate.clone());
+    let world = world.clone();
+    let gate = gate.clone();
     node_fn(move |ctx| {
-        let (world, gate) = (world.clone(), gate.clone());
+        let world = world.clone();
+        let gate = gate.clone();
         async move {
             let first = world.seen().is_empty();
             let request = request(

@@ -177,7 +177,8 @@ async fn a_shortened_thread_travels_whole(on: &Fixture) {
 
 /// Polls a run so often and drops it there, as the end of a process would; says whether it ended before.
 async fn cut_after<T>(polls: usize, run: impl Future<Output = T>) -> bool {
-    let (mut run, mut left) = (pin!(run), polls);
+    let mut run = pin!(run);
+    let mut left = polls;
     std::future::poll_fn(move |cx| {
         if left == 0 {
             return Poll::Ready(false);

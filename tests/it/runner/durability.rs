@@ -57,9 +57,11 @@ fn asking(world: &World, gate: &Gate) -> std::sync::Arc<perihelion::graph::Graph
         })
     };
     let last = {
-        let (world, gate) = (world.clone(), gate.clone());
+        let world = world.clone();
+        let gate = gate.clone();
         node_fn(move |ctx: Context<Story>| {
-            let (world, gate) = (world.clone(), gate.clone());
+            let world = world.clone();
+            let gate = gate.clone();
             async move {
                 world.call_tool(&ctx, false, || Ok("written".into())).await?;
                 gate.pass().await;
@@ -80,7 +82,8 @@ fn asking(world: &World, gate: &Gate) -> std::sync::Arc<perihelion::graph::Graph
 
 async fn exit_loses_steps_in_a_crash_but_neither_the_input_nor_a_call(on: &Fixture) {
     for durability in [Durability::Exit, Durability::Async, Durability::Sync] {
-        let (world, gate) = (World::default(), Gate::closed());
+        let world = World::default();
+        let gate = Gate::closed();
         let runner = runner(&asking(&world, &gate), &on.store);
         let thread = world.thread(&runner).await;
         crash_at(&gate, runner.start(thread, input(), options(durability))).await;
@@ -95,7 +98,8 @@ async fn exit_loses_steps_in_a_crash_but_neither_the_input_nor_a_call(on: &Fixtu
 }
 
 async fn async_loses_no_call_and_keeps_what_parallel_tasks_wrote(on: &Fixture) {
-    let (world, gate) = (World::default(), Gate::closed());
+    let world = World::default();
+    let gate = Gate::closed();
     let slow = {
         let gate = gate.clone();
         node_fn(move |_| {

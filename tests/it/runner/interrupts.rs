@@ -62,7 +62,8 @@ async fn a_second_answer_is_refused_and_so_is_an_unknown_question(on: &Fixture) 
     let world = World::default();
     let graph = graph(|graph| graph.node("a", asker(&world, "a")).entry("a"));
     let runner = runner(&graph, &on.store);
-    let (thread, other) = (world.thread(&runner).await, world.thread(&runner).await);
+    let thread = world.thread(&runner).await;
+    let other = world.thread(&runner).await;
     let outcome = start(&runner, thread).await;
     let id = interrupts(&outcome)[0].id;
     let foreign = runner.answer(other, id, &json!("x")).await;
@@ -101,7 +102,8 @@ async fn a_question_that_an_edit_abandoned_can_no_longer_be_answered(on: &Fixtur
 }
 
 async fn answers_given_while_others_still_work_are_found_at_the_resume(on: &Fixture) {
-    let (world, gate) = (World::default(), Gate::closed());
+    let world = World::default();
+    let gate = Gate::closed();
     let slow = {
         let gate = gate.clone();
         node_fn(move |_| {

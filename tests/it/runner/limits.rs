@@ -99,16 +99,21 @@ async fn a_node_that_hangs_is_ended_by_its_time_limit(on: &Fixture) {
 }
 
 async fn a_stop_lets_a_sent_call_finish_and_starts_nothing_new(on: &Fixture) {
-    let (world, gate, stop) = (World::default(), Gate::closed(), CancellationToken::new());
+    let world = World::default();
+    let gate = Gate::closed();
+    let stop = CancellationToken::new();
     let caller = {
-        let (world, gate) = (world.clone(), gate.clone());
+        let world = world.clone();
+        let gate = gate.clone();
         node_fn(move |ctx: Context<Story>| {
-            let (world, gate) = (world.clone(), gate.clone());
+            let world = world.clone();
+            let gate = gate.clone();
             async move {
                 let class = EffectClass::Action { repeatable: false };
                 let sent = world.clone();
                 let perform = Box::new(move |_| {
-                    let (world, gate) = (sent.clone(), gate.clone());
+                    let world = sent.clone();
+                    let gate = gate.clone();
                     Box::pin(async move {
                         world.note("sent");
                         gate.pass().await;
@@ -140,7 +145,8 @@ async fn a_stop_lets_a_sent_call_finish_and_starts_nothing_new(on: &Fixture) {
 }
 
 async fn a_stop_ends_one_run_and_not_its_neighbours(on: &Fixture) {
-    let (world, gate) = (World::default(), Gate::closed());
+    let world = World::default();
+    let gate = Gate::closed();
     let waits = node_fn(|ctx: Context<Story>| async move {
         ctx.port().until_cancelled().await;
         Err::<NodeOutput<Story>, _>(NodeError::Cancelled)
@@ -158,7 +164,8 @@ async fn a_stop_ends_one_run_and_not_its_neighbours(on: &Fixture) {
     };
     let one = runner(&graph(|graph| graph.node("a", waits).entry("a")), &on.store);
     let two = runner(&graph(|graph| graph.node("a", slow).entry("a")), &on.store);
-    let (first, second) = (world.thread(&one).await, world.thread(&two).await);
+    let first = world.thread(&one).await;
+    let second = world.thread(&two).await;
     // The deadline of one run stops it alone, though both were given the same token.
     let cancel = CancellationToken::new();
     let short = RunOptions {

@@ -86,7 +86,8 @@ async fn a_new_input_pauses_before_the_first_step_as_well(on: &Fixture) {
 }
 
 async fn a_run_that_broke_off_before_its_pause_still_comes_to_it(on: &Fixture) {
-    let (world, gate) = (World::default(), Gate::closed());
+    let world = World::default();
+    let gate = Gate::closed();
     let held = gate.clone();
     let waits = perihelion::graph::node_fn(move |_| {
         let gate = held.clone();

@@ -76,7 +76,8 @@ impl World {
         what: &str,
     ) -> std::result::Result<Outcome, NodeError> {
         let request = request(EffectClass::Inquiry, "model", what);
-        let (world, what) = (self.clone(), what.to_owned());
+        let world = self.clone();
+        let what = what.to_owned();
         ctx.effect(
             request,
             Box::new(move |_| {

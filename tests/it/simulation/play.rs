@@ -356,7 +356,8 @@ impl Stage {
             Ok(()) | Err(StoreError::InterruptClosed(_)) => {}
             Err(error) => board.record.surprises.push(error.to_string()),
         }
-        let (kind, is_accepted) = (kind.to_owned(), result.is_ok());
+        let kind = kind.to_owned();
+        let is_accepted = result.is_ok();
         board.record.answers.push(Answered { id, kind, payload, answer, is_accepted });
     }
 }

@@ -187,7 +187,9 @@ impl Future for Gate<'_> {
             }
             board.next_slot += 1;
             let id = board.next_slot;
-            let (process, label, waker) = (self.process, self.label, context.waker().clone());
+            let process = self.process;
+            let label = self.label;
+            let waker = context.waker().clone();
             board.slots.push(Slot { id, process, label, verdict: None, waker });
             drop(board);
             self.slot = Some(id);

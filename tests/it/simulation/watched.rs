@@ -115,7 +115,9 @@ impl Watched {
         for row in effects {
             if row.kind == EffectKind::Model && row.status == EffectStatus::Done {
                 let at = board.tick();
-                let (step, task, key) = (row.step, row.task, hex(&row.key));
+                let step = row.step;
+                let task = row.task;
+                let key = hex(&row.key);
                 let process = self.process;
                 let answered = OfModel { at, process, thread, step, task, key };
                 board.record.answered_by_models.push(answered);
@@ -273,7 +275,8 @@ impl Leases for Watched {
 #[async_trait]
 impl Steps for Watched {
     async fn commit(&self, commit: &Commit) -> Result<(), Error> {
-        let (seq, hash) = (commit.step.seq, commit.step.hash);
+        let seq = commit.step.seq;
+        let hash = commit.step.hash;
         let is_lost = self.sim.has(Flaw::LosesSteps) && self.sim.board().rng.chance(20);
         let work = async |fence| {
             if is_lost {

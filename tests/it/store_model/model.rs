@@ -390,7 +390,8 @@ impl Model {
     /// Forks keep what they see of threads that are about to lose it, and become forks of what lies before.
     fn hand_over(&mut self, doomed: &[ThreadId]) {
         let of_doomed = |one: &&Thread| {
-            let (id, origin) = (one.info.id, one.info.forked_from);
+            let id = one.info.id;
+            let origin = one.info.forked_from;
             !doomed.contains(&id) && origin.is_some_and(|(origin, _)| doomed.contains(&origin))
         };
         let forks: Vec<ThreadId> =

@@ -84,7 +84,8 @@ impl Story {
 
     /// Everything there is to see of a thread: its export, and how it loads at each step.
     pub fn everything_of(&self, thread: usize) -> Value {
-        let (id, names) = (thread_id(thread), &self.names);
+        let id = thread_id(thread);
+        let names = &self.names;
         let dump = self.model.export(id);
         let mut all = vec![names.result(&dump, |dump| names.dump(dump))];
         for at in 0..=dump.map_or(0, |dump| dump.info.head) {
@@ -225,7 +226,9 @@ impl ReferenceStateMachine for Story {
             threads: (0..THREADS).map(|thread| (thread_id(thread), thread)).collect(),
             runs: (0..RUNS).map(|run| (run_id(run), run)).collect(),
         };
-        let (model, expected, aim) = (Model::default(), Value::Null, Aim::default());
+        let model = Model::default();
+        let expected = Value::Null;
+        let aim = Aim::default();
         Just(Self { model, names, count: 0, expected, aim }).boxed()
     }
 

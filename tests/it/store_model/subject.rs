@@ -141,7 +141,8 @@ impl Subject {
                 names.result(&number, |number| json!(number))
             }
             Op::EndRun { fence, run, run_status, status, error } => {
-                let (thread, run) = (id(fence.thread), runs[usize::from(*run)]);
+                let thread = id(fence.thread);
+                let run = runs[usize::from(*run)];
                 let error = error.then_some("it failed");
                 let ended = store
                     .end_run(

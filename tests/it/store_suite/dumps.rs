@@ -27,7 +27,8 @@ on_every_store_sealed_too!(
 /// A thread with something of everything, a subgraph's thread included.
 async fn rich_thread(on: &Fixture) -> Writer {
     let mut writer = Writer::new(&on.store).await;
-    let (thread, fence) = (writer.thread, writer.fence);
+    let thread = writer.thread;
+    let fence = writer.fence;
     on.store.begin_run(thread, fence, writer.run, false).await.unwrap();
     let awkward = Encoded { codec: Codec::Json, bytes: b" {\"b\":1.0,\n \"a\": 1e2} ".to_vec() };
     let packed = Encoded::json(&"long ".repeat(2000), 0).unwrap();

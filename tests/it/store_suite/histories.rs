@@ -62,7 +62,8 @@ async fn a_snapshot_of_a_step_that_is_not_there_is_refused(on: &Fixture) {
 async fn history_is_newest_first_and_pages_without_gaps(on: &Fixture) {
     let writer = Writer::with_steps(&on.store, 10).await;
     on.store.put_snapshot(writer.thread, &writer.snapshot(6)).await.unwrap();
-    let (mut found, mut before) = (Vec::new(), None);
+    let mut found = Vec::new();
+    let mut before = None;
     loop {
         let page = on.store.history(writer.thread, before, 4).await.unwrap();
         assert!(page.len() <= 4);

@@ -48,7 +48,8 @@ type Committing = JoinHandle<(Commit, Result<(), Error>)>;
 
 /// Commits the next step in a task of its own.
 fn committing(writer: &Writer) -> Committing {
-    let (store, commit) = (Arc::clone(&writer.store), writer.next(encoded(&json!([]))));
+    let store = Arc::clone(&writer.store);
+    let commit = writer.next(encoded(&json!([])));
     tokio::spawn(async move {
         let done = store.commit(&commit).await;
         (commit, done)

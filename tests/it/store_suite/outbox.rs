@@ -16,7 +16,8 @@ on_every_store!(
 async fn run(on: &Fixture, thread: ThreadId) {
     let writer = Writer::claim(&on.store, thread).await;
     on.store.begin_run(thread, writer.fence, writer.run, true).await.unwrap();
-    let (done, idle) = (RunStatus::Done, ThreadStatus::Idle);
+    let done = RunStatus::Done;
+    let idle = ThreadStatus::Idle;
     on.store.end_run(thread, writer.fence, writer.run, RunEnd::new(done, idle)).await.unwrap();
 }
 

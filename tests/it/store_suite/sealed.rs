@@ -46,7 +46,8 @@ async fn talkative(store: &Arc<dyn Store>) -> Writer {
     pending.body = encoded(&json!({ "pending": CANARY }));
     store.save_pending(thread, fence, &pending, &[]).await.unwrap();
     let body = encoded(&json!([{ "event": CANARY }]));
-    let (run, at) = (writer.run, chrono::DateTime::UNIX_EPOCH);
+    let run = writer.run;
+    let at = chrono::DateTime::UNIX_EPOCH;
     let batch = EventRow { first: 1, count: 1, run, step: 3, body, at };
     store.append_events(thread, fence, &batch).await.unwrap();
     let (id, mut question) = writer.question(1);
@@ -54,7 +55,8 @@ async fn talkative(store: &Arc<dyn Store>) -> Writer {
     store.record_effect(thread, fence, &question).await.unwrap();
     store.answer(id, &encoded(&json!({ "answer": CANARY }))).await.unwrap();
     let why = format!("failed: {CANARY}");
-    let (run, thread_status) = (RunStatus::Failed, ThreadStatus::Failed);
+    let run = RunStatus::Failed;
+    let thread_status = ThreadStatus::Failed;
     store
         .end_run(
             thread,
@@ -192,8 +194,10 @@ async fn new_writes_take_the_first_key_and_older_ones_still_read() {
 #[tokio::test]
 async fn a_value_that_was_altered_moved_or_replaced_is_refused() {
     let on = sealed_sqlite().await;
-    let (one, other) = (talkative(&on.store).await, talkative(&on.store).await);
-    let (one_id, other_id) = (id(&one), id(&other));
+    let one = talkative(&on.store).await;
+    let other = talkative(&on.store).await;
+    let one_id = id(&one);
+    let other_id = id(&other);
     let from = |table: &str, column: &str, place: &str| {
         format!("(SELECT {column} FROM {table} WHERE thread_id = {place})")
     };
@@ -279,7 +283,8 @@ async fn a_fork_reads_what_it_shares_also_when_its_source_is_gone_and_nothing_el
     source = Writer::with_steps(&on.store, 3).await;
     let mut sibling = super::forks::fork(&on, source.thread, 2).await;
     sibling.steps(1).await;
-    let (source_id, sibling_id) = (id(&source), id(&sibling));
+    let source_id = id(&source);
+    let sibling_id = id(&sibling);
     let columns = "delta, frontier, hash, run";
     statement(
         &on,
@@ -297,14 +302,14 @@ async fn a_fork_reads_what_it_shares_also_when_its_source_is_gone_and_nothing_el
 async fn equal_content_is_not_recognisable_across_threads() {
     let memory: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let store = sealed(Arc::clone(&memory), &["suite"]);
-    let (one, other) = (talkative(&store).await, talkative(&store).await);
+    let one = talkative(&store).await;
+    let other = talkative(&store).await;
     assert_eq!(one.hash, other.hash);
     let writers = (one, other);
-    let (one, other) = (&writers.0, &writers.1);
-    let (one, other) = (
-        memory.history(one.thread, None, 9).await.unwrap(),
-        memory.history(other.thread, None, 9).await.unwrap(),
-    );
+    let one = &writers.0;
+    let other = &writers.1;
+    let one = memory.history(one.thread, None, 9).await.unwrap();
+    let other = memory.history(other.thread, None, 9).await.unwrap();
     for (one, other) in one.iter().zip(&other) {
         assert_ne!(one.hash, other.hash);
         assert_ne!(one.delta, other.delta);

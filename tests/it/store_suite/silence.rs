@@ -46,7 +46,8 @@ impl Network {
                 Way::Statement => Hole::TheStatement,
                 Way::Reply => Hole::TheReply,
             };
-            let (once, nothing) = (once as u8, Hole::Nothing as u8);
+            let once = once as u8;
+            let nothing = Hole::Nothing as u8;
             now.load(Ordering::SeqCst) == Hole::All as u8
                 || now.compare_exchange(once, nothing, Ordering::SeqCst, Ordering::SeqCst).is_ok()
         };
@@ -114,7 +115,8 @@ async fn a_database_that_is_silent_altogether_is_unreachable_until_it_is_back() 
 #[tokio::test]
 async fn a_run_that_is_told_to_stop_ends_though_its_database_is_silent() {
     let network = Network::new().await;
-    let (world, gate) = (World::default(), Gate::closed());
+    let world = World::default();
+    let gate = Gate::closed();
     let held = gate.clone();
     let graph = graph(|graph| {
         let slow = node_fn(move |_| {

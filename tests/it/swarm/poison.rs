@@ -134,7 +134,8 @@ async fn run(case: &Case, taint: &str) -> (Room, RunReport) {
     let mut room = Room::in_memory(gullible()).await.with_env("PERIHELION_TRUST_TAINT", taint);
     let file = room.directory.path().join("case.json");
     std::fs::write(&file, case.server().to_string()).unwrap();
-    let (program, log) = (crate::mcp_pins::poisoned(), room.log_path("alpha"));
+    let program = crate::mcp_pins::poisoned();
+    let log = room.log_path("alpha");
     room.servers = format!(
         "[mcp_servers.alpha]\ncommand = {program:?}\ndescription = \"Pages of strangers.\"\nopen_world = true\n\
          tools.look.effect = \"read_only\"\nenv = {{ CASE = {file:?}, LOG = {log:?} }}\n\n{}",

@@ -151,7 +151,8 @@ async fn runs_under_way_go_on_over_a_thousand_reloads_and_no_process_is_left() {
     let cache = tempfile::tempdir().unwrap();
     let options = PoolOptions { cache: Some(cache.path().to_owned()), ..PoolOptions::default() };
     let runtime = room.open_with(options).await;
-    let (reloads, runs) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let reloads = AtomicUsize::new(0);
+    let runs = AtomicUsize::new(0);
     let run = async || {
         while reloads.load(Ordering::Relaxed) < RELOADS {
             let request = Request { question: "Go".into(), ..Request::default() };

@@ -119,7 +119,8 @@ async fn a_hundred_cached_servers_make_a_small_prompt_that_grows_by_what_is_foun
     assert!(requests[0].contains("- find_agent: searches the 88 agents that are not shown here."));
     let last = menu(&requests[3]);
     for (round, found) in [(1, "weather_asia"), (3, "hiring_asia"), (3, "fleet_asia")] {
-        let (found, now) = (format!("mcp_agent_{found}"), menu(&requests[round]));
+        let found = format!("mcp_agent_{found}");
+        let now = menu(&requests[round]);
         assert!(!first.contains(&found) && now.contains(&found), "{found} {now:?}");
     }
     assert!(

@@ -61,7 +61,8 @@ impl Echoing {
         );
         let file = ServersFile::parse("(test)".as_ref(), &file, &|_| None).unwrap();
         let openai = Arc::new(OpenAiModel::new(&settings.models).unwrap());
-        let (servers, store) = (Pool::new(file, pool()), Arc::new(MemoryStore::default()));
+        let servers = Pool::new(file, pool());
+        let store = Arc::new(MemoryStore::default());
         let builder = Runtime::builder(settings).with_model(openai).with_pool(servers);
         let runtime = builder.with_store(store).open().await.unwrap();
         Self { runtime, model }
@@ -93,7 +94,8 @@ fn request() -> Request {
 async fn a_server_is_told_the_span_under_which_its_own_belong() {
     let (collector, url) = Collector::start(Manner::default()).await;
     let team = Echoing::open(Some(url)).await;
-    let (runtime, thread) = (&team.runtime, ThreadId::new());
+    let runtime = &team.runtime;
+    let thread = ThreadId::new();
     // The second turn opens a trace of its own.
     for turn in 1..=2 {
         let report = runtime.ask(thread, None, request(), runtime.run_options()).await.unwrap();
@@ -115,7 +117,8 @@ async fn a_server_is_told_the_span_under_which_its_own_belong() {
 #[tokio::test]
 async fn a_run_left_to_the_workers_and_the_workers_own_are_one_trace() {
     let team = Echoing::open(None).await;
-    let (runtime, thread) = (&team.runtime, ThreadId::new());
+    let runtime = &team.runtime;
+    let thread = ThreadId::new();
     // The second turn opens a trace of its own here as well.
     for first in [1, 3] {
         runtime.submit(thread, None, request()).await.unwrap();

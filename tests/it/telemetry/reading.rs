@@ -101,7 +101,8 @@ async fn two_runs_of_the_same_question_are_alike_but_for_what_they_saw() {
     let demo = Demo::open(settings(&[])).await;
     demo.ask(demo.runtime.run_options()).await;
     demo.ask(demo.runtime.run_options()).await;
-    let (first, second) = (demo.trace(Some(1)).await, demo.trace(Some(2)).await);
+    let first = demo.trace(Some(1)).await;
+    let second = demo.trace(Some(2)).await;
     demo.runtime.close().await;
     assert!(first.compare(&first).is_same());
     let diff = first.compare(&second);

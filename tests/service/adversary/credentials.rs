@@ -155,7 +155,8 @@ async fn a_token_that_ends_ends_what_is_open_by_it() {
 /// S3.04: `alg: none`, the published key as a secret, keys that the token brings or names, and key ids without end.
 #[tokio::test]
 async fn forged_tokens_let_nobody_in_and_send_nobody_for_keys() {
-    let (issuer, evil) = (Issuer::start().await, Issuer::start().await);
+    let issuer = Issuer::start().await;
+    let evil = Issuer::start().await;
     let served = Served::sqlite().await;
     let served = served.again_with(&[("PERIHELION_SERVE_JWT", &issuer.settings())]).await;
     let claims = claims(perihelion::clock::now().timestamp() + 600);

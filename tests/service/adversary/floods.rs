@@ -30,7 +30,8 @@ async fn begin(served: &Served, path: &str, key: Option<&str>) -> TcpStream {
 
 /// Reads until a text has come.
 async fn until(connection: &mut TcpStream, text: &str) -> String {
-    let (mut read, mut piece) = (Vec::new(), [0_u8; 4096]);
+    let mut read = Vec::new();
+    let mut piece = [0_u8; 4096];
     loop {
         let count = connection.read(&mut piece).await.unwrap();
         assert!(count > 0, "it ended: {}", String::from_utf8_lossy(&read));

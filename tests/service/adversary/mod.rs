@@ -167,7 +167,8 @@ async fn every_route_is_closed_to_strangers_once_somebody_is_known() {
 async fn names_and_ids_of_another_tenant_lead_nowhere(served: Served) {
     let ours = key(&served, &["ours", ALL[0], ALL[1]]).await;
     let theirs = key(&served, &["theirs", "--tenant", "acme", ALL[0], ALL[1]]).await;
-    let (ours, theirs) = ([("x-api-key", ours.as_str())], [("x-api-key", theirs.as_str())]);
+    let ours = [("x-api-key", ours.as_str())];
+    let theirs = [("x-api-key", theirs.as_str())];
     let thread = id(&ask(&served, "POST", "/threads", &theirs, Some(json!({}))).await);
     let wait = format!("/threads/{thread}/runs/wait");
     ask(&served, "POST", &wait, &theirs, Some(saying("approve this"))).await;
@@ -226,7 +227,8 @@ async fn names_and_ids_of_another_tenant_lead_nowhere(served: Served) {
 async fn an_approval_is_not_raced_replayed_read_or_given_by_who_may_not(served: Served) {
     let boss = key(&served, &["boss", ALL[0], ALL[1]]).await;
     let agent = key(&served, &["agent", "--scopes", "read,run"]).await;
-    let (boss, agent) = ([("x-api-key", boss.as_str())], [("x-api-key", agent.as_str())]);
+    let boss = [("x-api-key", boss.as_str())];
+    let agent = [("x-api-key", agent.as_str())];
     let thread = id(&ask(&served, "POST", "/threads", &agent, Some(json!({}))).await);
     let wait = format!("/threads/{thread}/runs/wait");
     ask(&served, "POST", &wait, &agent, Some(saying("approve this"))).await;

@@ -52,7 +52,8 @@ async fn pour(served: &Served, method: &str, path: &str, is_chunked: bool, most:
         writer.flush().await
     };
     let reading = async {
-        let (mut read, mut piece) = (Vec::new(), [0_u8; 4096]);
+        let mut read = Vec::new();
+        let mut piece = [0_u8; 4096];
         while !read.windows(4).any(|end| end == b"\r\n\r\n") {
             match reader.read(&mut piece).await {
                 Ok(count) if count > 0 => read.extend_from_slice(&piece[..count]),
