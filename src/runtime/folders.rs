@@ -145,8 +145,8 @@ impl Folders {
             RecommendedWatcher::new(handler, config).map_err(|error| refused(&first, error))?;
         for root in &self.roots {
             // A file that is replaced by another of its name is seen in its directory only.
-            let (place, mode) = match (root.is_dir(), root.parent()) {
-                (false, Some(parent)) => (parent, RecursiveMode::NonRecursive),
+            let (place, mode) = match root.parent() {
+                Some(parent) if !root.is_dir() => (parent, RecursiveMode::NonRecursive),
                 _ => (root.as_path(), RecursiveMode::Recursive),
             };
             watcher.watch(place, mode).map_err(|error| refused(root, error))?;

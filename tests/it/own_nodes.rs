@@ -31,10 +31,12 @@ async fn ready_nodes_make_a_graph_whose_calls_happen_once() {
     let log = directory.path().join("lines.log");
     let script = Script::new().respond_with(|request| {
         let is_agent = request.agent.as_deref() == Some("agent");
-        Some(match (is_agent, request.tool_results()) {
-            (false, _) => Reply::text("A draft."),
-            (true, 0) => Reply::call("look_up", json!({ "key": "color" })),
-            (true, _) => Reply::text("It is teal."),
+        Some(if !is_agent {
+            Reply::text("A draft.")
+        } else if request.tool_results() == 0 {
+            Reply::call("look_up", json!({ "key": "color" }))
+        } else {
+            Reply::text("It is teal.")
         })
     });
     let server = ScriptedModel::start(script).await.unwrap();

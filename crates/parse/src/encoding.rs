@@ -65,12 +65,16 @@ fn unmarked_wide(bytes: &[u8]) -> Result<Option<String>, Error> {
         sample.iter().skip(residue).step_by(4).filter(|byte| **byte == 0).count() * 4
     };
     let [a, b, c, d] = [0, 1, 2, 3].map(|residue| zeros(residue) * 10 > sample.len() * 7);
-    Ok(match (a, b, c, d) {
-        (false, _, true, true) => Some(utf32(bytes, u32::from_le_bytes)?),
-        (true, true, _, false) => Some(utf32(bytes, u32::from_be_bytes)?),
-        (false, true, false, true) => Some(encoding_rs::UTF_16LE.decode(bytes).0.into_owned()),
-        (true, false, true, false) => Some(encoding_rs::UTF_16BE.decode(bytes).0.into_owned()),
-        _ => None,
+    Ok(if !a && c && d {
+        Some(utf32(bytes, u32::from_le_bytes)?)
+    } else if a && b && !d {
+        Some(utf32(bytes, u32::from_be_bytes)?)
+    } else if !a && b && !c && d {
+        Some(encoding_rs::UTF_16LE.decode(bytes).0.into_owned())
+    } else if a && !b && c && !d {
+        Some(encoding_rs::UTF_16BE.decode(bytes).0.into_owned())
+    } else {
+        None
     })
 }
 

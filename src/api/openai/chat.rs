@@ -61,28 +61,26 @@ pub(super) async fn create(
     )
     .await?;
     let conversation = Conversation::follow(&service, run.clone()).await?;
-    match create.stream {
-        Some(true) => {
-            let counts = create.stream_options.is_some_and(|options| options.include_usage);
-            Ok(streamed(conversation, run, model, counts))
-        }
-        _ => {
-            let outcome = conversation.outcome().await;
-            if let Some(refusal) = refusal_of(&outcome.ending) {
-                return Err(refusal);
-            }
-            let more = request_fields::asked_for(&service, &run).await?;
-            let message = json!({ "role": "assistant", "content": outcome.text, "refusal": null, "annotations": [] });
-            let choice = json!({ "index": 0, "message": message, "logprobs": null, "finish_reason": "stop" });
-            let mut shown = shell("chat.completion", &run, &model);
-            shown["choices"] = json!([choice]);
-            shown["usage"] = shapes::chat_usage(outcome.usage);
-            for (name, value) in more {
-                shown[name] = value;
-            }
-            Ok(Json(shown).into_response())
-        }
+    if create.stream == Some(true) {
+        let counts = create.stream_options.is_some_and(|options| options.include_usage);
+        return Ok(streamed(conversation, run, model, counts));
     }
+    let outcome = conversation.outcome().await;
+    if let Some(refusal) = refusal_of(&outcome.ending) {
+        return Err(refusal);
+    }
+    let more = request_fields::asked_for(&service, &run).await?;
+    let message =
+        json!({ "role": "assistant", "content": outcome.text, "refusal": null, "annotations": [] });
+    let choice =
+        json!({ "index": 0, "message": message, "logprobs": null, "finish_reason": "stop" });
+    let mut shown = shell("chat.completion", &run, &model);
+    shown["choices"] = json!([choice]);
+    shown["usage"] = shapes::chat_usage(outcome.usage);
+    for (name, value) in more {
+        shown[name] = value;
+    }
+    Ok(Json(shown).into_response())
 }
 
 fn sent(message: &Value) -> Sent<'_> {

@@ -69,13 +69,13 @@ pub(super) fn line(span: &Span) -> String {
 
 /// Returns the sign that a line begins with.
 pub(super) fn mark(span: &Span) -> char {
-    match (&span.status, span.open, &span.about) {
-        (Status::Error { .. }, ..) => '✗',
-        (_, true, _) => '…',
-        (.., About::Question { .. }) => '?',
-        (.., About::Reflection { verdict: Some(verdict), .. }) if verdict == "REJECTED" => '↺',
-        (Status::Ok, ..) => '✓',
-        (Status::Unset, ..) => '·',
+    match (&span.status, &span.about) {
+        (Status::Error { .. }, _) => '✗',
+        (Status::Ok | Status::Unset, _) if span.open => '…',
+        (_, About::Question { .. }) => '?',
+        (_, About::Reflection { verdict: Some(verdict), .. }) if verdict == "REJECTED" => '↺',
+        (Status::Ok, _) => '✓',
+        (Status::Unset, _) => '·',
     }
 }
 

@@ -137,8 +137,11 @@ fn depth(json: &[u8]) -> usize {
     let mut in_string = false;
     let mut is_escaped = false;
     for byte in json {
+        if is_escaped {
+            is_escaped = false;
+            continue;
+        }
         match byte {
-            _ if is_escaped => is_escaped = false,
             b'\\' if in_string => is_escaped = true,
             b'"' => in_string = !in_string,
             b'{' | b'[' if !in_string => depth += 1,

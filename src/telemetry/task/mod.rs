@@ -80,11 +80,8 @@ impl Work<'_> {
         let usage = spent(&builder.spans[first..]);
         let span = &mut builder.spans[first];
         span.start = start;
-        span.end = match (decides, last) {
-            (false, Some(last)) => last,
-            _ => self.committed.or(last).unwrap_or(self.start),
-        }
-        .max(self.start);
+        let end = if decides { self.committed.or(last) } else { last.or(self.committed) };
+        span.end = end.unwrap_or(self.start).max(self.start);
         match &mut span.about {
             About::Agent { tools: called, usage: all, .. } => (*called, *all) = (tools, usage),
             About::Stage { .. } => {}
@@ -192,14 +189,12 @@ impl Work<'_> {
         }
         match (self.result(), self.committed) {
             (Some(result), _) if result.status == ResultStatus::Failed => {
-                match result.reflection.as_str() {
-                    _ if result.not_mine => {
-                        failed("the agent handed the task back as one for another agent".into())
-                    }
-                    "REJECTED" => {
-                        failed(format!("rejected in each of {} attempts", result.attempts))
-                    }
-                    _ => failed("the agent could not do its task".into()),
+                if result.not_mine {
+                    failed("the agent handed the task back as one for another agent".into())
+                } else if result.reflection == "REJECTED" {
+                    failed(format!("rejected in each of {} attempts", result.attempts))
+                } else {
+                    failed("the agent could not do its task".into())
                 }
             }
             (_, Some(_)) => Status::Ok,

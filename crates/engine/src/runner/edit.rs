@@ -106,11 +106,13 @@ impl<S: State> Runner<S> {
         }
         let next = names(&frontier);
         let edited = "the state was edited; resume the thread to go on from it";
-        let (status, error) = match next.as_slice() {
-            [] => (ThreadStatus::Idle, None),
+        let (status, error) = if next.is_empty() {
+            (ThreadStatus::Idle, None)
+        } else if stays {
             // It pauses there, for the one who edited it.
-            _ if stays => (ThreadStatus::Interrupted, None),
-            _ => (ThreadStatus::Failed, Some(edited)),
+            (ThreadStatus::Interrupted, None)
+        } else {
+            (ThreadStatus::Failed, Some(edited))
         };
         self.release(&held, RunEnd { error, ..RunEnd::new(RunStatus::Done, status) }).await?;
         let info = self.store().info(thread).await?;

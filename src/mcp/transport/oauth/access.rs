@@ -222,15 +222,15 @@ impl Access {
     /// Says what to do about a server that takes no token that there is.
     fn advice(&self, is_known: bool) -> String {
         let server = &self.server;
-        match (self.oauth.grant, is_known) {
-            (Grant::ClientCredentials, _) => {
-                "it does not accept the token that the client credentials give; see oauth and scopes in its table"
-                    .to_owned()
-            }
-            (_, true) => format!(
+        if self.oauth.grant == Grant::ClientCredentials {
+            "it does not accept the token that the client credentials give; see oauth and scopes in its table"
+                .to_owned()
+        } else if is_known {
+            format!(
                 "its login is not accepted any longer; log in again: perihelion agents login {server}"
-            ),
-            (_, false) => format!("it wants a login: perihelion agents login {server}"),
+            )
+        } else {
+            format!("it wants a login: perihelion agents login {server}")
         }
     }
 

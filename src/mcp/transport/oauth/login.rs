@@ -140,10 +140,7 @@ async fn scopes(access: &Access, authority: &Authority) -> Result<Vec<String>, L
     let record = access.known().await?;
     let wanted = record.as_ref().map(|record| record.wanted.clone()).unwrap_or_default();
     let granted = record.and_then(|record| record.credentials).map(|it| it.granted_scopes);
-    let mut scopes = match (wanted.is_empty(), granted) {
-        (false, Some(granted)) => granted,
-        _ => Vec::new(),
-    };
+    let mut scopes = granted.filter(|_| !wanted.is_empty()).unwrap_or_default();
     scopes.extend(access.oauth.scopes.iter().cloned());
     if scopes.is_empty() {
         scopes = authority.manager.select_initial_scopes(&[]).await;
