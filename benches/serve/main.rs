@@ -155,7 +155,7 @@ async fn beside_active(client: &Client, active: usize, pid: u32) -> Value {
     tokio::time::sleep(UNTIL_ALL).await;
     let before = processor::processor_ms(pid);
     let began = Instant::now();
-    // All go on until the first of them ends.
+    // All continue until the first of them ends.
     let rest = Duration::from_secs(WORDS.into()).saturating_sub(UNTIL_ALL + Duration::from_secs(2));
     let mut probes = Vec::new();
     while began.elapsed() < rest {

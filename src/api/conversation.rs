@@ -35,12 +35,12 @@ pub(in crate::api) enum Ending {
     Asks,
     Failed(String),
     Cancelled,
-    /// It has not ended: this process ends, and another one goes on with it.
-    GoesOn,
+    /// It has not ended: this process ends, and another one continues with it.
+    Continues,
 }
 
 /// What is said where this process ends before a run.
-pub(in crate::api) const GOES_ON: &str = "this server ends; the run goes on, ask for it again";
+pub(in crate::api) const CONTINUES: &str = "this server ends; the run continues, ask for it again";
 
 /// What was said next.
 #[derive(Clone, Debug)]
@@ -156,7 +156,7 @@ impl Conversation {
             let stop = self.service.stop().clone();
             let next = tokio::select! {
                 next = self.listener.next() => next,
-                () = stop.cancelled() => { self.end(Ending::GoesOn); continue }
+                () = stop.cancelled() => { self.end(Ending::Continues); continue }
             };
             match next {
                 Ok(Next::Heard(heard)) => self.hear(heard.happening),

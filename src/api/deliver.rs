@@ -162,7 +162,7 @@ impl Deliveries {
 
     async fn attempt(&self, delivery: &Delivery) -> Attempt {
         let payload = match &delivery.payload {
-            // Whether the run goes on is asked each time: what comes late would be untrue.
+            // Whether the run continues is asked each time: what comes late would be untrue.
             Some(payload) if !delivery.is_under_way => payload.clone(),
             _ => match self.make(delivery).await {
                 Ok(Some(payload)) => payload,

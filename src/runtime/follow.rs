@@ -111,7 +111,7 @@ impl Runtime {
     ///
     /// # Errors
     /// As [`Runtime::answer`] and [`Runtime::resume_or_follow`].
-    pub async fn answer_and_go_on(
+    pub async fn answer_and_continue(
         &self,
         thread: ThreadId,
         interrupt: Option<InterruptId>,

@@ -56,7 +56,7 @@ impl Runtime {
                 && one.kind == CLARIFICATION
             {
                 let answer = Answer::Message(request.question);
-                return self.answer_and_go_on(thread, Some(one.id), answer, options).await;
+                return self.answer_and_continue(thread, Some(one.id), answer, options).await;
             }
         }
         if matches!(info.status, ThreadStatus::Idle | ThreadStatus::Busy | ThreadStatus::Queued) {

@@ -158,7 +158,7 @@ impl Service {
             ..runtime.run_options()
         });
         let report = if run.attempt > 1 && self.has_begun(run, &order).await? {
-            self.go_on(thread, options).await?
+            self.continue_run(thread, options).await?
         } else {
             self.begin(thread, &order, options).await?
         };
@@ -195,8 +195,8 @@ impl Service {
                 let view = self.runtime().threads().view(thread).await?;
                 let is_paused = view.info.status == ThreadStatus::Interrupted;
                 if is_paused && view.open.is_empty() {
-                    // It asks nothing: whatever is sent, it goes on.
-                    return Ok(Job::GoOn { thread });
+                    // It asks nothing: whatever is sent, it continues.
+                    return Ok(Job::Continue { thread });
                 }
                 let answers = answers::read(given, &view.open)?;
                 Job::Answers { thread, by: order.by.clone(), answers }
@@ -206,11 +206,11 @@ impl Service {
                 Job::Edit { thread, update, as_node: as_node.clone(), goto: goto.clone() }
             }
             Asked::Answer { question, answer } => {
-                // Somebody may have been quicker: then theirs counts, and it goes on with that.
+                // Somebody may have been quicker: then theirs counts, and it continues with that.
                 self.record(thread, *question, order.by.as_deref(), answer.clone()).await?;
-                Job::GoOn { thread }
+                Job::Continue { thread }
             }
-            Asked::GoOn => Job::GoOn { thread },
+            Asked::Continue => Job::Continue { thread },
         })
     }
 
@@ -230,7 +230,7 @@ impl Service {
     }
 
     /// Continues with what another process began.
-    async fn go_on(
+    async fn continue_run(
         &self,
         thread: ThreadId,
         options: RunOptions<GraphState>,

@@ -230,7 +230,7 @@ impl Listener {
         }
     }
 
-    /// Goes on to the end of a run whose events were dropped: nothing of it will be told.
+    /// Continues to the end of a run whose events were dropped: nothing of it will be told.
     async fn skip_dropped(&mut self) -> Result<(), Error> {
         let Some(last) = self.run.last_event.filter(|_| self.run.status.is_terminal()) else {
             return Ok(());

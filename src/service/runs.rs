@@ -136,7 +136,9 @@ impl Service {
         if let Some(most) = settings.max_runs {
             let open = self.kept().count_open_runs(most).await?;
             if open >= most {
-                return Err(Error::TooMuch(format!("{open} runs go on or wait, of {most}")));
+                return Err(Error::TooMuch(format!(
+                    "{open} runs are under way or wait, of {most}"
+                )));
             }
         }
         self.check_day().await

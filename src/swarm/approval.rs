@@ -217,7 +217,7 @@ pub(super) fn skip(ctx: &TaskContext, calls: &[Gated<'_>]) -> Vec<Decision> {
 pub(super) fn not_waited(tool: &str) -> AgentError {
     let message = format!(
         "skipped: {tool} needs a person's approval, and this request does not wait for people; ask again with \
-         `approvals` set to `wait`, or follow the run as it goes on"
+         `approvals` set to `wait`, or follow the run as it runs"
     );
     AgentError::new(ErrorKind::ApprovalRequired, message)
 }

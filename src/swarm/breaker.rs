@@ -329,7 +329,7 @@ pub(super) mod tests {
         assert_eq!(search(&between, false).retry_count, 1, "the decision before it was no search");
     }
 
-    /// S1.05: a thread may wait for a person for days; the run that goes on has its whole time.
+    /// S1.05: a thread may wait for a person for days; the run that continues has its whole time.
     #[test]
     fn the_time_limit_counts_from_the_start_of_the_run_and_not_of_the_turn() {
         let limits = limits();

@@ -248,7 +248,7 @@ impl Exchange<'_> {
                 biased;
                 reply = &mut exchange => break reply,
                 Some(progress) = reports.recv() => self.publish_progress(progress),
-                // Only waiting may be broken off: the task goes on, and is asked after when the run does.
+                // Only waiting may be broken off: the task continues, and is asked after when the run does.
                 () = self.caller.ctx.port().until_cancelled(), if waits => {
                     return Err(EffectFailure::Unknown("the run was stopped".into()));
                 }

@@ -34,7 +34,7 @@ pub struct ToolLoop;
 enum Halt {
     /// The node must stop; nothing is written.
     Node(NodeError),
-    /// The agent failed, or says that the task is for another one; the run goes on.
+    /// The agent failed, or says that the task is for another one; the run continues.
     Agent(AgentError),
 }
 

@@ -201,7 +201,7 @@ impl Delivery {
                 if refused > 0 {
                     self.warn(&format!("the collector refused {refused} of {} spans", spans.len()));
                 }
-                self.paid(store, thread, run - u32::from(goes_on(&spans))).await;
+                self.paid(store, thread, run - u32::from(may_continue_later(&spans))).await;
                 true
             }
             Err(error) => self.failed(&error.to_string()),
@@ -249,7 +249,7 @@ async fn beginning(store: &dyn Store, thread: ThreadId, runs: &[RunRow], number:
 /// Returns whether the last run in a trace was still marked running when it was read: more of it may come.
 ///
 /// What its lease says is not asked: clocks may differ, and a process that stood still may wake.
-fn goes_on(spans: &[Span]) -> bool {
+fn may_continue_later(spans: &[Span]) -> bool {
     spans.first().is_some_and(|root| match &root.about {
         About::Workflow { runs, .. } => {
             root.open && runs.last().is_some_and(|run| run.status == RunStatus::Running)

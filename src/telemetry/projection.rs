@@ -285,7 +285,7 @@ fn uncommitted(
         let closed = builder.closed;
         let within = builder.within;
         for span in &mut builder.spans[first..] {
-            // Finished calls stay what they are; the work around them may go on.
+            // Finished calls stay what they are; the work around them may continue.
             let around = matches!(
                 span.about,
                 About::Agent { .. } | About::Stage { .. } | About::Transition { .. }

@@ -310,7 +310,7 @@ async fn a_damaged_journal_stops_resume_and_replay_and_sends_nothing_again() {
             }
             assert_eq!((notes(&world), world.model.requests().len()), (1, asked), "{name}");
         }
-        // What is whole goes on, and makes no call again.
+        // What is whole continues, and makes no call again.
         let copy = original.copy(&world, "whole").await;
         let args = ["--database", &copy.url(), "resume", "t", "--quiet"];
         assert_eq!(world.run(&args).await.code(0).stdout, "It is noted.\n");

@@ -75,7 +75,7 @@ async fn pages_that_the_program_ends_are_cited() {
     assert_eq!(found["hits"][0]["page"], 2, "{found}");
 }
 
-/// What our parser reads it goes on reading, but for the endings that are named.
+/// What our parser reads it still reads, but for the endings that are named.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_program_is_asked_for_named_endings_and_our_parser_for_the_others() {
     let home = home("tr a-z A-Z");

@@ -82,7 +82,7 @@ async fn sent(office: &Office, number: usize, point: usize) -> (usize, bool) {
     (office.trap.lift(), ended.code().is_none())
 }
 
-/// Goes on until the thread is done, as a person does who knows what arrived; returns how often they were asked.
+/// Continues until the thread is done, as a person does who knows what arrived; returns how often they were asked.
 async fn settle(office: &Office, number: usize) -> usize {
     let thread = format!("thread-{number}");
     let subject = case(number);

@@ -44,7 +44,7 @@ async fn a_task_that_waits_is_taken_back_by_who_sent_it(served: Served) {
         let (code, again) = served.post(&format!("/a2a/tasks/{id}:cancel"), &json!({})).await;
         assert_eq!((code, &again["error"]["status"]), (400, &json!("FAILED_PRECONDITION")));
         assert_eq!(again["error"]["details"][0]["reason"], "TASK_NOT_CANCELABLE");
-        // The context goes on with another task.
+        // The context continues with another task.
         let mut next = message("hello");
         next["message"]["contextId"] = task["contextId"].clone();
         assert_eq!(send(&served, &next).await["status"]["state"], "TASK_STATE_COMPLETED");

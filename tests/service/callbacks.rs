@@ -146,7 +146,7 @@ async fn an_agent_is_told_what_became_of_its_task_when_somebody_else_answered(se
     assert!(receiver.is_empty());
 }
 
-/// Returns the next call that says how a task stands at the end of a run; those before say that it goes on.
+/// Returns the next call that says how a task stands at the end of a run; those before say that it continues.
 async fn ended(receiver: &mut Receiver) -> Call {
     loop {
         let call = receiver.next().await;

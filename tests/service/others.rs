@@ -12,7 +12,7 @@ on_both!(
     who_may_only_read_stops_no_run_by_leaving_its_stream,
 );
 
-/// What Ann has: a thread with a run that has ended and one that goes on, the same of OpenAI's and of A2A's.
+/// What Ann has: a thread with a run that has ended and one that is under way, the same of OpenAI's and of A2A's.
 struct Hers {
     thread: String,
     ended: String,

@@ -21,9 +21,9 @@ fn pausing(mut body: Value, when: &str, nodes: Value) -> Value {
 
 /// S2.12
 async fn a_run_pauses_where_it_is_to_and_continues_with_no_input_or_a_command(served: Served) {
-    let go_on = || json!({ "assistant_id": "swarm", "input": null });
-    let command = || json!({ "assistant_id": "swarm", "command": { "resume": "go on" } });
-    for continued in [go_on(), command()] {
+    let unchanged = || json!({ "assistant_id": "swarm", "input": null });
+    let command = || json!({ "assistant_id": "swarm", "command": { "resume": "continue" } });
+    for continued in [unchanged(), command()] {
         let thread = served.thread().await;
         let at = |path: &str| format!("/threads/{thread}{path}");
         let before = pausing(saying("hello"), "interrupt_before", json!(["qa"]));
@@ -52,17 +52,17 @@ async fn a_run_pauses_where_it_is_to_and_continues_with_no_input_or_a_command(se
     let (_, state) = served.get(&format!("/threads/{thread}/state")).await;
     assert_eq!(state["next"], json!(["preprocess"]), "{state}");
     let stream = format!("/threads/{thread}/runs/stream");
-    let mut body = pausing(go_on(), "interrupt_after", json!(["preprocess"]));
+    let mut body = pausing(unchanged(), "interrupt_after", json!(["preprocess"]));
     body["stream_mode"] = json!(["updates", "values"]);
     let asked = served.http.post(format!("{}{stream}", served.url));
     let answer = asked.header("content-type", "application/json").body(body.to_string());
     let text = answer.send().await.unwrap().text().await.unwrap();
     assert!(text.contains("data: {\"__interrupt__\":[]}"), "{text}");
-    let (_, done) = served.post(&path, &go_on()).await;
+    let (_, done) = served.post(&path, &unchanged()).await;
     assert_eq!((&done["answer"], &done["turn"]), (&json!("Hello from the star."), &json!(2)));
 }
 
-/// X5: the plan is corrected before it is carried out, and the run goes on where it paused.
+/// X5: the plan is corrected before it is carried out, and the run continues where it paused.
 async fn a_state_that_is_edited_at_a_pause_is_run_on_from_there(served: Served) {
     let thread = served.thread().await;
     let at = |path: &str| format!("/threads/{thread}{path}");
@@ -74,8 +74,8 @@ async fn a_state_that_is_edited_at_a_pause_is_run_on_from_there(served: Served) 
     let (_, state) = served.get(&at("/state")).await;
     assert_eq!((&state["next"], &state["values"]["plan"]), (&json!(["qa"]), &json!(["mine"])));
     assert_eq!(served.get(&at("")).await.1["status"], "interrupted");
-    let go_on = json!({ "assistant_id": "swarm", "input": null });
-    let (_, done) = served.post(&at("/runs/wait"), &go_on).await;
+    let unchanged = json!({ "assistant_id": "swarm", "input": null });
+    let (_, done) = served.post(&at("/runs/wait"), &unchanged).await;
     assert_eq!(
         (&done["answer"], &done["plan"]),
         (&json!("Hello from the star."), &json!(["mine"]))

@@ -56,7 +56,7 @@ const DIFFERENT: [(&str, &str); 18] = [
     ("50-agent-chat-ui-first-message 7: events lack messages", ASKS_FIRST),
 ];
 
-const ERROR_OF_RUN: &str = "why a run failed or was stopped stands in the run; a thread has an error where it cannot go on";
+const ERROR_OF_RUN: &str = "why a run failed or was stopped stands in the run; a thread has an error where it cannot continue";
 
 const ASKS_FIRST: &str =
     "only the last node writes to the user, and the run asks for approval before it";

@@ -1,4 +1,4 @@
-//! A server that is told to end while clients follow what it does, and they go on elsewhere (X5).
+//! A server that is told to end while clients follow what it does, and they continue elsewhere (X5).
 
 use futures::{SinkExt as _, StreamExt as _};
 use serde_json::{Value, json};

@@ -60,7 +60,7 @@ pub async fn with_ann_and_bob(served: Served) -> (Served, Headers, Headers) {
 /// Returns how many requests to the model showed what is remembered of Ann.
 fn shown(served: &Served) -> usize {
     let requests = served.model.requests();
-    // What learns from a run goes on beside it.
+    // What learns from a run continues beside it.
     requests.iter().filter(|one| one.role != "extractor" && one.contains(SECRET)).count()
 }
 
@@ -188,11 +188,11 @@ async fn a_thread_stays_the_user_s_who_began_it(served: Served) {
                 "model": "swarm", "messages": [{ "role": "user", "content": "hello" }],
                 "metadata": { "thread_id": thread },
             });
-            let go_on = json!({ "assistant_id": "swarm", "input": null });
+            let resuming = json!({ "assistant_id": "swarm", "input": null });
             let schedule = json!({ "schedule": "0 0 1 1 *", "assistant_id": "swarm", "input": { "question": "hello" } });
             for (path, body) in [
                 (at("/runs/wait"), saying("hello")),
-                (at("/runs/wait"), go_on),
+                (at("/runs/wait"), resuming),
                 (at("/runs/stream"), saying("hello")),
                 (at("/runs/crons"), schedule),
                 (at("/state"), json!({ "values": { "input_request": "where do I live?" } })),

@@ -1,14 +1,14 @@
-//! Requests for approval that are taken back: their threads go on, are edited or ended without an answer (S3.09).
+//! Requests for approval that are taken back: their threads continue, are edited or ended without an answer (S3.09).
 
 use serde_json::{Value, json};
 
 use super::served::Served;
 use super::{on_both, saying};
 
-on_both!(a_request_whose_thread_went_on_reads_as_withdrawn_and_takes_no_answer);
+on_both!(a_request_whose_thread_continued_reads_as_withdrawn_and_takes_no_answer);
 
 /// S3.09
-async fn a_request_whose_thread_went_on_reads_as_withdrawn_and_takes_no_answer(served: Served) {
+async fn a_request_whose_thread_continued_reads_as_withdrawn_and_takes_no_answer(served: Served) {
     let mut expected = Vec::new();
     for how in
         ["asked on", "edited", "cancelled by the command line", "cancelled as a task", "left"]

@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use super::messages::{self, Sent};
 use super::refusal::{Body, Refusal};
 use super::{models, shapes};
-use crate::api::conversation::{self, AnswerPart, Begin, Conversation, Ending, GOES_ON};
+use crate::api::conversation::{self, AnswerPart, Begin, CONTINUES, Conversation, Ending};
 use crate::api::event_stream;
 use crate::api::request_fields::{self, RequestFields};
 use crate::service::Service;
@@ -95,7 +95,7 @@ fn refusal_of(ending: &Ending) -> Option<Refusal> {
         Ending::Answered | Ending::Asks => None,
         Ending::Failed(why) => failed(why),
         Ending::Cancelled => failed("the run was cancelled"),
-        Ending::GoesOn => Some(Refusal(StatusCode::SERVICE_UNAVAILABLE, GOES_ON.to_owned())),
+        Ending::Continues => Some(Refusal(StatusCode::SERVICE_UNAVAILABLE, CONTINUES.to_owned())),
     }
 }
 

@@ -1,4 +1,4 @@
-//! What moves on a terminal: one line that says what goes on now, and above it the answer while it is written.
+//! What moves on a terminal: one line that says what happens now, and above it the answer while it is written.
 
 use std::io::IsTerminal as _;
 use std::time::Duration;

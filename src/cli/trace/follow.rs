@@ -1,4 +1,4 @@
-//! `trace --follow`: a run printed line by line as it goes on, whichever process runs it.
+//! `trace --follow`: a run printed line by line as it runs, whichever process runs it.
 //!
 //! Everything comes from the database: a span is printed once it is over and can change no more, a node also when
 //! it begins.
@@ -63,7 +63,7 @@ pub(super) async fn run(
             }
             if !is_under_way(&info) {
                 output::note(&format!(
-                    "nobody is at work on it; `perihelion resume {name}` goes on"
+                    "nobody is at work on it; `perihelion resume {name}` continues"
                 ));
                 break;
             }

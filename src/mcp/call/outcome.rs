@@ -27,7 +27,7 @@ pub(in crate::mcp) fn read(
     match answer.get("resultType").and_then(Value::as_str) {
         Some("input_required") => match elicitation::read(&answer, secrets) {
             Ok(asked) => Reply::Asked { asked },
-            Err(reason) => Reply::Done(failed(format!("{tool} cannot go on: {reason}"))),
+            Err(reason) => Reply::Done(failed(format!("{tool} cannot continue: {reason}"))),
         },
         Some("task") => match task(&answer) {
             Some(task) => Reply::Task { task },

@@ -103,7 +103,7 @@ impl<S: Connects> TaskCall<'_, S> {
             }
             tokio::select! {
                 () = call.closed.cancelled() => {
-                    return Err(call.not_sent("the connection was closed while its task went on"));
+                    return Err(call.not_sent("the connection was closed while its task ran"));
                 }
                 () = clock::sleep(pause) => {}
             }
@@ -145,7 +145,7 @@ impl<S: Connects> TaskCall<'_, S> {
                 }
                 Err(reason) => {
                     self.stop().await;
-                    done(outcome::failed(format!("{} cannot go on: {reason}", call.tool)))
+                    done(outcome::failed(format!("{} cannot continue: {reason}", call.tool)))
                 }
             },
             Some("completed") => {

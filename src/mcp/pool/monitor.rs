@@ -170,7 +170,7 @@ impl Server {
             return Looked::Well;
         }
         drop(link);
-        // Calls go on meanwhile.
+        // Calls continue meanwhile.
         match pages::fetch(session, &self.config).await {
             Ok(definitions) => self.list_again(session, definitions).await,
             Err(reason) => {

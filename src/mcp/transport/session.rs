@@ -150,7 +150,7 @@ impl Session {
     /// Says goodbye and ends the process, if there is one, with all that it started.
     pub async fn close(&self, patience: Duration) {
         if let Some(mut service) = self.service.lock().await.take() {
-            // A timeout is no loss: what does not go on its own is ended below.
+            // A timeout is no loss: what does not end by itself is ended below.
             let _ = service.close_with_timeout(GOODBYE).await;
         }
         if let Some(process) = self.process() {

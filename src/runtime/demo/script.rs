@@ -1,4 +1,4 @@
-//! What the demo's scripted model says: decided from each request alone, so that a resumed run goes on.
+//! What the demo's scripted model says: decided from each request alone, so that a resumed run continues.
 //!
 //! The course: a plan with two agents in parallel; a wrong column name whose database error is recovered;
 //! a count that is REJECTED because it takes in rows where no clock moved, and then APPROVED; an output

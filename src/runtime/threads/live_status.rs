@@ -53,8 +53,8 @@ impl LiveStatus {
         }
     }
 
-    /// Returns whether there is something to go on with, though nobody has to be asked first.
-    pub fn can_go_on(self) -> bool {
+    /// Returns whether there is something to continue with, though nobody has to be asked first.
+    pub fn can_continue(self) -> bool {
         matches!(self, Self::Crashed | Self::Failed | Self::Parked | Self::Queued)
     }
 

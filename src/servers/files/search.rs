@@ -134,7 +134,7 @@ mod tests {
         assert!(!found.truncated);
     }
 
-    /// One of 37 s on a long line went on after its cancellation.
+    /// One of 37 s on a long line still ran after its cancellation.
     #[test]
     fn a_search_ends_in_time_whatever_the_expression_and_the_lines_are() {
         let root = tempfile::tempdir().unwrap();

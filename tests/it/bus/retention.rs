@@ -28,7 +28,7 @@ async fn on_postgres() {
     check(&checkpoint::open(&database.url).await.unwrap()).await;
 }
 
-/// Events of threads at rest go when they are old enough, ids go on, and a thread under way keeps its own.
+/// Events of threads at rest go when they are old enough, ids continue, and a thread under way keeps its own.
 async fn check(store: &Arc<dyn Store>) {
     let bus: Arc<dyn perihelion::bus::Bus> =
         Arc::new(perihelion::bus::Embedded::new(Arc::clone(store), DAY));

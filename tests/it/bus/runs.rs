@@ -22,7 +22,7 @@ use crate::store_suite::stores::Fixture;
 crate::store_suite::on_every_store_sealed_too!(
     a_run_is_told_from_its_input_to_its_end,
     the_one_who_heard_some_of_it_hears_the_rest_once,
-    another_process_hears_a_run_while_it_goes_on,
+    another_process_hears_a_run_while_it_runs,
     a_run_that_lost_its_process_is_told_once,
     what_was_committed_and_not_told_is_told_by_the_next_run,
     a_call_reaches_those_who_wait_though_nothing_was_told,
@@ -115,7 +115,7 @@ async fn the_one_who_heard_some_of_it_hears_the_rest_once(on: &Fixture) {
 }
 
 /// S2.12
-async fn another_process_hears_a_run_while_it_goes_on(on: &Fixture) {
+async fn another_process_hears_a_run_while_it_runs(on: &Fixture) {
     let world = World::default();
     let gate = Gate::closed();
     let held = gate.clone();

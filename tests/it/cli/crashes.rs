@@ -16,7 +16,7 @@ const CALLS: usize = 6;
 
 /// S1.03
 #[tokio::test]
-async fn the_first_ctrl_c_keeps_what_was_done_and_says_how_to_go_on() {
+async fn the_first_ctrl_c_keeps_what_was_done_and_says_how_to_continue() {
     for by in [Signal::SIGINT, Signal::SIGTERM] {
         let world = World::new(hanging_at_the_end(noting())).await;
         let child = world.start(&["run", "Note it", "--thread", "n", "--json"]);
@@ -102,14 +102,14 @@ async fn a_second_writer_on_a_thread_is_told_who_holds_it() {
     second.says(&format!("process {pid} on ")).says("the question was not taken");
     signal(&child, Signal::SIGINT);
     ended(child).await.code(1);
-    // An unfinished run is to be resumed first, and then all goes on.
+    // An unfinished run is to be resumed first, and then all continues.
     world.run(&["run", "And now?", "--thread", "t"]).await.code(2).says("resume it first");
     let done = world.run(&["resume", "t", "-q"]).await.code(0);
     assert_eq!(done.stdout, "It is 42 [1].\n");
 }
 
 #[tokio::test]
-async fn an_unreachable_model_fails_the_run_and_the_thread_goes_on_when_it_is_back() {
+async fn an_unreachable_model_fails_the_run_and_the_thread_continues_when_it_is_back() {
     let mut world = World::new(reading()).await;
     let back = world.model.url().to_owned();
     // Bound and dropped: nobody listens there.

@@ -219,5 +219,5 @@ async fn prune_asks_on_a_terminal_before_it_deletes() {
         world.run(&["run", "Hi", "--thread", name, "-q"]).await.code(0);
     }
     let yes = world.run_on_a_terminal(&[&args[..], &["--yes"]].concat(), "").await.code(0);
-    assert!(!yes.stdout.contains("go on?"), "{yes:?}");
+    assert!(!yes.stdout.contains("continue?"), "{yes:?}");
 }

@@ -46,7 +46,7 @@ async fn a_thread_is_listed_shown_and_read_at_any_step() {
 
 /// X3
 #[tokio::test]
-async fn a_fork_goes_on_from_its_step_and_the_source_stays_as_it_is() {
+async fn a_fork_continues_from_its_step_and_the_source_stays_as_it_is() {
     let world = World::new(reading()).await;
     world.run(&["run", "What is it?", "--thread", "t", "-q"]).await.code(0);
     let args = ["threads", "fork", "t", "--at", "3", "--thread", "what-if"];
@@ -95,7 +95,7 @@ async fn a_thread_travels_as_a_file_and_through_a_pipe() {
 }
 
 #[tokio::test]
-async fn a_shortened_thread_keeps_its_state_and_goes_on() {
+async fn a_shortened_thread_keeps_its_state_and_continues() {
     let world = World::new(answering()).await;
     for question in ["one", "two", "three"] {
         world.run(&["run", question, "--thread", "t", "-q"]).await.code(0);

@@ -120,7 +120,7 @@ async fn a_run_begins_with_what_is_pinned_while_the_server_is_asked_again() {
 
 /// X6: the thread that needs the agent waits for it and says why.
 #[tokio::test]
-async fn a_thread_that_needs_a_quarantined_agent_is_told_and_goes_on_after_the_approval() {
+async fn a_thread_that_needs_a_quarantined_agent_is_told_and_continues_after_the_approval() {
     let world = world().await;
     world.run(&["run", "What colour?", "--thread", "t", "-q"]).await.code(3);
     says(&world, "Looks up, and more.");

@@ -113,7 +113,7 @@ async fn a_disabled_agent_is_not_on_the_menu() {
 
 /// S2.11
 #[tokio::test]
-async fn a_server_that_fails_is_a_warning_and_the_run_goes_on_without_it() {
+async fn a_server_that_fails_is_a_warning_and_the_run_continues_without_it() {
     let world = World::new(reading()).await;
     let broken = "[mcp_servers.broken]\ncommand = \"/nowhere/at-all\"\n";
     world.write("mcp-servers.toml", &format!("{broken}{}", super::world::SERVERS));

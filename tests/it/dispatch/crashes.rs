@@ -1,4 +1,4 @@
-//! Processes that die or stop in the middle of a run: another goes on, and nothing happens twice.
+//! Processes that die or stop in the middle of a run: another continues, and nothing happens twice.
 
 use nix::sys::signal::Signal;
 use perihelion::llm::Role;

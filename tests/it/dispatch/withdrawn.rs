@@ -30,7 +30,7 @@ fn names(said: &Value, process: &Child) -> bool {
     said["was_run_by"].as_str().unwrap().starts_with(&who)
 }
 
-/// The thread is as a cancel at the process itself leaves it: what was done is kept, and nobody goes on with it unasked.
+/// The thread is as a cancel at the process itself leaves it: what was done is kept, and nobody continues with it unasked.
 async fn assert_cancelled(site: &Site, thread: &str) {
     let shown = site.world.run(&["threads", "show", thread, "--json"]).await.code(0).json();
     let last = shown["runs"].as_array().unwrap().last().unwrap();
@@ -55,7 +55,7 @@ async fn a_worker_that_is_asked_ends_the_run_itself_and_hands_nothing_over(on: K
     let said = cancelled(&site, "n", "60").await;
     assert_eq!((&said["by_force"], names(&said, &worker)), (&json!(false), true), "{said}");
     assert_cancelled(&site, "n").await;
-    // It works on for others, and goes on with this one when it is asked to.
+    // It works on for others, and continues with this one when it is asked to.
     let done = site.world.run(&["resume", "n", "--json"]).await.code(0).json();
     assert_eq!((&done["status"], &done["thread_id"]), (&json!("done"), &json!(thread)), "{done:#}");
     let said = site.stop(worker).await;

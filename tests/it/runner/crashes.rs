@@ -1,4 +1,4 @@
-//! A run that is broken off goes on from what was kept (S1.03).
+//! A run that is broken off continues from what was kept (S1.03).
 
 use perihelion::checkpoint::ThreadStatus;
 use perihelion::graph::{Outcome, node_fn};

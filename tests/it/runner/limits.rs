@@ -20,10 +20,10 @@ on_every_store!(
     a_node_that_hangs_is_ended_by_its_time_limit,
     a_stop_lets_a_sent_call_finish_and_starts_nothing_new,
     a_stop_ends_one_run_and_not_its_neighbours,
-    the_deadline_stops_what_runs_and_a_resume_goes_on,
+    the_deadline_stops_what_runs_and_a_resume_continues,
     the_step_limit_ends_a_run_and_a_resume_has_it_again,
     a_node_that_panics_fails_its_run_and_nothing_else,
-    a_wrong_target_is_named_and_a_corrected_graph_goes_on,
+    a_wrong_target_is_named_and_a_corrected_graph_continues,
 );
 
 const QUICK: RetryPolicy = RetryPolicy {
@@ -187,7 +187,7 @@ async fn a_stop_ends_one_run_and_not_its_neighbours(on: &Fixture) {
     assert!(is_done(&second.unwrap()) && !cancel.is_cancelled());
 }
 
-async fn the_deadline_stops_what_runs_and_a_resume_goes_on(on: &Fixture) {
+async fn the_deadline_stops_what_runs_and_a_resume_continues(on: &Fixture) {
     let world = World::default();
     let counted = world.clone();
     let waits_once = node_fn(move |ctx: Context<Story>| {
@@ -261,7 +261,7 @@ async fn a_node_that_panics_fails_its_run_and_nothing_else(on: &Fixture) {
     assert_eq!(said(&resume(&runner, thread).await.state), ["input", "ok", "b"]);
 }
 
-async fn a_wrong_target_is_named_and_a_corrected_graph_goes_on(on: &Fixture) {
+async fn a_wrong_target_is_named_and_a_corrected_graph_continues(on: &Fixture) {
     let world = World::default();
     let leads_to = |target: &'static str| {
         let world = world.clone();

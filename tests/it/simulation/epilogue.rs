@@ -112,7 +112,7 @@ async fn fork(stage: &mut Stage) {
     let end = stage.play_calmly().await;
     let end = reference(stage, end).await;
     stage.thread = source;
-    stage.sim.go_on_with_record(seen_of_source);
+    stage.sim.continue_with_record(seen_of_source);
     store.delete(source).await.unwrap();
     let after: Vec<StepRow> = shared(oldest_first(store.as_ref(), id).await);
     // A later input is another turn of the source; a careless person answers each thread again.

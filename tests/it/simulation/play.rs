@@ -1,4 +1,4 @@
-//! Plays one seed: a scheduler that draws who goes on, what breaks and when somebody answers.
+//! Plays one seed: a scheduler that draws who continues, what breaks and when somebody answers.
 
 use std::sync::Arc;
 

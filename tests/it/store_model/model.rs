@@ -30,7 +30,7 @@ pub struct Thread {
 }
 
 pub const EXPORTED: &str =
-    "it was exported in the middle of its run; resume it to go on from there";
+    "it was exported in the middle of its run; resume it to continue from there";
 
 #[derive(Clone, Debug, Default)]
 pub struct Model {

@@ -233,7 +233,7 @@ async fn a_call_that_was_given_up_leaves_the_store_usable() {
         () = until_somebody_waits_for(&mut other, &mut watcher) => {}
     }
     sqlx::raw_sql("ROLLBACK").execute(&mut other).await.unwrap();
-    // Whether it still took effect is open, as with a crash; the store goes on either way.
+    // Whether it still took effect is open, as with a crash; the store continues either way.
     let mut heir = Writer::claim(&on.store, writer.thread).await;
     heir.steps(2).await;
     let steps = on.store.load(writer.thread, None).await.unwrap().steps;

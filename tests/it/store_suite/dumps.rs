@@ -21,7 +21,7 @@ on_every_store_sealed_too!(
     importing_what_is_there_already_is_refused_and_changes_nothing,
     an_altered_step_is_refused,
     a_row_that_is_there_twice_is_refused,
-    an_imported_thread_goes_on,
+    an_imported_thread_continues,
 );
 
 /// A thread with something of everything, a subgraph's thread included.
@@ -67,7 +67,8 @@ fn content(dump: &ThreadDump) -> String {
     {
         (info.owner, info.lease_until, info.forked_from) = (None, None, None);
         if info.status == ThreadStatus::Busy {
-            let error = "it was exported in the middle of its run; resume it to go on from there";
+            let error =
+                "it was exported in the middle of its run; resume it to continue from there";
             (info.status, info.error) = (ThreadStatus::Failed, Some(error.to_owned()));
         }
     }
@@ -175,7 +176,7 @@ async fn a_row_that_is_there_twice_is_refused(on: &Fixture) {
     assert!(on.store.info(writer.thread).await.is_err());
 }
 
-async fn an_imported_thread_goes_on(on: &Fixture) {
+async fn an_imported_thread_continues(on: &Fixture) {
     let writer = rich_thread(on).await;
     let dump = on.store.export(writer.thread).await.unwrap();
     on.store.delete(writer.thread).await.unwrap();

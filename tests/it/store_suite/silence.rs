@@ -63,7 +63,7 @@ impl Network {
 
 /// S1.03
 #[tokio::test]
-async fn a_commit_that_was_swallowed_or_whose_reply_was_is_there_once_and_the_writer_goes_on() {
+async fn a_commit_that_was_swallowed_or_whose_reply_was_is_there_once_and_the_writer_continues() {
     let network = Network::new().await;
     let mut writer = Writer::with_steps(&network.store, 1).await;
     for hole in [Hole::TheStatement, Hole::TheReply] {

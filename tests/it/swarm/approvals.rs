@@ -277,7 +277,7 @@ async fn a_write_downstream_of_the_open_world_waits_for_a_person_and_says_where_
     // The next question of the thread is decided by who has read that answer.
     let script_again = |room: &Room| room.agent_requests(B).len();
     let before = script_again(&room);
-    let report = room.ask("Go on").await;
+    let report = room.ask("Continue").await;
     assert_eq!(report.status, RunStatusView::Interrupted, "{report:#?}");
     assert!(script_again(&room) > before);
 }

@@ -9,7 +9,7 @@ use crate::store_suite::{on_every_store, stores, stores::Fixture};
 
 on_every_store!(
     a_servers_question_waits_for_a_person_and_the_call_continues_with_the_answer,
-    a_crash_during_a_task_goes_on_asking_after_it_and_makes_no_second_one
+    a_crash_during_a_task_keeps_asking_after_it_and_makes_no_second_one
 );
 
 const OLD: &str = "2025-11-25";
@@ -111,7 +111,7 @@ async fn a_refused_question_reaches_the_server_as_such() {
 }
 
 #[tokio::test]
-async fn an_address_is_shown_whole_and_the_call_goes_on_once_a_person_was_there() {
+async fn an_address_is_shown_whole_and_the_call_continues_once_a_person_was_there() {
     for protocol in [OLD, NEW] {
         let room = room("pay", protocol, "").await;
         let report = room.ask("Pay").await;
@@ -172,7 +172,7 @@ async fn a_question_during_a_call_ends_it_and_an_answer_makes_it_again_with_a_pe
 }
 
 /// X6
-async fn a_crash_during_a_task_goes_on_asking_after_it_and_makes_no_second_one(fixture: &Fixture) {
+async fn a_crash_during_a_task_keeps_asking_after_it_and_makes_no_second_one(fixture: &Fixture) {
     let room = room_on(fixture, "bake", NEW, "").await;
     let mut run = room.ask_in_background("Bake").await;
     let asked_after = async {

@@ -11,7 +11,7 @@ use serde_json::json;
 use super::{A, Room, assert_done, assert_nothing_worked, decide, script};
 use crate::store_suite::{on_every_store, stores::Fixture};
 
-on_every_store!(a_run_whose_supervisor_cannot_be_reached_fails_clearly_and_goes_on_later);
+on_every_store!(a_run_whose_supervisor_cannot_be_reached_fails_clearly_and_continues_later);
 
 #[tokio::test]
 async fn a_tool_error_goes_back_to_the_model_which_recovers() {
@@ -126,7 +126,7 @@ async fn when_qas_model_fails_the_answer_is_put_together_without_it() {
     assert!(answer.contains("Failed:\n- mcp_agent_beta"), "{answer}");
 }
 
-async fn a_run_whose_supervisor_cannot_be_reached_fails_clearly_and_goes_on_later(
+async fn a_run_whose_supervisor_cannot_be_reached_fails_clearly_and_continues_later(
     fixture: &Fixture,
 ) {
     let up = Arc::new(AtomicBool::new(false));

@@ -200,7 +200,7 @@ impl Room {
         report
     }
 
-    /// Answers the one open question that fits, and goes on.
+    /// Answers the one open question that fits, and continues.
     async fn answer(&self, answer: perihelion::runtime::Answer) -> RunReport {
         let runtime = self.open().await;
         runtime.answer(self.thread, None, answer).await.unwrap();

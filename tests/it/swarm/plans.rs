@@ -177,7 +177,7 @@ async fn a_disabled_agent_is_refused_as_unknown_and_a_preferred_one_is_told() {
     assert!(room.agent_requests(A).is_empty());
 }
 
-/// S1.09: a thread whose agent is gone is parked, and goes on when it is back.
+/// S1.09: a thread whose agent is gone is parked, and continues when it is back.
 #[tokio::test]
 async fn a_thread_whose_agent_vanished_is_parked_until_it_is_back() {
     let mut room = Room::in_memory(super::one_call("look_up", json!({ "key": "color" })))

@@ -129,9 +129,9 @@ fn both_look_up() -> Script {
     })
 }
 
-/// X6: runs go on over a thousand reloads, one of which in two replaces a server that they use.
+/// X6: runs continue over a thousand reloads, one of which in two replaces a server that they use.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn runs_under_way_go_on_over_a_thousand_reloads_and_no_process_is_left() {
+async fn runs_under_way_continue_over_a_thousand_reloads_and_no_process_is_left() {
     const RELOADS: usize = 1000;
     const RUNNING: usize = 4;
     let mark = uuid::Uuid::new_v4().to_string();

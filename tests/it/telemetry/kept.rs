@@ -139,7 +139,7 @@ async fn a_run_whose_process_died_is_delivered_by_the_next_process() {
     let half = sent(&collector);
     let final_ids = drawn(&store, &settings, thread, 1).await;
     assert!(!half.is_empty() && !half.contains(&final_ids[0]), "its root is not final yet");
-    assert_eq!(owes(&store).await, 1, "it may go on, so more of it is due");
+    assert_eq!(owes(&store).await, 1, "it may continue, so more of it is due");
     runtime.resume(thread, runtime.run_options()).await.unwrap();
     runtime.close().await;
     let whole = drawn(&store, &settings, thread, 2).await;

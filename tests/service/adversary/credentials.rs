@@ -98,7 +98,7 @@ impl Open {
     async fn ends(mut self) {
         for (what, answer) in self.streams {
             let left = tokio::time::timeout(PATIENCE, answer.text()).await;
-            assert!(left.is_ok(), "it goes on: {what}");
+            assert!(left.is_ok(), "it continues: {what}");
             // What was said before is there; that anything ended well is not.
             let left = left.unwrap().unwrap_or_default();
             assert!(!left.contains("Hello from the star."), "{what}: {left}");
@@ -125,7 +125,7 @@ async fn a_revoked_key_ends_what_is_open_by_it_on_every_face(served: Served) {
     let kept = open(&served, "x-api-key", &other).await;
     served.program(&["keys", "revoke", "reports"]).await;
     open_by_it.ends().await;
-    // What another key holds open goes on: each answers when its key is gone as well.
+    // What another key holds open continues: each answers when its key is gone as well.
     for (what, mut answer) in kept.streams {
         let next = futures::poll!(std::pin::pin!(async {
             while let Ok(Some(_)) = answer.chunk().await {}
@@ -221,7 +221,7 @@ async fn a_disabled_user_s_threads_and_streams_end(served: Served) {
     // One that nobody had begun to drive is refused instead.
     let is_over = ["interrupted", "error"].contains(&ended_as["status"].as_str().unwrap());
     assert!(is_over, "{ended} {ended_as}");
-    // What waits for a decision goes on by nobody's.
+    // What waits for a decision continues by nobody's.
     let (_, listed) = ask(&served, "GET", "/v1/approvals", &boss, None).await;
     let one = listed.as_array().unwrap().iter().find(|one| one["thread_id"] == waits.as_str());
     let approve = format!("/v1/approvals/{}/approve", one.unwrap()["id"].as_str().unwrap());

@@ -188,7 +188,7 @@ impl Reading {
         }
     }
 
-    /// Returns whether events go on from what was read, with none left out between.
+    /// Returns whether events continue from what was read, with none left out between.
     fn joins(&self, events: &[ThreadEvent]) -> bool {
         events.first().is_some_and(|first| first.id <= self.after + 1)
     }

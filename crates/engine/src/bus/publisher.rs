@@ -33,7 +33,7 @@ pub struct RunToPublish {
     /// Newest committed step.
     pub head: u64,
     /// Whether the run continues with what an earlier one began, without a new input.
-    pub goes_on: bool,
+    pub continues: bool,
 }
 
 /// Tells one run; dropping it ends it where it is, as the end of the process would.

@@ -262,7 +262,7 @@ impl<S: State> Engine<S> {
         self.settle(out);
     }
 
-    /// Takes what a task wrote, and has it kept where its step goes on without it.
+    /// Takes what a task wrote, and has it kept where its step continues without it.
     fn keep(
         &self,
         index: usize,

@@ -1,4 +1,4 @@
-//! What a run tells while it goes on: one stream of typed events, and the modes that filter it.
+//! What a run tells while it runs: one stream of typed events, and the modes that filter it.
 
 use std::sync::Arc;
 

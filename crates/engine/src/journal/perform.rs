@@ -37,7 +37,7 @@ impl From<String> for RecordedFailure {
 impl TaskJournal {
     /// Reads a recorded outcome back; `None` means that the effect is to be performed (again).
     ///
-    /// A recorded failure is part of the history of its node, which went on from it: a re-run after a
+    /// A recorded failure is part of the history of its node, which continued from it: a re-run after a
     /// crash or an answer must see it again. Only a retry of the node itself tries once more, except
     /// where a person said to leave it.
     pub(super) fn read_back(

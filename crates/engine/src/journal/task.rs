@@ -192,7 +192,7 @@ impl TaskJournal {
         around(point, settled).await.map_err(recorder)
     }
 
-    /// Notes that the task goes on; returns how long nothing was seen of it.
+    /// Notes that the task continues; returns how long nothing was seen of it.
     pub(super) fn seen_alive(&self) -> Duration {
         let mut alive_at = self.alive_at.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::replace(&mut *alive_at, clock::monotonic()).elapsed()

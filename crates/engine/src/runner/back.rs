@@ -63,7 +63,7 @@ impl<S: State> Runner<S> {
         } else {
             (
                 ThreadStatus::Failed,
-                Some("the thread went back to an earlier step; resume it to go on from it"),
+                Some("the thread went back to an earlier step; resume it to continue from it"),
             )
         };
         self.release(&held, RunEnd { error, ..RunEnd::new(RunStatus::Done, status) }).await?;

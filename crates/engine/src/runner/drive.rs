@@ -27,7 +27,7 @@ pub(super) struct Drive<S: State> {
     pub snapshots: Snapshots,
     /// Effects recorded before this run, by step.
     pub recorded: BTreeMap<u64, Arc<Recorded>>,
-    /// Whether the run goes on after a failure, whose causes are to be tried again.
+    /// Whether the run continues after a failure, whose causes are to be tried again.
     pub again: bool,
     /// The step at which the run begins.
     pub first_step: u64,
@@ -59,7 +59,7 @@ impl<S: State> Tasks<S> {
         }
     }
 
-    /// Awaits something while the tasks go on.
+    /// Awaits something while the tasks run.
     async fn beside<T>(&mut self, work: impl Future<Output = T>) -> T {
         tokio::pin!(work);
         loop {

@@ -105,7 +105,7 @@ impl<S: State> Runner<S> {
             return Err(self.give_back(&held, error.into(), FAILED).await);
         }
         let next = names(&frontier);
-        let edited = "the state was edited; resume the thread to go on from it";
+        let edited = "the state was edited; resume the thread to continue from it";
         let (status, error) = if next.is_empty() {
             (ThreadStatus::Idle, None)
         } else if stays {

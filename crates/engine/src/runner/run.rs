@@ -160,7 +160,7 @@ impl<S: State> Runner<S> {
         let held = self.hold(read, cancel).await?;
         if !held.restored.frontier.tasks.is_empty() {
             let status = self.status_between_runs(&held).await?;
-            let error = "its run was broken off; resume it to go on";
+            let error = "its run was broken off; resume it to continue";
             let end = RunEnd { error: Some(error), ..RunEnd::new(RunStatus::Cancelled, status) };
             self.release(&held, end).await?;
             return unfinished(status);
@@ -297,7 +297,7 @@ impl<S: State> Runner<S> {
             done: restored.pending.clone(),
         };
         let has_pending = !position.done.is_empty();
-        let goes_on = input.is_none();
+        let continues = input.is_none();
         let mut recorded = BTreeMap::new();
         match input {
             Some(input) => {
@@ -315,7 +315,7 @@ impl<S: State> Runner<S> {
             let fence = restored.info.fence;
             let run = held.run;
             let head = position.head;
-            Publisher::begin::<S>(bus, RunToPublish { thread, fence, run, head, goes_on })
+            Publisher::begin::<S>(bus, RunToPublish { thread, fence, run, head, continues })
         });
         if let Some(most) = options.max_crashes {
             self.refuse_crash_loop(held, most).await?;
@@ -326,7 +326,7 @@ impl<S: State> Runner<S> {
         let is_past = held.was != ThreadStatus::Busy
             || has_pending
             || recorded.contains_key(&(position.head + 1));
-        let passes_first = goes_on && is_past && !options.pauses.at_start;
+        let passes_first = continues && is_past && !options.pauses.at_start;
         let mut engine =
             Engine::new(Arc::clone(&self.graph), position, options.limits, listeners.wants())
                 .pausing(options.pauses, passes_first);

@@ -57,11 +57,11 @@ impl<S: State> Runner<S> {
         thread: ThreadId,
         options: RunOptions<S>,
     ) -> Result<Option<RunOutcome<S>>, Error> {
-        if !may_go_on(&self.store().info(thread).await?) {
+        if !may_continue(&self.store().info(thread).await?) {
             return Ok(None);
         }
         let read = self.read(thread).await?;
-        if !may_go_on(&read.info) {
+        if !may_continue(&read.info) {
             return Ok(None);
         }
         match self.hold_as_read(read, &options.cancel).await {
@@ -73,6 +73,6 @@ impl<S: State> Runner<S> {
 }
 
 /// Returns whether a thread waits for somebody to continue with it; of a lease, only the database can tell.
-fn may_go_on(info: &ThreadInfo) -> bool {
+fn may_continue(info: &ThreadInfo) -> bool {
     matches!(info.status, ThreadStatus::Queued | ThreadStatus::Busy)
 }

@@ -90,7 +90,7 @@ impl Access {
 
     /// Returns a token in place of one that is old or was refused; `None`: a person must log in.
     ///
-    /// It goes on when nobody waits for it any longer: what the authorization server sends must be kept.
+    /// It continues when nobody waits for it any longer: what the authorization server sends must be kept.
     pub async fn renewed(
         self: &Arc<Self>,
         refused: Option<SecretString>,

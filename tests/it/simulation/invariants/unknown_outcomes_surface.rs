@@ -1,4 +1,4 @@
-//! An action found without an outcome is put to a person before the thread goes on past it.
+//! An action found without an outcome is put to a person before the thread continues past it.
 
 use perihelion::checkpoint::{EffectKind, EffectStatus};
 use serde_json::Value;

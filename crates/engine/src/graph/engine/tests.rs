@@ -355,7 +355,7 @@ fn the_step_limit_ends_a_run_that_turns_in_circles_but_not_one_that_is_done() {
     for (max_steps, last) in [
         (
             1,
-            "fail the run reached its limit of 1 steps; resume to go on, or raise limits.max_steps",
+            "fail the run reached its limit of 1 steps; resume to continue, or raise limits.max_steps",
         ),
         (2, "finish"),
     ] {
@@ -374,7 +374,7 @@ fn an_update_without_a_json_form_fails_its_node_and_merges_nothing() {
     let graph = graph(&["a", "b"], |graph| graph.entry("a").entry("b"));
     let odd = || NodeOutput::update(TrailUpdate::new().odd([(Pair(1, 2), 3)].into()));
     let (mut engine, _) = at(&graph, Limits::default());
-    assert!(told(&end(&mut engine, 0, Ok(odd()))).is_empty(), "the other task goes on");
+    assert!(told(&end(&mut engine, 0, Ok(odd()))).is_empty(), "the other task continues");
     let out = end(&mut engine, 1, Ok(say("b")));
     assert!(told(&out)[1].starts_with("fail the node a failed: what it wrote cannot be stored"));
     let (mut engine, _) = at(&graph, Limits::default());
