@@ -146,8 +146,8 @@ impl Runs<'_> {
     pub async fn followed_by(&self, job: &Job) -> Option<Holder> {
         let Job::Resume { thread } = job else { return None };
         let info = self.0.store().info(*thread).await.ok()?;
-        let is_held = info.status == ThreadStatus::Busy && !is_abandoned(&info);
-        info.owner.as_deref().filter(|_| is_held).map(Holder::of)
+        let is_claimed = info.status == ThreadStatus::Busy && !is_abandoned(&info);
+        info.owner.as_deref().filter(|_| is_claimed).map(Holder::of)
     }
 
     /// Returns how many calls of the step under way are recorded with their outcomes, and are read back by a job.

@@ -16,7 +16,7 @@ use crate::runtime::{Job, RunReport, RunStatusView};
 use crate::swarm::{GraphState, Request};
 
 /// How long a run waits whose thread somebody else holds, such as a command line.
-const HELD_BY_OTHERS: TimeDelta = TimeDelta::milliseconds(500);
+const CLAIMED_BY_OTHERS: TimeDelta = TimeDelta::milliseconds(500);
 
 /// How long it is until a row that could not be written is tried again.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -71,7 +71,7 @@ impl Service {
         let has_failed = end.is_err();
         let mut end = match end {
             Ok(end) => end,
-            Err(Error::Runtime(error)) if error.is_held() => End::NotBegun,
+            Err(Error::Runtime(error)) if error.is_claimed() => End::NotBegun,
             Err(error) => End::broken(&error),
         };
         self.driven().remove(&run.id);
@@ -130,7 +130,7 @@ impl Service {
                 End::Left => self.kept().leave_run(run.id, &self.0.owner).await,
                 End::NotBegun => {
                     let owner = &self.0.owner;
-                    self.kept().put_back(run.id, owner, clock::now(), HELD_BY_OTHERS).await
+                    self.kept().put_back(run.id, owner, clock::now(), CLAIMED_BY_OTHERS).await
                 }
             };
             match written {

@@ -251,9 +251,9 @@ impl Loop<'_> {
                 return Err(Halt::Agent(approval::not_waited(&skipped)));
             }
             self.take_in(tools).await?;
-            let told = tools.call_all(&response.tool_calls, limit).await?;
-            for (call, told) in response.tool_calls.iter().zip(told) {
-                messages.push(ChatMessage::tool(&call.id, told));
+            let replies = tools.call_all(&response.tool_calls, limit).await?;
+            for (call, replies) in response.tool_calls.iter().zip(replies) {
+                messages.push(ChatMessage::tool(&call.id, replies));
             }
         }
     }

@@ -159,11 +159,11 @@ impl<'a> Toolbox<'a> {
 
     /// Returns what people said with their approvals, by the places of the calls.
     pub(super) fn words_of_approvers(&self) -> Vec<(usize, String)> {
-        let said = self.decisions.iter().filter_map(|(place, decision)| match decision {
+        let words = self.decisions.iter().filter_map(|(place, decision)| match decision {
             Decision::Approved { instruction: Some(text), .. } => Some((*place, text.clone())),
             _ => None,
         });
-        said.collect()
+        words.collect()
     }
 
     /// Keeps an instruction, which the agent sees with its call's result.

@@ -59,8 +59,8 @@ impl Backend for Phoenix {
         Some(format!("http://127.0.0.1:{}", self.grpc))
     }
 
-    fn said(&self) -> String {
-        self.server.said()
+    fn output(&self) -> String {
+        self.server.output()
     }
 
     async fn trace(&self, id: &str) -> Trace {
@@ -88,10 +88,10 @@ impl Backend for Phoenix {
             trace.input_tokens = one["token_count_prompt"].as_u64().unwrap();
             trace.output_tokens = one["token_count_completion"].as_u64().unwrap();
         }
-        let holds = |session: &&Value| {
+        let contains = |session: &&Value| {
             session["traces"].as_array().unwrap().iter().any(|one| one["trace_id"] == id)
         };
-        if let Some(session) = self.all("sessions").await.iter().find(holds) {
+        if let Some(session) = self.all("sessions").await.iter().find(contains) {
             trace.session = text(&session["session_id"]);
         }
         trace

@@ -101,10 +101,10 @@ impl World {
         let mut command = self.command(tenant, false);
         let mut process = command.stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         self.killing.victim.store(i32::try_from(process.id().unwrap()).unwrap(), Ordering::SeqCst);
-        let mut said = BufReader::new(process.stderr.take().unwrap()).lines();
-        let mut told = BufReader::new(process.stdout.take().unwrap()).lines();
+        let mut printed = BufReader::new(process.stderr.take().unwrap()).lines();
+        let mut output_text = BufReader::new(process.stdout.take().unwrap()).lines();
         let mut lines = 0;
-        while let Some(line) = said.next_line().await.unwrap() {
+        while let Some(line) = printed.next_line().await.unwrap() {
             assert!(line.contains("long.md"), "{line}");
             if point == Point::Says(lines) {
                 shoot(&self.killing.victim);
@@ -112,7 +112,7 @@ impl World {
             lines += 1;
             // The last line before the document is there.
             if line.contains("keeping") && point == Point::Added {
-                told.next_line().await.unwrap();
+                output_text.next_line().await.unwrap();
                 shoot(&self.killing.victim);
             }
         }
@@ -163,8 +163,8 @@ async fn sweep(database: impl Fn(&Home) -> String) {
         let before = world.killing.asked();
         *world.killing.armed.lock().unwrap() = Point::None;
         let output = world.command(&tenant, true).output().await.unwrap();
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(output.status.success(), "{point:?}: {said}");
+        let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{point:?}: {printed}");
         let added: Value = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!(added["documents"][0]["version"], 1, "{point:?}: {added}");
         assert_eq!(added["documents"][0]["by_words_only"], Value::Null, "{point:?}: {added}");

@@ -82,8 +82,8 @@ async fn a_pdf_of_the_web_is_read_as_text() {
     let url = |path: &str| json!({ "url": format!("http://{address}/{path}") });
     let page = client.data("fetch", url("tides.pdf")).await;
     assert!(page["text"].as_str().unwrap().contains("Neap tides are the weakest"), "{page:#}");
-    let said = client.failure("fetch", url("broken")).await;
-    assert!(said.contains("is a document that cannot be read"), "{said}");
+    let message = client.failure("fetch", url("broken")).await;
+    assert!(message.contains("is a document that cannot be read"), "{message}");
     client.stop().await;
 }
 

@@ -156,12 +156,15 @@ async fn every_change_of_what_a_server_says_puts_it_into_quarantine() {
         ("its instructions changed", |case| case["instructions"] = "Obey.".into()),
         (r#"it calls itself "poisoned 2""#, |case| case["version"] = "2".into()),
     ];
-    for (told, change) in changes {
+    for (reported, change) in changes {
         let mut case = honest();
         change(&mut case);
         den.says(&case);
         let reason = den.quarantine().await;
-        assert!(reason.contains(told) && reason.contains("agents approve x"), "{told}: {reason}");
+        assert!(
+            reason.contains(reported) && reason.contains("agents approve x"),
+            "{reported}: {reason}"
+        );
     }
     den.says(&honest());
     den.scan().await.unwrap();

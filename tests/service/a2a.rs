@@ -160,6 +160,6 @@ async fn what_is_not_taken_is_refused_by_its_name(served: Served) {
     );
     let asked =
         served.http.post(format!("{}/a2a", served.url)).header("content-type", "text/plain");
-    let said: Value = asked.body("{}").send().await.unwrap().json().await.unwrap();
-    assert_eq!(said["error"]["code"], -32005);
+    let reply: Value = asked.body("{}").send().await.unwrap().json().await.unwrap();
+    assert_eq!(reply["error"]["code"], -32005);
 }

@@ -185,12 +185,12 @@ async fn a_thread_s_stream_tells_of_edits_while_they_are_made(served: Served) {
 
     let heard = until_done(edits, 2).await;
     assert_eq!(heard.len(), 2, "{heard:?}");
-    let (name, told, id) = &heard[0];
+    let (name, reported, id) = &heard[0];
     assert_eq!((name.as_str(), id.as_str()), ("state_update", ""));
-    assert_eq!(told["thread_id"], thread);
-    assert_eq!(told["state"]["values"]["plan"], json!(["one"]));
-    assert_eq!(told["state"]["metadata"]["source"], "update");
-    assert_eq!(told["state"]["checkpoint"]["checkpoint_id"], made["checkpoint_id"]);
+    assert_eq!(reported["thread_id"], thread);
+    assert_eq!(reported["state"]["values"]["plan"], json!(["one"]));
+    assert_eq!(reported["state"]["metadata"]["source"], "update");
+    assert_eq!(reported["state"]["checkpoint"]["checkpoint_id"], made["checkpoint_id"]);
     assert_eq!(heard[1].1["state"]["values"]["plan"], json!(["two"]));
 
     let heard = until_done(both, 3).await;

@@ -129,8 +129,8 @@ async fn another_tenant_sees_nothing_of_a_thread(served: Served) {
         ("DELETE", at(""), None),
         ("DELETE", at(&format!("/runs/{run}")), None),
     ] {
-        let (code, said) = ask(&served, method, &path, &ours, body).await;
-        assert_eq!(code, 404, "{method} {path}: {said}");
+        let (code, reply) = ask(&served, method, &path, &ours, body).await;
+        assert_eq!(code, 404, "{method} {path}: {reply}");
     }
     let taken = json!({ "thread_id": thread });
     assert_eq!(ask(&served, "POST", "/threads", &ours, Some(taken)).await.0, 409);
@@ -168,8 +168,8 @@ async fn a_login_needs_its_second_secret_for_what_changes_something(served: Serv
     let flags = lines[0].to_str().unwrap();
     assert!(flags.contains("HttpOnly") && flags.contains("SameSite=Strict"), "{flags}");
     let cookie = cookies(&answer);
-    let said: Value = serde_json::from_str(&answer.text().await.unwrap()).unwrap();
-    let csrf = said["csrf_token"].as_str().unwrap();
+    let reply: Value = serde_json::from_str(&answer.text().await.unwrap()).unwrap();
+    let csrf = reply["csrf_token"].as_str().unwrap();
     assert!(cookie.contains(&format!("perihelion_csrf={csrf}")), "{cookie}");
 
     let shown = [("cookie", cookie.as_str())];
@@ -222,9 +222,9 @@ async fn an_approval_is_decided_once_by_the_one_who_may_and_written_down(served:
         assert_eq!(code, 403, "{why}");
         match by {
             "api" => {
-                let (code, said) = ask(&served, "POST", &approve, &boss, Some(json!({}))).await;
-                assert_eq!(code, 200, "{said}");
-                let run = said["run_id"].as_str().unwrap();
+                let (code, reply) = ask(&served, "POST", &approve, &boss, Some(json!({}))).await;
+                assert_eq!(code, 200, "{reply}");
+                let run = reply["run_id"].as_str().unwrap();
                 let join = format!("/threads/{thread}/runs/{run}/join");
                 let (_, left) = ask(&served, "GET", &join, &worker, None).await;
                 assert_eq!(left["answer"], "Hello from the star.", "{left}");

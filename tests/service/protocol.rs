@@ -81,11 +81,11 @@ async fn a_thread_is_followed_over_its_runs_and_is_the_same_after_a_crash(mut se
     let whole = frames(&served, thread, &all, |frame| is_lifecycle(frame, "completed")).await;
     assert_eq!(whole[..first.len()], first[..]);
     assert!(whole.iter().any(|frame| frame["method"] == "input.answered"));
-    let said: String = whole
+    let content: String = whole
         .iter()
         .filter_map(|frame| frame["params"]["data"]["delta"]["text"].as_str())
         .collect();
-    assert!(said.ends_with("Hello from the star."), "{said}");
+    assert!(content.ends_with("Hello from the star."), "{content}");
     let seqs: Vec<u64> = whole.iter().map(|frame| frame["seq"].as_u64().unwrap()).collect();
     assert!(seqs.is_sorted_by(|one, next| one < next), "{seqs:?}");
     let ids: std::collections::BTreeSet<&str> =

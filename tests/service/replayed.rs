@@ -169,9 +169,9 @@ impl Replay {
         let answer = asked.send().await.unwrap();
         let status = answer.status().as_u16();
         if status != recorded.status {
-            let said = answer.text().await.unwrap_or_default();
+            let reply = answer.text().await.unwrap_or_default();
             self.found
-                .push(format!("{place}: status {status} and not {}: {said}", recorded.status));
+                .push(format!("{place}: status {status} and not {}: {reply}", recorded.status));
             return;
         }
         for (name, recorded) in &recorded.headers {
@@ -366,8 +366,8 @@ impl Replay {
         self.served.until_got(&state, asks).await;
         let resume = json!({ "decisions": [{ "type": "approve" }] });
         let body = json!({ "assistant_id": "swarm", "command": { "resume": resume } });
-        let (code, said) = self.served.post(&format!("/threads/{thread}/runs/wait"), &body).await;
-        assert_eq!(code, 200, "{said}");
+        let (code, reply) = self.served.post(&format!("/threads/{thread}/runs/wait"), &body).await;
+        assert_eq!(code, 200, "{reply}");
     }
 
     /// Returns the ids of the questions that a path's thread asks.

@@ -34,9 +34,9 @@ async fn work(served: &Served, as_one: &[(&str, &str)]) {
 }
 
 async fn listed(served: &Served, as_one: &[(&str, &str)], path: &str, key: &str) -> usize {
-    let (code, said) = ask(served, "GET", path, as_one, None).await;
-    assert_eq!(code, 200, "{path}: {said}");
-    let list = if key.is_empty() { &said } else { &said[key] };
+    let (code, reply) = ask(served, "GET", path, as_one, None).await;
+    assert_eq!(code, 200, "{path}: {reply}");
+    let list = if key.is_empty() { &reply } else { &reply[key] };
     list.as_array().unwrap().len()
 }
 
@@ -83,18 +83,18 @@ async fn teams_of_one_tenant_work_for_it_alone(served: Served) {
         ],
     });
     let made = json!({ "design": design });
-    let (code, said) = ask(&served, "POST", "/v1/teams", &theirs, Some(made)).await;
-    assert_eq!(code, 200, "{said}");
+    let (code, reply) = ask(&served, "POST", "/v1/teams", &theirs, Some(made)).await;
+    assert_eq!(code, 200, "{reply}");
     assert_eq!(listed(&served, &theirs, "/v1/teams", "").await, 1);
     assert_eq!(listed(&served, &ours, "/v1/teams", "").await, 0);
     assert_eq!(ask(&served, "GET", "/v1/teams/keepers", &ours, None).await.0, 404);
     assert_eq!(ask(&served, "DELETE", "/v1/teams/keepers", &ours, None).await.0, 404);
     let body =
         json!({ "assistant_id": "swarm", "input": { "question": "hello", "team": "keepers" } });
-    let (code, said) = ask(&served, "POST", "/runs/wait", &ours, Some(body.clone())).await;
-    assert_eq!(code, 422, "{said}");
-    let (code, said) = ask(&served, "POST", "/runs/wait", &theirs, Some(body)).await;
-    assert_eq!((code, &said["answer"]), (200, &json!("Hello from the star.")), "{said}");
+    let (code, reply) = ask(&served, "POST", "/runs/wait", &ours, Some(body.clone())).await;
+    assert_eq!(code, 422, "{reply}");
+    let (code, reply) = ask(&served, "POST", "/runs/wait", &theirs, Some(body)).await;
+    assert_eq!((code, &reply["answer"]), (200, &json!("Hello from the star.")), "{reply}");
     let menu = |since: usize| {
         let requests = served.model.requests();
         let all = requests[since..].iter().filter(|one| one.role == "supervisor");
@@ -180,8 +180,8 @@ async fn the_command_line_works_for_the_tenant_that_it_names(served: Served) {
     assert_eq!(listed(&served, &ours, "/v1/documents", "documents").await, 0);
     work(&served, &theirs).await;
     let skills = async |args: &[&str]| -> usize {
-        let said = served.program(&[&["skills", "list", "--json"], args].concat()).await;
-        serde_json::from_str::<Value>(&said).unwrap().as_array().unwrap().len()
+        let reply = served.program(&[&["skills", "list", "--json"], args].concat()).await;
+        serde_json::from_str::<Value>(&reply).unwrap().as_array().unwrap().len()
     };
     assert_eq!((skills(&["--tenant", "acme"]).await, skills(&[]).await), (1, 0));
     let teams = served.program(&["teams", "list", "--json", "--tenant", "acme"]).await;

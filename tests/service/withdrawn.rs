@@ -31,9 +31,9 @@ async fn a_request_whose_thread_continued_reads_as_withdrawn_and_takes_no_answer
             "cancelled as a task" => {
                 let (_, runs) = served.get(&at("/runs")).await;
                 let task = runs[0]["run_id"].as_str().unwrap();
-                let (code, said) =
+                let (code, reply) =
                     served.post(&format!("/a2a/tasks/{task}:cancel"), &json!({})).await;
-                assert_eq!(code, 200, "{said}");
+                assert_eq!(code, 200, "{reply}");
             }
             _ => {}
         }
@@ -54,8 +54,8 @@ async fn a_request_whose_thread_continued_reads_as_withdrawn_and_takes_no_answer
     assert_eq!(served.read("notes.jsonl"), "", "nothing was sent");
     // What is asked still is decided, and stays so.
     let left = &expected.last().unwrap().1;
-    let (code, said) = served.post(&format!("/v1/approvals/{left}/approve"), &json!({})).await;
-    assert_eq!(code, 200, "{said}");
+    let (code, reply) = served.post(&format!("/v1/approvals/{left}/approve"), &json!({})).await;
+    assert_eq!(code, 200, "{reply}");
     let is_approved = |history: &Value| {
         let all = history["requests"].as_array().unwrap();
         all.iter().any(|one| one["id"] == left.as_str() && one["status"] == "approved")

@@ -70,6 +70,6 @@ async fn a_team_ends_at_its_own_bound_and_the_run_continues_with_what_it_found()
     assert_eq!(report["finish_reason"], "answered", "{report:#}");
     assert_eq!(office.asked("reader"), 3, "one task");
     let requests = office.world.model.requests();
-    let told = requests.iter().find(|one| one.role == "qa").unwrap();
-    assert!(told.contains("the limit of 3 steps was reached"), "{:#?}", told.texts());
+    let reported = requests.iter().find(|one| one.role == "qa").unwrap();
+    assert!(reported.contains("the limit of 3 steps was reached"), "{:#?}", reported.texts());
 }

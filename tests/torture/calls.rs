@@ -93,11 +93,11 @@ impl Deeds {
     /// nobody lived to hear which was.
     fn answered(&self, line: &str, verdict: &str) -> u64 {
         let questions = self.questions.get(line).into_iter().flatten();
-        let holding = questions.filter(|id| {
+        let waiting = questions.filter(|id| {
             let answers = self.accepted.get(*id).or_else(|| self.given.get(*id));
             answers.is_some_and(|answers| answers.contains(verdict))
         });
-        holding.count() as u64
+        waiting.count() as u64
     }
 
     /// Judges one call that a thread was to make; `row` is its record in the journal.
@@ -146,8 +146,9 @@ impl Deeds {
             let given = self.given.get(&id);
             let accepted = self.accepted.get(&id);
             let was_given = recorded.is_some_and(|it| given.is_some_and(|all| all.contains(it)));
-            let holds = accepted.is_none_or(|all| all.iter().map(String::as_str).eq(recorded));
-            if !was_given || !holds {
+            let is_complete =
+                accepted.is_none_or(|all| all.iter().map(String::as_str).eq(recorded));
+            if !was_given || !is_complete {
                 let what = format!(
                     "{id}: {recorded:?} is recorded, {given:?} given, {accepted:?} accepted"
                 );

@@ -176,9 +176,9 @@ impl Storm {
         let window = 4 * self.options.hands();
         let mut open: Vec<u64> = Vec::new();
         let mut next = 0;
-        let mut told = clock::monotonic();
+        let mut last_report = clock::monotonic();
         let mut calm_since = None;
-        let troubles = tokio::spawn(Arc::clone(self).trouble_the_database());
+        let disturbances = tokio::spawn(Arc::clone(self).disturb_the_database());
         loop {
             let mut still = Vec::new();
             for job in open {
@@ -198,8 +198,8 @@ impl Storm {
             }
             // Who reads that no job is open ends, and nobody comes after him.
             self.write_open(&open);
-            if told.elapsed() > Duration::from_secs(5) {
-                told = clock::monotonic();
+            if last_report.elapsed() > Duration::from_secs(5) {
+                last_report = clock::monotonic();
                 self.tell(open.len());
             }
             if self.is_calm() && open.is_empty() {
@@ -214,7 +214,7 @@ impl Storm {
             }
             clock::sleep(Duration::from_millis(60)).await;
         }
-        troubles.await.unwrap();
+        disturbances.await.unwrap();
         self.tell(0);
         Ok(next)
     }
@@ -267,7 +267,7 @@ impl Storm {
     }
 
     /// Crashes the server and fills its disk, spread over the storm.
-    async fn trouble_the_database(self: Arc<Self>) {
+    async fn disturb_the_database(self: Arc<Self>) {
         let wanted = |each: u64, so_far: u64| {
             each > so_far
                 && self.counts.kills.load(Relaxed) * (each + 1) >= self.options.kills * (so_far + 1)

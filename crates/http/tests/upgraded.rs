@@ -16,10 +16,10 @@ use tokio_util::sync::CancellationToken;
 #[tokio::test]
 async fn a_server_that_drains_waits_for_what_took_a_connection_over() {
     let stop = CancellationToken::new();
-    let has_said = Arc::new(AtomicBool::new(false));
+    let has_answered = Arc::new(AtomicBool::new(false));
     let ends = stop.clone();
-    let said = Arc::clone(&has_said);
-    let take_over = async move |Extension(held): Extension<Connection>, request: Request| {
+    let answers = Arc::clone(&has_answered);
+    let take_over = async move |Extension(guarded): Extension<Connection>, request: Request| {
         tokio::spawn(async move {
             let upgraded = hyper::upgrade::on(request).await.unwrap();
             ends.cancelled().await;
@@ -28,8 +28,8 @@ async fn a_server_that_drains_waits_for_what_took_a_connection_over() {
                 tokio::task::yield_now().await;
             }
             TokioIo::new(upgraded).write_all(b"it ends").await.unwrap();
-            said.store(true, Ordering::SeqCst);
-            drop(held);
+            answers.store(true, Ordering::SeqCst);
+            drop(guarded);
         });
         let answer = Response::builder().status(StatusCode::SWITCHING_PROTOCOLS);
         let answer = answer.header("connection", "upgrade").header("upgrade", "test");
@@ -49,7 +49,7 @@ async fn a_server_that_drains_waits_for_what_took_a_connection_over() {
     assert!(answer.starts_with(b"HTTP/1.1 101"), "{}", String::from_utf8_lossy(&answer));
     stop.cancel();
     serving.await.unwrap();
-    assert!(has_said.load(Ordering::SeqCst), "the server ended before");
+    assert!(has_answered.load(Ordering::SeqCst), "the server ended before");
     let mut rest = String::new();
     client.read_to_string(&mut rest).await.unwrap();
     assert_eq!(rest, "it ends");

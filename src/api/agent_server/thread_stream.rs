@@ -79,7 +79,7 @@ pub(super) async fn follow(
         Heard::Nothing => None,
         Heard::UpTo(id) => Some(After { id, is_now: false }),
         Heard::UpToNow => {
-            let mark = face.service.runtime().store().event_mark(thread).await?.last;
+            let mark = face.service.runtime().store().event_position(thread).await?.last;
             Some(After { id: (mark, u32::MAX - 3), is_now: true })
         }
     };

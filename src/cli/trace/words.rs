@@ -3,7 +3,7 @@
 use chrono::TimeDelta;
 
 use crate::checkpoint::RunStatus;
-use crate::telemetry::{About, Reason, RunMark, Span, Spent, Status};
+use crate::telemetry::{About, Reason, RunOfTrace, Span, Spent, Status};
 
 /// Characters of a text somebody wrote that stand in a line.
 pub(super) const TEXT: usize = 160;
@@ -80,8 +80,8 @@ pub(super) fn mark(span: &Span) -> char {
 }
 
 /// Says which runs there were and how each ended.
-pub(super) fn ran(runs: &[RunMark], open: bool) -> String {
-    let one = |(index, run): (usize, &RunMark)| {
+pub(super) fn ran(runs: &[RunOfTrace], open: bool) -> String {
+    let one = |(index, run): (usize, &RunOfTrace)| {
         let word = match run.status {
             RunStatus::Running if open && index + 1 == runs.len() => "not ended",
             RunStatus::Running => "crashed",
@@ -151,8 +151,8 @@ mod tests {
 
     #[test]
     fn small_sums_are_not_rounded_to_nothing() {
-        let said = [0, 1_500, 1_234_500, 2_500_000_000, -40_000_000].map(dollars);
-        assert_eq!(said, ["$0", "$0.0000015", "$0.0012", "$2.50", "-$0.0400"]);
+        let words = [0, 1_500, 1_234_500, 2_500_000_000, -40_000_000].map(dollars);
+        assert_eq!(words, ["$0", "$0.0000015", "$0.0012", "$2.50", "-$0.0400"]);
     }
 
     #[test]

@@ -46,9 +46,9 @@ impl ClientHandler for Listener {
         let elicitation = ElicitationCapability::new()
             .with_form(FormElicitationCapability::new())
             .with_url(UrlElicitationCapability::new());
-        let mut offers = ClientCapabilities::builder().enable_tasks().build();
-        offers.elicitation = Some(elicitation);
-        ClientConfig::new(offers, Implementation::new("perihelion", version))
+        let mut capabilities = ClientCapabilities::builder().enable_tasks().build();
+        capabilities.elicitation = Some(elicitation);
+        ClientConfig::new(capabilities, Implementation::new("perihelion", version))
     }
 
     async fn create_elicitation(

@@ -23,8 +23,8 @@ pub enum CallRound {
         /// What the server gave along with its questions, unread.
         state: Option<String>,
     },
-    /// Waits until a task ends, or asks what it was not `told`; changes nothing, so it may be gone again.
-    Wait { task: TaskHandle, told: BTreeSet<String> },
+    /// Waits until a task ends, or asks what it was not `answered`; changes nothing, so it may be gone again.
+    Wait { task: TaskHandle, answered: BTreeSet<String> },
     /// Answers the questions of a task.
     Tell { task: TaskHandle, answers: Answers },
 }

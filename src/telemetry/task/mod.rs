@@ -168,7 +168,7 @@ impl Work<'_> {
 
     fn agent(&self) -> About {
         let result = self.result();
-        let said = self.written.and_then(|one| one.written.answer.clone());
+        let stated = self.written.and_then(|one| one.written.answer.clone());
         let output = result.map(|result| result.output.clone());
         About::Agent {
             agent: self.node.to_owned(),
@@ -177,7 +177,7 @@ impl Work<'_> {
             usage: Usage::default(),
             tools: Vec::new(),
             task: result.map(|result| result.task.clone()),
-            output: output.or(said),
+            output: output.or(stated),
             error: result.and_then(AgentResult::error_message).map(str::to_owned),
         }
     }

@@ -37,7 +37,7 @@ async fn check(store: &Arc<dyn Store>) {
     let thread = world.thread(&runner).await;
     let options = || RunOptions { publish: Some(Arc::clone(&bus)), ..RunOptions::default() };
     runner.start(thread, input(), options()).await.unwrap();
-    let told = all(&bus, thread).await;
+    let events = all(&bus, thread).await;
     assert_eq!(store.prune_events(Duration::from_secs(3600), 100).await.unwrap(), 0);
 
     let busy = Writer::claim(store, thread).await;
@@ -53,6 +53,6 @@ async fn check(store: &Arc<dyn Store>) {
     assert_eq!(all(&bus, thread).await, []);
     runner.start(thread, input(), options()).await.unwrap();
     let later = all(&bus, thread).await;
-    assert_eq!(later[0].id, told.last().unwrap().id + 1, "no id is given twice");
-    assert_eq!((steps(&told), steps(&later)), (vec![1, 2], vec![3, 4]));
+    assert_eq!(later[0].id, events.last().unwrap().id + 1, "no id is given twice");
+    assert_eq!((steps(&events), steps(&later)), (vec![1, 2], vec![3, 4]));
 }

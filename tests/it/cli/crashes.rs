@@ -85,8 +85,8 @@ async fn a_call_whose_outcome_a_crash_left_unknown_is_put_to_a_person() {
         }
         world.run(&args).await.code(code);
         if answer == "done" {
-            let told = world.model.requests();
-            assert!(told.iter().any(|one| one.role == "agent" && one.contains("number 7")));
+            let prompt = world.model.requests();
+            assert!(prompt.iter().any(|one| one.role == "agent" && one.contains("number 7")));
         }
     }
 }
@@ -156,11 +156,11 @@ async fn servers_end_with_the_program_also_when_it_is_told_twice() {
 async fn wait_for(child: &mut tokio::process::Child, words: &str) {
     use tokio::io::AsyncReadExt as _;
     let stderr = child.stderr.as_mut().unwrap();
-    let mut said = Vec::new();
-    while !String::from_utf8_lossy(&said).contains(words) {
+    let mut output = Vec::new();
+    while !String::from_utf8_lossy(&output).contains(words) {
         let mut piece = [0; 1024];
         let count = stderr.read(&mut piece).await.unwrap();
-        assert!(count > 0, "never said: {words}\n{}", String::from_utf8_lossy(&said));
-        said.extend_from_slice(&piece[..count]);
+        assert!(count > 0, "never said: {words}\n{}", String::from_utf8_lossy(&output));
+        output.extend_from_slice(&piece[..count]);
     }
 }

@@ -97,8 +97,8 @@ async fn a_thread_remembers_what_was_asked_before_under_its_name() {
     world.run(&["resume", "talk", "--message", "And you?", "-q"]).await.code(0);
     let requests = world.model.requests();
     let last = requests.iter().rfind(|one| one.role == "supervisor").unwrap();
-    for said in ["My name is Ann.", "Who am I?", "And you?"] {
-        assert!(last.contains(said), "{said}");
+    for words in ["My name is Ann.", "Who am I?", "And you?"] {
+        assert!(last.contains(words), "{words}");
     }
 }
 

@@ -74,7 +74,7 @@ async fn answer_and_finish(url: &str, parked: usize, threads: &[ThreadId]) {
         // On Postgres a thread may be found by looking before the call to it is taken from the queue.
         let woken = runner.wake(wake.thread, RunOptions::default()).await.unwrap();
         let Some(outcome) = woken else { continue };
-        assert_eq!((outcome.result, said(&outcome.state)[1]), (RunResult::Done, "this one"));
+        assert_eq!((outcome.result, lines(&outcome.state)[1]), (RunResult::Done, "this one"));
         finished += 1;
     }
     assert_eq!(finished, threads.len());

@@ -137,8 +137,8 @@ async fn a_submitted_run_is_finished_by_the_one_who_is_called_to_it(on: &Place) 
     assert_eq!(wake(&runner, thread).await, Some(RunResult::Done));
     assert_eq!((on.status(thread).await, world.count("a")), (ThreadStatus::Idle, 1));
     let runs = on.store.runs(thread).await.unwrap();
-    let told: Vec<_> = runs.iter().map(|run| (run.number, run.status)).collect();
-    assert_eq!(told, [(1, RunStatus::Queued), (2, RunStatus::Done)]);
+    let reported: Vec<_> = runs.iter().map(|run| (run.number, run.status)).collect();
+    assert_eq!(reported, [(1, RunStatus::Queued), (2, RunStatus::Done)]);
     assert_eq!(runs[0].id, run);
     drop(called);
     assert!(calls(&dispatcher).await.is_empty());
@@ -174,10 +174,10 @@ async fn an_answer_queues_its_thread_also_while_it_is_busy(on: &Place) {
 
     // Two questions; the second one is answered while the first one's answer is worked on.
     let gate = Gate::closed();
-    let held = gate.clone();
+    let gate_of_node = gate.clone();
     let graph = graph(|graph| {
         let slow = node_fn(move |ctx: Context<Story>| {
-            let gate = held.clone();
+            let gate = gate_of_node.clone();
             async move {
                 let answer = ctx.interrupt("clarification", json!({ "from": "slow" })).await?;
                 gate.pass().await;
@@ -231,10 +231,10 @@ async fn a_thread_at_rest_calls_nobody(on: &Place) {
 async fn a_thread_is_found_when_its_lease_has_run_out_or_its_holder_is_dead(on: &Place) {
     let world = World::default();
     let gate = Gate::closed();
-    let held = gate.clone();
+    let gate_of_node = gate.clone();
     let graph = graph(|graph| {
         let slow = node_fn(move |_| {
-            let gate = held.clone();
+            let gate = gate_of_node.clone();
             async move {
                 gate.pass().await;
                 Ok(say("slow"))
@@ -291,10 +291,10 @@ async fn a_thread_is_found_when_its_lease_has_run_out_or_its_holder_is_dead(on: 
 async fn a_thread_whose_runs_all_die_is_left_to_people(on: &Place) {
     let world = World::default();
     let deadly = Gate::closed();
-    let held = deadly.clone();
+    let gate_of_node = deadly.clone();
     let graph = graph(|graph| {
         let slow = node_fn(move |_| {
-            let gate = held.clone();
+            let gate = gate_of_node.clone();
             async move {
                 gate.pass().await;
                 Ok(say("slow"))
@@ -329,10 +329,10 @@ async fn a_thread_whose_runs_all_die_is_left_to_people(on: &Place) {
 async fn a_run_that_is_stopped_can_be_handed_over(on: &Place) {
     let world = World::default();
     let gate = Gate::closed();
-    let held = gate.clone();
+    let gate_of_node = gate.clone();
     let graph = graph(|graph| {
         let slow = node_fn(move |_| {
-            let gate = held.clone();
+            let gate = gate_of_node.clone();
             async move {
                 gate.pass().await;
                 Ok(say("slow"))
@@ -464,8 +464,11 @@ async fn a_thread_is_found_behind_any_number_that_others_hold(on: &Place) {
     let runner = runner(&graph, &on.store);
     // Held by a process of this very machine that lives, and for longer than the last one waits.
     for _ in 0..600 {
-        let held = world.thread(&runner).await;
-        on.store.claim(held, &owner_name(), Duration::from_secs(3600), false).await.unwrap();
+        let gate_of_node = world.thread(&runner).await;
+        on.store
+            .claim(gate_of_node, &owner_name(), Duration::from_secs(3600), false)
+            .await
+            .unwrap();
     }
     let dispatcher = on.dispatcher().await;
     assert!(calls(&dispatcher).await.is_empty());

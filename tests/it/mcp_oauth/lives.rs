@@ -116,8 +116,8 @@ async fn client_credentials_get_and_renew_tokens_with_nobody_there() {
     let oauth = "oauth = { client_id = \"machine\", client_secret_env_var = \"SECRET\", \
                  grant = \"client_credentials\" }\nscopes = [\"write\"]\n";
     let pool = pool(&site.url, oauth, logins.path());
-    let said = call(&pool, "write").await.unwrap().text;
-    assert_eq!(said, "write as Some(Ok(\"Bearer [redacted]\"))");
+    let words = call(&pool, "write").await.unwrap().text;
+    assert_eq!(words, "write as Some(Ok(\"Bearer [redacted]\"))");
     site.life().tokens.clear();
     call(&pool, "write").await.unwrap();
     assert_eq!(site.life().given("client_credentials"), 2);

@@ -84,9 +84,9 @@ async fn tools_and_their_results_travel_in_the_usual_form() {
     let calls: Vec<_> = first.tool_calls.iter().map(|c| (c.name.as_str(), &c.arguments)).collect();
     assert_eq!(calls, [("read", &json!({ "path": "a" })), ("list", &json!({}))]);
 
-    let mut said = ChatMessage::assistant("");
-    said.tool_calls = first.tool_calls.clone();
-    asked.messages.push(said);
+    let mut words = ChatMessage::assistant("");
+    words.tool_calls = first.tool_calls.clone();
+    asked.messages.push(words);
     for call in &first.tool_calls {
         asked.messages.push(ChatMessage::tool(&call.id, "result"));
     }

@@ -49,7 +49,7 @@ async fn a_run_that_crashed_in_a_node_resumes_that_node(on: &Fixture) {
     let another = super::world::runner(&graph, &on.another().await);
     let outcome = resume(&another, thread).await;
     assert!(is_done(&outcome));
-    assert_eq!(said(&outcome.state), ["input", "first", "slow"]);
+    assert_eq!(lines(&outcome.state), ["input", "first", "slow"]);
     assert_eq!(world.seen(), ["first", "slow", "slow"]);
     assert_eq!(on.store.info(thread).await.unwrap().status, ThreadStatus::Idle);
 }
@@ -85,7 +85,7 @@ async fn what_finished_beside_the_crash_is_not_run_again(on: &Fixture) {
     }
     gate.open();
     let outcome = resume(&runner, thread).await;
-    assert_eq!(said(&outcome.state), ["input", "slow", "fast"], "in frontier order");
+    assert_eq!(lines(&outcome.state), ["input", "slow", "fast"], "in frontier order");
     assert_eq!(world.count("fast"), 1);
     assert!(on.store.load(thread, None).await.unwrap().pending.is_empty());
 }
@@ -195,5 +195,5 @@ async fn an_unfinished_thread_takes_no_new_input_and_a_finished_one_no_resume(on
     let again = runner.resume(thread, RunOptions::default()).await;
     assert!(matches!(again, Err(Error::Finished { .. })), "{again:?}");
     let next = start(&runner, thread).await;
-    assert_eq!(said(&next.state), ["input", "slow", "input", "slow"]);
+    assert_eq!(lines(&next.state), ["input", "slow", "input", "slow"]);
 }

@@ -109,7 +109,7 @@ async fn a_runner_that_lost_its_thread_commits_nothing_and_sends_nothing(on: &Fi
     assert!(world.seen().is_empty(), "the intent was refused, so nothing was sent");
     let info = on.store.info(thread).await.unwrap();
     assert_eq!((info.head, info.status), (1, ThreadStatus::Busy), "the new holder's, untouched");
-    assert_eq!(said(&resume(&fresh, thread).await.state), ["input", "called"]);
+    assert_eq!(lines(&resume(&fresh, thread).await.state), ["input", "called"]);
     assert_eq!(world.seen().len(), 1);
     let runs = on.store.runs(thread).await.unwrap();
     assert_eq!(runs.last().unwrap().status, RunStatus::Done);
@@ -117,7 +117,7 @@ async fn a_runner_that_lost_its_thread_commits_nothing_and_sends_nothing(on: &Fi
 
 async fn what_cannot_be_read_is_not_taken(on: &Fixture) {
     perihelion::graph_state! {
-        pub struct Newer, update NewerUpdate, version 2 { said: Vec<String> => append }
+        pub struct Newer, update NewerUpdate, version 2 { lines: Vec<String> => append }
     }
     let newer = perihelion::graph::GraphBuilder::<Newer>::new("story")
         .node(

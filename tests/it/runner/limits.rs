@@ -79,7 +79,7 @@ async fn a_failed_step_is_tried_again_by_a_resume(on: &Fixture) {
         (info.status, info.error.as_deref()),
         (ThreadStatus::Failed, Some("the node a failed: out of ink"))
     );
-    assert_eq!(said(&resume(&runner, thread).await.state), ["input", "ok", "b"]);
+    assert_eq!(lines(&resume(&runner, thread).await.state), ["input", "ok", "b"]);
     assert_eq!(world.count("b"), 1, "what had finished is kept");
     assert_eq!(on.store.info(thread).await.unwrap().error, None);
 }
@@ -207,7 +207,7 @@ async fn the_deadline_stops_what_runs_and_a_resume_continues(on: &Fixture) {
     let options = RunOptions { deadline: Some(Duration::from_millis(1)), ..RunOptions::default() };
     let outcome = runner.start(thread, input(), options).await.unwrap();
     assert_eq!(outcome.result, RunResult::Failed(EngineError::Deadline));
-    assert_eq!(said(&resume(&runner, thread).await.state), ["input", "done"]);
+    assert_eq!(lines(&resume(&runner, thread).await.state), ["input", "done"]);
 }
 
 fn circling(world: &World, rounds: usize) -> Arc<dyn Node<Story>> {
@@ -258,7 +258,7 @@ async fn a_node_that_panics_fails_its_run_and_nothing_else(on: &Fixture) {
     let outcome = start(&runner, thread).await;
     let RunResult::Failed(error) = &outcome.result else { panic!() };
     assert_eq!(error.to_string(), "the node a failed: it panicked: out of ink");
-    assert_eq!(said(&resume(&runner, thread).await.state), ["input", "ok", "b"]);
+    assert_eq!(lines(&resume(&runner, thread).await.state), ["input", "ok", "b"]);
 }
 
 async fn a_wrong_target_is_named_and_a_corrected_graph_continues(on: &Fixture) {
@@ -278,7 +278,7 @@ async fn a_wrong_target_is_named_and_a_corrected_graph_continues(on: &Fixture) {
     let outcome = start(&wrong, thread).await;
     let RunResult::Failed(error) = &outcome.result else { panic!() };
     assert!(error.to_string().starts_with("the node a leads to an unknown node: nobody;"));
-    assert_eq!(said(&outcome.state), ["input"], "the state is that of the newest committed step");
+    assert_eq!(lines(&outcome.state), ["input"], "the state is that of the newest committed step");
     let outcome = resume(&runner(&leads_to("b"), &on.store), thread).await;
-    assert_eq!(said(&outcome.state), ["input", "a", "b"]);
+    assert_eq!(lines(&outcome.state), ["input", "a", "b"]);
 }

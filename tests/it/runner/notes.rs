@@ -1,4 +1,4 @@
-//! What a node sees of its surroundings: durable with the next thing that depends on it, and at the latest when the node ends (X2).
+//! What a node observes: durable with the next thing that depends on it, and at the latest when the node ends (X2).
 
 use std::sync::Arc;
 

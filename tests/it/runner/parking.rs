@@ -52,6 +52,6 @@ async fn a_thread_whose_next_node_is_gone_is_parked_and_continues_when_it_is_bac
     roster.there.store(true, Ordering::Relaxed);
     let outcome = resume(&runner, thread).await;
     assert!(is_done(&outcome));
-    assert_eq!(said(&outcome.state), ["input", "a", "agent", "end", "end"]);
+    assert_eq!(lines(&outcome.state), ["input", "a", "agent", "end", "end"]);
     assert_eq!(world.count("a"), 1);
 }

@@ -33,7 +33,7 @@ fn rich(on: &Fixture, world: &World, changed: &Arc<AtomicBool>) -> Arc<Graph<Sto
     let changed = Arc::clone(changed);
     let ends = node_fn(move |ctx: Context<Story>| {
         let changed = changed.load(Ordering::Relaxed);
-        async move { Ok(say(format!("{} {changed}", ctx.state().said.len()))) }
+        async move { Ok(say(format!("{} {changed}", ctx.state().lines.len()))) }
     });
     let child =
         GraphBuilder::new("child").node("inner", world.speaker("inner")).entry("inner").build();

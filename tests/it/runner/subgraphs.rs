@@ -38,8 +38,8 @@ fn as_node(on: &Fixture, child: &Arc<Graph<Story>>) -> Arc<dyn Node<Story>> {
     let runner = Runner::new(Arc::clone(child), Arc::clone(&on.store));
     Arc::new(Subgraph::<Story, Story>::new(
         runner,
-        |ctx| Ok(StoryUpdate::new().said(vec![format!("from {}", ctx.state().last)])),
-        |_, child| Ok(say(said(child).join("+"))),
+        |ctx| Ok(StoryUpdate::new().lines(vec![format!("from {}", ctx.state().last)])),
+        |_, child| Ok(say(lines(child).join("+"))),
     ))
 }
 

@@ -61,7 +61,7 @@ async fn oldest_first(store: &dyn Store, thread: ThreadId) -> Vec<StepRow> {
     steps
 }
 
-/// Stands the thread up at every step, and folds its steps without any snapshot beside it.
+/// Restores the thread at every step, and folds its steps without any snapshot beside it.
 async fn states(
     store: &dyn Store,
     thread: ThreadId,

@@ -154,7 +154,7 @@ impl Board {
         waiting.into_iter().for_each(|id| self.grant(id, Verdict::Go));
     }
 
-    fn is_held_up(&mut self, process: usize) -> bool {
+    fn is_delayed(&mut self, process: usize) -> bool {
         let life = self.lives[process];
         let is_quick = life.is_quick && life.claimed_at.is_none();
         if self.is_calm || is_quick {
@@ -182,7 +182,7 @@ impl Future for Gate<'_> {
             return Poll::Ready(Verdict::Dead);
         }
         let Some(id) = self.slot else {
-            if !board.is_held_up(self.process) {
+            if !board.is_delayed(self.process) {
                 return Poll::Ready(Verdict::Go);
             }
             board.next_slot += 1;

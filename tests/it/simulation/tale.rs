@@ -22,7 +22,7 @@ fn add(current: &mut u64, more: u64) {
 perihelion::graph_state! {
     /// What is told, so that any change of order, any loss and any repetition shows.
     pub struct Tale, update TaleUpdate, version 1 {
-        told: Log<String> => append,
+        lines: Log<String> => append,
         sum: u64 => with(add),
         last: String => overwrite,
         steps: Dict<u64> => merge,
@@ -30,7 +30,7 @@ perihelion::graph_state! {
 }
 
 pub fn input(turn: usize) -> TaleUpdate {
-    TaleUpdate::new().told(vec![format!("input {turn}")]).sum(turn as u64)
+    TaleUpdate::new().lines(vec![format!("input {turn}")]).sum(turn as u64)
 }
 
 /// Brings the node that comes and goes.
@@ -132,11 +132,11 @@ impl Visit {
         let step = self.ctx.place().step;
         let sum = text.bytes().fold(7, |sum: u64, byte| sum.wrapping_mul(131) + u64::from(byte));
         let update = TaleUpdate::new()
-            .told(vec![text.clone()])
+            .lines(vec![text.clone()])
             .sum(sum & 0xffff)
             .last(text)
             .steps(BTreeMap::from([(node.name.clone(), step)]));
-        if state.told.len() >= plan.fuel {
+        if state.lines.len() >= plan.fuel {
             return NodeOutput::goto(update, []);
         }
         match &node.next {
@@ -235,7 +235,7 @@ impl Visit {
             }
             .boxed()
         });
-        Ok(told(&self.ctx.effect(request, perform).await?))
+        Ok(lines(&self.ctx.effect(request, perform).await?))
     }
 
     /// Sends an action whose result follows from the request alone.
@@ -283,7 +283,7 @@ impl Visit {
             }
             .boxed()
         });
-        Ok(told(&self.ctx.effect(request, perform).await?))
+        Ok(lines(&self.ctx.effect(request, perform).await?))
     }
 }
 
@@ -292,7 +292,7 @@ pub fn result_of(what: &str) -> Value {
     json!(format!("did {what}"))
 }
 
-fn told(outcome: &Outcome) -> String {
+fn lines(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Value(value) => format!(" got {value}"),
         Outcome::Failed(message) => format!(" failed {message}"),

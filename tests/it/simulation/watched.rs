@@ -10,7 +10,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use perihelion::checkpoint::{
     BlobRow, Commit, EffectKind, EffectRow, EffectSettlement, EffectStatus, Effects, Encoded,
-    Error, EventMark, EventRow, Events, Leases, Loaded, NewThread, OpenInterrupt, PendingRow,
+    Error, EventPosition, EventRow, Events, Leases, Loaded, NewThread, OpenInterrupt, PendingRow,
     Questions, RunEnd, RunRow, SnapshotRow, StepRow, Steps, Store, ThreadDump, ThreadFilter,
     ThreadInfo, ThreadStatus, Threads, Transfer, Waiting, Wanted,
 };
@@ -422,8 +422,8 @@ impl Events for Watched {
         self.write("append_events", self.fenced("append_events", thread, fence, work)).await
     }
 
-    async fn event_mark(&self, thread: ThreadId) -> Result<EventMark, Error> {
-        self.read(self.truth.event_mark(thread)).await
+    async fn event_position(&self, thread: ThreadId) -> Result<EventPosition, Error> {
+        self.read(self.truth.event_position(thread)).await
     }
 
     async fn events_after(

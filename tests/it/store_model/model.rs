@@ -47,11 +47,11 @@ impl Model {
         self.threads.get_mut(&id).ok_or(Error::UnknownThread(id))
     }
 
-    fn fenced(&mut self, thread: ThreadId, held: u64) -> Result<&mut Thread, Error> {
+    fn fenced(&mut self, thread: ThreadId, token: u64) -> Result<&mut Thread, Error> {
         let found = self.get_mut(thread)?;
         match found.info.fence {
-            current if current == held => Ok(found),
-            current => Err(Error::Fenced { thread, held, current }),
+            current if current == token => Ok(found),
+            current => Err(Error::Fenced { thread, token, current }),
         }
     }
 

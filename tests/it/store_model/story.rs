@@ -120,14 +120,14 @@ impl Story {
                 names.result(&number, |number| json!(number))
             }
             Op::EndRun { fence, run, run_status, status, error } => {
-                let held = (thread_id(fence.thread), token, run_id(*run));
+                let own = (thread_id(fence.thread), token, run_id(*run));
                 let error = error.then_some("it failed");
-                names.result(&model.end_run(held, (*run_status, *status), error), done)
+                names.result(&model.end_run(own, (*run_status, *status), error), done)
             }
             Op::Commit { fence, body, status, clears, .. } => {
-                let held = (thread_id(fence.thread), token, run_id(0));
-                let top = model.top(held.0, step);
-                let commit = rows::commit(held, (step, previous), (*body, *status, *clears), top);
+                let own = (thread_id(fence.thread), token, run_id(0));
+                let top = model.top(own.0, step);
+                let commit = rows::commit(own, (step, previous), (*body, *status, *clears), top);
                 names.result(&model.commit(&commit), done)
             }
             Op::Pending { fence, task, body, .. } => {

@@ -222,9 +222,9 @@ async fn a_cut_damaged_or_foreign_file_is_refused_with_the_line() {
         (whole.replacen("\"attempt\":1", "\"attempt\":2", 1), altered.clone()),
         (whole.replacen("\"digest\":\"", "\"digested\":\"", 1), altered),
     ];
-    for (text, said) in cases {
+    for (text, error_text) in cases {
         let message = read_dump(text.as_bytes()).unwrap_err().to_string();
-        assert!(message.contains(&said), "{message} does not say: {said}");
+        assert!(message.contains(&error_text), "{message} does not say: {error_text}");
     }
     assert!(read_dump(&b"\xff\xfe"[..]).is_err());
     let elsewhere = whole.replace('\n', "\r\n");

@@ -106,8 +106,8 @@ async fn a_stale_writer_changes_nothing_by_any_method(on: &Fixture) {
     ];
     for refusal in refusals {
         match refusal {
-            Err(Error::Fenced { held, current, .. }) => {
-                assert_eq!((held, current), (fence, heir.fence));
+            Err(Error::Fenced { token, current, .. }) => {
+                assert_eq!((token, current), (fence, heir.fence));
             }
             other => panic!("{other:?}"),
         }

@@ -92,7 +92,7 @@ fn settlement(call: &perihelion::checkpoint::EffectRow) -> EffectSettlement {
 }
 
 /// Returns whether any file of a database holds some bytes.
-fn holds(url: &str, bytes: &[u8]) -> bool {
+fn contains(url: &str, bytes: &[u8]) -> bool {
     let path = Path::new(url.strip_prefix("sqlite:").unwrap());
     let files = std::fs::read_dir(path.parent().unwrap()).unwrap();
     files
@@ -127,18 +127,18 @@ async fn nothing_that_was_said_stands_in_the_file() {
     let plain = sqlite().await;
     let writer = talkative(&plain.store).await;
     let hash = writer.hash;
-    assert!(holds(plain.url.as_deref().unwrap(), CANARY.as_bytes()), "the test sees nothing");
+    assert!(contains(plain.url.as_deref().unwrap(), CANARY.as_bytes()), "the test sees nothing");
     for bytes in [hash, kept().name.hash] {
-        assert!(holds(plain.url.as_deref().unwrap(), &bytes), "the test sees nothing");
+        assert!(contains(plain.url.as_deref().unwrap(), &bytes), "the test sees nothing");
     }
 
     let on = sealed_sqlite().await;
     let writer = talkative(&on.store).await;
     let url = on.url.as_deref().unwrap();
-    assert!(!holds(url, CANARY.as_bytes()));
+    assert!(!contains(url, CANARY.as_bytes()));
     // Nor what follows from it, by which a guess could be confirmed.
-    assert!(!holds(url, &writer.hash) && !holds(url, &[2; 32]));
-    assert!(!holds(url, &kept().name.hash));
+    assert!(!contains(url, &writer.hash) && !contains(url, &[2; 32]));
+    assert!(!contains(url, &kept().name.hash));
     assert_eq!(read(&on.store, &writer).await.unwrap().matches(CANARY).count(), 18);
     on.store.close().await;
 }
@@ -327,7 +327,7 @@ async fn equal_content_is_not_recognisable_across_threads() {
 #[test]
 fn keys_that_cannot_be_told_apart_are_refused() {
     let key = |name: &str| (name.to_owned(), [1; 32]);
-    for (keys, said) in [
+    for (keys, words) in [
         (vec![], "none"),
         (vec![key("a"), key("a")], "same name: a"),
         (vec![key("")], "1 to 32"),
@@ -335,7 +335,7 @@ fn keys_that_cannot_be_told_apart_are_refused() {
         (vec![key(&"a".repeat(33))], "1 to 32"),
     ] {
         let message = perihelion::checkpoint::Keyring::new(keys).unwrap_err().to_string();
-        assert!(message.contains(said), "{message}");
+        assert!(message.contains(words), "{message}");
     }
     assert_eq!(format!("{:?}", keyring(&["a", "b"])), "[\"a\", \"b\"]", "no key is shown");
 }

@@ -117,10 +117,10 @@ async fn a_run_that_is_told_to_stop_ends_though_its_database_is_silent() {
     let network = Network::new().await;
     let world = World::default();
     let gate = Gate::closed();
-    let held = gate.clone();
+    let gate_of_node = gate.clone();
     let graph = graph(|graph| {
         let slow = node_fn(move |_| {
-            let gate = held.clone();
+            let gate = gate_of_node.clone();
             async move {
                 gate.pass().await;
                 Ok(say("slow"))

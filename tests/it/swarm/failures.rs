@@ -41,8 +41,8 @@ async fn a_tool_error_goes_back_to_the_model_which_recovers() {
     let errors: Vec<bool> = result.tools.iter().map(|call| call.is_error).collect();
     assert_eq!(errors, [true, true, true, true, false]);
     assert_eq!(report.citations.len(), 1, "only the call that succeeded is cited");
-    let told = room.agent_requests(A)[1].last_text().to_owned();
-    assert!(told.starts_with("<tool_result tool=\"look_up\" failed=\"yes\">"), "{told}");
+    let prompt = room.agent_requests(A)[1].last_text().to_owned();
+    assert!(prompt.starts_with("<tool_result tool=\"look_up\" failed=\"yes\">"), "{prompt}");
 }
 
 #[tokio::test]

@@ -221,7 +221,7 @@ async fn an_agent_is_given_the_entities_of_its_task() {
     }))
     .await;
     assert_done(&room.ask("Go").await);
-    let told = |role: &str| {
+    let prompt = |role: &str| {
         let requests = room.model.requests();
         let texts =
             requests.iter().filter(|request| request.role == role).map(|one| one.texts().concat());
@@ -229,7 +229,7 @@ async fn an_agent_is_given_the_entities_of_its_task() {
             .filter(|text| text.contains("find the invoice\n\nIt is about:\n- n0: v0\n- n1: v1"))
             .count()
     };
-    assert_eq!((told("agent"), told("reflector")), (1, 1));
+    assert_eq!((prompt("agent"), prompt("reflector")), (1, 1));
 }
 
 /// S1.06: An agent is given what its task depends on once, though the session's last messages say it too; the bytes of all

@@ -109,9 +109,9 @@ async fn a_server_that_is_distrusted_while_its_agent_works_taints_what_it_says_f
         let (runtime, report) = changed_during(&mut room, directory.path(), lines).await;
         assert_done(&report);
         runtime.close().await;
-        let told = room.agent_requests(A).last().unwrap().last_text().to_owned();
-        assert_eq!(told.contains("aloud"), is_called, "{told}");
-        assert_eq!(told.contains("has no tool named: echo"), !is_called, "{told}");
+        let prompt = room.agent_requests(A).last().unwrap().last_text().to_owned();
+        assert_eq!(prompt.contains("aloud"), is_called, "{prompt}");
+        assert_eq!(prompt.contains("has no tool named: echo"), !is_called, "{prompt}");
         let state = room.state().await;
         let tainted_by = &state.results.get(0).unwrap().tainted_by;
         assert_eq!(tainted_by.contains("alpha.echo"), is_called, "{tainted_by:?}");

@@ -242,9 +242,9 @@ async fn a_call_in_a_subgraph_knows_its_span_in_the_trace_of_the_whole(on: &Fixt
                     async move { Ok(json!(parents.traceparent(place, &key).await)) }.boxed()
                 });
                 let action = EffectClass::Action { repeatable: true };
-                let told = ctx.effect(request(action, "s.echo", "a"), perform).await?;
-                let Outcome::Value(told) = told else { panic!("{told:?}") };
-                world.note(told.as_str().unwrap());
+                let reported = ctx.effect(request(action, "s.echo", "a"), perform).await?;
+                let Outcome::Value(reported) = reported else { panic!("{reported:?}") };
+                world.note(reported.as_str().unwrap());
                 Ok(say("called"))
             }
         })

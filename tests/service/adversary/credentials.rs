@@ -42,7 +42,7 @@ async fn open(served: &Served, name: &'static str, secret: &str) -> Open {
     let message = json!({ "message": { "role": "ROLE_USER", "messageId": "m", "parts": [{ "text": "hang" }] } });
     let rpc = |method: &str, params: &Value| json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
     let tool = json!({ "name": "swarm", "arguments": { "question": "hang" } });
-    let said = json!([{ "role": "user", "content": "hang" }]);
+    let words = json!([{ "role": "user", "content": "hang" }]);
     let mut streams = Vec::new();
     for (method, path, body) in [
         ("GET", format!("{runs}/{run}/stream"), None),
@@ -62,7 +62,7 @@ async fn open(served: &Served, name: &'static str, secret: &str) -> Open {
         (
             "POST",
             "/v1/chat/completions".to_owned(),
-            Some(json!({ "model": "swarm", "messages": said, "stream": true })),
+            Some(json!({ "model": "swarm", "messages": words, "stream": true })),
         ),
         ("POST", "/a2a/message:stream".to_owned(), Some(message.clone())),
         ("POST", "/a2a".to_owned(), Some(rpc("SendStreamingMessage", &message))),

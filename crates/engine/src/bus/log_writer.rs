@@ -45,7 +45,7 @@ impl EventLogWriter {
         published: RunToPublish,
     ) -> Result<Self, Error> {
         let store = bus.store();
-        let mark = store.event_mark(published.thread).await?;
+        let mark = store.event_position(published.thread).await?;
         let mut step = mark.step;
         if mark.last == 0 {
             let forked_from = store.info(published.thread).await?.forked_from;

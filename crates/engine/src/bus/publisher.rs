@@ -14,7 +14,7 @@ use crate::clock;
 use crate::graph::{EndStatus, State};
 use crate::ids::{RunId, ThreadId};
 
-/// How long events are gathered before they are written: often enough for an eye that reads along.
+/// How long events are collected before they are written: often enough for an eye that reads along.
 const BATCH_WINDOW: Duration = Duration::from_millis(75);
 
 /// How long it is until a write that failed is tried again.

@@ -1,4 +1,4 @@
-//! Stands a typed state up from stored rows: snapshot, later deltas, upcasters, hash chain.
+//! Restores a typed state from stored rows: snapshot, later deltas, upcasters, hash chain.
 
 use std::sync::Arc;
 

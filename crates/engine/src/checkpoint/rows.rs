@@ -84,7 +84,7 @@ stored_enum! {
         Random = "random",
         /// A question to a person; its key is the [`InterruptId`].
         Interrupt = "interrupt",
-        /// What a node saw of its surroundings; only a replay reads it back.
+        /// What a node observed; only a replay reads it back.
         Observed = "observed",
     }
 }
@@ -251,7 +251,7 @@ pub struct PendingRow {
     pub body: Encoded,
 }
 
-/// Everything needed to stand a thread up at a step.
+/// Everything needed to restore a thread at a step.
 #[derive(Clone, Debug)]
 pub struct Loaded {
     pub info: ThreadInfo,

@@ -317,8 +317,8 @@ impl<S: State> Engine<S> {
         }
         if !interrupts.is_empty() {
             let step = self.step;
-            let told = interrupts.clone();
-            out.push(Command::Emit(RunEvent::Interrupted { step, interrupts: told, asking }));
+            let shown = interrupts.clone();
+            out.push(Command::Emit(RunEvent::Interrupted { step, interrupts: shown, asking }));
             out.push(Command::Suspend(interrupts));
         } else if let Some(failure) = failure {
             out.push(Command::Fail(failure));

@@ -7,7 +7,7 @@ use super::key::EffectKey;
 use super::task::{Mode, TaskJournal, recorder};
 use super::unknown::{OUTCOME_UNKNOWN, OutcomeUnknown, Verdict, verdict};
 use crate::checkpoint::{EffectKind, EffectRow, EffectStatus};
-use crate::failpoint::{Point, Side, around, reach};
+use crate::failpoint::{Point, Side, reach, wrap};
 use crate::graph::{EffectFailure, EffectRequest, Interrupt, NodeError, Outcome, Perform};
 use crate::ids::InterruptId;
 
@@ -72,7 +72,7 @@ impl TaskJournal {
         let result = tokio::select! {
             // An answer that is there is kept, though the run is being stopped: it was paid for.
             biased;
-            result = around(Point::ModelSend, perform(key.to_string())) => result,
+            result = wrap(Point::ModelSend, perform(key.to_string())) => result,
             () = self.cancel.cancelled() => return Err(NodeError::Cancelled),
         };
         self.seen_alive();
@@ -138,7 +138,7 @@ impl TaskJournal {
         };
         let last = attempt.saturating_add(REPEATS - 1);
         loop {
-            let sent = around(Point::ToolSend, perform(key.to_string())).await;
+            let sent = wrap(Point::ToolSend, perform(key.to_string())).await;
             self.seen_alive();
             match sent {
                 Ok(value) => {

@@ -76,10 +76,10 @@ impl Access {
     /// Returns the token for the next request, renewed where it is about to run out; `None`: there is no login.
     pub async fn token(self: &Arc<Self>) -> Result<Option<SecretString>, LoginFailure> {
         let record = self.known().await?;
-        if let Some(held) = record.as_ref().and_then(|record| self.held(record))
-            && held.is_fresh
+        if let Some(usable) = record.as_ref().and_then(|record| self.usable(record))
+            && usable.is_fresh
         {
-            return Ok(Some(held.token));
+            return Ok(Some(usable.token));
         }
         let is_hopeless = record.is_none_or(|record| record.credentials.is_none());
         if is_hopeless && self.oauth.grant == Grant::AuthorizationCode {
@@ -150,7 +150,7 @@ impl Access {
         }
     }
 
-    pub(super) fn held(&self, record: &Record) -> Option<StoredToken> {
+    pub(super) fn usable(&self, record: &Record) -> Option<StoredToken> {
         let credentials = record.credentials.as_ref()?;
         let response = credentials.token_response.as_ref()?;
         let token = response.access_token().secret().clone().into();
@@ -213,8 +213,8 @@ impl Access {
             }
         };
         // What an authorization server says goes into logs.
-        let said = text::one_line(&self.secrets.redact(&failure.to_string()));
-        let why = format!("no token could be got: {}{out}", text::cut(&said, FAILURE_CHARS));
+        let message = text::one_line(&self.secrets.redact(&failure.to_string()));
+        let why = format!("no token could be got: {}{out}", text::cut(&message, FAILURE_CHARS));
         tracing::warn!(%server, reason = %why, "no token for an MCP server");
         Why { brief: format!("no token could be got{out}"), whole: why }
     }

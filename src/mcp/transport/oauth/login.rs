@@ -89,8 +89,8 @@ impl Login {
 
 impl Access {
     pub(super) fn login_error(&self, failure: LoginFailure) -> Error {
-        let said = text::one_line(&self.secrets.redact(&failure.to_string()));
-        let reason = text::cut(&said, 4 * REASON_CHARS);
+        let message = text::one_line(&self.secrets.redact(&failure.to_string()));
+        let reason = text::cut(&message, 4 * REASON_CHARS);
         Error::Login { server: self.server.clone(), reason }
     }
 }
@@ -170,8 +170,8 @@ async fn exchange(
         Returned { error, error_description, .. } => {
             let error = error.unwrap_or_else(|| "no code came back".to_owned());
             let more = error_description.map(|more| format!(": {more}")).unwrap_or_default();
-            let said = text::one_line(&access.secrets.redact(&format!("{error}{more}")));
-            return Err(LoginFailure::Refused(text::cut(&said, REASON_CHARS)));
+            let message = text::one_line(&access.secrets.redact(&format!("{error}{more}")));
+            return Err(LoginFailure::Refused(text::cut(&message, REASON_CHARS)));
         }
     };
     access.secrets.learn(&code);
