@@ -19,9 +19,9 @@ async fn thread_of(kept: &Kept, database: &Database, user: &str) -> (Uuid, Uuid)
     database.execute(&insert.bind(thread).bind(now())).await.unwrap();
     kept.give_thread(thread, user, now()).await.unwrap();
     let begin = Begin { owner: "one", now: now() };
-    let driven = kept.add_run(&run(thread), begin).await.unwrap();
+    let driven = kept.add_run(&run(thread), begin).await.unwrap().unwrap();
     let later = NewRun { due_at: now() + TimeDelta::hours(1), ..run(thread) };
-    let waits = kept.add_run(&later, begin).await.unwrap();
+    let waits = kept.add_run(&later, begin).await.unwrap().unwrap();
     assert_eq!((driven.status, waits.status), (RunStatus::Running, RunStatus::Pending));
     (driven.id, waits.id)
 }
