@@ -113,14 +113,14 @@ async fn answer(stage: Stage<Shelf>) -> StageResult<Shelf> {
     let prompt =
         json!({ "task": stage.task(), "path": stage.state().path, "text": stage.state().text });
     let ask = Ask::new(Role::Agent, "answer", "quotation").prompt("librarian_answer", prompt);
-    let said: Quotation = stage.ask(ask).await?;
+    let response: Quotation = stage.ask(ask).await?;
     let source = Source {
         source: format!("{}.read", stage.server().name),
         reference: Some(stage.state().path.clone()),
-        quote: Some(said.quote),
+        quote: Some(response.quote),
         ..Source::default()
     };
-    Ok(Step::done(Finding::text(said.answer).confidence(said.confidence).source(source)))
+    Ok(Step::done(Finding::text(response.answer).confidence(response.confidence).source(source)))
 }
 
 /// Opens a runtime that knows the kind.

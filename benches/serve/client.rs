@@ -140,12 +140,12 @@ impl Client {
 
     /// Opens streams of threads at rest, and holds them.
     pub async fn idle_streams(&self, streams: usize) -> Vec<reqwest::Response> {
-        let mut held = Vec::with_capacity(streams);
+        let mut connections = Vec::with_capacity(streams);
         for _ in 0..streams {
             let thread = self.thread().await;
             let body = json!({ "channels": ["lifecycle", "values", "messages"] });
-            held.push(self.post(&format!("/threads/{thread}/stream/events"), &body).await);
+            connections.push(self.post(&format!("/threads/{thread}/stream/events"), &body).await);
         }
-        held
+        connections
     }
 }

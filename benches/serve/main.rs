@@ -112,13 +112,13 @@ async fn main() {
 
     if own.is_some() && idle > 0 {
         let before = server::resident_kb(pid);
-        let held = client.idle_streams(idle).await;
+        let connections = client.idle_streams(idle).await;
         let after = server::resident_kb(pid);
         println!(
             "{}",
             json!({
-                "server": name, "what": "idle streams", "streams": held.len(),
-                "kb_each": (after.saturating_sub(before)) as f64 / held.len() as f64,
+                "server": name, "what": "idle streams", "streams": connections.len(),
+                "kb_each": (after.saturating_sub(before)) as f64 / connections.len() as f64,
             })
         );
         let began = Instant::now();
@@ -126,14 +126,14 @@ async fn main() {
         println!(
             "{}",
             json!({
-                "server": name, "what": "runs beside idle streams", "streams": held.len(),
+                "server": name, "what": "runs beside idle streams", "streams": connections.len(),
                 "per_second": (at_once * 4) as f64 / began.elapsed().as_secs_f64(),
             })
         );
         if active > 0 {
             let mut shown = beside_active(&client, active, pid).await;
             shown["server"] = json!(name);
-            shown["idle"] = json!(held.len());
+            shown["idle"] = json!(connections.len());
             println!("{shown}");
         }
     }
@@ -155,7 +155,7 @@ async fn beside_active(client: &Client, active: usize, pid: u32) -> Value {
     tokio::time::sleep(UNTIL_ALL).await;
     let before = processor::processor_ms(pid);
     let began = Instant::now();
-    // All go on until the first of them ends.
+    // All continue until the first of them ends.
     let rest = Duration::from_secs(WORDS.into()).saturating_sub(UNTIL_ALL + Duration::from_secs(2));
     let mut probes = Vec::new();
     while began.elapsed() < rest {

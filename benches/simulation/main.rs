@@ -1,6 +1,6 @@
 //! Plays seeds of the simulation on every core, tells how fast, and stops at the first that fails.
 //!
-//! `--seeds N` (a million by default), `--first N` to begin at a given one, `--seed N` to hear one told.
+//! `--seeds N` (a million by default), `--first N` to begin at a given one, `--seed N` to hear the story of one.
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a tool that is only run by hand")]
 #![expect(clippy::disallowed_methods, reason = "it measures itself")]
 
@@ -71,7 +71,7 @@ fn main() -> ExitCode {
     };
     println!("seed {seed} failed:");
     violations.iter().for_each(show);
-    println!("hear it told: make simulate SEED={seed}");
+    println!("hear its story: make simulate SEED={seed}");
     ExitCode::FAILURE
 }
 
@@ -81,11 +81,11 @@ fn show(violation: &Violation) {
 
 /// Says every ten seconds how far it is.
 fn watch(tally: &Tally, count: u64, began: Instant) {
-    let mut told = Instant::now();
+    let mut reported_at = Instant::now();
     while !tally.is_over.load(Ordering::Relaxed) {
         std::thread::sleep(Duration::from_millis(50));
-        if told.elapsed() >= Duration::from_secs(10) {
-            told = Instant::now();
+        if reported_at.elapsed() >= Duration::from_secs(10) {
+            reported_at = Instant::now();
             let played = tally.played.load(Ordering::Relaxed);
             let rate = played as f64 / began.elapsed().as_secs_f64();
             println!("{played} of {count}, {rate:.0} a second");

@@ -191,11 +191,11 @@ fn run_line(command: &mut Command, options: &Options) -> anyhow::Result<Value> {
 
 fn keep(file: &mut File, case: &Case, run: usize, mut line: Value) -> anyhow::Result<()> {
     let engine = line["engine"].as_str().unwrap_or_default().to_owned();
-    let told = match line["steps_per_s"].as_f64() {
+    let reported = match line["steps_per_s"].as_f64() {
         Some(speed) => format!("{speed} steps/s"),
         None => "done".to_owned(),
     };
-    eprintln!("{} run {run}, {engine} {}: {told}", case.name, case.peer.unwrap_or_default());
+    eprintln!("{} run {run}, {engine} {}: {reported}", case.name, case.peer.unwrap_or_default());
     line["case"] = case.name.as_str().into();
     line["run"] = run.into();
     // The peer is the one that this commit pins.

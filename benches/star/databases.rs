@@ -143,13 +143,15 @@ impl Place {
 
     /// Removes everything, unless it is to be kept.
     pub async fn remove(self) -> anyhow::Result<()> {
-        match (self.backend, &self.file, self.keep) {
-            (_, _, true) | (Backend::Memory, ..) => {}
-            (Backend::Postgres, ..) => {
+        if self.keep {
+            return Ok(());
+        }
+        match (self.backend, &self.file) {
+            (Backend::Postgres, _) => {
                 connect(&self.server).await?.execute(DROP).await?;
             }
-            (Backend::Sqlite, Some(file), _) => remove(file)?,
-            (Backend::Sqlite, None, _) => {}
+            (Backend::Sqlite, Some(file)) => remove(file)?,
+            (Backend::Memory, _) | (Backend::Sqlite, None) => {}
         }
         Ok(())
     }

@@ -109,9 +109,9 @@ impl Workload {
 
     fn supervisor(&self, k: usize) -> StarUpdate {
         let next = if k < self.rounds { format!("agent_{}", k % self.agents) } else { "qa".into() };
-        let said = message(format!("s-{k}"), "supervisor", self.texts.text(Stream::Supervisor, k));
+        let words = message(format!("s-{k}"), "supervisor", self.texts.text(Stream::Supervisor, k));
         StarUpdate::new()
-            .messages(vec![said])
+            .messages(vec![words])
             .plan(self.texts.text(Stream::Plan, k))
             .next_step(next)
     }

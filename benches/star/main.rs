@@ -30,7 +30,7 @@ fn main() -> anyhow::Result<()> {
         // On the runtime's own threads: there a task is woken by the thread that reads the socket.
         Mode::Star => runtime.block_on(runtime.spawn(star::measure(options)))?,
         Mode::Floor => runtime.block_on(runtime.spawn(floor::measure(options)))?,
-        Mode::Crowd => runtime.block_on(runtime.spawn(writers::measure(options)))?,
+        Mode::Writers => runtime.block_on(runtime.spawn(writers::measure(options)))?,
         Mode::Takeover => runtime.block_on(runtime.spawn(takeover::measure(options)))?,
         Mode::Resume if options.child => runtime.block_on(runtime.spawn(resume::child(options)))?,
         Mode::Resume => resume::measure(&options),

@@ -17,10 +17,11 @@ pub enum Mode {
     /// Compares a step with a bare insert of the same bytes.
     Floor,
     /// Compares many threads' steps with as many connections that only insert.
-    Crowd,
+    #[value(name = "crowd")]
+    Writers,
     /// Measures how long threads of a lost machine wait for another one.
     Takeover,
-    /// Stands a stored thread up in fresh processes (after `star --stop-after R --keep`).
+    /// Restores a stored thread in fresh processes (after `star --stop-after R --keep`).
     Resume,
     /// Runs all cases, each in a process of its own, and writes their lines to a file.
     Matrix,

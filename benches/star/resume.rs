@@ -1,4 +1,4 @@
-//! Stands a long stored thread up in fresh processes and commits its next step.
+//! Restores a long stored thread in fresh processes and commits its next step.
 
 use std::process::{Command, Stdio};
 use std::sync::Arc;

@@ -28,7 +28,7 @@ pub fn run_options(options: &Options, max_steps: u64) -> RunOptions<Star> {
     }
 }
 
-/// Makes the texts and refuses to go on when they are not the workload's.
+/// Makes the texts and refuses to continue when they are not the workload's.
 pub fn workload(
     options: &Options,
     rounds: usize,

@@ -35,12 +35,12 @@ pub(in crate::api) enum Ending {
     Asks,
     Failed(String),
     Cancelled,
-    /// It has not ended: this process ends, and another one goes on with it.
-    GoesOn,
+    /// It has not ended: this process ends, and another one continues with it.
+    Continues,
 }
 
 /// What is said where this process ends before a run.
-pub(in crate::api) const GOES_ON: &str = "this server ends; the run goes on, ask for it again";
+pub(in crate::api) const CONTINUES: &str = "this server ends; the run continues, ask for it again";
 
 /// What was said next.
 #[derive(Clone, Debug)]
@@ -56,7 +56,7 @@ pub(in crate::api) struct Conversation {
     /// Where the thread stood at the newest thing that was heard.
     state: Option<Arc<GraphState>>,
     questions: Vec<InterruptView>,
-    said: String,
+    words: String,
     ready: VecDeque<AnswerPart>,
     is_over: bool,
 }
@@ -133,7 +133,7 @@ impl Conversation {
             listener,
             state: None,
             questions: Vec::new(),
-            said: String::new(),
+            words: String::new(),
             ready: VecDeque::new(),
             is_over: false,
         }
@@ -147,8 +147,8 @@ impl Conversation {
     /// Waits for what is said next; `None` when all was said, or this process ends.
     pub(in crate::api) async fn next(&mut self) -> Option<AnswerPart> {
         loop {
-            if let Some(said) = self.ready.pop_front() {
-                return Some(said);
+            if let Some(words) = self.ready.pop_front() {
+                return Some(words);
             }
             if self.is_over {
                 return None;
@@ -156,7 +156,7 @@ impl Conversation {
             let stop = self.service.stop().clone();
             let next = tokio::select! {
                 next = self.listener.next() => next,
-                () = stop.cancelled() => { self.end(Ending::GoesOn); continue }
+                () = stop.cancelled() => { self.end(Ending::Continues); continue }
             };
             match next {
                 Ok(Next::Heard(heard)) => self.hear(heard.happening),
@@ -186,9 +186,9 @@ impl Conversation {
         match happening {
             // A message that begins again is sent whole at the end.
             Happening::Piece { node, piece, is_first, .. }
-                if node == answering && (!is_first || self.said.is_empty()) =>
+                if node == answering && (!is_first || self.words.is_empty()) =>
             {
-                self.said.push_str(&piece);
+                self.words.push_str(&piece);
                 self.ready.push_back(AnswerPart::Piece(piece));
             }
             Happening::Step(at) => self.state = Some(at.state),
@@ -232,10 +232,10 @@ impl Conversation {
         let ending = if self.questions.is_empty() { Ending::Answered } else { Ending::Asks };
         let text = match ending {
             Ending::Asks => questions::in_words(&self.questions),
-            _ => answer.filter(|text| !text.is_empty()).unwrap_or_else(|| self.said.clone()),
+            _ => answer.filter(|text| !text.is_empty()).unwrap_or_else(|| self.words.clone()),
         };
         // What was not sent piece by piece: a question, or the end of an answer.
-        if let Some(rest) = text.strip_prefix(self.said.as_str()).filter(|rest| !rest.is_empty()) {
+        if let Some(rest) = text.strip_prefix(self.words.as_str()).filter(|rest| !rest.is_empty()) {
             self.ready.push_back(AnswerPart::Piece(rest.to_owned()));
         }
         self.close(Outcome { text, ending, usage });
@@ -244,7 +244,7 @@ impl Conversation {
     /// Ends without an answer.
     fn end(&mut self, ending: Ending) {
         let usage = self.state.as_ref().map(|state| state.usage_of_turn()).unwrap_or_default();
-        self.close(Outcome { text: self.said.clone(), ending, usage });
+        self.close(Outcome { text: self.words.clone(), ending, usage });
     }
 
     fn close(&mut self, outcome: Outcome) {

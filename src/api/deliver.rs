@@ -162,7 +162,7 @@ impl Deliveries {
 
     async fn attempt(&self, delivery: &Delivery) -> Attempt {
         let payload = match &delivery.payload {
-            // Whether the run goes on is asked each time: what comes late would be untrue.
+            // Whether the run continues is asked each time: what comes late would be untrue.
             Some(payload) if !delivery.is_under_way => payload.clone(),
             _ => match self.make(delivery).await {
                 Ok(Some(payload)) => payload,
@@ -263,8 +263,8 @@ mod tests {
 
     impl Resolve for Rebinding {
         fn resolve(&self, _: Name) -> Resolving {
-            let said = self.0.lock().unwrap().pop_front().unwrap();
-            let address = SocketAddr::new(said.parse().unwrap(), 0);
+            let words = self.0.lock().unwrap().pop_front().unwrap();
+            let address = SocketAddr::new(words.parse().unwrap(), 0);
             Box::pin(async move { Ok(Box::new(std::iter::once(address)) as Addrs) })
         }
     }
@@ -276,14 +276,14 @@ mod tests {
         let inside = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         inside.set_nonblocking(true).unwrap();
         let port = inside.local_addr().unwrap().port();
-        let said = ["93.184.216.34", "127.0.0.1", "169.254.169.254", "::ffff:127.0.0.1", "::1"];
-        let names = Arc::new(Rebinding(Mutex::new(said.into())));
+        let words = ["93.184.216.34", "127.0.0.1", "169.254.169.254", "::ffff:127.0.0.1", "::1"];
+        let names = Arc::new(Rebinding(Mutex::new(words.into())));
         let addresses = Addresses::default().looked_up_by(Arc::clone(&names) as Arc<dyn Resolve>);
         let url = addresses.check(&format!("http://rebound.example.org:{port}/")).unwrap();
         let first = addresses.resolve("rebound.example.org".parse().unwrap()).await;
         assert_eq!(first.unwrap().count(), 1, "it is public when it is looked at");
         let client = client(addresses).unwrap();
-        for _ in 1..said.len() {
+        for _ in 1..words.len() {
             let error = client.post(url.clone()).body("{}").send().await.unwrap_err();
             let why = shown(&error.without_url());
             assert!(why.contains("leads to no public address"), "{why}");

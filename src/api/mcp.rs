@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::agent_server::Refusal;
-use super::conversation::{self, Begin, Conversation, Ending, GOES_ON};
+use super::conversation::{self, Begin, CONTINUES, Conversation, Ending};
 use super::openapi::Forms;
 use super::request_fields::{self, RequestFields};
 use super::team;
@@ -172,7 +172,7 @@ impl Star {
             Ending::Asks => "interrupted",
             Ending::Failed(why) => return Err(Refusal::invalid(why)),
             Ending::Cancelled => return Err(Refusal::invalid("the run was cancelled")),
-            Ending::GoesOn => return Err(Refusal::invalid(GOES_ON)),
+            Ending::Continues => return Err(Refusal::invalid(CONTINUES)),
         };
         let mut more = request_fields::asked_for(&self.service, &run).await?;
         Ok(Answered {

@@ -88,17 +88,17 @@ mod tests {
     #[test]
     fn no_tenant_takes_all_places_and_what_is_given_back_is_free() {
         let places = Places::new(8, 32);
-        let mut held: Vec<Place> = (0..32).filter_map(|_| places.take("a")).collect();
-        assert_eq!((held.len(), places.full()), (8, vec!["a".to_owned()]));
+        let mut kept: Vec<Place> = (0..32).filter_map(|_| places.take("a")).collect();
+        assert_eq!((kept.len(), places.full()), (8, vec!["a".to_owned()]));
         assert_eq!(places.free(), 24);
         for tenant in ["b", "c", "d", "e"] {
-            held.extend((0..8).filter_map(|_| places.take(tenant)));
+            kept.extend((0..8).filter_map(|_| places.take(tenant)));
         }
         assert_eq!(places.free(), 0);
         assert!(places.take("f").is_none());
-        held.pop();
+        kept.pop();
         assert!(places.take("f").is_some());
-        held.clear();
+        kept.clear();
         assert_eq!((places.free(), places.full()), (32, Vec::new()));
     }
 }

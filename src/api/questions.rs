@@ -17,16 +17,16 @@ pub(super) fn in_words(all: &[InterruptView]) -> String {
         let how = how(one).unwrap_or_else(|| "in your words".to_owned());
         format!("{}\nAnswer, after `{}: `, {how}.", asked(one), one.id)
     });
-    let mut said: Vec<String> = each.collect();
+    let mut text: Vec<String> = each.collect();
     if let Some(first) = all.iter().find(|one| one.kind == kind::APPROVAL) {
         let id = &first.id;
-        said.push(format!(
+        text.push(format!(
             "Send a line for each that you answer, such as `{id}: approve`, or decide all calls by `approve all` or `deny all`."
         ));
     } else if let Some(first) = all.first() {
-        said.push(format!("Send a line for each that you answer: `{}: …`.", first.id));
+        text.push(format!("Send a line for each that you answer: `{}: …`.", first.id));
     }
-    said.join("\n\n")
+    text.join("\n\n")
 }
 
 fn asked(one: &InterruptView) -> String {
@@ -82,26 +82,26 @@ mod tests {
 
     #[test]
     fn one_question_says_how_to_answer_it_without_an_id() {
-        let said = in_words(&[approval(1)]);
-        assert!(said.ends_with("with {\"text\":\"x\"}. Answer `approve` or `deny`."), "{said}");
-        assert!(!said.contains("0000"), "{said}");
+        let text = in_words(&[approval(1)]);
+        assert!(text.ends_with("with {\"text\":\"x\"}. Answer `approve` or `deny`."), "{text}");
+        assert!(!text.contains("0000"), "{text}");
     }
 
     #[test]
     fn a_damaged_question_is_shown_as_it_is() {
         let damaged = InterruptView { payload: json!({ "server": 7 }), ..approval(1) };
-        let said = in_words(&[damaged]);
-        assert!(said.starts_with("The agent mcp_agent_notes asks: {\"server\":7}"), "{said}");
-        assert!(said.ends_with("Answer `approve` or `deny`."), "{said}");
+        let text = in_words(&[damaged]);
+        assert!(text.starts_with("The agent mcp_agent_notes asks: {\"server\":7}"), "{text}");
+        assert!(text.ends_with("Answer `approve` or `deny`."), "{text}");
     }
 
     #[test]
     fn several_questions_are_said_with_the_ids_that_answers_name() {
         let questions = [approval(1), approval(2)];
-        let said = in_words(&questions);
+        let text = in_words(&questions);
         for one in &questions {
-            assert!(said.contains(&format!("`{}: `", one.id)), "{said}");
+            assert!(text.contains(&format!("`{}: `", one.id)), "{text}");
         }
-        assert!(said.contains("`approve all`"), "{said}");
+        assert!(text.contains("`approve all`"), "{text}");
     }
 }

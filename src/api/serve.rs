@@ -25,9 +25,11 @@ pub fn router(service: Service, metrics: Metrics, settings: &Serve) -> Router {
     let router = gate.before(open).layer(DefaultBodyLimit::max(settings.max_body_bytes));
     let origins = Origins { listed: settings.origins.0.clone(), loopback: true };
     let guard = Guard::new(origins, Exposed(agent_server::EXPOSED));
-    let guard = match (settings.is_protected(), settings.hosts.0.as_slice()) {
-        (false, []) => guard,
-        (_, hosts) => guard.for_hosts(hosts.to_vec()),
+    let hosts = &settings.hosts.0;
+    let guard = if settings.is_protected() || !hosts.is_empty() {
+        guard.for_hosts(hosts.clone())
+    } else {
+        guard
     };
     guard.before(router)
 }

@@ -23,7 +23,7 @@ Global options, which every command takes, are shown by --help.
 
 Exit codes:
   0  done
-  1  failed; what was done is kept, and `perihelion resume THREAD` goes on
+  1  failed; what was done is kept, and `perihelion resume THREAD` continues
   2  wrong usage or configuration
   3  waiting for a person: standard error says how to answer";
 
@@ -42,7 +42,7 @@ pub struct Cli {
 pub enum Command {
     /// Ask a question, on a new thread or a named one.
     Run(run::Args),
-    /// Answer an open question of a thread, or go on after a crash, a failure or a stop.
+    /// Answer an open question of a thread, or continue after a crash, a failure or a stop.
     Resume(resume::Args),
     /// List the calls that wait for approval, over all threads, and decide them.
     Approvals(approvals::Args),

@@ -18,6 +18,6 @@ pub(super) fn open(what: impl AsRef<OsStr>) -> Result<(), String> {
     }
     let mut command = Command::new(program);
     command.arg(what).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    // It goes on after this process, or has handed over by then.
+    // It continues after this process, or has handed over by then.
     command.spawn().map(drop).map_err(|error| format!("{program}: {error}"))
 }

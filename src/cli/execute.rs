@@ -117,7 +117,7 @@ pub async fn drive(
         wants: Wants { tasks: true, ..Wants::default() },
         events: Some(events),
         cancel: signals.stop_token(),
-        withdrawn: stops.hold(job.thread()),
+        withdrawn: stops.register(job.thread()),
         ..runtime.run_options()
     };
     let _looking = AbortOnDropHandle::new(tokio::spawn(async move { stops.keep().await }));
@@ -131,7 +131,7 @@ pub async fn drive(
     let runs = runtime.runs();
     let running = runs.perform(job, options);
     tokio::pin!(running);
-    let mut told = show.quiet;
+    let mut reported = show.quiet;
     let ended = loop {
         tokio::select! {
             biased;
@@ -139,8 +139,8 @@ pub async fn drive(
                 shown.abort();
                 return Ok(Exit::Aborted);
             }
-            () = signals.stopped(), if !told => {
-                told = true;
+            () = signals.stopped(), if !reported => {
+                reported = true;
                 output::note("stopping: what runs now is finished first; once more ends it at once");
             }
             ended = &mut running => break ended,

@@ -141,9 +141,9 @@ mod tests {
 
     #[test]
     fn an_entry_is_one_line_whatever_a_server_wrote_into_it() {
-        let said = "WARN its last words: a\u{1b}[2K\u{9b}\nERROR forged\u{202e}\n";
+        let words = "WARN its last words: a\u{1b}[2K\u{9b}\nERROR forged\u{202e}\n";
         let mut line = AboveBars(LogFormat::Text).make_writer();
-        line.write_all(said.as_bytes()).unwrap();
+        line.write_all(words.as_bytes()).unwrap();
         assert_eq!(line.text(), "WARN its last words: a\\u{1b}[2K\\u{9b}\\nERROR forged\\u{202e}");
     }
 }

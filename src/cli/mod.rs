@@ -80,8 +80,8 @@ pub fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => {
             if error.use_stderr() && wants_json() {
-                let told = error.render().to_string();
-                let message = told.lines().next().unwrap_or_default();
+                let error_text = error.render().to_string();
+                let message = error_text.lines().next().unwrap_or_default();
                 let message = message.strip_prefix("error: ").unwrap_or(message);
                 tell_as_json("usage", message);
             }

@@ -19,14 +19,14 @@ pub(super) async fn opened<T>(
     open: impl AsyncFn() -> Result<T, runtime::Error>,
 ) -> Result<T, runtime::Error> {
     let begun = clock::monotonic();
-    let mut is_said = false;
+    let mut is_stated = false;
     loop {
         match open().await {
             Err(error) if error.is_unreachable() && begun.elapsed() < PATIENCE => {
-                if !is_said {
+                if !is_stated {
                     let bound = PATIENCE.as_secs();
                     output::warning(&format!("{error}; waiting for it, up to {bound} s"));
-                    is_said = true;
+                    is_stated = true;
                 }
                 clock::sleep(WAIT).await;
             }

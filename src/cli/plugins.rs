@@ -19,7 +19,7 @@ pub struct Plugins {
 ///
 /// Where a person sits at a terminal, SIGHUP says that the terminal is gone, and ends the process as ever.
 pub fn keep(runtime: &Runtime, role: &str, quiet: bool) -> Plugins {
-    let told = move |told: ReloadOutcome<'_>| match told {
+    let reported = move |reported: ReloadOutcome<'_>| match reported {
         ReloadOutcome::Done(reloaded, problems) => {
             if reloaded.is_change() && !quiet {
                 output::note(&format!("servers taken over; {}", agents::words(reloaded)));
@@ -32,7 +32,7 @@ pub fn keep(runtime: &Runtime, role: &str, quiet: bool) -> Plugins {
             output::warning(&format!("the servers stay as they were: {error}"));
         }
     };
-    let watching = runtime.watch_servers(role, environment, Arc::new(told));
+    let watching = runtime.watch_servers(role, environment, Arc::new(reported));
     let is_service = role == "worker" || !std::io::stderr().is_terminal();
     let hung_up = watching.as_ref().filter(|_| is_service).map(Watching::hung_up);
     let signal = hung_up.and_then(|hung_up| {

@@ -91,10 +91,10 @@ fn asked_by_server(asked: &Elicitation) -> String {
     }
     for (name, field) in fields(asked) {
         let kind = field.get("type").and_then(Value::as_str).unwrap_or("value");
-        let said = ["description", "title"].iter().find_map(|key| field.get(*key)?.as_str());
-        let said = said.map(|said| format!(": {}", shown_line(said))).unwrap_or_default();
+        let words = ["description", "title"].iter().find_map(|key| field.get(*key)?.as_str());
+        let words = words.map(|words| format!(": {}", shown_line(words))).unwrap_or_default();
         let needed = if is_required(asked, name) { ", required" } else { "" };
-        text.push_str(&format!("\n{} ({kind}{needed}){said}", shown_line(name)));
+        text.push_str(&format!("\n{} ({kind}{needed}){words}", shown_line(name)));
         if let Some(choices) = choices(field) {
             text.push_str(&format!("\n  one of {}", shown_line(&choices)));
         }

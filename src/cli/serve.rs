@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::output;
-use super::worker::{holding, releasing};
+use super::worker::{releasing, waiting};
 use super::{Error, Exit, Globals, Signals, descriptors, environment, looking, patience, plugins};
 use crate::api::{self, deliver::Deliveries};
 use crate::config::{Overrides, Settings};
@@ -129,7 +129,7 @@ async fn serve(
     }
     let stops = Arc::new(Stops::new(runtime.settings().store.database.expose()));
     let worker = Worker::new(Arc::clone(runtime), false, releasing(&stops, true));
-    let worker = worker.with_options(holding(&stops));
+    let worker = worker.with_options(waiting(&stops));
     let looking = AbortOnDropHandle::new(tokio::spawn(async move { stops.keep().await }));
     let deliveries = Deliveries::open(service.clone()).map_err(Error::Client)?;
     let (_, worked, (), ()) = tokio::join!(

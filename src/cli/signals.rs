@@ -21,10 +21,10 @@ impl Signals {
         let mut interrupt = signal(SignalKind::interrupt()).map_err(Error::Signals)?;
         let mut terminate = signal(SignalKind::terminate()).map_err(Error::Signals)?;
         let signals = Self { stop: CancellationToken::new(), abort: CancellationToken::new() };
-        let told = signals.clone();
+        let shared = signals.clone();
         // Ends with the process, or after the second signal.
         tokio::spawn(async move {
-            for token in [&told.stop, &told.abort] {
+            for token in [&shared.stop, &shared.abort] {
                 tokio::select! {
                     _ = interrupt.recv() => {}
                     _ = terminate.recv() => {}

@@ -93,7 +93,7 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
     let plugins = plugins::keep(&runtime, "worker", args.quiet);
     let stops = Arc::new(Stops::new(runtime.settings().store.database.expose()));
     let worker = Worker::new(Arc::clone(&runtime), args.drain, releasing(&stops, args.quiet));
-    let worker = worker.with_options(holding(&stops));
+    let worker = worker.with_options(waiting(&stops));
     let looking = AbortOnDropHandle::new(tokio::spawn(async move { stops.keep().await }));
     let worked = tokio::select! {
         biased;
@@ -118,15 +118,15 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
 }
 
 /// Has each run end for good when somebody asks the one who holds its thread.
-pub(super) fn holding(stops: &Arc<Stops>) -> Options {
+pub(super) fn waiting(stops: &Arc<Stops>) -> Options {
     let stops = Arc::clone(stops);
-    Arc::new(move |thread, options| RunOptions { withdrawn: stops.hold(thread), ..options })
+    Arc::new(move |thread, options| RunOptions { withdrawn: stops.register(thread), ..options })
 }
 
 /// Tells what the worker does, and forgets threads that it holds no longer.
 pub(super) fn releasing(stops: &Arc<Stops>, quiet: bool) -> Listener {
     let stops = Arc::clone(stops);
-    let told = listener(quiet);
+    let reported = listener(quiet);
     Arc::new(move |event| {
         match &event {
             WorkerEvent::Ended(report) => {
@@ -137,7 +137,7 @@ pub(super) fn releasing(stops: &Arc<Stops>, quiet: bool) -> Listener {
             WorkerEvent::Idle(thread) | WorkerEvent::Failed(thread, _) => stops.release(*thread),
             _ => {}
         }
-        told(event);
+        reported(event);
     })
 }
 
@@ -169,7 +169,7 @@ fn serve(
 
 fn listener(quiet: bool) -> Listener {
     let warned = Mutex::new(HashSet::new());
-    Arc::new(move |told| match told {
+    Arc::new(move |reported| match reported {
         // It is tried again and again; what is in the way is said once.
         WorkerEvent::Failed(thread, error)
             if error.is_lasting() && !is_first_warning(&warned, thread) =>

@@ -32,7 +32,7 @@ section! {
 }
 
 section! {
-    /// What runs tell other processes while they go on.
+    /// What runs tell other processes while they run.
     Events, EventsFile, "events" {
         /// Whether runs write their events to the database, so that other processes can follow them live.
         publish: bool = true, "PERIHELION_EVENTS_PUBLISH", any;
@@ -100,7 +100,7 @@ section! {
     }
 }
 
-/// Whether teams are designed while a run goes on.
+/// Whether teams are designed while a run is under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Founding {

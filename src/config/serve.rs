@@ -25,7 +25,7 @@ section! {
         origins: Names = Names::default(), "PERIHELION_SERVE_ORIGINS", any;
         /// Hosts that webhooks and push notifications may reach although they are not public, as `name` or `name:port`.
         callback_hosts: Names = Names::default(), "PERIHELION_SERVE_CALLBACK_HOSTS", any;
-        /// What becomes of calls that need a person's approval in runs that no client follows as they go on: `wait`, or
+        /// What becomes of calls that need a person's approval in runs that no client follows as they run: `wait`, or
         /// `skip` with the reason; a request can say otherwise.
         approvals: Approvals = Approvals::Wait, "PERIHELION_SERVE_APPROVALS", any;
         /// Bytes of a request's body; a longer one is refused with 413.
@@ -35,7 +35,7 @@ section! {
         /// Requests of a tenant that are answered at the same time, open streams and sockets among them; more are refused
         /// with 429. None: not bounded.
         max_open_requests: Option<u32> = None, "PERIHELION_SERVE_MAX_OPEN_REQUESTS", positive_if_any;
-        /// Runs of a tenant that go on or wait for their turn; more are refused with 429. None: not bounded.
+        /// Runs of a tenant that are under way or wait for their turn; more are refused with 429. None: not bounded.
         max_runs: Option<u32> = None, "PERIHELION_SERVE_MAX_RUNS", positive_if_any;
         /// Tokens that a tenant's runs may take in a day of UTC; more runs are refused with 429 until the next one, and a
         /// run has no more than the day has left. None: not bounded.

@@ -13,7 +13,7 @@ section! {
         taint: TaintRule = TaintRule::Ask, "PERIHELION_TRUST_TAINT", any;
         /// Seconds for which a request for approval can be answered; a later answer is asked for again.
         approval_timeout_sec: f64 = 86_400.0, "PERIHELION_TRUST_APPROVAL_TIMEOUT_SEC", seconds;
-        /// The same for runs that a client of the service follows as they go on.
+        /// The same for runs that a client of the service follows as they run.
         interactive_approval_timeout_sec: f64 = 120.0, "PERIHELION_TRUST_INTERACTIVE_APPROVAL_TIMEOUT_SEC", seconds;
     }
 }

@@ -21,7 +21,7 @@ use super::look::{Look, Wake};
 use super::{Dispatcher, Error, Scope};
 use crate::checkpoint::{self, Store};
 use crate::clock;
-use crate::failpoint::{Point, around};
+use crate::failpoint::{Point, wrap};
 use crate::ids::ThreadId;
 
 /// The kind of job that `wake_thread` in the database enqueues.
@@ -125,7 +125,7 @@ impl Dispatcher for Graphile {
         if let Some(wake) = self.look.next().await? {
             return Ok(Some(wake));
         }
-        while let Some(job) = around(Point::QueueTake, self.take_in_time()).await? {
+        while let Some(job) = wrap(Point::QueueTake, self.take_in_time()).await? {
             let thread = job.payload().get("thread").and_then(|thread| thread.as_str());
             let thread = thread.and_then(|thread| uuid::Uuid::parse_str(thread).ok());
             if let Some(wake) = thread.and_then(|thread| self.look.wake(ThreadId(thread))) {

@@ -1,4 +1,4 @@
-//! Looks for threads that may go on and that nobody was called to.
+//! Looks for threads that may continue and that nobody was called to.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,10 +10,10 @@ use crate::clock;
 use crate::ids::ThreadId;
 use crate::runner::{holder_is_dead, machine};
 
-/// Threads that a look reads at once; it reads on until some of them may go on.
+/// Threads that a look reads at once; it reads on until some of them may continue.
 const PAGE: u32 = 256;
 
-/// A thread that may go on. While this value lives, the same worker is not told of the thread again.
+/// A thread that may continue. While this value lives, the same worker is not told of the thread again.
 #[derive(Debug)]
 pub struct Wake {
     pub thread: ThreadId,
@@ -92,7 +92,7 @@ impl Look {
             let mut waiting = self.store.waiting(&wanted).await?;
             let is_last = waiting.len() < wanted.limit as usize;
             wanted.skip += wanted.limit;
-            self.keep_what_may_go_on(&mut waiting);
+            self.keep_what_may_continue(&mut waiting);
             let mut seen = lock(&self.seen);
             seen.last = Some(clock::monotonic());
             seen.found = waiting.into_iter().map(|one| one.thread).collect();
@@ -105,7 +105,7 @@ impl Look {
     }
 
     /// Drops threads that are under way or set aside here, and those that a living process holds.
-    fn keep_what_may_go_on(&self, waiting: &mut Vec<Waiting>) {
+    fn keep_what_may_continue(&self, waiting: &mut Vec<Waiting>) {
         let mut seen = lock(&self.seen);
         seen.end_pauses();
         waiting.retain(|one| {

@@ -125,8 +125,8 @@ fn skill(work: &Work<'_>, now: DateTime<Utc>) -> Option<Skill> {
 /// Returns the tools' definitions as hashes: another definition is another tool.
 fn hashes(tools: &[ToolDefinition]) -> ToolHashes {
     let hash = |tool: &ToolDefinition| {
-        let said = (&tool.name, &tool.description, &tool.input_schema);
-        let bytes = serde_json::to_vec(&said).unwrap_or_default();
+        let text = (&tool.name, &tool.description, &tool.input_schema);
+        let bytes = serde_json::to_vec(&text).unwrap_or_default();
         let hash: String = blake3::hash(&bytes).to_hex().chars().take(32).collect();
         (tool.name.clone(), hash)
     };

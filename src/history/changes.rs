@@ -27,8 +27,10 @@ pub fn changes(before: &Value, after: &Value) -> Vec<Change> {
 }
 
 fn walk(path: &str, before: &Value, after: &Value, found: &mut Vec<Change>) {
+    if before == after {
+        return;
+    }
     match (before, after) {
-        _ if before == after => {}
         (Value::Object(one), Value::Object(other)) => {
             for (name, value) in one {
                 let path = field(path, name);

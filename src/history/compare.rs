@@ -60,7 +60,7 @@ pub struct Difference {
 pub enum Aspect {
     /// Which nodes ran.
     Nodes,
-    /// What a node saw of its surroundings, such as the menu of agents.
+    /// What a node observed, such as the menu of agents.
     Observed,
     /// A call or a question that only one of them made.
     Call,

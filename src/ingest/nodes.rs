@@ -54,8 +54,8 @@ async fn prepared(parts: &IngestParts, ctx: &Context<Work>) -> Result<Arc<Prepar
         NodeError::failed("file", format!("cannot read {}: {error}", state.path))
     })?;
     if blake3::hash(&bytes).to_hex().as_str() != state.hash {
-        let said = format!("the file has changed since it was added; add it again: {}", state.path);
-        return Err(NodeError::failed("changed", said));
+        let text = format!("the file has changed since it was added; add it again: {}", state.path);
+        return Err(NodeError::failed("changed", text));
     }
     let input = Input {
         path: state.path.clone(),

@@ -162,9 +162,9 @@ mod tests {
             attached("plan.pdf", "application/pdf", "BBBB"),
             attached("x.csv", "text/csv", "a<b\n1,2"),
         ];
-        let said = content("Look.", &all, &Inputs::default());
+        let words = content("Look.", &all, &Inputs::default());
         assert_eq!(
-            said.as_str().unwrap(),
+            words.as_str().unwrap(),
             "Look.\n\nattached: a.png, 12 KB; this model takes no images\n\nattached: plan.pdf, 12 KB; this model takes no \
              files\n\nattached: x.csv, 12 KB, kept as the artifact attached/1/x.csv:\n<attached>\na&lt;b\n1,2\n</attached>"
         );

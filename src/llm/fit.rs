@@ -65,13 +65,13 @@ fn leave_out_results(request: &mut ChatRequest, most: u64) {
             return;
         }
         let message = &mut request.messages[*index];
-        let said = format!(
+        let wording = format!(
             "(this result of {} characters is left out here, for the window is full; call the tool again if it is needed)",
             message.content.chars().count()
         );
-        if said.len() < message.content.len() {
-            total = total.saturating_sub(tokens(&message.content)) + tokens(&said);
-            message.content = said;
+        if wording.len() < message.content.len() {
+            total = total.saturating_sub(tokens(&message.content)) + tokens(&wording);
+            message.content = wording;
         }
     }
 }
@@ -80,19 +80,19 @@ fn leave_out_results(request: &mut ChatRequest, most: u64) {
 fn leave_out_talk(request: &mut ChatRequest, most: u64) {
     let mut total = count(request);
     for message in request.messages.iter_mut().filter(|one| one.role == MessageRole::User) {
-        let told = elements(&message.content, "message");
+        let reported = elements(&message.content, "message");
         let mut end = None;
         let mut left_out = 0;
-        for element in told.iter().rev().skip(NEWEST).rev() {
+        for element in reported.iter().rev().skip(NEWEST).rev() {
             if total <= most {
                 break;
             }
             total = total.saturating_sub(tokens(&message.content[element.clone()]));
             (end, left_out) = (Some(element.end), left_out + 1);
         }
-        if let Some((end, first)) = end.zip(told.first()) {
-            let said = format!("({left_out} earlier messages are left out here)");
-            message.content.replace_range(first.start..end, &said);
+        if let Some((end, first)) = end.zip(reported.first()) {
+            let wording = format!("({left_out} earlier messages are left out here)");
+            message.content.replace_range(first.start..end, &wording);
         }
     }
 }
@@ -197,7 +197,7 @@ fn cut(text: &str, keep: usize) -> String {
 /// Tells whether an endpoint refused a request because it does not fit into the model's window.
 pub(super) fn is_too_long(status: u16, message: &str) -> bool {
     let message = message.to_lowercase();
-    let said = [
+    let wording = [
         "context_length",
         "context length",
         "context window",
@@ -206,7 +206,7 @@ pub(super) fn is_too_long(status: u16, message: &str) -> bool {
         "too many tokens",
         "input token count",
     ];
-    matches!(status, 400 | 413 | 422) && said.iter().any(|words| message.contains(words))
+    matches!(status, 400 | 413 | 422) && wording.iter().any(|words| message.contains(words))
 }
 
 #[cfg(test)]
@@ -240,14 +240,14 @@ mod tests {
         assert!(fit(&whole, 100_000).is_none());
         let fitted = fit(&whole, 3_000).unwrap();
         assert!(count(&fitted) <= 3_000);
-        let said = &fitted.messages[1].content;
+        let wording = &fitted.messages[1].content;
         assert_eq!(fitted.messages[0].content, rules);
         for stays in
             ["the task", "number 19", "number 18", "Decide.", "earlier messages are left out here)"]
         {
-            assert!(said.contains(stays), "{stays}: {said}");
+            assert!(wording.contains(stays), "{stays}: {wording}");
         }
-        assert!(!said.contains("number 3 "), "{said}");
+        assert!(!wording.contains("number 3 "), "{wording}");
     }
 
     /// S1.06
@@ -277,8 +277,8 @@ mod tests {
     fn a_task_that_does_not_fit_is_cut_in_its_middle() {
         let task = format!("<task>\nbegin {} end\n</task>", "z".repeat(5_000_000));
         let fitted = fit(&request(vec![ChatMessage::user(task)]), 1_000).unwrap();
-        let said = &fitted.messages[0].content;
-        assert!(said.contains("begin") && said.contains("end") && count(&fitted) <= 1_000);
+        let wording = &fitted.messages[0].content;
+        assert!(wording.contains("begin") && wording.contains("end") && count(&fitted) <= 1_000);
         assert!(is_too_long(400, "This model's maximum context length is 8192 tokens"));
         assert!(!is_too_long(500, "context length") && !is_too_long(400, "no such model"));
     }

@@ -223,8 +223,8 @@ fn may_be_null(schema: &Value) -> bool {
     let kinds = schema.get("type");
     let listed = kinds.and_then(Value::as_array).is_some_and(|kinds| kinds.iter().any(is_null));
     let alternatives = schema.get("anyOf").and_then(Value::as_array);
-    let offered = alternatives.is_some_and(|any| any.iter().any(may_be_null));
-    listed || offered || kinds.is_some_and(is_null)
+    let available = alternatives.is_some_and(|any| any.iter().any(may_be_null));
+    listed || available || kinds.is_some_and(is_null)
 }
 
 /// Finds the JSON objects in an answer, whatever stands around them.

@@ -110,7 +110,7 @@ pub fn threads_stand(status: &'static str, count: u64) {
     to.threads.record(count, &[KeyValue::new(l::STATUS, status)]);
 }
 
-/// So many threads of the database owe the collector a trace now.
+/// So many threads of the database have a pending trace now.
 pub fn traces_pending(count: u64) {
     let Some(to) = instruments() else { return };
     to.pending.record(count, &[]);

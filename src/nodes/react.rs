@@ -78,8 +78,8 @@ impl React {
                 attached: Vec::new(),
             });
             for call in answer.tool_calls {
-                let told = self.call(ctx, &call).await?;
-                messages.push(ChatMessage::tool(&call.id, told));
+                let reported = self.call(ctx, &call).await?;
+                messages.push(ChatMessage::tool(&call.id, reported));
                 made.push(call);
             }
         }

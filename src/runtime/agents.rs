@@ -44,7 +44,7 @@ impl<'a> Agents<'a> {
     }
 
     /// Takes another servers file over: servers whose tables are the same keep running, those that are gone
-    /// finish their calls. Runs under way go on.
+    /// finish their calls. Runs under way continue.
     pub async fn reload(self, file: ServersFile) -> Reloaded {
         self.0.take_over(file, false).await
     }

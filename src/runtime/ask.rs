@@ -74,7 +74,7 @@ impl Runtime {
             let request = Request { question: text, team, ..Request::default() };
             return self.ask(thread, None, request, options).await;
         }
-        self.answer_and_go_on(thread, None, super::Answer::Message(text), options).await
+        self.answer_and_continue(thread, None, super::Answer::Message(text), options).await
     }
 
     /// Returns the team that a thread's last turn was given to.

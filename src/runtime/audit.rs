@@ -113,8 +113,10 @@ impl Runtime {
 }
 
 fn status(answer: &ApprovalAnswer) -> ApprovalStatus {
+    if answer.timeout {
+        return ApprovalStatus::TimedOut;
+    }
     match answer.decision {
-        _ if answer.timeout => ApprovalStatus::TimedOut,
         Word::Approve => ApprovalStatus::Approved,
         Word::Deny => ApprovalStatus::Denied,
     }

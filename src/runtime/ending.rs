@@ -44,10 +44,12 @@ pub(super) fn reason_of_end(state: &GraphState) -> FinishReason {
             let is = |kind: ErrorKind| {
                 failed(state).all(|one| one.error.as_ref().is_some_and(|error| error.kind == kind))
             };
-            match () {
-                () if is(ErrorKind::Model) => FinishReason::ModelFailed,
-                () if is(ErrorKind::Budget) => FinishReason::Limit,
-                () => FinishReason::NoProgress,
+            if is(ErrorKind::Model) {
+                FinishReason::ModelFailed
+            } else if is(ErrorKind::Budget) {
+                FinishReason::Limit
+            } else {
+                FinishReason::NoProgress
             }
         }
         None => FinishReason::Answered,

@@ -195,7 +195,7 @@ impl Error {
     }
 
     /// Returns whether somebody else holds the thread for now.
-    pub fn is_held(&self) -> bool {
+    pub fn is_claimed(&self) -> bool {
         let busy = |error: &checkpoint::Error| matches!(error, checkpoint::Error::Busy { .. });
         match self {
             Self::Store(error) | Self::Run(runner::Error::Store(error)) => busy(error),

@@ -50,7 +50,7 @@ pub struct Changed {
 /// What changes in folders, from the moment on at which this was made; it ends when it is dropped.
 pub struct Changes {
     folders: Folders,
-    told: Arc<Reported>,
+    changes: Arc<Reported>,
     _watcher: RecommendedWatcher,
 }
 
@@ -127,8 +127,8 @@ impl Folders {
     /// # Errors
     /// [`Error::Watch`] when the system refuses.
     pub fn watch(&self) -> Result<Changes, Error> {
-        let told = Arc::new(Reported::default());
-        let hears = Arc::clone(&told);
+        let changes = Arc::new(Reported::default());
+        let hears = Arc::clone(&changes);
         let handler = move |event: notify::Result<notify::Event>| hears.take(event);
         let config = Config::default().with_follow_symlinks(false);
         let refused = |root: &Path, error: notify::Error| Error::Watch {
@@ -145,13 +145,13 @@ impl Folders {
             RecommendedWatcher::new(handler, config).map_err(|error| refused(&first, error))?;
         for root in &self.roots {
             // A file that is replaced by another of its name is seen in its directory only.
-            let (place, mode) = match (root.is_dir(), root.parent()) {
-                (false, Some(parent)) => (parent, RecursiveMode::NonRecursive),
+            let (place, mode) = match root.parent() {
+                Some(parent) if !root.is_dir() => (parent, RecursiveMode::NonRecursive),
                 _ => (root.as_path(), RecursiveMode::Recursive),
             };
             watcher.watch(place, mode).map_err(|error| refused(root, error))?;
         }
-        Ok(Changes { folders: self.clone(), told, _watcher: watcher })
+        Ok(Changes { folders: self.clone(), changes, _watcher: watcher })
     }
 
     fn is_wanted(&self, path: &Path) -> bool {
@@ -223,14 +223,14 @@ impl Changes {
     /// Waits for changes, until they pause; dropped before it returns, it loses none.
     pub async fn next(&mut self) -> Changed {
         loop {
-            self.told.bell.notified().await;
+            self.changes.bell.notified().await;
             let since = clock::monotonic();
             while since.elapsed() < LONGEST {
-                if tokio::time::timeout(QUIET, self.told.bell.notified()).await.is_err() {
+                if tokio::time::timeout(QUIET, self.changes.bell.notified()).await.is_err() {
                     break;
                 }
             }
-            let dirty = std::mem::take(&mut *self.told.lock());
+            let dirty = std::mem::take(&mut *self.changes.lock());
             if dirty.everything || !dirty.paths.is_empty() {
                 return self.folders.look(dirty);
             }
@@ -280,8 +280,8 @@ fn unreadable(path: &Path, source: std::io::Error) -> Error {
 
 /// Tells whether a name matches a pattern of `*` and `?`.
 fn fits(pattern: &str, name: &str) -> bool {
-    let (pattern, name): (Vec<char>, Vec<char>) =
-        (pattern.chars().collect(), name.chars().collect());
+    let pattern: Vec<char> = pattern.chars().collect();
+    let name: Vec<char> = name.chars().collect();
     let mut reached = vec![false; name.len() + 1];
     reached[0] = true;
     for sign in pattern {

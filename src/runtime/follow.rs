@@ -39,7 +39,7 @@ impl Runtime {
             options.events.clone().map(|listener| Live::new(self.bus(), thread, listener));
         loop {
             match self.resume(thread, options.clone()).await {
-                Err(error) if error.is_held() => followed = true,
+                Err(error) if error.is_claimed() => followed = true,
                 Err(Error::Run(runner::Error::Finished { .. })) if followed => {
                     show_rest(&mut live).await;
                     return self.at_rest(thread).await;
@@ -111,7 +111,7 @@ impl Runtime {
     ///
     /// # Errors
     /// As [`Runtime::answer`] and [`Runtime::resume_or_follow`].
-    pub async fn answer_and_go_on(
+    pub async fn answer_and_continue(
         &self,
         thread: ThreadId,
         interrupt: Option<InterruptId>,

@@ -17,7 +17,7 @@ pub(super) struct Live {
     thread: ThreadId,
     listener: Sender<RunEvent<GraphState>>,
     /// None while there is nothing to hear: before it begins, and after a failure, until the next look.
-    told: Option<Subscription>,
+    events: Option<Subscription>,
     /// An event that was read and is to be passed on.
     waiting: Option<ThreadEvent>,
     /// Id of the last event that was passed on or passed over.
@@ -38,7 +38,7 @@ impl Live {
             bus,
             thread,
             listener,
-            told: None,
+            events: None,
             waiting: None,
             seen: 0,
             from: None,
@@ -65,12 +65,12 @@ impl Live {
                 let bus = &self.bus;
                 let thread = self.thread;
                 let seen = self.seen;
-                let told = self.told.get_or_insert_with(|| bus.subscribe(thread, seen));
-                match told.next().await {
-                    Some(Ok(told)) => self.waiting = Some(told),
+                let events = self.events.get_or_insert_with(|| bus.subscribe(thread, seen));
+                match events.next().await {
+                    Some(Ok(events)) => self.waiting = Some(events),
                     // The thread's status is looked at all the same, and the next look subscribes again.
                     _ => {
-                        self.told = None;
+                        self.events = None;
                         return std::future::pending().await;
                     }
                 }
@@ -84,12 +84,12 @@ impl Live {
     /// Passes on what is there and was not passed on yet.
     pub(super) async fn rest(&mut self) {
         self.pass_on().await;
-        self.told = None;
-        while let Ok(told) = self.bus.read(self.thread, self.seen).await {
-            if told.is_empty() {
+        self.events = None;
+        while let Ok(events) = self.bus.read(self.thread, self.seen).await {
+            if events.is_empty() {
                 return;
             }
-            for one in told {
+            for one in events {
                 self.waiting = Some(one);
                 self.pass_on().await;
             }
@@ -98,20 +98,20 @@ impl Live {
 
     /// Passes on the event that waits; returns whether it was the end of a run.
     async fn pass_on(&mut self) -> bool {
-        let Some(told) = &self.waiting else { return false };
-        self.is_shown |= self.from == Some(told.run);
+        let Some(events) = &self.waiting else { return false };
+        self.is_shown |= self.from == Some(events.run);
         let mut is_end = false;
         if self.is_shown {
             // Anyone who listened may have left.
             let permit = self.listener.reserve().await.ok();
             // One of a newer version's that this one does not know says nothing to it.
-            let event = RunEvent::<GraphState>::deserialize(&told.event).ok();
+            let event = RunEvent::<GraphState>::deserialize(&events.event).ok();
             is_end = matches!(event, Some(RunEvent::RunEnded { .. }));
             if let Some((permit, event)) = permit.zip(event) {
                 permit.send(event);
             }
         }
-        self.seen = told.id;
+        self.seen = events.id;
         self.waiting = None;
         is_end
     }

@@ -19,17 +19,17 @@ pub enum Job {
     Submit { thread: ThreadId, title: Option<String>, tenant: String, request: Request },
     /// Ask a question of a thread that there is, however it stands: what it had still to do is given up.
     Turn { thread: ThreadId, request: Request },
-    /// Go on after a crash, a failure or a stop; a finished thread is refused.
+    /// Continue after a crash, a failure or a stop; a finished thread is refused.
     Resume { thread: ThreadId },
-    /// Go on where there is something to go on with; a finished thread is reported as it is.
-    GoOn { thread: ThreadId },
+    /// Continue where there is something to continue with; a finished thread is reported as it is.
+    Continue { thread: ThreadId },
     /// Answer the open clarification, or ask on when the thread is finished.
     Message { thread: ThreadId, text: String },
-    /// Answer an open question and go on.
+    /// Answer an open question and continue.
     Answer { thread: ThreadId, interrupt: Option<InterruptId>, answer: Answer },
-    /// Answer open questions in somebody's name, and go on.
+    /// Answer open questions in somebody's name, and continue.
     Answers { thread: ThreadId, by: Option<String>, answers: Vec<(InterruptId, Answer)> },
-    /// Edit the state, as if a node had written it, and go on from there.
+    /// Edit the state, as if a node had written it, and continue from there.
     Edit { thread: ThreadId, update: Box<GraphUpdate>, as_node: Option<String>, goto: Vec<String> },
 }
 
@@ -41,7 +41,7 @@ impl Job {
             | Self::Submit { thread, .. }
             | Self::Turn { thread, .. }
             | Self::Resume { thread }
-            | Self::GoOn { thread }
+            | Self::Continue { thread }
             | Self::Message { thread, .. }
             | Self::Answer { thread, .. }
             | Self::Answers { thread, .. }
@@ -92,7 +92,7 @@ impl Runs<'_> {
     /// Does a job to its end, its next question or its failure; a run that somebody else drives is followed.
     ///
     /// # Errors
-    /// [`Error`] when the job is refused: the thread of another tenant, nothing to go on with, an answer that fits no
+    /// [`Error`] when the job is refused: the thread of another tenant, nothing to continue with, an answer that fits no
     /// question.
     pub async fn perform(
         &self,
@@ -111,10 +111,10 @@ impl Runs<'_> {
             }
             Job::Turn { thread, request } => runtime.take_turn(thread, request, options).await,
             Job::Resume { thread } => runtime.resume_or_follow(thread, options).await,
-            Job::GoOn { thread } => runtime.resume_or_rest(thread, options).await,
+            Job::Continue { thread } => runtime.resume_or_rest(thread, options).await,
             Job::Message { thread, text } => runtime.message(thread, text, options).await,
             Job::Answer { thread, interrupt, answer } => {
-                runtime.answer_and_go_on(thread, interrupt, answer, options).await
+                runtime.answer_and_continue(thread, interrupt, answer, options).await
             }
             Job::Answers { thread, by, answers } => {
                 for (id, answer) in answers {
@@ -146,8 +146,8 @@ impl Runs<'_> {
     pub async fn followed_by(&self, job: &Job) -> Option<Holder> {
         let Job::Resume { thread } = job else { return None };
         let info = self.0.store().info(*thread).await.ok()?;
-        let is_held = info.status == ThreadStatus::Busy && !is_abandoned(&info);
-        info.owner.as_deref().filter(|_| is_held).map(Holder::of)
+        let is_claimed = info.status == ThreadStatus::Busy && !is_abandoned(&info);
+        info.owner.as_deref().filter(|_| is_claimed).map(Holder::of)
     }
 
     /// Returns how many calls of the step under way are recorded with their outcomes, and are read back by a job.
@@ -174,7 +174,7 @@ mod tests {
     #[test]
     fn a_job_says_what_it_needs() {
         let thread = ThreadId::new();
-        let text = "go on".to_owned();
+        let text = "continue".to_owned();
         let request = Request::default();
         let tenant = "default".to_owned();
         let submit = Job::Submit { thread, title: None, tenant, request: request.clone() };
@@ -185,7 +185,7 @@ mod tests {
         assert!(message.asks() && message.decides() && !message.begins());
         let answer = Job::Answer { thread, interrupt: None, answer: Answer::OutcomeSkip };
         assert!(answer.decides() && !answer.asks());
-        for job in [Job::Resume { thread }, Job::GoOn { thread }] {
+        for job in [Job::Resume { thread }, Job::Continue { thread }] {
             assert!(!job.begins() && !job.asks() && !job.decides() && !job.is_submission());
             assert_eq!(job.thread(), thread);
         }

@@ -13,8 +13,8 @@ pub(super) fn suite_of(name: &str, state: &GraphState) -> String {
         let names: Vec<String> = names.into_iter().map(text).collect();
         format!("[{}]", names.join(", "))
     };
-    let said = (0..state.messages.len()).filter_map(|index| state.messages.get(index));
-    let questions = said.filter(|message| message.role == "user" && message.name.is_none());
+    let words = (0..state.messages.len()).filter_map(|index| state.messages.get(index));
+    let questions = words.filter(|message| message.role == "user" && message.name.is_none());
     let mut yaml = format!("name: {}\ncases:\n  - name: {0}\n    turns:\n", text(name));
     for question in questions {
         let _ = writeln!(yaml, "      - question: {}", text(&question.content));

@@ -41,7 +41,7 @@ impl Teams {
         let _ = self.roster.set(Arc::downgrade(roster));
     }
 
-    /// Returns what keeps teams that are designed while a run goes on, where that may be.
+    /// Returns what keeps teams that are designed while a run is under way, where that may be.
     pub fn founder(&self) -> Option<Arc<dyn Founder>> {
         (self.founding != Founding::Off).then(|| Arc::new(self.clone()) as _)
     }

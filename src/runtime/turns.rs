@@ -56,7 +56,7 @@ impl Runtime {
                 && one.kind == CLARIFICATION
             {
                 let answer = Answer::Message(request.question);
-                return self.answer_and_go_on(thread, Some(one.id), answer, options).await;
+                return self.answer_and_continue(thread, Some(one.id), answer, options).await;
             }
         }
         if matches!(info.status, ThreadStatus::Idle | ThreadStatus::Busy | ThreadStatus::Queued) {
@@ -99,10 +99,12 @@ impl Runtime {
             .iter()
             .map(|to| if to == END { Target::End } else { Target::node(to.as_str()) })
             .collect();
-        let after = match as_node {
-            _ if !goto.is_empty() => AfterEdit::Goto(goto),
-            None if self.stands_between_steps(thread).await? => AfterEdit::Unchanged,
-            _ => AfterEdit::Routes,
+        let after = if !goto.is_empty() {
+            AfterEdit::Goto(goto)
+        } else if as_node.is_none() && self.stands_between_steps(thread).await? {
+            AfterEdit::Unchanged
+        } else {
+            AfterEdit::Routes
         };
         let step = self.runner().update_state_and_go(thread, update, &node, after).await?.seq;
         self.bus().call(thread).await;

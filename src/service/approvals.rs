@@ -98,7 +98,7 @@ impl Service {
             let id = InterruptId(one.id);
             let service = self.driving_for(&one.tenant);
             if let Err(Error::UserDisabled(_)) = service.check_enabled(thread).await {
-                // Nothing goes on with it, a denial neither.
+                // Nothing continues with it, a denial neither.
                 self.expire(one.id).await?;
                 continue;
             }
@@ -115,7 +115,7 @@ impl Service {
         Ok(())
     }
 
-    /// Marks pending requests as expired that are not asked any more: their threads went on without this service.
+    /// Marks pending requests as expired that are not asked any more: their threads continued without this service.
     pub(super) async fn expire_stale(&self) -> Result<(), Error> {
         let settled = clock::now() - SETTLING;
         for one in self.people().approvals_due(far(), STALE).await? {

@@ -31,7 +31,7 @@ impl Before {
     pub async fn open(service: &Service, thread: ThreadId) -> Result<Option<Self>, Error> {
         let runtime = service.runtime();
         let calls = runtime.bus().calls(thread);
-        match runtime.store().event_mark(thread).await {
+        match runtime.store().event_position(thread).await {
             Ok(mark) => {
                 let log = runtime.bus().subscribe(thread, mark.last);
                 Ok(Some(Self { log, calls, teller: None }))
@@ -47,11 +47,11 @@ impl Before {
     pub async fn wait(&mut self, ended: &mut CallReceiver<Uuid>) -> bool {
         loop {
             tokio::select! {
-                told = self.log.next() => match told {
+                reported = self.log.next() => match reported {
                     Some(Ok(event)) if self.teller.replace(event.run) == Some(event.run) => {}
-                    told => return matches!(told, Some(Ok(_))),
+                    reported => return matches!(reported, Some(Ok(_))),
                 },
-                news = self.calls.called() => if matches!(news, Notice::Look) {
+                notice = self.calls.called() => if matches!(notice, Notice::Look) {
                     return true;
                 },
                 () = ended.called() => return true,

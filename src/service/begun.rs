@@ -53,7 +53,7 @@ impl BegunRuns {
             return Ok(Some(run));
         }
         if self.log.is_none() && self.service.info(self.thread).await.is_ok() {
-            let mark = self.service.runtime().store().event_mark(self.thread).await?;
+            let mark = self.service.runtime().store().event_position(self.thread).await?;
             self.log = Some(self.service.runtime().bus().subscribe(self.thread, mark.last));
             // One that began between both looks told of it before the subscription.
             return self.look().await;
@@ -64,7 +64,7 @@ impl BegunRuns {
                 () = clock::sleep(WAIT) => {}
             },
             Some(log) => tokio::select! {
-                told = log.next() => if !matches!(told, Some(Ok(_))) {
+                reported = log.next() => if !matches!(reported, Some(Ok(_))) {
                     self.log = None;
                     clock::sleep(WAIT).await;
                 },

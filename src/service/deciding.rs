@@ -125,7 +125,7 @@ impl Service {
     }
 }
 
-/// Tells whether a thread that stands so goes on when its questions are answered.
+/// Tells whether a thread that stands so continues when its questions are answered.
 fn may_ask(status: ThreadStatus) -> bool {
     matches!(status, ThreadStatus::Interrupted | ThreadStatus::Busy | ThreadStatus::Queued)
 }

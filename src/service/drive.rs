@@ -16,7 +16,7 @@ use crate::runtime::{Job, RunReport, RunStatusView};
 use crate::swarm::{GraphState, Request};
 
 /// How long a run waits whose thread somebody else holds, such as a command line.
-const HELD_BY_OTHERS: TimeDelta = TimeDelta::milliseconds(500);
+const CLAIMED_BY_OTHERS: TimeDelta = TimeDelta::milliseconds(500);
 
 /// How long it is until a row that could not be written is tried again.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -71,7 +71,7 @@ impl Service {
         let has_failed = end.is_err();
         let mut end = match end {
             Ok(end) => end,
-            Err(Error::Runtime(error)) if error.is_held() => End::NotBegun,
+            Err(Error::Runtime(error)) if error.is_claimed() => End::NotBegun,
             Err(error) => End::broken(&error),
         };
         self.driven().remove(&run.id);
@@ -130,7 +130,7 @@ impl Service {
                 End::Left => self.kept().leave_run(run.id, &self.0.owner).await,
                 End::NotBegun => {
                     let owner = &self.0.owner;
-                    self.kept().put_back(run.id, owner, clock::now(), HELD_BY_OTHERS).await
+                    self.kept().put_back(run.id, owner, clock::now(), CLAIMED_BY_OTHERS).await
                 }
             };
             match written {
@@ -157,7 +157,7 @@ impl Service {
             ..runtime.run_options()
         });
         let report = if run.attempt > 1 && self.has_begun(run, &order).await? {
-            self.go_on(thread, options).await?
+            self.continue_run(thread, options).await?
         } else {
             self.begin(thread, &order, options).await?
         };
@@ -194,8 +194,8 @@ impl Service {
                 let view = self.runtime().threads().view(thread).await?;
                 let is_paused = view.info.status == ThreadStatus::Interrupted;
                 if is_paused && view.open.is_empty() {
-                    // It asks nothing: whatever is sent, it goes on.
-                    return Ok(Job::GoOn { thread });
+                    // It asks nothing: whatever is sent, it continues.
+                    return Ok(Job::Continue { thread });
                 }
                 let answers = answers::read(given, &view.open)?;
                 Job::Answers { thread, by: order.by.clone(), answers }
@@ -205,11 +205,11 @@ impl Service {
                 Job::Edit { thread, update, as_node: as_node.clone(), goto: goto.clone() }
             }
             Asked::Answer { question, answer } => {
-                // Somebody may have been quicker: then theirs counts, and it goes on with that.
+                // Somebody may have been quicker: then theirs counts, and it continues with that.
                 self.record(thread, *question, order.by.as_deref(), answer.clone()).await?;
-                Job::GoOn { thread }
+                Job::Continue { thread }
             }
-            Asked::GoOn => Job::GoOn { thread },
+            Asked::Continue => Job::Continue { thread },
         })
     }
 
@@ -229,7 +229,7 @@ impl Service {
     }
 
     /// Continues with what another process began.
-    async fn go_on(
+    async fn continue_run(
         &self,
         thread: ThreadId,
         options: RunOptions<GraphState>,

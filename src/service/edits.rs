@@ -11,8 +11,8 @@ use crate::ids::ThreadId;
 /// How often it is looked without a call: of an edit by the command line nothing is heard.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
 
-/// How long calls are gathered: a run that says words calls for each of them.
-const GATHERED: Duration = Duration::from_millis(50);
+/// How long calls are collected: a run that says words calls for each of them.
+const COLLECTED: Duration = Duration::from_millis(50);
 
 /// Steps that are looked through at once.
 const MOST: u32 = 1_000;
@@ -64,7 +64,7 @@ impl Edits {
     /// Waits until it is worth looking again; it may be dropped at any moment.
     pub async fn called(&mut self) {
         tokio::select! {
-            _ = self.calls.called() => clock::sleep(GATHERED).await,
+            _ = self.calls.called() => clock::sleep(COLLECTED).await,
             () = clock::sleep(LOOK_EVERY) => {}
         }
     }

@@ -34,7 +34,7 @@ pub enum Error {
     #[error("the thread is another user's; begin one of your own")]
     OthersThread,
     /// The thread is a user's who was shut out.
-    #[error("the thread is a user's who was disabled, and does not go on: {0}")]
+    #[error("the thread is a user's who was disabled, and does not continue: {0}")]
     UserDisabled(String),
     /// The tenant has as much as it may have.
     #[error("too much at once for this tenant: {0}")]

@@ -84,7 +84,7 @@ impl Service {
         let after = match from {
             From::Beginning => 0,
             From::After(id) => id,
-            From::Now => self.runtime().store().event_mark(thread).await?.last,
+            From::Now => self.runtime().store().event_position(thread).await?.last,
         };
         Ok(Listener { after, ..self.listen_from_beginning(run) })
     }
@@ -137,8 +137,8 @@ impl Listener {
                 }
                 continue;
             }
-            let is_told = self.run.last_event.is_some_and(|last| self.read >= last);
-            if self.run.status.is_terminal() && (is_told || self.run.last_event.is_none()) {
+            let is_reported = self.run.last_event.is_some_and(|last| self.read >= last);
+            if self.run.status.is_terminal() && (is_reported || self.run.last_event.is_none()) {
                 return Ok(Next::Ended(Box::new(self.run.clone())));
             }
             let look = if self.may_have_ended { SOON } else { LOOK_EVERY };
@@ -230,7 +230,7 @@ impl Listener {
         }
     }
 
-    /// Goes on to the end of a run whose events were dropped: nothing of it will be told.
+    /// Continues to the end of a run whose events were dropped: nothing of it will be told.
     async fn skip_dropped(&mut self) -> Result<(), Error> {
         let Some(last) = self.run.last_event.filter(|_| self.run.status.is_terminal()) else {
             return Ok(());

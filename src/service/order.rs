@@ -82,8 +82,9 @@ pub enum Asked {
     Answer { question: Uuid, answer: Answer },
     /// An edit of the state, from which the thread continues.
     Edit { update: Box<GraphUpdate>, as_node: Option<String>, goto: Vec<String> },
-    /// To go on from where the thread stands.
-    GoOn,
+    /// To continue from where the thread stands.
+    #[serde(rename = "go_on")]
+    Continue,
 }
 
 /// A request as it is kept.
@@ -120,7 +121,7 @@ pub struct Turn {
     /// What becomes of calls that need a person's approval; none: as the service is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approvals: Option<Approvals>,
-    /// Whether a client follows the run as it goes on.
+    /// Whether a client follows the run as it runs.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub interactive: bool,
 }

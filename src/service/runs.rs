@@ -106,7 +106,7 @@ impl Service {
             self.check_room().await?;
         }
         self.make_way(accept.thread, accept.multitask).await?;
-        let told = self.deliveries_to_followers(&accept).await?;
+        let reported = self.deliveries_to_followers(&accept).await?;
         let kwargs = json!({ "order": accept.order, "shown": accept.shown });
         let new = NewRun {
             id,
@@ -119,7 +119,7 @@ impl Service {
             due_at: accept.due_at.unwrap_or(now),
         };
         // First, so that no run ends of which nobody would be told.
-        for delivery in accept.deliveries.iter().chain(&told) {
+        for delivery in accept.deliveries.iter().chain(&reported) {
             self.kept().add_delivery(id, delivery, now).await?;
         }
         let begin = Begin { owner: &self.0.owner, now };
@@ -136,7 +136,9 @@ impl Service {
         if let Some(most) = settings.max_runs {
             let open = self.kept().count_open_runs(most).await?;
             if open >= most {
-                return Err(Error::TooMuch(format!("{open} runs go on or wait, of {most}")));
+                return Err(Error::TooMuch(format!(
+                    "{open} runs are under way or wait, of {most}"
+                )));
             }
         }
         self.check_day().await

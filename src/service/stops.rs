@@ -131,25 +131,25 @@ async fn until_at_rest(
 #[derive(Debug)]
 pub struct Stops {
     url: String,
-    held: Mutex<HashMap<ThreadId, CancellationToken>>,
+    running: Mutex<HashMap<ThreadId, CancellationToken>>,
 }
 
 impl Stops {
     /// Makes the list of a process that holds threads in the database at `url`.
     pub fn new(url: &str) -> Self {
-        Self { url: url.to_owned(), held: Mutex::default() }
+        Self { url: url.to_owned(), running: Mutex::default() }
     }
 
     /// Notes a thread whose run is about to begin; what it returns is cancelled when somebody wants the run ended.
-    pub fn hold(&self, thread: ThreadId) -> CancellationToken {
+    pub fn register(&self, thread: ThreadId) -> CancellationToken {
         let withdrawn = CancellationToken::new();
-        self.held().insert(thread, withdrawn.clone());
+        self.running().insert(thread, withdrawn.clone());
         withdrawn
     }
 
     /// Forgets a thread whose run has ended.
     pub fn release(&self, thread: ThreadId) {
-        self.held().remove(&thread);
+        self.running().remove(&thread);
     }
 
     /// Looks for what is to be ended, for as long as it is awaited; opens the database when it has something to look for.
@@ -157,7 +157,7 @@ impl Stops {
         let mut kept = None;
         loop {
             clock::sleep(LOOK_EVERY).await;
-            if self.held().is_empty() {
+            if self.running().is_empty() {
                 continue;
             }
             if let Err(error) = self.look(&mut kept).await {
@@ -173,14 +173,14 @@ impl Stops {
             None => kept.insert(Kept::new(Database::open(&self.url).await?, "")),
         };
         for thread in kept.asked_of_holders().await? {
-            if let Some(withdrawn) = self.held().get(&ThreadId(thread)) {
+            if let Some(withdrawn) = self.running().get(&ThreadId(thread)) {
                 withdrawn.cancel();
             }
         }
         Ok(())
     }
 
-    fn held(&self) -> MutexGuard<'_, HashMap<ThreadId, CancellationToken>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    fn running(&self) -> MutexGuard<'_, HashMap<ThreadId, CancellationToken>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

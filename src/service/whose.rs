@@ -32,7 +32,7 @@ impl Service {
         let acting = self.who().acting_as(named)?;
         let may_any = self.who().may_act_as_users();
         if may_any && acting.is_none() {
-            // It goes on in the name that the thread has.
+            // It continues in the name that the thread has.
             return Ok(None);
         }
         match (self.user_of(thread).await?, acting) {
@@ -69,7 +69,7 @@ impl Service {
         }
     }
 
-    /// Refuses to go on with a thread whose user was disabled, no matter who asks for it.
+    /// Refuses to continue with a thread whose user was disabled, no matter who asks for it.
     ///
     /// # Errors
     /// [`Error::UserDisabled`].

@@ -23,14 +23,14 @@ impl<'a> Shown<'a> {
     /// Tells whether an address stood in what people said or what was found, as far as the state holds it.
     ///
     /// The words of other agents are a model's: theirs count only where nothing of the open world stands behind them.
-    fn holds(&self, address: &str) -> bool {
+    fn contains(&self, address: &str) -> bool {
         let state = self.state;
-        let said = state.messages.iter().filter(|message| message.role == "user");
+        let words = state.messages.iter().filter(|message| message.role == "user");
         let results = || state.results_of_turn();
         let own = results().filter(|result| result.tainted_by.is_empty());
         let sources = results().flat_map(|result| &result.sources);
         let mut texts = std::iter::once(&state.input_request)
-            .chain(said.map(|message| &message.content))
+            .chain(words.map(|message| &message.content))
             .chain(state.request_context.values())
             .chain(own.map(|result| &result.output))
             .chain(sources.flat_map(|source| source.reference.iter().chain(&source.quote)))
@@ -83,7 +83,7 @@ impl<'a> Shown<'a> {
     fn unknown_in<'v>(&self, value: &'v Value, found: &mut Vec<(&'v str, &'v str)>) {
         match value {
             Value::String(text) => {
-                let address = stripped(text).filter(|address| !self.holds(address));
+                let address = stripped(text).filter(|address| !self.contains(address));
                 found.extend(address.map(|address| (address, text.as_str())));
             }
             Value::Array(list) => list.iter().for_each(|value| self.unknown_in(value, found)),

@@ -217,7 +217,7 @@ pub(super) fn skip(ctx: &TaskContext, calls: &[Gated<'_>]) -> Vec<Decision> {
 pub(super) fn not_waited(tool: &str) -> AgentError {
     let message = format!(
         "skipped: {tool} needs a person's approval, and this request does not wait for people; ask again with \
-         `approvals` set to `wait`, or follow the run as it goes on"
+         `approvals` set to `wait`, or follow the run as it runs"
     );
     AgentError::new(ErrorKind::ApprovalRequired, message)
 }
@@ -226,8 +226,10 @@ impl From<ApprovalAnswer> for Decision {
     fn from(answer: ApprovalAnswer) -> Self {
         let reason = answer.reason.as_deref().map(str::trim).filter(|reason| !reason.is_empty());
         let reason = reason.map(str::to_owned);
+        if answer.timeout {
+            return Self::TimedOut;
+        }
         match answer.decision {
-            _ if answer.timeout => Self::TimedOut,
             Word::Approve => Self::Approved { instruction: reason, arguments: answer.arguments },
             Word::Deny => {
                 Self::Denied { reason: reason.unwrap_or_else(|| "no reason given".into()) }

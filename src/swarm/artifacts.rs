@@ -253,9 +253,9 @@ mod tests {
     fn a_wrong_key_or_argument_is_told_with_the_way_out() {
         let mut artifacts = Artifacts::new(Dict::default(), 1);
         artifacts.bounded("a/1".into(), "s.t", "long".into(), &Sources::new());
-        let told = |arguments| piece_of(&artifacts, &arguments).err().unwrap();
-        assert_eq!(told(json!({ "key": "b" })), "there is no artifact b; there are: a/1");
-        assert!(told(json!({ "offset": 1 })).contains("missing field `key`"));
-        assert!(told(json!({ "key": "a/1", "offset": -1 })).contains("invalid value"));
+        let reported = |arguments| piece_of(&artifacts, &arguments).err().unwrap();
+        assert_eq!(reported(json!({ "key": "b" })), "there is no artifact b; there are: a/1");
+        assert!(reported(json!({ "offset": 1 })).contains("missing field `key`"));
+        assert!(reported(json!({ "key": "a/1", "offset": -1 })).contains("invalid value"));
     }
 }

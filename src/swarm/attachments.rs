@@ -127,18 +127,18 @@ pub(super) fn refused(state: &GraphState) -> Option<String> {
 
 /// Returns the type of a file: as it was given, or by its name.
 fn media_type(given: &Attachment) -> Result<String, String> {
-    let said = given.media_type.trim().to_ascii_lowercase();
-    let said = said.split(';').next().unwrap_or_default();
-    if !said.is_empty() {
+    let words = given.media_type.trim().to_ascii_lowercase();
+    let words = words.split(';').next().unwrap_or_default();
+    if !words.is_empty() {
         let plain = |part: &str| {
             !part.is_empty()
                 && part.chars().all(|c| c.is_ascii_alphanumeric() || "+-._".contains(c))
         };
-        return match said.split_once('/') {
-            Some((kind, of)) if plain(kind) && plain(of) && said.len() < MAX_NAME => {
-                Ok(said.to_owned())
+        return match words.split_once('/') {
+            Some((kind, of)) if plain(kind) && plain(of) && words.len() < MAX_NAME => {
+                Ok(words.to_owned())
             }
-            _ => Err(format!("{}: not a media type: {said}", given.name)),
+            _ => Err(format!("{}: not a media type: {words}", given.name)),
         };
     }
     let ending = given.name.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase());
@@ -178,7 +178,7 @@ fn name(given: &str, media_type: &str) -> String {
 fn newest(state: &GraphState) -> impl Iterator<Item = &Attached> {
     let count = state.messages.len();
     let newest = count.saturating_sub(LOOKED_AT)..count;
-    newest.filter_map(|at| state.messages.get(at)).flat_map(|said| &said.attached)
+    newest.filter_map(|at| state.messages.get(at)).flat_map(|words| &words.attached)
 }
 
 /// Returns what stands behind what the newest messages of a thread carry.
@@ -242,8 +242,8 @@ pub(super) fn added(request: &ChatRequest, carried: &[Carried]) -> Option<ChatRe
         return None;
     }
     let mut request = request.clone();
-    let said = request.messages.iter_mut().find(|message| message.role == MessageRole::User)?;
-    said.attached = carried.iter().map(|one| one.attached.clone()).collect();
+    let words = request.messages.iter_mut().find(|message| message.role == MessageRole::User)?;
+    words.attached = carried.iter().map(|one| one.attached.clone()).collect();
     Some(request)
 }
 

@@ -274,9 +274,9 @@ pub(super) mod tests {
         assert_eq!(third.retry_count, 2);
         assert_eq!(count(&third, agents(), "0/0/q".into()).retry_count, 0);
         assert_eq!(count(&third, vec!["c".into()], "0/0/p".into()).retry_count, 0);
-        let told = cleared(&second);
-        assert_eq!((told.retry_count, told.round), (0, 3));
-        assert_eq!(count(&told, agents(), "0/0/p".into()).retry_count, 0);
+        let reported = cleared(&second);
+        assert_eq!((reported.retry_count, reported.round), (0, 3));
+        assert_eq!(count(&reported, agents(), "0/0/p".into()).retry_count, 0);
     }
     /// S1.05
     #[test]
@@ -329,7 +329,7 @@ pub(super) mod tests {
         assert_eq!(search(&between, false).retry_count, 1, "the decision before it was no search");
     }
 
-    /// S1.05: a thread may wait for a person for days; the run that goes on has its whole time.
+    /// S1.05: a thread may wait for a person for days; the run that continues has its whole time.
     #[test]
     fn the_time_limit_counts_from_the_start_of_the_run_and_not_of_the_turn() {
         let limits = limits();

@@ -32,10 +32,10 @@ pub(super) async fn candidates(
     }
     let wanted = MenuQuery::of(&ctx.place().tenant, state);
     let found = roster.fitting(&wanted, &state.preferences.prefer);
-    let is_offered = |name: &String| {
+    let is_available = |name: &String| {
         menu.hidden.contains(name) || menu.shown.iter().any(|(shown, _)| shown == name)
     };
-    let found: Vec<String> = found.into_iter().filter(is_offered).collect();
+    let found: Vec<String> = found.into_iter().filter(is_available).collect();
     ctx.observe_unless(seen::CANDIDATES, &Vec::new(), &found).await
 }
 

@@ -114,8 +114,8 @@ mod tests {
         assert_eq!(kept("One ` alone hides nothing [9]."), "One ` alone hides nothing.");
         assert_eq!(check_citations("[1]", 0).text, "");
 
-        let said = "Rents rose [1]. Wages fell [4][2, 9]. See [the list](x).";
-        let checked = check_citations(said, 3);
+        let words = "Rents rose [1]. Wages fell [4][2, 9]. See [the list](x).";
+        let checked = check_citations(words, 3);
         assert_eq!(checked.text, "Rents rose [1]. Wages fell[2]. See [the list](x).");
         assert_eq!((checked.cited.as_slice(), checked.removed), (&[1, 2][..], 2));
     }

@@ -1,4 +1,4 @@
-//! What the star's nodes say of themselves while a run goes on: one type for the one who listens.
+//! What the star's nodes say of themselves while a run is under way: one type for the one who listens.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};

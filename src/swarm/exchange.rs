@@ -113,22 +113,24 @@ impl Exchange<'_> {
         // Times that a person wanted a lost call sent again: part of the request, which would else be the same.
         let mut again = 0;
         let mut given = Answers::new();
-        let mut told = BTreeSet::new();
+        let mut answered = BTreeSet::new();
         for _ in 0..MAX_ROUNDS {
             call_round = match self.go(&call_round, again).await? {
                 Step::Ended(end) => return Ok(end),
-                Step::Task(task) => CallRound::Wait { task, told: told.clone() },
+                Step::Task(task) => CallRound::Wait { task, answered: answered.clone() },
                 Step::Asked(asked) => {
                     let answers = self.ask(&asked, arguments).await?;
-                    if let Some(said) = asked.broken_off.as_ref().filter(|_| refuses(&answers)) {
+                    if let Some(error_text) =
+                        asked.broken_off.as_ref().filter(|_| refuses(&answers))
+                    {
                         // The call has ended already; to be told so once more would have it run twice.
                         return Ok(ToolReply::problem(format!(
-                            "a person declined to answer what the server asked, and the call ended with: {said}"
+                            "a person declined to answer what the server asked, and the call ended with: {error_text}"
                         )));
                     }
                     match asked {
                         Asked { task: Some(task), .. } => {
-                            told.extend(answers.keys().cloned());
+                            answered.extend(answers.keys().cloned());
                             CallRound::Tell { task, answers }
                         }
                         Asked { state, broken_off, .. } => {
@@ -151,7 +153,7 @@ impl Exchange<'_> {
                     Some(end) => return Ok(end),
                     None => {
                         again += 1;
-                        (given, told) = Default::default();
+                        (given, answered) = Default::default();
                         CallRound::first(arguments.clone())
                     }
                 },
@@ -176,9 +178,9 @@ impl Exchange<'_> {
                 }
                 self.tool.repeatable
             }
-            CallRound::Wait { task, told } => {
+            CallRound::Wait { task, answered } => {
                 request["wait_for_task"] = json!(task.id);
-                request["told"] = json!(told);
+                request["told"] = json!(answered);
                 true
             }
             // A server knows its questions by name and takes each answer once.
@@ -248,7 +250,7 @@ impl Exchange<'_> {
                 biased;
                 reply = &mut exchange => break reply,
                 Some(progress) = reports.recv() => self.publish_progress(progress),
-                // Only waiting may be broken off: the task goes on, and is asked after when the run does.
+                // Only waiting may be broken off: the task continues, and is asked after when the run does.
                 () = self.caller.ctx.port().until_cancelled(), if waits => {
                     return Err(EffectFailure::Unknown("the run was stopped".into()));
                 }

@@ -1,4 +1,4 @@
-//! The seam at which teams are kept that are designed while a run goes on (S1.10).
+//! The seam at which teams are kept that are designed while a run is under way (S1.10).
 
 use async_trait::async_trait;
 

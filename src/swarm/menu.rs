@@ -85,9 +85,9 @@ impl<'a> MenuQuery<'a> {
         kept.extend(state.results_of_turn().map(|result| result.agent.as_str()));
         kept.extend(state.stages.iter().flatten().map(|task| task.agent.as_str()));
         let mut query = vec![(1.0, state.input_request.as_str())];
-        let said = super::window::of_talk(state).into_iter().rev();
-        let said = said.filter(|message| message.role == "user").take(2);
-        query.extend(said.map(|message| (BESIDES, message.content.as_str())));
+        let text = super::window::of_talk(state).into_iter().rev();
+        let text = text.filter(|message| message.role == "user").take(2);
+        query.extend(text.map(|message| (BESIDES, message.content.as_str())));
         query.extend(state.plan.iter().map(|step| (BESIDES, step.as_str())));
         kept.extend(names_in(&state.plan));
         let found = searched::latest(state).flat_map(|search| &search.found).map(String::as_str);

@@ -115,7 +115,7 @@ pub use verdict::ReflectionVerdict;
 
 pub use crate::config::AGENT_PREFIX;
 
-/// What nodes see of their surroundings, by the names under which the journal keeps it.
+/// What nodes observe, by the names under which the journal keeps it.
 pub(crate) mod seen {
     /// The agents that the supervisor can choose from.
     pub const MENU: &str = "menu";

@@ -114,7 +114,7 @@ pub struct StarParts {
     pub(super) top: Option<String>,
     /// How many teams the star is within.
     pub(super) depth: usize,
-    /// Keeps teams that are designed while a run goes on; none: none are.
+    /// Keeps teams that are designed while a run is under way; none: none are.
     pub(super) founder: Option<Arc<dyn Founder>>,
 }
 

@@ -118,7 +118,7 @@ impl Report {
             arguments: call.arguments.clone(),
             is_error: call.is_error,
         });
-        let said = match &self.error {
+        let text = match &self.error {
             None => self.finding.output.clone(),
             Some(error) => format!("failed: {error}"),
         };
@@ -151,7 +151,7 @@ impl Report {
             id: message_id(turn, of.step, &of.assignment.id),
             role: "assistant".into(),
             name: Some(of.agent.to_owned()),
-            content: said,
+            content: text,
             tainted_by: self.tainted_by,
             attached: Vec::new(),
             citations_removed: 0,

@@ -184,8 +184,8 @@ impl Roster {
             let sets = [&wanted.kept, &wanted.found, &fitting];
             shown.retain(|name| sets.iter().any(|names| names.contains(name)));
             let all = [&wanted.query[..], &wanted.searched].concat();
-            let told = directory.find(&all).into_iter();
-            fits.extend(told.map(|fit| (fit.agent.clone(), fit)));
+            let reported = directory.find(&all).into_iter();
+            fits.extend(reported.map(|fit| (fit.agent.clone(), fit)));
         }
         let line = |name: &&String| {
             let agent = listed.agents.get(*name)?;
@@ -296,8 +296,8 @@ mod tests {
         let menu = roster(&["a", "b", "c"]).menu(&wanted(&disabled, &[], "c"), size, failure_of);
         let lines: Vec<_> = menu.shown.iter().map(|(_, line)| line.as_str()).collect();
         let usual = "Reads; tools: none";
-        let told = format!("{usual} (cannot be used now: its circuit breaker is open)");
-        assert_eq!(lines, [usual, &told]);
+        let reported = format!("{usual} (cannot be used now: its circuit breaker is open)");
+        assert_eq!(lines, [usual, &reported]);
         assert!(menu.hidden.is_empty());
     }
 

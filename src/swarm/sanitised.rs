@@ -60,10 +60,10 @@ mod tests {
     #[test]
     fn people_see_one_line_without_accounts_queries_and_directories_and_the_details_have_it_whole()
     {
-        let said = "cannot read '/srv/data/private/data.csv':\n  GET https://ann:secret@api.example.org/v1?key=abc failed";
-        let shown = sanitised(AgentError::new(ErrorKind::Http, said));
+        let content = "cannot read '/srv/data/private/data.csv':\n  GET https://ann:secret@api.example.org/v1?key=abc failed";
+        let shown = sanitised(AgentError::new(ErrorKind::Http, content));
         assert_eq!(shown.message, "cannot read 'data.csv': GET https://api.example.org/v1 failed");
-        assert_eq!(shown.details.unwrap()["whole"], said);
+        assert_eq!(shown.details.unwrap()["whole"], content);
         let usual = AgentError::new(ErrorKind::Query, "no such column: x/y");
         assert_eq!(sanitised(usual.clone()), usual);
     }

@@ -17,8 +17,10 @@ use super::state::Routing;
 
 /// Returns how the work of a node is drawn.
 pub fn span_kind(graph: &str, node: &str) -> SpanKind {
+    if graph.starts_with(GRAPH_PREFIX) {
+        return SpanKind::Stage;
+    }
     match node {
-        _ if graph.starts_with(GRAPH_PREFIX) => SpanKind::Stage,
         node::SUPERVISOR | node::PREPROCESS => SpanKind::Transition,
         _ => SpanKind::Agent,
     }

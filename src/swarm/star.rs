@@ -43,7 +43,7 @@ pub struct StarOptions {
     pub experience: Option<Arc<dyn Experience>>,
     /// Rules of style for answers.
     pub style: Option<Arc<str>>,
-    /// Keeps teams that are designed while a run goes on; none: none are.
+    /// Keeps teams that are designed while a run is under way; none: none are.
     pub founder: Option<Arc<dyn Founder>>,
 }
 

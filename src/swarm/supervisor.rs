@@ -40,7 +40,8 @@ struct MenuLine {
 #[derive(Serialize)]
 struct Prompt<'a> {
     request: &'a str,
-    wishes: Option<&'a str>,
+    #[serde(rename = "wishes")]
+    preferences: Option<&'a str>,
     context: Vec<window::Entry>,
     history: Vec<window::ShownMessage>,
     plan: &'a [String],
@@ -224,7 +225,7 @@ impl Supervisor {
         let state = ctx.state();
         let prompt = Prompt {
             request: &state.input_request,
-            wishes: state.preferences.system_prompt.as_deref(),
+            preferences: state.preferences.system_prompt.as_deref(),
             context: window::context(state),
             history: window::history(state),
             plan: &state.plan,

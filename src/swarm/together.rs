@@ -22,21 +22,21 @@ impl Toolbox<'_> {
         calls: &[ToolCall],
         limit: usize,
     ) -> Result<Vec<String>, NodeError> {
-        let mut told = Vec::with_capacity(calls.len());
-        while told.len() < calls.len() {
+        let mut replies = Vec::with_capacity(calls.len());
+        while replies.len() < calls.len() {
             let left = limit.saturating_sub(self.log.calls.len());
             if left == 0 {
-                told.push(format!(
+                replies.push(format!(
                     "not called: the limit of {limit} tool calls was reached; answer with what you have"
                 ));
                 continue;
             }
-            let group = self.group(calls, told.len(), left);
+            let group = self.group(calls, replies.len(), left);
             for (prepared, reply) in self.perform(group).await? {
-                told.push(self.note(prepared, reply)?);
+                replies.push(self.note(prepared, reply)?);
             }
         }
-        Ok(told)
+        Ok(replies)
     }
 
     /// Prepares the calls from `place` on that may be in flight together, `left` at most: at least one.

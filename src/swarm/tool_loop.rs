@@ -34,7 +34,7 @@ pub struct ToolLoop;
 enum Halt {
     /// The node must stop; nothing is written.
     Node(NodeError),
-    /// The agent failed, or says that the task is for another one; the run goes on.
+    /// The agent failed, or says that the task is for another one; the run continues.
     Agent(AgentError),
 }
 
@@ -251,9 +251,9 @@ impl Loop<'_> {
                 return Err(Halt::Agent(approval::not_waited(&skipped)));
             }
             self.take_in(tools).await?;
-            let told = tools.call_all(&response.tool_calls, limit).await?;
-            for (call, told) in response.tool_calls.iter().zip(told) {
-                messages.push(ChatMessage::tool(&call.id, told));
+            let replies = tools.call_all(&response.tool_calls, limit).await?;
+            for (call, replies) in response.tool_calls.iter().zip(replies) {
+                messages.push(ChatMessage::tool(&call.id, replies));
             }
         }
     }

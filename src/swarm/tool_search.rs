@@ -105,8 +105,8 @@ mod tests {
             |search: &ToolSearch| (0..60).filter(|tool| search.shows(*tool)).collect::<Vec<_>>();
         assert_eq!(shown(&search).len(), 3);
         assert!(search.shows(41));
-        let told = search.find(&json!({ "query": "subject57" }), &tools, &names).unwrap();
-        assert!(told.contains("best first:\n- tool57: Works on subject57."), "{told}");
+        let reported = search.find(&json!({ "query": "subject57" }), &tools, &names).unwrap();
+        assert!(reported.contains("best first:\n- tool57: Works on subject57."), "{reported}");
         assert!(search.shows(57) && search.shows(41), "what was shown stays");
         assert!(shown(&search).len() <= 3 + FOUND);
     }

@@ -159,11 +159,11 @@ impl<'a> Toolbox<'a> {
 
     /// Returns what people said with their approvals, by the places of the calls.
     pub(super) fn words_of_approvers(&self) -> Vec<(usize, String)> {
-        let said = self.decisions.iter().filter_map(|(place, decision)| match decision {
+        let words = self.decisions.iter().filter_map(|(place, decision)| match decision {
             Decision::Approved { instruction: Some(text), .. } => Some((*place, text.clone())),
             _ => None,
         });
-        said.collect()
+        words.collect()
     }
 
     /// Keeps an instruction, which the agent sees with its call's result.
@@ -214,11 +214,13 @@ impl<'a> Toolbox<'a> {
     /// [`NodeError`] when a person must decide first, or the run stops.
     pub(super) async fn send(&self, prepared: &Prepared<'_>) -> Result<ToolReply, NodeError> {
         let Prepared { call, tool, decision, is_refused, .. } = prepared;
-        match tool {
-            _ if *is_refused => Ok(ToolReply::problem(format!(
+        if *is_refused {
+            return Ok(ToolReply::problem(format!(
                 "not called: the same call was made {SAME_CALLS} times for this task and will not be \
                  repeated; continue with what it gave"
-            ))),
+            )));
+        }
+        match tool {
             Some(tool) => self.caller.perform(tool, &call.arguments, decision.clone()).await,
             None => Ok(ToolReply::problem(self.unknown(&call.name))),
         }

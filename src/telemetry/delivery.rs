@@ -12,7 +12,7 @@ use super::{About, Error, Labels, Span, View, Which, bill, project, read};
 use crate::checkpoint::{self, PendingExport, RunRow, RunStatus, Store, ThreadStatus};
 use crate::clock;
 use crate::config::Prices;
-use crate::failpoint::{Point, around};
+use crate::failpoint::{Point, wrap};
 use crate::ids::{RunId, ThreadId};
 use crate::metrics;
 
@@ -128,10 +128,10 @@ impl Delivery {
                 }
             };
             let newest = runs.last().map_or(0, |run| run.number);
-            let held = info.lease_until.is_some_and(|until| until > clock::now());
+            let is_leased = info.lease_until.is_some_and(|until| until > clock::now());
             let under_way = match info.status {
                 ThreadStatus::Queued => true,
-                ThreadStatus::Busy => held || self.continued.includes(thread),
+                ThreadStatus::Busy => is_leased || self.continued.includes(thread),
                 _ => false,
             };
             let upto = if under_way { newest - 1 } else { newest };
@@ -192,7 +192,7 @@ impl Delivery {
     ) -> bool {
         self.labels.apply(&mut spans);
         bill(&mut spans, &self.prices);
-        match around(Point::TraceSend, sink.deliver(&spans, self.view.content)).await {
+        match wrap(Point::TraceSend, sink.deliver(&spans, self.view.content)).await {
             Ok(refused) => {
                 self.delivered.fetch_add(1, Ordering::Relaxed);
                 self.rejected.fetch_add(refused, Ordering::Relaxed);
@@ -201,7 +201,7 @@ impl Delivery {
                 if refused > 0 {
                     self.warn(&format!("the collector refused {refused} of {} spans", spans.len()));
                 }
-                self.paid(store, thread, run - u32::from(goes_on(&spans))).await;
+                self.paid(store, thread, run - u32::from(may_continue_later(&spans))).await;
                 true
             }
             Err(error) => self.failed(&error.to_string()),
@@ -210,7 +210,7 @@ impl Delivery {
 
     async fn paid(&self, store: &dyn Store, thread: ThreadId, run: u32) {
         let Some(outbox) = store.outbox() else { return };
-        if let Err(error) = around(Point::TracePaid, outbox.paid(thread, run)).await {
+        if let Err(error) = wrap(Point::TracePaid, outbox.paid(thread, run)).await {
             tracing::debug!(%error, "a delivered trace could not be noted; it will be sent again");
         }
     }
@@ -249,7 +249,7 @@ async fn beginning(store: &dyn Store, thread: ThreadId, runs: &[RunRow], number:
 /// Returns whether the last run in a trace was still marked running when it was read: more of it may come.
 ///
 /// What its lease says is not asked: clocks may differ, and a process that stood still may wake.
-fn goes_on(spans: &[Span]) -> bool {
+fn may_continue_later(spans: &[Span]) -> bool {
     spans.first().is_some_and(|root| match &root.about {
         About::Workflow { runs, .. } => {
             root.open && runs.last().is_some_and(|run| run.status == RunStatus::Running)

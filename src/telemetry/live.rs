@@ -134,13 +134,13 @@ impl Spans for LiveSpans {
         if !WANTED.load(Ordering::Relaxed) {
             return Span::none();
         }
-        let around = Context::current();
-        let Some(run) = around.get::<Run>().copied() else { return Span::none() };
+        let outer = Context::current();
+        let Some(run) = outer.get::<Run>().copied() else { return Span::none() };
         // Stages of pipelines run below the span of their agent's task.
         let kind = task_kind(GRAPH, &place.node);
         let id = SpanId::at(place.thread, run.first, place.step, place.task, kind, &[]);
         let span = tracing::info_span!(target: TARGET, "task");
-        derived(&span, run, id, around);
+        derived(&span, run, id, outer);
         span
     }
 }

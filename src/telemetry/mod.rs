@@ -35,7 +35,7 @@ pub use parents::Parents;
 pub use projection::{Scope, View, project};
 pub use reading::{Spent, bill};
 pub use rows::{Rows, Which, read};
-pub use span::{About, Link, Reason, RunMark, Span, Status, ToolCount};
+pub use span::{About, Link, Reason, RunOfTrace, Span, Status, ToolCount};
 
 use crate::checkpoint;
 use crate::ids::ThreadId;

@@ -5,7 +5,7 @@ use chrono::{DateTime, Utc};
 use super::group::Group;
 use super::span_builder::{SpanBuilder, trace_id};
 use super::task::{Work, tool_counts, wording};
-use super::{About, Error, Labels, Link, Reason, Rows, RunMark, Span, SpanId, Status};
+use super::{About, Error, Labels, Link, Reason, Rows, RunOfTrace, Span, SpanId, Status};
 use crate::checkpoint::{EffectKind, EffectRow, RunStatus, StepKind, StepRow};
 use crate::graph::{Frontier, StoredWrite, Target};
 use crate::llm::Usage;
@@ -141,7 +141,7 @@ fn belongs(effect: &EffectRow, group: &Group<'_>) -> bool {
 }
 
 fn root(builder: &SpanBuilder<'_>, rows: &Rows, group: &Group<'_>) -> Span {
-    let mark = |run: &crate::checkpoint::RunRow| RunMark {
+    let mark = |run: &crate::checkpoint::RunRow| RunOfTrace {
         number: run.number,
         status: run.status,
         started_at: run.started_at,
@@ -155,7 +155,7 @@ fn root(builder: &SpanBuilder<'_>, rows: &Rows, group: &Group<'_>) -> Span {
         question: None,
         answer: None,
         asks: None,
-        told: exit_note(rows, group).filter(|_| builder.view.content),
+        note: exit_note(rows, group).filter(|_| builder.view.content),
     };
     let last = group.last();
     let status = match last.status {
@@ -242,10 +242,10 @@ fn committed(
         if work.draw(builder)? {
             builder.transition(step, task, &one.node, to, Reason::Edge);
         }
-        if let (Some(said), Some(root)) = (&one.written.answer, builder.spans.first_mut())
+        if let (Some(text), Some(root)) = (&one.written.answer, builder.spans.first_mut())
             && let About::Workflow { answer, .. } = &mut root.about
         {
-            *answer = Some(said.clone());
+            *answer = Some(text.clone());
         }
     }
     Ok(())
@@ -285,12 +285,12 @@ fn uncommitted(
         let closed = builder.closed;
         let within = builder.within;
         for span in &mut builder.spans[first..] {
-            // Finished calls stay what they are; the work around them may go on.
-            let around = matches!(
+            // Finished calls stay what they are; the work around them may continue.
+            let encloses = matches!(
                 span.about,
                 About::Agent { .. } | About::Stage { .. } | About::Transition { .. }
             );
-            span.open |= !closed && around && span.within == within;
+            span.open |= !closed && encloses && span.within == within;
         }
         if let Some(span) = builder.spans.get_mut(first).filter(|_| broke) {
             span.status = Status::Error { message: "the node failed, and the run with it".into() };

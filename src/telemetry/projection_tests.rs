@@ -112,10 +112,10 @@ impl Pen {
             key: vec![u8::try_from(number).unwrap(); 32],
             number,
             kind,
-            status: match (&outcome, failed) {
-                (None, _) => EffectStatus::Started,
-                (_, true) => EffectStatus::Failed,
-                _ => EffectStatus::Done,
+            status: match &outcome {
+                None => EffectStatus::Started,
+                Some(_) if failed => EffectStatus::Failed,
+                Some(_) => EffectStatus::Done,
             },
             name: name.to_owned(),
             request: encode(&request),

@@ -84,7 +84,7 @@ pub struct Link {
 
 /// One run of a trace, and how it ended.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct RunMark {
+pub struct RunOfTrace {
     pub number: u32,
     /// `running` where its process died.
     pub status: RunStatus,
@@ -147,7 +147,7 @@ pub enum About {
     /// The whole: a run and what continued with it.
     Workflow {
         graph: String,
-        runs: Vec<RunMark>,
+        runs: Vec<RunOfTrace>,
         /// Tokens of all its model calls.
         usage: Usage,
         tools: Vec<ToolCount>,
@@ -163,8 +163,8 @@ pub enum About {
         #[serde(skip_serializing_if = "Option::is_none")]
         asks: Option<String>,
         /// Content: what people had answered before it began.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        told: Option<String>,
+        #[serde(rename = "told", skip_serializing_if = "Option::is_none")]
+        note: Option<String>,
     },
     /// A node that decides where the run goes, or the way taken after a node's work.
     Transition {

@@ -65,7 +65,7 @@ async fn a_turn_is_replayed_offline() {
     assert_eq!(report["status"], "done", "{report:#}");
     let asked = shop.model.requests().len();
     let replayed = shop.perihelion(&["replay", "t"]).await;
-    let said = String::from_utf8_lossy(&replayed.stderr).into_owned();
-    assert!(replayed.status.success(), "{said}");
+    let output = String::from_utf8_lossy(&replayed.stderr).into_owned();
+    assert!(replayed.status.success(), "{output}");
     assert_eq!(shop.model.requests().len(), asked);
 }

@@ -70,8 +70,8 @@ async fn what_the_guard_refuses_is_not_sent_and_can_be_given_up() {
     let report = shop.ask("Remove all orders").await;
     let result = &report["results"][0];
     assert_eq!(result["error"]["type"], "QueryError", "{report:#}");
-    let said = result["error"]["message"].as_str().unwrap();
-    assert!(said.contains("refused: only a single SELECT may run here"), "{said}");
+    let message = result["error"]["message"].as_str().unwrap();
+    assert!(message.contains("refused: only a single SELECT may run here"), "{message}");
     assert_eq!(result["error"]["details"]["attempts"][0]["sql"], "DELETE FROM orders");
     let tools = json!(result["tools"]).to_string();
     assert!(!tools.contains("DELETE"), "{tools}");

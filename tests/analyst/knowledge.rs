@@ -71,9 +71,9 @@ async fn a_file_that_cannot_be_used_is_an_error_that_names_it() {
     let shop = shop(BY_COUNTRY).await;
     shop.write("shop.yaml", "metrics: [\n");
     let refused = shop.perihelion(&["run", "What?"]).await;
-    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert_eq!(refused.status.code(), Some(2), "{said}");
-    assert!(said.contains("knowledge") && said.contains("shop.yaml"), "{said}");
+    let printed = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(2), "{printed}");
+    assert!(printed.contains("knowledge") && printed.contains("shop.yaml"), "{printed}");
     shop.write("shop.yaml", "metricks: []\n");
     let report = shop.ask("What did customers order per country?").await;
     let error = &report["results"][0]["error"];

@@ -150,8 +150,8 @@ impl Shop {
 }
 
 fn report(output: &Output) -> Value {
-    let said = String::from_utf8_lossy(&output.stderr);
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {said}"))
+    let printed = String::from_utf8_lossy(&output.stderr);
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {printed}"))
 }
 
 /// A supervisor that sends the request to the shop and finishes, a reflector that approves, a QA that answers.

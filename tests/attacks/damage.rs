@@ -13,8 +13,8 @@ use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _, R
 use crate::support::postgres::{Database, server};
 use crate::world::{World, approved, ended, first, select, signal};
 
-/// The notes agent takes one note; while `held` is set, its next question stays unanswered.
-fn noting(held: Arc<AtomicBool>) -> Script {
+/// The notes agent takes one note; while `is_blocked` is set, its next question stays unanswered.
+fn noting(is_blocked: Arc<AtomicBool>) -> Script {
     let script = Script::new()
         .rule(Rule::new(select(&["mcp_agent_notes"])).role(Role::Supervisor).nth(1))
         .rule(Rule::new(select(&["qa"])).role(Role::Supervisor))
@@ -24,7 +24,7 @@ fn noting(held: Arc<AtomicBool>) -> Script {
     let script = first(Rule::new(note).role(Role::Agent).after_tool_results(0), script);
     script.respond_with(move |request| {
         (request.role == "agent" && request.tool_results() == 1).then(|| {
-            if held.load(Ordering::SeqCst) {
+            if is_blocked.load(Ordering::SeqCst) {
                 Reply::text("Too late.").delay_ms(3_600_000)
             } else {
                 Reply::text("noted")
@@ -75,7 +75,8 @@ impl Original {
             }
             Self::Postgres(database) => {
                 let mut copy = server().await.fresh().await;
-                let (from, to) = (database.name.clone(), copy.name.clone());
+                let from = database.name.clone();
+                let to = copy.name.clone();
                 // One cannot replace the database one is connected to.
                 let mut admin = connect(&server().await.url("template1")).await;
                 let mut sql = format!("DROP DATABASE {to}; CREATE DATABASE {to} TEMPLATE {from}");
@@ -178,8 +179,8 @@ pub fn other(column: &str, kind: &str) -> String {
 
 /// A thread whose process was killed after its call was made and recorded.
 async fn killed(is_postgres: bool) -> (World, Original) {
-    let held = Arc::new(AtomicBool::new(true));
-    let world = World::new(noting(Arc::clone(&held))).await;
+    let is_blocked = Arc::new(AtomicBool::new(true));
+    let world = World::new(noting(Arc::clone(&is_blocked))).await;
     let original = Original::new(&world, is_postgres).await;
     let url = original.url();
     let args = ["--database", &url, "run", "Note it", "--thread", "t", "--quiet"];
@@ -187,7 +188,7 @@ async fn killed(is_postgres: bool) -> (World, Original) {
         world.model.requests().iter().any(|one| one.role == "agent" && one.tool_results() == 1)
     };
     kill_when(&world, &args, recorded).await;
-    held.store(false, Ordering::SeqCst);
+    is_blocked.store(false, Ordering::SeqCst);
     (world, original)
 }
 
@@ -204,16 +205,16 @@ async fn kill_when(world: &World, args: &[&str], it_is_so: impl Fn(&World) -> bo
 
 /// A thread about a paper that was attached, whose process was killed before its answer was written.
 pub async fn killed_with_a_paper(is_postgres: bool) -> (World, Original) {
-    let held = Arc::new(AtomicBool::new(true));
+    let is_blocked = Arc::new(AtomicBool::new(true));
     let script = Script::new()
         .rule(Rule::new(select(&["mcp_agent_notes"])).role(Role::Supervisor).nth(1))
         .rule(Rule::new(select(&["qa"])).role(Role::Supervisor))
         .rule(Rule::new(Reply::text("It is read.")).role(Role::Agent))
         .rule(approved());
-    let is_held = Arc::clone(&held);
+    let blocked = Arc::clone(&is_blocked);
     let script = script.respond_with(move |request| {
         (request.role == "qa").then(|| {
-            if is_held.load(Ordering::SeqCst) {
+            if blocked.load(Ordering::SeqCst) {
                 Reply::text("Too late.").delay_ms(3_600_000)
             } else if request.contains("as it stood on the shelf") {
                 // What was attached is shown with each question.
@@ -230,7 +231,7 @@ pub async fn killed_with_a_paper(is_postgres: bool) -> (World, Original) {
     let run = ["run", "What does it say?", "--attach", "paper.txt", "--thread", "t", "--quiet"];
     let args = [&["--database", url.as_str()][..], &run].concat();
     kill_when(&world, &args, |world| world.asked(Role::Qa) > 0).await;
-    held.store(false, Ordering::SeqCst);
+    is_blocked.store(false, Ordering::SeqCst);
     (world, original)
 }
 
@@ -309,7 +310,7 @@ async fn a_damaged_journal_stops_resume_and_replay_and_sends_nothing_again() {
             }
             assert_eq!((notes(&world), world.model.requests().len()), (1, asked), "{name}");
         }
-        // What is whole goes on, and makes no call again.
+        // What is whole continues, and makes no call again.
         let copy = original.copy(&world, "whole").await;
         let args = ["--database", &copy.url(), "resume", "t", "--quiet"];
         assert_eq!(world.run(&args).await.code(0).stdout, "It is noted.\n");

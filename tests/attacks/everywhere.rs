@@ -44,7 +44,7 @@ const SHOWN: [&str; 26] = [
 const COUNTED: [&str; 4] = ["run.id", "run.thread_id", "step.run", "step.schema_version"];
 
 /// What a thread's commands say, by their names; none where it was refused.
-async fn said(world: &World, url: &str) -> BTreeMap<&'static str, Option<String>> {
+async fn words(world: &World, url: &str) -> BTreeMap<&'static str, Option<String>> {
     let commands: [(&str, &[&str]); 7] = [
         ("export", &["threads", "export", "t"]),
         ("state", &["threads", "state", "t", "--json"]),
@@ -54,15 +54,15 @@ async fn said(world: &World, url: &str) -> BTreeMap<&'static str, Option<String>
         ("fork", &["threads", "fork", "t", "--at", "3", "--thread", "other"]),
         ("resume", &["resume", "t", "--quiet"]),
     ];
-    let mut said = BTreeMap::new();
+    let mut words = BTreeMap::new();
     for (name, command) in commands {
         let done = world.run(&[&["--database", url], command].concat()).await;
         assert!(!done.stderr.contains("panicked"), "{name}: {done:#?}");
         let is_done = done.status.code() == Some(0);
         assert!(is_done || !done.stderr.trim().is_empty(), "{name} fails in silence: {done:#?}");
-        said.insert(name, is_done.then_some(done.stdout));
+        words.insert(name, is_done.then_some(done.stdout));
     }
-    said
+    words
 }
 
 /// X2: a flipped bit anywhere was taken by `resume`, `replay`, `export`, `trace`, `fork`, `state` or `history`.
@@ -70,7 +70,7 @@ async fn said(world: &World, url: &str) -> BTreeMap<&'static str, Option<String>
 async fn an_altered_column_is_refused_or_makes_no_difference() {
     every_database(async |world, original| {
         let whole = original.copy(&world, "whole_of_all").await;
-        let expected = said(&world, &whole.url()).await;
+        let expected = words(&world, &whole.url()).await;
         assert!(expected.values().all(Option::is_some), "{expected:#?}");
         let mut silent = Vec::new();
         for table in TABLES {
@@ -79,7 +79,7 @@ async fn an_altered_column_is_refused_or_makes_no_difference() {
                 let copy = original.copy(&world, &name).await;
                 let sql = format!("UPDATE {table} SET {column} = {}", other(&column, &kind));
                 let Ok(changed @ 1..) = copy.try_execute(&sql).await else { continue };
-                let found = said(&world, &copy.url()).await;
+                let found = words(&world, &copy.url()).await;
                 let column = format!("{table}.{column}");
                 let is_shown = SHOWN.contains(&column.as_str());
                 let is_counted = COUNTED.contains(&column.as_str());
@@ -105,7 +105,7 @@ async fn an_altered_text_is_refused_by_name_or_makes_no_difference() {
     for is_postgres in [false, true] {
         let (world, original) = killed_with_a_paper(is_postgres).await;
         let whole = original.copy(&world, "whole_of_all").await;
-        let expected = said(&world, &whole.url()).await;
+        let expected = words(&world, &whole.url()).await;
         assert!(expected.values().all(Option::is_some), "{expected:#?}");
         assert!(expected["resume"].as_deref() == Some("It says so.\n"), "{expected:#?}");
         let mut damages: Vec<(String, String)> = Vec::new();
@@ -117,7 +117,7 @@ async fn an_altered_text_is_refused_by_name_or_makes_no_difference() {
         for (name, sql) in damages {
             let copy = original.copy(&world, &format!("blob_{name}")).await;
             assert_eq!(copy.try_execute(&sql).await.unwrap(), 1, "{sql}");
-            let found = said(&world, &copy.url()).await;
+            let found = words(&world, &copy.url()).await;
             for (command, text) in &found {
                 assert!(
                     text.is_none() || *text == expected[command],

@@ -47,8 +47,8 @@ impl Backend for Mlflow {
         None
     }
 
-    fn said(&self) -> String {
-        self.server.said()
+    fn output(&self) -> String {
+        self.server.output()
     }
 
     async fn trace(&self, id: &str) -> Trace {
@@ -99,14 +99,16 @@ impl Backend for Mlflow {
 /// Turns an id in Base64 into hexadecimal digits.
 fn hex(base64: &str) -> String {
     const DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let (mut bits, mut held, mut out) = (0_u32, 0, String::new());
+    let mut bits = 0_u32;
+    let mut guarded = 0;
+    let mut out = String::new();
     for digit in base64.bytes().filter(|digit| *digit != b'=') {
         let value = DIGITS.iter().position(|one| *one == digit).unwrap();
         bits = bits << 6 | u32::try_from(value).unwrap();
-        held += 6;
-        if held >= 8 {
-            held -= 8;
-            out.push_str(&format!("{:02x}", bits >> held & 0xff));
+        guarded += 6;
+        if guarded >= 8 {
+            guarded -= 8;
+            out.push_str(&format!("{:02x}", bits >> guarded & 0xff));
         }
     }
     out

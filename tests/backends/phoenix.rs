@@ -17,7 +17,8 @@ pub struct Phoenix {
 impl Phoenix {
     pub async fn start() -> Self {
         let home = tempfile::tempdir().unwrap();
-        let (http, grpc) = (port(), port());
+        let http = port();
+        let grpc = port();
         let mut command = command(&python::programs("arize-phoenix", VERSION).join("phoenix"));
         command
             .arg("serve")
@@ -32,7 +33,8 @@ impl Phoenix {
 
     /// Reads a list of the project's, page by page.
     async fn all(&self, what: &str) -> Vec<Value> {
-        let (mut all, mut cursor) = (Vec::new(), String::new());
+        let mut all = Vec::new();
+        let mut cursor = String::new();
         loop {
             let path = format!("/v1/projects/perihelion/{what}?limit=100{cursor}");
             let page = self.server.get(&path).await;
@@ -57,8 +59,8 @@ impl Backend for Phoenix {
         Some(format!("http://127.0.0.1:{}", self.grpc))
     }
 
-    fn said(&self) -> String {
-        self.server.said()
+    fn output(&self) -> String {
+        self.server.output()
     }
 
     async fn trace(&self, id: &str) -> Trace {
@@ -86,10 +88,10 @@ impl Backend for Phoenix {
             trace.input_tokens = one["token_count_prompt"].as_u64().unwrap();
             trace.output_tokens = one["token_count_completion"].as_u64().unwrap();
         }
-        let holds = |session: &&Value| {
+        let contains = |session: &&Value| {
             session["traces"].as_array().unwrap().iter().any(|one| one["trace_id"] == id)
         };
-        if let Some(session) = self.all("sessions").await.iter().find(holds) {
+        if let Some(session) = self.all("sessions").await.iter().find(contains) {
             trace.session = text(&session["session_id"]);
         }
         trace

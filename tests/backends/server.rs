@@ -49,13 +49,13 @@ impl Server {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = reqwest::Client::new();
         let log = home.path().join("server.log");
-        let said = File::create(&log).unwrap();
+        let output = File::create(&log).unwrap();
         command
             .current_dir(home.path())
             .env("HOME", home.path())
             .stdin(Stdio::null())
-            .stderr(said.try_clone().unwrap())
-            .stdout(said)
+            .stderr(output.try_clone().unwrap())
+            .stdout(output)
             // It starts processes of its own, which are to end with it.
             .process_group(0);
         let process = command.spawn().unwrap();
@@ -64,8 +64,8 @@ impl Server {
         let until = clock::now() + PATIENCE;
         while !server.answers(ready).await {
             let ended = server.process.try_wait().unwrap();
-            assert!(ended.is_none(), "{command:?} ended: {ended:?}\n{}", server.said());
-            assert!(clock::now() < until, "{command:?} does not answer\n{}", server.said());
+            assert!(ended.is_none(), "{command:?} ended: {ended:?}\n{}", server.output());
+            assert!(clock::now() < until, "{command:?} does not answer\n{}", server.output());
             clock::sleep(Duration::from_millis(200)).await;
         }
         server
@@ -77,7 +77,7 @@ impl Server {
     }
 
     /// Returns the end of its log.
-    pub fn said(&self) -> String {
+    pub fn output(&self) -> String {
         let log = std::fs::read_to_string(&self.log).unwrap_or_default();
         let lines: Vec<&str> = log.lines().collect();
         lines[lines.len().saturating_sub(40)..].join("\n")
@@ -87,7 +87,7 @@ impl Server {
         let answer = self.client.get(format!("{}{path}", self.url)).send().await.unwrap();
         let status = answer.status();
         let text = answer.text().await.unwrap();
-        assert!(status.is_success(), "{path}: {status}: {text}\n{}", self.said());
+        assert!(status.is_success(), "{path}: {status}: {text}\n{}", self.output());
         serde_json::from_str(&text).unwrap()
     }
 
@@ -96,7 +96,7 @@ impl Server {
         let answer = request.send().await.unwrap();
         let status = answer.status();
         let text = answer.text().await.unwrap();
-        assert!(status.is_success(), "{path}: {status}: {text}\n{}", self.said());
+        assert!(status.is_success(), "{path}: {status}: {text}\n{}", self.output());
         serde_json::from_str(&text).unwrap()
     }
 }

@@ -30,7 +30,7 @@ pub trait Backend {
     async fn texts(&self) -> String;
 
     /// Returns the end of its log.
-    fn said(&self) -> String;
+    fn output(&self) -> String;
 }
 
 /// Two questions on one thread: the files agent reads for the first, the second is answered at once.
@@ -56,7 +56,7 @@ pub async fn tell(backend: &impl Backend) {
     }
     // The model and the servers of this machine are no concern of the backend's.
     let doctor = world.run(&["doctor"]).await;
-    assert!(doctor.stdout.contains("✓ traces"), "{doctor:#?}\n{}", backend.said());
+    assert!(doctor.stdout.contains("✓ traces"), "{doctor:#?}\n{}", backend.output());
 
     let report = world.run(&["demo", "--quiet", "--json"]).await.code(0).json();
     let demo = report["thread_id"].as_str().unwrap().to_owned();
@@ -107,9 +107,9 @@ async fn shown(world: &World, backend: &impl Backend, thread: &str, run: u32) ->
     }
     // Span by span first: a whole trace is long.
     for (id, span) in &wanted.spans {
-        assert_eq!(kept.spans.get(id), Some(span), "{id}\n{}", backend.said());
+        assert_eq!(kept.spans.get(id), Some(span), "{id}\n{}", backend.output());
     }
-    assert_eq!(kept, wanted, "{}", backend.said());
+    assert_eq!(kept, wanted, "{}", backend.output());
     let Trace { spans, session, input_tokens, output_tokens } = &kept;
     let tokens = format!("{input_tokens} → {output_tokens} tokens");
     eprintln!("session {session}, run {run}: {} spans, {tokens}, alike", spans.len());

@@ -50,7 +50,7 @@ async function ask(question) {
   return new URL(tab.url()).searchParams.get("threadId");
 }
 
-/** Waits until nothing goes on. */
+/** Waits until nothing is under way. */
 const atRest = () => tab.getByRole("button", { name: "Send" }).waitFor();
 
 /**

@@ -252,7 +252,7 @@ async def a_stream_follows_on_without_gap_or_duplicate_when_its_process_is_kille
 
 
 @test
-async def the_command_line_goes_on_with_a_thread_of_the_service_and_back(client, world):
+async def the_command_line_continues_with_a_thread_of_the_service_and_back(client, world):
     thread = (await client.threads.create())["thread_id"]
     await client.runs.wait(thread, "swarm", input=human("clarify"))
     ran = world.run("resume", thread, "--message", "1945", "-q")

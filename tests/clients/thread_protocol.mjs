@@ -121,7 +121,7 @@ await run({
     });
   },
 
-  async "a stream whose connections are cut goes on without gap or double over both transports"() {
+  async "a stream whose connections are cut continues without gap or double over both transports"() {
     const between = await cuttable();
     const more = { maxReconnectAttempts: 100, reconnectDelayMs: () => 20 };
     await over(async (thread, _, options) => {

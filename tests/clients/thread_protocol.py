@@ -83,7 +83,7 @@ async def interrupts_are_heard_and_answered_over_both_transports(client, world):
 
 
 @test
-async def a_stream_goes_on_when_its_server_was_killed(client, world):
+async def a_stream_continues_when_its_server_was_killed(client, world):
     for transport in TRANSPORTS:
         async with client.threads.stream(assistant_id="swarm", transport=transport) as thread:
             await thread.run.start(input=human("slow"))

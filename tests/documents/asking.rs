@@ -14,15 +14,15 @@ fn planned(
     written: impl Fn(&str) -> Value + Send + Sync + 'static,
 ) -> impl Fn(&str, &str, &Value) -> Value + Send + Sync + 'static {
     move |role, stage, body| {
-        let said = body["messages"].to_string();
+        let text = body["messages"].to_string();
         match (role, stage) {
             ("supervisor", _) => {
-                let done = said.contains("<result number");
+                let done = text.contains("<result number");
                 let agents = if done { json!(["qa"]) } else { json!(["papers"]) };
                 let tasks = if done { json!([]) } else { tasks.clone() };
                 json!({ "thought_process": "t", "plan": ["p"], "selected_agents": agents, "tasks": tasks, "clarification": null, "confidence": null })
             }
-            ("agent", "answer") => written(&said),
+            ("agent", "answer") => written(&text),
             _ => willing(role, stage, body),
         }
     }
@@ -61,8 +61,8 @@ async fn what_the_documents_do_not_say_is_said_to_be_not_there() {
 #[tokio::test(flavor = "multi_thread")]
 async fn which_documents_there_are_is_answered_from_the_list() {
     let tasks = json!([task("t1", "which documents on the rent are there", json!([]), json!([]))]);
-    let script = planned(tasks, |said| {
-        if said.contains("<documents>") {
+    let script = planned(tasks, |text| {
+        if text.contains("<documents>") {
             json!("There are two: Lease, Garden notes.")
         } else {
             json!("LIST")
@@ -121,8 +121,8 @@ async fn what_an_upstream_agent_found_refines_the_search() {
         task("t1", "rent of the lease", json!([]), json!([])),
         task("t2", "zebra", json!([]), json!(["t1"])),
     ]);
-    let script = planned(tasks, |said| {
-        if said.contains("Tomatoes want six hours") {
+    let script = planned(tasks, |text| {
+        if text.contains("Tomatoes want six hours") {
             json!("Six hours [1].")
         } else {
             json!("It is paid in tomatoes [1].")

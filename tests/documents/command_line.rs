@@ -62,11 +62,11 @@ async fn a_list_says_what_is_used_of_what_is_permitted() {
     };
     assert!(run(&["documents", "add", "lease.md"]).await.status.success());
     let refused = run(&["documents", "add", "garden.md"]).await;
-    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert!(said.contains("the quota of documents is exceeded: 1 used"), "{said}");
+    let printed = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(printed.contains("the quota of documents is exceeded: 1 used"), "{printed}");
     let listed = run(&["documents", "list"]).await;
-    let said = String::from_utf8_lossy(&listed.stderr).into_owned();
-    assert!(said.contains("used: 1 of 1 documents"), "{said}");
+    let printed = String::from_utf8_lossy(&listed.stderr).into_owned();
+    assert!(printed.contains("used: 1 of 1 documents"), "{printed}");
 }
 
 /// S3.05: what was not changed for long is deleted by a command, as the option or the settings say.
@@ -101,8 +101,8 @@ async fn a_broken_document_is_named_and_the_others_are_added() {
     std::fs::write(home.path().join("broken.docx"), b"PK\x03\x04 rubbish").unwrap();
     let output = home.run(&["documents", "add", ".", "--json"]).await;
     assert_eq!(output.status.code(), Some(1));
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(said.contains("broken.docx") && said.contains("damaged"), "{said}");
+    let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(printed.contains("broken.docx") && printed.contains("damaged"), "{printed}");
     let listed = home.json(&["documents", "list", "--json"]).await;
     assert_eq!(listed.as_array().unwrap().len(), 2);
 }
@@ -194,9 +194,9 @@ async fn a_deleted_document_leaves_no_byte_in_any_file() {
     std::fs::write(&path, format!("# Secret\n\nThe word is {canary}.\n")).unwrap();
     let added = home.json(&["documents", "add", "secret.md", "--json"]).await;
     std::fs::remove_file(&path).unwrap();
-    assert!(!home.holding(canary).is_empty());
+    assert!(!home.waiting(canary).is_empty());
     let id = added["documents"][0]["document"].as_str().unwrap();
     home.json(&["documents", "delete", id, "--json"]).await;
-    let files = home.holding(canary);
+    let files = home.waiting(canary);
     assert!(files.is_empty(), "{files:?}");
 }

@@ -48,7 +48,7 @@ async fn a_killed_adding_is_deleted_by_its_path_and_leaves_no_byte() {
     let deleted = home.json(&["documents", "delete", &name, "--json"]).await;
     assert_eq!(deleted["title"], name.as_str());
     assert!(!threads().await.contains("secret.md"));
-    let files = home.holding(CANARY);
+    let files = home.waiting(CANARY);
     assert!(files.is_empty(), "{files:?}");
 }
 

@@ -10,8 +10,9 @@ const DEMO: [&str; 4] = ["demo", "--documents", "--json", "--quiet"];
 /// Returns what the results are, without what differs from run to run.
 fn results(report: &Value) -> Vec<Value> {
     let results = report["results"].as_array().unwrap().iter();
-    let told = |one: &Value| json!([one["agent"], one["output"], one["sources"], one["tabular"]]);
-    results.map(told).collect()
+    let reported =
+        |one: &Value| json!([one["agent"], one["output"], one["sources"], one["tabular"]]);
+    results.map(reported).collect()
 }
 
 /// S3.05, S3.06, X1: documents with pages are added as `documents add` does, two agents cite their pages, and an analyst counts on what
@@ -33,7 +34,8 @@ async fn the_demo_of_documents_answers_with_pages_and_a_count_that_stands_on_the
     for (number, result) in [(1, releases), (2, theory)] {
         let reference = result["sources"][0]["reference"].as_str().unwrap();
         let mut parts = reference.split(", ");
-        let (title, page) = (parts.next().unwrap(), parts.next().unwrap());
+        let title = parts.next().unwrap();
+        let page = parts.next().unwrap();
         assert!(page.starts_with("page "), "{reference}");
         assert!(
             answer.contains(&format!("({title}, {page}) [{number}].")),
@@ -70,20 +72,20 @@ async fn a_killed_demo_of_documents_ends_with_the_same_answer_and_pays_nothing_t
     let spans = async |thread: &str| -> Vec<String> {
         let trace = home.json(&["trace", thread, "--json"]).await;
         let spans = trace["spans"].as_array().unwrap().iter();
-        let mut told: Vec<String> = spans
+        let mut reported: Vec<String> = spans
             .filter(|span| span["kind"] != "workflow")
             .map(|span| format!("{} {} {}", span["kind"], span["name"], span["usage"]))
             .collect();
-        told.sort();
-        told
+        reported.sort();
+        reported
     };
     let unhurt = spans(whole["thread_id"].as_str().unwrap()).await;
     assert!(unhurt.len() > 10, "{unhurt:#?}");
 
     let killed = home.run(&["demo", "--documents", "--crash"]).await;
-    let said = String::from_utf8_lossy(&killed.stderr);
-    assert_eq!(killed.status.code(), None, "{said}");
-    assert!(!said.contains("added "), "unchanged documents cost nothing: {said}");
+    let output = String::from_utf8_lossy(&killed.stderr);
+    assert_eq!(killed.status.code(), None, "{output}");
+    assert!(!output.contains("added "), "unchanged documents cost nothing: {output}");
     let threads = home.json(&["threads", "list", "--status", "busy", "--json"]).await;
     let thread = threads[0]["thread_id"].as_str().unwrap();
     let half = spans(thread).await;

@@ -183,9 +183,12 @@ async fn what_a_docling_serve_refuses_is_named() {
         let home = home();
         let output = add(&home, url, &more).await;
         assert_eq!(output.status.code(), Some(1), "{part}");
-        let said = String::from_utf8_lossy(&output.stderr).to_lowercase();
-        assert!(said.contains(&part.to_lowercase()) && said.contains("documents.parser"), "{said}");
-        assert!(!said.contains("canary"), "{said}");
+        let printed = String::from_utf8_lossy(&output.stderr).to_lowercase();
+        assert!(
+            printed.contains(&part.to_lowercase()) && printed.contains("documents.parser"),
+            "{printed}"
+        );
+        assert!(!printed.contains("canary"), "{printed}");
         assert_eq!(home.json(&["documents", "list", "--json"]).await, json!([]));
     }
 }

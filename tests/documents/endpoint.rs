@@ -114,7 +114,8 @@ async fn chat(
     let header = |name: &str| {
         headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned()
     };
-    let (role, stage) = (header("x-perihelion-role"), header("x-perihelion-stage"));
+    let role = header("x-perihelion-role");
+    let stage = header("x-perihelion-stage");
     script.asked.lock().unwrap().chats.push((role.clone(), stage.clone(), body.clone()));
     let content = match (script.on_chat)(&role, &stage, &body) {
         Value::String(text) => text,

@@ -60,8 +60,8 @@ async fn a_scan_is_read_by_the_program_that_the_settings_name() {
     let found = home.json(&["documents", "search", "xylophone", "--json"]).await;
     let quote = found["hits"][0]["quote"].as_str().unwrap();
     let size = written::pdf(&[""]).len();
-    let said = format!("xylophone scan_of_May.pdf {size} bytes.");
-    assert!(quote.contains(&said), "{quote}");
+    let words = format!("xylophone scan_of_May.pdf {size} bytes.");
+    assert!(quote.contains(&words), "{quote}");
 }
 
 /// S3.05: a program that knows of pages ends each with a form feed, and what is found names its page.
@@ -75,7 +75,7 @@ async fn pages_that_the_program_ends_are_cited() {
     assert_eq!(found["hits"][0]["page"], 2, "{found}");
 }
 
-/// What our parser reads it goes on reading, but for the endings that are named.
+/// What our parser reads it still reads, but for the endings that are named.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_program_is_asked_for_named_endings_and_our_parser_for_the_others() {
     let home = home("tr a-z A-Z");
@@ -96,20 +96,20 @@ async fn the_program_is_asked_for_named_endings_and_our_parser_for_the_others() 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_goes_wrong_with_the_program_is_named() {
     let failing = home("echo 'no model is there' >&2; exit 3");
-    let said = refused(&failing, &[]).await;
+    let words = refused(&failing, &[]).await;
     for part in ["documents.parser", "read.sh", "scan of May.pdf", "exit status: 3: no model"] {
-        assert!(said.contains(part), "{said}");
+        assert!(words.contains(part), "{words}");
     }
-    let said = refused(&failing, &[("PERIHELION_DOCUMENTS_PARSER", "/nowhere/x")]).await;
-    assert!(said.contains("it cannot be started"), "{said}");
-    let said = refused(&home("cat > /dev/null"), &[]).await;
-    assert!(said.contains("of what it writes: the document is empty"), "{said}");
-    let said = refused(&home("yes"), &[]).await;
-    assert!(said.contains("it writes more than"), "{said}");
+    let words = refused(&failing, &[("PERIHELION_DOCUMENTS_PARSER", "/nowhere/x")]).await;
+    assert!(words.contains("it cannot be started"), "{words}");
+    let words = refused(&home("cat > /dev/null"), &[]).await;
+    assert!(words.contains("of what it writes: the document is empty"), "{words}");
+    let words = refused(&home("yes"), &[]).await;
+    assert!(words.contains("it writes more than"), "{words}");
 
     let slow = home("sleep 3600 & echo $! > \"$HOME/stray\"; wait");
-    let said = refused(&slow, &[("PERIHELION_DOCUMENTS_PARSER_TIMEOUT_SEC", "0.5")]).await;
-    assert!(said.contains("it is not done within 0.5 s"), "{said}");
+    let words = refused(&slow, &[("PERIHELION_DOCUMENTS_PARSER_TIMEOUT_SEC", "0.5")]).await;
+    assert!(words.contains("it is not done within 0.5 s"), "{words}");
     let stray = std::fs::read_to_string(slow.path().join("stray")).unwrap();
     // Dead, or waiting for nothing but that somebody reads its status.
     let state = format!("/proc/{}/stat", stray.trim());

@@ -41,7 +41,9 @@ impl Killing {
         let armed = Arc::new(Mutex::new(Point::None));
         let victim = Arc::new(AtomicI32::new(0));
         let counted = Arc::new(Mutex::new(0));
-        let (at, of, count) = (Arc::clone(&armed), Arc::clone(&victim), Arc::clone(&counted));
+        let at = Arc::clone(&armed);
+        let of = Arc::clone(&victim);
+        let count = Arc::clone(&counted);
         let embeddings = move |_: usize| {
             let mut count = count.lock().unwrap();
             if *at.lock().unwrap() == Point::Embedding(*count) {
@@ -50,7 +52,8 @@ impl Killing {
             *count += 1;
             true
         };
-        let (at, of) = (Arc::clone(&armed), Arc::clone(&victim));
+        let at = Arc::clone(&armed);
+        let of = Arc::clone(&victim);
         let chat = move |role: &str, stage: &str, body: &Value| {
             // A new story begins.
             *counted.lock().unwrap() = 0;
@@ -98,10 +101,10 @@ impl World {
         let mut command = self.command(tenant, false);
         let mut process = command.stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         self.killing.victim.store(i32::try_from(process.id().unwrap()).unwrap(), Ordering::SeqCst);
-        let mut said = BufReader::new(process.stderr.take().unwrap()).lines();
-        let mut told = BufReader::new(process.stdout.take().unwrap()).lines();
+        let mut printed = BufReader::new(process.stderr.take().unwrap()).lines();
+        let mut output_text = BufReader::new(process.stdout.take().unwrap()).lines();
         let mut lines = 0;
-        while let Some(line) = said.next_line().await.unwrap() {
+        while let Some(line) = printed.next_line().await.unwrap() {
             assert!(line.contains("long.md"), "{line}");
             if point == Point::Says(lines) {
                 shoot(&self.killing.victim);
@@ -109,7 +112,7 @@ impl World {
             lines += 1;
             // The last line before the document is there.
             if line.contains("keeping") && point == Point::Added {
-                told.next_line().await.unwrap();
+                output_text.next_line().await.unwrap();
                 shoot(&self.killing.victim);
             }
         }
@@ -144,7 +147,8 @@ async fn sweep(database: impl Fn(&Home) -> String) {
     let (lines, killed) = world.add("whole", Point::None).await;
     assert!(!killed);
     let whole = world.killing.asked();
-    let (requests, wanted) = (whole.embeddings.len(), times(&[&whole]));
+    let requests = whole.embeddings.len();
+    let wanted = times(&[&whole]);
     assert!(requests >= 3 && whole.chats.len() == 1, "{requests} requests");
     assert_eq!(lines, requests + 3, "parsing, describing, each batch, keeping");
 
@@ -159,8 +163,8 @@ async fn sweep(database: impl Fn(&Home) -> String) {
         let before = world.killing.asked();
         *world.killing.armed.lock().unwrap() = Point::None;
         let output = world.command(&tenant, true).output().await.unwrap();
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(output.status.success(), "{point:?}: {said}");
+        let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{point:?}: {printed}");
         let added: Value = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!(added["documents"][0]["version"], 1, "{point:?}: {added}");
         assert_eq!(added["documents"][0]["by_words_only"], Value::Null, "{point:?}: {added}");

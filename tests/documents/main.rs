@@ -44,9 +44,9 @@ impl Home {
     }
 
     /// Returns the files of the directory in which a word stands: the database's, its log's and whatever else there is.
-    fn holding(&self, word: &str) -> Vec<PathBuf> {
+    fn waiting(&self, word: &str) -> Vec<PathBuf> {
         let entries = std::fs::read_dir(self.path()).unwrap().map(|entry| entry.unwrap().path());
-        let holds = |path: &PathBuf| {
+        let contains = |path: &PathBuf| {
             let is_file = path.is_file();
             is_file
                 && std::fs::read(path)
@@ -54,7 +54,7 @@ impl Home {
                     .windows(word.len())
                     .any(|part| part == word.as_bytes())
         };
-        entries.filter(holds).collect()
+        entries.filter(contains).collect()
     }
 
     fn path(&self) -> &Path {
@@ -86,14 +86,15 @@ impl Home {
     /// Runs a command that must succeed and print JSON.
     async fn json(&self, arguments: &[&str]) -> Value {
         let output = self.run(arguments).await;
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(output.status.success(), "{arguments:?}: {said}");
+        let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{arguments:?}: {printed}");
         serde_json::from_slice(&output.stdout).unwrap()
     }
 }
 
 /// Returns characters of a text, as a client counts them.
 fn characters(text: &str, start: &Value, end: &Value) -> String {
-    let (start, end) = (start.as_u64().unwrap() as usize, end.as_u64().unwrap() as usize);
+    let start = start.as_u64().unwrap() as usize;
+    let end = end.as_u64().unwrap() as usize;
     text.chars().skip(start).take(end - start).collect()
 }

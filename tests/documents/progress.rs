@@ -72,12 +72,12 @@ async fn reindexing_embeds_what_has_no_vectors_and_tells_how_far_it_is() {
     works.store(true, Ordering::SeqCst);
     let mut command = home.command(&["documents", "reindex", "--collection", "work"]);
     let output = command.env("PERIHELION_EMBEDDINGS_BATCH", "4").output().await.unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("one model for all collections"), "{said}");
-    assert!(said.contains("embedded 4 texts so far"), "{said}");
-    assert!(said.contains(&format!("embedded {pieces} texts so far")), "{said}");
-    let told = String::from_utf8_lossy(&output.stdout);
-    assert_eq!(told, format!("embedded {pieces} texts; searches use this model\n"));
+    let printed = String::from_utf8_lossy(&output.stderr);
+    assert!(printed.contains("one model for all collections"), "{printed}");
+    assert!(printed.contains("embedded 4 texts so far"), "{printed}");
+    assert!(printed.contains(&format!("embedded {pieces} texts so far")), "{printed}");
+    let output_text = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output_text, format!("embedded {pieces} texts; searches use this model\n"));
     let (_, seen) = on_a_terminal(&home, "documents reindex").await;
     assert_eq!(seen.trim(), "embedded 0 texts; searches use this model");
 }

@@ -24,7 +24,8 @@ fn parser(directory: &Path, timeout: Duration) -> Parser {
     let script = directory.join("parse.sh");
     std::fs::write(&script, PROGRAM.replace("PERIHELION", env!("CARGO_BIN_EXE_perihelion")))
         .unwrap();
-    let (program, arguments) = ("/bin/sh".into(), vec![OsString::from(script)]);
+    let program = "/bin/sh".into();
+    let arguments = vec![OsString::from(script)];
     Parser::Process { program, arguments, limits: Limits::default(), timeout }
 }
 

@@ -164,7 +164,7 @@ async fn files_that_give_no_text_and_files_elsewhere_are_refused() {
     std::fs::write(home.path().join("broken.pdf"), b"%PDF-1.7\nrubbish").unwrap();
     std::fs::write(home.path().join("empty.txt"), b"").unwrap();
     let client = start(&home, &["--root", "."]).await;
-    for (path, said) in [
+    for (path, words) in [
         ("broken.pdf", "damaged"),
         ("empty.txt", "empty"),
         ("/etc/hostname", "cannot read"),
@@ -174,7 +174,7 @@ async fn files_that_give_no_text_and_files_elsewhere_are_refused() {
         let result = call(&client, "add_document", json!({ "path": path })).await;
         assert_eq!(result.is_error, Some(true), "{path}");
         let text = result.content[0].as_text().unwrap().text.clone();
-        assert!(text.contains(said), "{path}: {text}");
+        assert!(text.contains(words), "{path}: {text}");
     }
     let result = call(&client, "add_document", json!({})).await;
     assert_eq!(result.is_error, Some(true));

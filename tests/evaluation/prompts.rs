@@ -102,8 +102,8 @@ async fn shelf() -> Shelf {
 #[tokio::test]
 async fn the_prompts_hold_their_suite_and_a_prompt_that_drops_a_rule_does_not() {
     let shelf = shelf().await;
-    let held = shelf.eval(&["suite.yaml"]).await;
-    assert_eq!(held.status.code(), Some(0), "{}", words(&held));
+    let same = shelf.eval(&["suite.yaml"]).await;
+    assert_eq!(same.status.code(), Some(0), "{}", words(&same));
 
     std::fs::create_dir(shelf.path("prompts")).unwrap();
     std::fs::write(shelf.path("perihelion.toml"), "[prompts]\ndir = \"prompts\"\n").unwrap();
@@ -130,12 +130,12 @@ async fn a_thread_becomes_a_suite() {
     shelf.perihelion(&["run", "What is the answer?", "--thread", "t", "-q"]).await;
     let suite = shelf.perihelion(&["threads", "export", "t", "--suite"]).await;
     let written = String::from_utf8(suite.stdout).unwrap();
-    for said in
+    for content in
         ["used: [\"mcp_agent_shelf\"]", "question: \"What is the answer?\"", "It is 42 [1]."]
     {
-        assert!(written.contains(said), "{said}: {written}");
+        assert!(written.contains(content), "{content}: {written}");
     }
     std::fs::write(shelf.path("own.yaml"), written).unwrap();
-    let held = shelf.eval(&["own.yaml"]).await;
-    assert_eq!(held.status.code(), Some(0), "{}", words(&held));
+    let same = shelf.eval(&["own.yaml"]).await;
+    assert_eq!(same.status.code(), Some(0), "{}", words(&same));
 }

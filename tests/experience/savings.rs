@@ -53,7 +53,8 @@ async fn family(experience: &str) -> Took {
     for file in FILES {
         world.write(&format!("documents/{file}"), "The total is 42.\n");
     }
-    let (mut tool_calls, mut tokens) = (0, 0);
+    let mut tool_calls = 0;
+    let mut tokens = 0;
     for file in FILES {
         let report = world.run(&["run", &question(file), "--json", "-q"]).await.code(0).json();
         let results = report["results"].as_array().unwrap();
@@ -69,7 +70,8 @@ async fn family(experience: &str) -> Took {
 /// S1.11
 #[tokio::test(flavor = "multi_thread")]
 async fn a_family_of_tasks_takes_fewer_model_and_tool_calls_with_skills_than_without() {
-    let (without, with) = (family("false").await, family("true").await);
+    let without = family("false").await;
+    let with = family("true").await;
     println!("| {} tasks | agent's model calls | tool calls | tokens of the runs |", FILES.len());
     println!("|---|---|---|---|");
     for (name, took) in [("without skills", &without), ("with skills", &with)] {

@@ -63,8 +63,8 @@ impl Star {
 
     pub(crate) async fn run(&self, arguments: &[&str]) -> Value {
         let output = self.perihelion(arguments).await;
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {said}"))
+        let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {printed}"))
     }
 
     pub(crate) fn stage(&self, stage: &str) -> Vec<RecordedRequest> {

@@ -267,8 +267,8 @@ async fn the_context_repairs_a_refused_request_and_names_the_base_only_where_all
     let context = with(json!({"api_base_url": "https://elsewhere.test"}));
     let result =
         shop.client.call_with("call_operation", json!({"operation": "report"}), context).await;
-    let said = crate::client::text(&result);
-    assert!(said.contains("--allow-base") && !said.contains("secret-token"), "{said}");
+    let words = crate::client::text(&result);
+    assert!(words.contains("--allow-base") && !words.contains("secret-token"), "{words}");
     let context = with(json!({"api_base_url": shop.address}));
     let result =
         shop.client.call_with("call_operation", json!({"operation": "report"}), context).await;

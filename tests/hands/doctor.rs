@@ -26,7 +26,7 @@ async fn the_doctor_tries_the_sandbox_the_api_and_the_search() {
     let spec = serve_shop(home.path()).await;
     let text = std::fs::read_to_string(&spec).unwrap();
     let closed = { std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap() };
-    let said = doctor(&[
+    let words = doctor(&[
         table("maths", "\"python\""),
         table("shop", &format!("\"api\", \"--spec\", {spec:?}")),
         table(
@@ -51,7 +51,7 @@ async fn the_doctor_tries_the_sandbox_the_api_and_the_search() {
         "✗ server paid: ConfigurationError: the search provider wants a key; set PERIHELION_WEB_SEARCH_KEY",
         "✗ server dead: ",
     ] {
-        assert!(said.contains(part), "{part} is not in ({operations} operations):\n{said}");
+        assert!(words.contains(part), "{part} is not in ({operations} operations):\n{words}");
     }
 }
 
@@ -67,7 +67,7 @@ async fn the_doctor_logs_in_to_both_mail_servers() {
         );
         format!("{}env = {{ PERIHELION_MAIL_PASSWORD = {password:?} }}\n", table(name, &arguments))
     };
-    let said = doctor(&[
+    let words = doctor(&[
         mail("post", office.port, "secret-pass"),
         mail("shut", office.port, "wrong-pass"),
         mail("away", 1, "secret-pass"),
@@ -80,7 +80,7 @@ async fn the_doctor_logs_in_to_both_mail_servers() {
         "✗ server shut: the mail server refused the name or the password",
         "✗ server away: cannot reach the mail server 127.0.0.1:1",
     ] {
-        assert!(said.contains(part), "{part} is not in:\n{said}");
+        assert!(words.contains(part), "{part} is not in:\n{words}");
     }
-    assert!(!said.contains("secret-pass") && !said.contains("wrong-pass"), "{said}");
+    assert!(!words.contains("secret-pass") && !words.contains("wrong-pass"), "{words}");
 }

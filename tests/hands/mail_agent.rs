@@ -38,11 +38,13 @@ impl Office {
     pub(crate) async fn open(by: By, name: &str, more: &str, script: Script) -> Option<Self> {
         let trap = Arc::new(Trap::default());
         let imap = |imap: u16, smtp: u16| {
-            let (imap, smtp) = (line(imap, &trap), line(smtp, &trap));
+            let imap = line(imap, &trap);
+            let smtp = line(smtp, &trap);
             format!("\"--imap\", \"127.0.0.1:{imap}\", \"--smtp\", \"127.0.0.1:{smtp}\"")
         };
         let (post, way) = if by == By::Dovecot {
-            let (dovecot, outgoing) = (dovecot(name)?, outgoing());
+            let dovecot = dovecot(name)?;
+            let outgoing = outgoing();
             let way = imap(dovecot.port, outgoing.port);
             (Post::Dovecot { outgoing, _dovecot: dovecot }, way)
         } else {
@@ -162,7 +164,8 @@ async fn an_answer_is_drafted_in_its_thread_and_a_denied_one_stays_a_draft() {
     let report = office.star.run(&["run", "Remind Ann.", "--json"]).await;
     assert_eq!(report["status"], "done", "{report:#}");
     let taken = office.outgoing().taken.lock().unwrap().clone();
-    let (first, second) = (&taken[0].1, &taken[1].1);
+    let first = &taken[0].1;
+    let second = &taken[1].1;
     let id = first.lines().find_map(|line| line.strip_prefix("Message-ID: ")).unwrap();
     assert!(
         second.contains(&format!("In-Reply-To: {id}")) && second.contains("Subject: Re: Tea"),

@@ -47,7 +47,8 @@ async fn kill(by: By, name: &str) {
     // The first goes through, and counts the points there are.
     let (points, _) = sent(&office, 0, usize::MAX).await;
     assert!(points > 10, "only {points} points");
-    let (mut killed, mut asked) = (0, 0);
+    let mut killed = 0;
+    let mut asked = 0;
     for number in 1..=2 * kills {
         // One that was through before its point was killed by nobody, and is made up for.
         if killed == kills {
@@ -81,10 +82,12 @@ async fn sent(office: &Office, number: usize, point: usize) -> (usize, bool) {
     (office.trap.lift(), ended.code().is_none())
 }
 
-/// Goes on until the thread is done, as a person does who knows what arrived; returns how often they were asked.
+/// Continues until the thread is done, as a person does who knows what arrived; returns how often they were asked.
 async fn settle(office: &Office, number: usize) -> usize {
-    let (thread, subject) = (format!("thread-{number}"), case(number));
-    let (mut report, mut asked) = (office.resume(&thread, &[]).await, 0);
+    let thread = format!("thread-{number}");
+    let subject = case(number);
+    let mut report = office.resume(&thread, &[]).await;
+    let mut asked = 0;
     while report["status"] == "interrupted" {
         asked += 1;
         assert!(asked < 6, "{subject}: {report:#}");

@@ -16,8 +16,8 @@ async fn server() -> Option<Client> {
     let refused =
         Command::new(env!("CARGO_BIN_EXE_perihelion")).args(["mcp", "python"]).output().unwrap();
     assert!(!refused.status.success());
-    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert!(said.contains("bubblewrap"), "{said}");
+    let printed = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(printed.contains("bubblewrap"), "{printed}");
     None
 }
 

@@ -69,7 +69,8 @@ async fn pages_are_read_and_cited_by_address_and_quote() {
 #[tokio::test]
 async fn a_pdf_of_the_web_is_read_as_text() {
     let content = "BT /F 12 Tf 72 700 Td (Neap tides are the weakest tides.) Tj ET";
-    let (file, kind) = (written::pdf(&[content]), [("content-type", "application/pdf")]);
+    let file = written::pdf(&[content]);
+    let kind = [("content-type", "application/pdf")];
     let broken = get(async move || (kind, "%PDF-1.7 rubbish"));
     let router =
         Router::new().route("/tides.pdf", get(async move || (kind, file))).route("/broken", broken);
@@ -81,8 +82,8 @@ async fn a_pdf_of_the_web_is_read_as_text() {
     let url = |path: &str| json!({ "url": format!("http://{address}/{path}") });
     let page = client.data("fetch", url("tides.pdf")).await;
     assert!(page["text"].as_str().unwrap().contains("Neap tides are the weakest"), "{page:#}");
-    let said = client.failure("fetch", url("broken")).await;
-    assert!(said.contains("is a document that cannot be read"), "{said}");
+    let message = client.failure("fetch", url("broken")).await;
+    assert!(message.contains("is a document that cannot be read"), "{message}");
     client.stop().await;
 }
 

@@ -250,21 +250,21 @@ async fn a_server_that_cannot_start_says_why() {
     };
     let (_home, demo) = demo().await;
     let database = demo.database.to_str().unwrap();
-    let said = run(&["sql", "--database", "nowhere.db"]).await;
-    assert!(said.contains("no such SQLite database file: nowhere.db"), "{said}");
-    let said = run(&["sql", "--database", "mysql://u:hunter2@h/d"]).await;
-    assert!(said.contains("this is neither: mysql://") && !said.contains("hunter2"), "{said}");
-    let said = run(&["sql", "--database", "postgres://u:hunter2@127.0.0.1:1/d"]).await;
-    assert!(said.contains("cannot open the database") && !said.contains("hunter2"), "{said}");
-    let said = run(&["sql", "--database", database, "--tables", "zone"]).await;
+    let words = run(&["sql", "--database", "nowhere.db"]).await;
+    assert!(words.contains("no such SQLite database file: nowhere.db"), "{words}");
+    let words = run(&["sql", "--database", "mysql://u:hunter2@h/d"]).await;
+    assert!(words.contains("this is neither: mysql://") && !words.contains("hunter2"), "{words}");
+    let words = run(&["sql", "--database", "postgres://u:hunter2@127.0.0.1:1/d"]).await;
+    assert!(words.contains("cannot open the database") && !words.contains("hunter2"), "{words}");
+    let words = run(&["sql", "--database", database, "--tables", "zone"]).await;
     assert!(
-        said.contains(
+        words.contains(
             "--tables names a table that the database does not have: zone; did you mean zones?"
         ),
-        "{said}"
+        "{words}"
     );
-    let said = run(&["files", "--root", "/no/such/place"]).await;
-    assert!(said.contains("cannot serve the directory /no/such/place"), "{said}");
+    let words = run(&["files", "--root", "/no/such/place"]).await;
+    assert!(words.contains("cannot serve the directory /no/such/place"), "{words}");
 }
 
 /// S1.09: documents are listed, searched and cited by line.

@@ -99,7 +99,7 @@ async fn imported(name: &str) -> Arc<dyn Store> {
 }
 
 #[tokio::test]
-async fn deltas_and_pending_writes_of_version_1_are_read_and_the_thread_goes_on() {
+async fn deltas_and_pending_writes_of_version_1_are_read_and_the_thread_continues() {
     let store = imported("state_v1.jsonl").await;
     let runner = v2_runner(&store);
     let view = runner.state(THREAD, None).await.unwrap();
@@ -116,7 +116,7 @@ async fn deltas_and_pending_writes_of_version_1_are_read_and_the_thread_goes_on(
 }
 
 #[tokio::test]
-async fn a_snapshot_of_version_1_is_read_and_the_thread_goes_on() {
+async fn a_snapshot_of_version_1_is_read_and_the_thread_continues() {
     let store = imported("state_v1_snapshot.jsonl").await;
     let runner = v2_runner(&store);
     let outcome = runner.resume(THREAD, RunOptions::default()).await.unwrap();

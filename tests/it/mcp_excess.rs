@@ -76,7 +76,7 @@ async fn instructions_and_descriptions_are_cut_where_they_are_too_long() {
 /// X6
 #[tokio::test]
 async fn instructions_that_hide_something_are_shown_to_no_model_and_reported() {
-    let pool = pool("whispers", "");
+    let pool = pool("hides", "");
     let info = scan(&pool).await.unwrap();
     assert_eq!(info.description, "");
     let (what, why) = &info.rejected_tools[0];

@@ -256,7 +256,7 @@ struct Growing(Arc<Grown>);
 #[derive(Default)]
 struct Grown {
     tools: AtomicUsize,
-    news: tokio::sync::Notify,
+    notice: tokio::sync::Notify,
 }
 
 impl ServerHandler for Growing {
@@ -285,7 +285,7 @@ impl ServerHandler for Growing {
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         loop {
-            self.0.news.notified().await;
+            self.0.notice.notified().await;
             self.0.tools.fetch_add(1, Ordering::SeqCst);
             if context.sink().notify_tool_list_changed().await.is_err() {
                 return Ok(());
@@ -309,7 +309,7 @@ async fn tools_that_appear_on_a_server_of_the_current_protocol_are_heard_of_by_s
     pool.scan().await;
     assert_eq!(tools(&pool), 1);
     let mut changes = pool.changes();
-    grown.news.notify_one();
+    grown.notice.notify_one();
     let heard = tokio::time::timeout(std::time::Duration::from_secs(20), async {
         while tools(&pool) != 2 {
             changes.changed().await.unwrap();

@@ -33,10 +33,10 @@ fn state(pool: &Pool) -> ServerState {
 }
 
 /// Waits until the pool has changed so that something holds.
-async fn until(pool: &Pool, holds: impl Fn(&Pool) -> bool) {
+async fn until(pool: &Pool, condition: impl Fn(&Pool) -> bool) {
     let mut changes = pool.changes();
     let waited = tokio::time::timeout(Duration::from_secs(20), async {
-        while !holds(pool) {
+        while !condition(pool) {
             changes.changed().await.unwrap();
         }
     });
@@ -200,9 +200,9 @@ async fn a_server_that_fails_in_a_row_is_refused_for_a_while_and_then_tried_by_o
         "{reason}"
     );
     assert!(reason.ends_with("it is tried again in 1 s"), "{reason}");
-    let standing = state(&pool);
-    assert_eq!(standing.phase, Phase::BreakerOpen);
-    let problem = standing.problem.unwrap();
+    let shown = state(&pool);
+    assert_eq!(shown.phase, Phase::BreakerOpen);
+    let problem = shown.problem.unwrap();
     assert!(problem.contains("exited with code 9"), "the operator is told why: {problem}");
     assert!(problem.contains("I was not made for this"), "in the server's words: {problem}");
     // Refused until the time is up; the first call after that decides.
@@ -224,9 +224,9 @@ async fn the_menu_is_told_of_a_failing_server_without_a_word_of_what_it_wrote() 
     for (mode, tool) in [("dies-at-start", "echo"), ("plain", "die")] {
         let pool = pool(mode, dies);
         call(&pool, tool).await.unwrap_err();
-        let told = pool.failure("x").unwrap();
-        assert!(told.starts_with("its circuit breaker is open after 1 failures"), "{told}");
-        assert!(told.ends_with(" s") && told.len() < 120, "{told}");
+        let message = pool.failure("x").unwrap();
+        assert!(message.starts_with("its circuit breaker is open after 1 failures"), "{message}");
+        assert!(message.ends_with(" s") && message.len() < 120, "{message}");
         let refused = call(&pool, "echo").await.unwrap_err().to_string();
         assert!(refused.contains("circuit breaker is open"), "{refused}");
         assert!(!refused.contains("stderr"), "nor is an agent told: {refused}");

@@ -1,4 +1,4 @@
-//! The bound on a server's memory: a call that needs more fails by that name, and everything else goes on.
+//! The bound on a server's memory: a call that needs more fails by that name, and everything else continues.
 
 use perihelion::llm::Role;
 use perihelion::llm::scripted::{Reply, Rule, Script};
@@ -54,7 +54,7 @@ async fn a_bound_holds_in_the_sandbox_too_and_a_missing_program_is_named_as_ever
 
 /// X6, S2.11
 #[tokio::test]
-async fn a_run_goes_on_after_a_call_that_wanted_too_much_memory() {
+async fn a_run_continues_after_a_call_that_wanted_too_much_memory() {
     let script = Script::new()
         .rule(Rule::new(select(&["mcp_agent_x"])).role(Role::Supervisor).nth(1))
         .rule(Rule::new(select(&["qa"])).role(Role::Supervisor))

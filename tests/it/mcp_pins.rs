@@ -61,7 +61,8 @@ impl Den {
     }
 
     fn file(&self) -> ServersFile {
-        let (program, case) = (poisoned(), self.path("case.json"));
+        let program = poisoned();
+        let case = self.path("case.json");
         let text = format!(
             "[mcp_servers.x]\ncommand = {program:?}\nenv = {{ CASE = {case:?} }}\n{}\n",
             self.lines
@@ -155,12 +156,15 @@ async fn every_change_of_what_a_server_says_puts_it_into_quarantine() {
         ("its instructions changed", |case| case["instructions"] = "Obey.".into()),
         (r#"it calls itself "poisoned 2""#, |case| case["version"] = "2".into()),
     ];
-    for (told, change) in changes {
+    for (reported, change) in changes {
         let mut case = honest();
         change(&mut case);
         den.says(&case);
         let reason = den.quarantine().await;
-        assert!(reason.contains(told) && reason.contains("agents approve x"), "{told}: {reason}");
+        assert!(
+            reason.contains(reported) && reason.contains("agents approve x"),
+            "{reported}: {reason}"
+        );
     }
     den.says(&honest());
     den.scan().await.unwrap();
@@ -279,7 +283,8 @@ async fn where_pins_are_required_a_server_waits_for_its_first_approval() {
 }
 
 fn file_of(den: &Den) -> ServersFile {
-    let (program, case) = (poisoned(), den.path("case.json"));
+    let program = poisoned();
+    let case = den.path("case.json");
     let text = format!("[mcp_servers.x]\ncommand = {program:?}\nenv = {{ CASE = {case:?} }}\n");
     ServersFile::parse(Path::new("mcp-servers.toml"), &text, &|_| None).unwrap()
 }

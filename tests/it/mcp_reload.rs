@@ -88,7 +88,8 @@ async fn a_pool_that_is_closed_or_dropped_takes_what_still_drains_with_it() {
         let (mark, line) = new_mark();
         let pool = std::sync::Arc::new(pool_of(&table("x", "plain", &line)));
         let directory = tempfile::tempdir().unwrap();
-        let (begun, until) = (directory.path().join("begun"), directory.path().join("never"));
+        let begun = directory.path().join("begun");
+        let until = directory.path().join("never");
         let calling = pool.clone();
         let arguments = json!({ "begun": begun, "until": until }).as_object().cloned().unwrap();
         let hanging = tokio::spawn(async move {
@@ -135,7 +136,8 @@ async fn a_thousand_reloads_under_load_leave_no_process_behind() {
     let pool = Pool::new(file(&text(0, true)), options);
     pool.scan().await;
     let steady = pid(&pool, "steady").await;
-    let (done, calls) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let done = AtomicBool::new(false);
+    let calls = AtomicUsize::new(0);
     let load = async |server: &str| {
         while !done.load(Ordering::Relaxed) {
             match pool.call(server, "echo", Map::new(), CallContext::default()).await {

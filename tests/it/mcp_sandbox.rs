@@ -31,12 +31,12 @@ async fn can_confine() -> bool {
     let outcome = pool.scan().await.remove(0).outcome;
     pool.close().await;
     let Err(error) = outcome else { return true };
-    let told = error.to_string();
-    eprintln!("this machine confines nothing: {told}");
+    let message = error.to_string();
+    eprintln!("this machine confines nothing: {message}");
     let way_out = ["install the package bubblewrap", "allow unprivileged user namespaces"];
-    assert!(way_out.iter().any(|words| told.contains(words)), "{told}");
-    assert!(told.contains("remove `sandbox`"), "{told}");
-    assert!(std::env::var_os("CI").is_none(), "the sandbox is tested nowhere: {told}");
+    assert!(way_out.iter().any(|words| message.contains(words)), "{message}");
+    assert!(message.contains("remove `sandbox`"), "{message}");
+    assert!(std::env::var_os("CI").is_none(), "the sandbox is tested nowhere: {message}");
     false
 }
 
@@ -63,7 +63,8 @@ async fn a_confined_server_reads_what_is_listed_and_finds_nothing_else() {
         std::fs::create_dir(path.join(name)).unwrap();
         std::fs::write(path.join(name).join("a.txt"), "The answer is 42.\n").unwrap();
     }
-    let (shown, secret) = (path.join("shown"), path.join("secret"));
+    let shown = path.join("shown");
+    let secret = path.join("secret");
     let read_only = format!("read_only = [{shown:?}]");
     let root = shown.display().to_string();
     let open = pool(&["mcp", "files", "--root", &root], &read_only);
@@ -128,11 +129,11 @@ async fn a_confined_server_has_no_network_unless_it_is_given_one() {
         let file = ServersFile::parse("mcp-servers.toml".as_ref(), &text, &env).unwrap();
         Pool::new(file, PoolOptions::default())
     };
-    for (network, told) in [(false, "unreachable"), (true, "reached")] {
+    for (network, message) in [(false, "unreachable"), (true, "reached")] {
         let pool = probe(network);
         let error = pool.scan().await.remove(0).outcome.unwrap_err().to_string();
         pool.close().await;
-        assert!(error.contains(told), "{error}");
+        assert!(error.contains(message), "{error}");
     }
 }
 

@@ -17,8 +17,8 @@ async fn notes(home: &tempfile::TempDir) -> (Child, String) {
         .kill_on_drop(true)
         .spawn()
         .unwrap();
-    let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
-    let line = said.next_line().await.unwrap().unwrap();
+    let mut printed = BufReader::new(child.stderr.take().unwrap()).lines();
+    let line = printed.next_line().await.unwrap().unwrap();
     let address = line.split("http://").nth(1).unwrap().split('/').next().unwrap().to_owned();
     (child, address)
 }
@@ -83,8 +83,8 @@ async fn an_address_that_others_can_reach_is_refused() {
         .output()
         .await
         .unwrap();
-    let said = String::from_utf8(ended.stderr).unwrap();
-    assert!(!ended.status.success() && said.contains("on loopback only"), "{said}");
+    let printed = String::from_utf8(ended.stderr).unwrap();
+    assert!(!ended.status.success() && printed.contains("on loopback only"), "{printed}");
 }
 
 /// X6

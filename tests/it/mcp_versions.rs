@@ -53,7 +53,7 @@ async fn a_server_is_not_stopped_as_unused_while_its_task_is_waited_for() {
     let Reply::Task { task } = begun else { panic!("{begun:?}") };
     let asked = || std::fs::read_to_string(log.with_extension("asked")).unwrap_or_default();
     let waiting =
-        pool.exchange("x", "bake", CallRound::Wait { task, told: BTreeSet::new() }, context());
+        pool.exchange("x", "bake", CallRound::Wait { task, answered: BTreeSet::new() }, context());
     let ready = async {
         while asked().lines().count() < 10 {
             tokio::task::yield_now().await;

@@ -13,15 +13,15 @@ use perihelion::runner::{RunOptions, RunResult, Runner};
 use serde_json::{Map, json};
 
 perihelion::graph_state! {
-    pub struct Desk, update DeskUpdate, version 1 {
+    pub struct Draft, update DraftUpdate, version 1 {
         question: String => overwrite,
         lines: Vec<String> => append,
         approved: bool => overwrite,
     }
 }
 
-fn write(text: String) -> DeskUpdate {
-    DeskUpdate::new().lines(vec![text])
+fn write(text: String) -> DraftUpdate {
+    DraftUpdate::new().lines(vec![text])
 }
 
 /// S1.06 and X2 for graphs of one's own: what was sent before a person was asked is not sent again after the answer.
@@ -31,10 +31,12 @@ async fn ready_nodes_make_a_graph_whose_calls_happen_once() {
     let log = directory.path().join("lines.log");
     let script = Script::new().respond_with(|request| {
         let is_agent = request.agent.as_deref() == Some("agent");
-        Some(match (is_agent, request.tool_results()) {
-            (false, _) => Reply::text("A draft."),
-            (true, 0) => Reply::call("look_up", json!({ "key": "color" })),
-            (true, _) => Reply::text("It is teal."),
+        Some(if !is_agent {
+            Reply::text("A draft.")
+        } else if request.tool_results() == 0 {
+            Reply::call("look_up", json!({ "key": "color" }))
+        } else {
+            Reply::text("It is teal.")
         })
     });
     let server = ScriptedModel::start(script).await.unwrap();
@@ -51,8 +53,8 @@ async fn ready_nodes_make_a_graph_whose_calls_happen_once() {
     let tools: Arc<dyn ToolHost> = Arc::new(Pool::new(file, PoolOptions::default()));
     let info = tools.scan().await.remove(0).outcome.unwrap();
 
-    let line = |_: &Desk| Map::from_iter([("line".to_owned(), json!("once"))]);
-    let asked = |state: &Desk| vec![ChatMessage::user(state.question.clone())];
+    let line = |_: &Draft| Map::from_iter([("line".to_owned(), json!("once"))]);
+    let asked = |state: &Draft| vec![ChatMessage::user(state.question.clone())];
     let graph = GraphBuilder::new("desk")
         .node("draft", model_call(Arc::clone(&model), asked, |answer| write(answer.content)))
         .node(
@@ -67,10 +69,10 @@ async fn ready_nodes_make_a_graph_whose_calls_happen_once() {
         .node(
             "approve",
             approval(
-                |state: &Desk| json!({ "about": state.question }),
+                |state: &Draft| json!({ "about": state.question }),
                 |verdict| {
                     let next = if verdict.approved { vec![] } else { vec![Target::node("draft")] };
-                    NodeOutput::goto(DeskUpdate::new().approved(verdict.approved), next)
+                    NodeOutput::goto(DraftUpdate::new().approved(verdict.approved), next)
                 },
             ),
         )
@@ -82,7 +84,7 @@ async fn ready_nodes_make_a_graph_whose_calls_happen_once() {
         .unwrap();
     let runner = Runner::new(graph, Arc::new(MemoryStore::new()));
     let thread = ThreadId::new();
-    let input = DeskUpdate::new().question("Which color?".into());
+    let input = DraftUpdate::new().question("Which color?".into());
     let waits = runner.start(thread, input, RunOptions::default()).await.unwrap();
     let RunResult::Interrupted(open) = &waits.result else { panic!("{waits:?}") };
     assert_eq!((&*open[0].kind, &open[0].payload["about"]), ("approval", &json!("Which color?")));

@@ -17,7 +17,7 @@ perihelion::graph_state! {
 /// Tasks of one step; each draws one number more than the one before, so that they end one by one.
 const TASKS: u32 = 8;
 
-/// A task that ends is kept at once. The others go on meanwhile, also the one that holds, or is next to
+/// A task that ends is kept at once. The others continue meanwhile, also the one that holds, or is next to
 /// get, the connection that this waits for.
 #[tokio::test]
 async fn a_task_is_kept_while_the_others_of_its_step_record_what_they_do() {

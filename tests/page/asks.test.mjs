@@ -35,7 +35,7 @@ test("a call is asked for, edited and approved by the keyboard alone", async () 
   await tab.keyboard.press("Enter");
   const card = tab.getByRole("region", { name: "Waits for you" });
   await card.waitFor();
-  /** Goes on with the tabulator until something has the focus. */
+  /** Moves on with the tabulator until something has the focus. */
   async function reach(wanted) {
     for (let presses = 0; presses < 80; presses += 1) {
       await tab.keyboard.press("Tab");

@@ -103,7 +103,7 @@ test("a server that is killed in the middle of an answer is found again, and the
   await hasStoryOnce(tab);
 });
 
-test("a run is stopped and goes on", async () => {
+test("a run is stopped and continues", async () => {
   model.hold();
   await ask(tab, "Tell a slow story");
   model.release(3);

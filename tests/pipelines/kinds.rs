@@ -11,11 +11,11 @@ async fn an_unknown_kind_is_refused_with_the_nearest() {
     let library = Library::open(Kept::Sqlite, script(), &[]).await;
     library.serve("agent = \"tool\"");
     let refused = library.perihelion(&["agents"]).await;
-    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert_eq!(refused.status.code(), Some(2), "{said}");
+    let output = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(2), "{output}");
     assert!(
-        said.contains("mcp_servers.shelf.agent") && said.contains("did you mean tools?"),
-        "{said}"
+        output.contains("mcp_servers.shelf.agent") && output.contains("did you mean tools?"),
+        "{output}"
     );
 }
 

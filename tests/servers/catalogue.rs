@@ -59,8 +59,10 @@ impl Place {
     }
 
     fn case(&self, table: String, calls: Calls, expects: &str) -> Case {
-        let (server, expects) = (self.name, expects.to_owned());
-        let (questions, environment) = (Vec::new(), Vec::new());
+        let server = self.name;
+        let expects = expects.to_owned();
+        let questions = Vec::new();
+        let environment = Vec::new();
         Case { server, table, calls, expects, questions, environment, process: None }
     }
 }
@@ -143,7 +145,8 @@ fn filesystem_confined(place: &Place) -> Outcome {
     find(&["bwrap"]).ok_or("no bubblewrap was found")?;
     let file = place.file("comet.txt");
     std::fs::write(&file, "It comes back in 2061.\n").unwrap();
-    let (files, home) = (place.files.path(), &place.home);
+    let files = place.files.path();
+    let home = &place.home;
     let table = place.npm("mcp-server-filesystem")
         + &format!("args = [{files:?}]\nsandbox = {{ read_only = [{files:?}, {home:?}] }}\n");
     let calls = vec![("read_text_file", json!({ "path": file }))];

@@ -129,10 +129,10 @@ fn check(world: &World, case: &Case, seen: &Seen) {
         let asked = asked.find(|request| request.tool_results() == calls);
         asked.unwrap_or_else(|| panic!("{} was not asked after {calls} calls", case.agent()))
     };
-    let offered = names(&after(0).body["tools"], "/function/name");
+    let available = names(&after(0).body["tools"], "/function/name");
     let tools = &seen.tools[&case.agent()];
-    let is_offered = |tool: &String| offered.contains(&tool.as_str());
-    assert!(tools.iter().all(is_offered), "of {tools:?} are offered: {offered:?}");
+    let is_available = |tool: &String| available.contains(&tool.as_str());
+    assert!(tools.iter().all(is_available), "of {tools:?} are offered: {available:?}");
     let result = after(case.calls.len()).last_text();
     assert!(result.contains(&case.expects), "missing: {}\n{result}", case.expects);
 }

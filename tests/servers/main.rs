@@ -39,7 +39,8 @@ async fn main() -> ExitCode {
     left::adopt_orphans();
     let mut report = Report::default();
     // One of each, for a run with all of them.
-    let (mut places, mut together) = (Vec::new(), Vec::new());
+    let mut places = Vec::new();
+    let mut together = Vec::new();
     for (name, server, make) in CASES {
         if !chosen.is_empty() && !chosen.iter().any(|one| one == server) {
             continue;

@@ -44,7 +44,7 @@ async fn a_task_that_waits_is_taken_back_by_who_sent_it(served: Served) {
         let (code, again) = served.post(&format!("/a2a/tasks/{id}:cancel"), &json!({})).await;
         assert_eq!((code, &again["error"]["status"]), (400, &json!("FAILED_PRECONDITION")));
         assert_eq!(again["error"]["details"][0]["reason"], "TASK_NOT_CANCELABLE");
-        // The context goes on with another task.
+        // The context continues with another task.
         let mut next = message("hello");
         next["message"]["contextId"] = task["contextId"].clone();
         assert_eq!(send(&served, &next).await["status"]["state"], "TASK_STATE_COMPLETED");
@@ -160,6 +160,6 @@ async fn what_is_not_taken_is_refused_by_its_name(served: Served) {
     );
     let asked =
         served.http.post(format!("{}/a2a", served.url)).header("content-type", "text/plain");
-    let said: Value = asked.body("{}").send().await.unwrap().json().await.unwrap();
-    assert_eq!(said["error"]["code"], -32005);
+    let reply: Value = asked.body("{}").send().await.unwrap().json().await.unwrap();
+    assert_eq!(reply["error"]["code"], -32005);
 }

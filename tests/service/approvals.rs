@@ -29,27 +29,27 @@ async fn a_request_that_is_not_followed_skips_what_needs_approval_or_waits_by_ch
     served: Served,
 ) {
     // Nothing else was to be done, so that the run failed, and says why.
-    let skipping = |said: &Value| {
-        let why = said["__error__"]["message"].as_str().unwrap_or_default();
-        assert!(why.contains("notes.append_note needs a person's approval"), "{said}");
+    let skipping = |words: &Value| {
+        let why = words["__error__"]["message"].as_str().unwrap_or_default();
+        assert!(why.contains("notes.append_note needs a person's approval"), "{words}");
     };
     let asked = saying("approve this");
     let mut skip = asked.clone();
     skip["approvals"] = json!("skip");
     let (_, waits) = served.post("/runs/wait", &asked).await;
     assert!(waits["__interrupt__"].is_array(), "{waits}");
-    let (_, said) = served.post("/runs/wait", &skip).await;
-    assert!(said["__interrupt__"].is_null(), "{said}");
-    skipping(&said);
+    let (_, words) = served.post("/runs/wait", &skip).await;
+    assert!(words["__interrupt__"].is_null(), "{words}");
+    skipping(&words);
     let header = [("x-perihelion-approvals", "skip")];
-    let (_, said) = ask(&served, "POST", "/runs/wait", &header, Some(asked.clone())).await;
-    skipping(&said);
+    let (_, words) = ask(&served, "POST", "/runs/wait", &header, Some(asked.clone())).await;
+    skipping(&words);
     let mut wrong = asked.clone();
     wrong["approvals"] = json!("perhaps");
     assert_eq!(served.post("/runs/wait", &wrong).await.0, 422);
     let served = served.again_with(&[("PERIHELION_SERVE_APPROVALS", "skip")]).await;
-    let (_, said) = served.post("/runs/wait", &asked).await;
-    skipping(&said);
+    let (_, words) = served.post("/runs/wait", &asked).await;
+    skipping(&words);
     let mut wait = asked.clone();
     wait["approvals"] = json!("wait");
     let (_, waits) = served.post("/runs/wait", &wait).await;
@@ -73,9 +73,9 @@ async fn edited_arguments_are_what_is_sent(served: Served) {
     let (thread, _) = waiting(&served, "wait").await;
     let (_, listed) = served.get("/v1/approvals").await;
     let approve = format!("/v1/approvals/{}/approve", listed[0]["id"].as_str().unwrap());
-    let (code, said) = served.post(&approve, &json!({ "arguments": { "text": "mine" } })).await;
-    assert_eq!(code, 200, "{said}");
-    let run = said["run_id"].as_str().unwrap();
+    let (code, words) = served.post(&approve, &json!({ "arguments": { "text": "mine" } })).await;
+    assert_eq!(code, 200, "{words}");
+    let run = words["run_id"].as_str().unwrap();
     served.get(&format!("/threads/{thread}/runs/{run}/join")).await;
     let notes = served.read("notes.jsonl");
     assert!(notes.contains("mine") && !notes.contains("remember"), "{notes}");
@@ -102,7 +102,7 @@ async fn nobodys_decision_in_time_is_a_denial_and_a_late_one_a_conflict(served: 
     assert_eq!(state["values"]["answer"], "Hello from the star.");
     assert_eq!(served.read("notes.jsonl"), "", "nothing was sent");
     // Who follows the thread hears of it, too; the state may be there before the last events are.
-    let told = async {
+    let reported = async {
         loop {
             let (_, runs) = served.get(&format!("/threads/{thread}/runs")).await;
             for run in runs.as_array().unwrap() {
@@ -116,7 +116,7 @@ async fn nobodys_decision_in_time_is_a_denial_and_a_late_one_a_conflict(served: 
             }
         }
     };
-    tokio::time::timeout(PATIENCE, told).await.unwrap();
+    tokio::time::timeout(PATIENCE, reported).await.unwrap();
     let (_, history) = served.get("/v1/approvals/history").await;
     let one = &history["requests"][0];
     assert_eq!((&one["status"], &one["decided_by"]), (&json!("timed_out"), &Value::Null));
@@ -241,9 +241,9 @@ async fn metadata_and_arguments_say_what_a_request_may_say_by_every_face(served:
         let asked = asked.header("content-type", "application/json").body(body.to_string());
         let text = asked.send().await.unwrap().text().await.unwrap();
         let json = text.lines().find_map(|line| line.strip_prefix("data: ")).unwrap_or(&text);
-        let said: Value = serde_json::from_str(json).unwrap_or_else(|_| panic!("{path}: {text}"));
-        let trace = said.pointer(place).unwrap_or_else(|| panic!("{path}: {said}"));
-        assert!(trace.as_array().is_some_and(|all| !all.is_empty()), "{path}: {said}");
+        let words: Value = serde_json::from_str(json).unwrap_or_else(|_| panic!("{path}: {text}"));
+        let trace = words.pointer(place).unwrap_or_else(|| panic!("{path}: {words}"));
+        assert!(trace.as_array().is_some_and(|all| !all.is_empty()), "{path}: {words}");
         let requests = served.model.requests();
         let decision = requests[before..].iter().find(|one| one.role == "supervisor").unwrap();
         for word in ["platinum", "Rhyme everything."] {

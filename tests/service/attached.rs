@@ -25,9 +25,9 @@ async fn what_comes_with_a_message_is_kept_shown_to_the_model_and_handed_out_aga
             .requests()
             .iter()
             .filter(|one| {
-                let said = one.body.to_string();
-                said.contains("data:image/png;base64,cG5n")
-                    && said.contains("data:application/pdf;base64,cGRm")
+                let text = one.body.to_string();
+                text.contains("data:image/png;base64,cG5n")
+                    && text.contains("data:application/pdf;base64,cGRm")
             })
             .count();
         assert!(sent >= 2, "the supervisor and the answer's author see it: {sent}");

@@ -123,7 +123,8 @@ async fn an_agent_is_told_what_became_of_its_task_when_somebody_else_answered(se
         });
         let (code, sent) = served.post("/a2a/message:send", &message).await;
         assert_eq!(code, 200, "{sent}");
-        let (task, thread) = (&sent["task"]["id"], sent["task"]["contextId"].as_str().unwrap());
+        let task = &sent["task"]["id"];
+        let thread = sent["task"]["contextId"].as_str().unwrap();
         let asked = ended(&mut receiver).await;
         assert_eq!(asked.body["task"]["status"]["state"], "TASK_STATE_INPUT_REQUIRED");
         match question {
@@ -145,7 +146,7 @@ async fn an_agent_is_told_what_became_of_its_task_when_somebody_else_answered(se
     assert!(receiver.is_empty());
 }
 
-/// Returns the next call that says how a task stands at the end of a run; those before say that it goes on.
+/// Returns the next call that says how a task stands at the end of a run; those before say that it continues.
 async fn ended(receiver: &mut Receiver) -> Call {
     loop {
         let call = receiver.next().await;

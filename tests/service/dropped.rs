@@ -24,9 +24,9 @@ async fn drop_events(served: &Served) {
 
 async fn respond(served: &Served, input: &str, previous: &Value) -> Value {
     let body = json!({ "model": "swarm", "input": input, "previous_response_id": previous });
-    let (code, said) = served.post("/v1/responses", &body).await;
-    assert_eq!(code, 200, "{said}");
-    said
+    let (code, reply) = served.post("/v1/responses", &body).await;
+    assert_eq!(code, 200, "{reply}");
+    reply
 }
 
 async fn send(served: &Served, text: &str, context: &Value) -> Value {

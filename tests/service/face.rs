@@ -48,34 +48,34 @@ pub struct Begun {
 impl Face {
     /// Begins a thread with a message; returns what its client was told in words, too.
     pub async fn begin(self, served: &Served, text: &str) -> (Begun, String) {
-        let (said, thread, words) = match self {
+        let (reply, thread, words) = match self {
             Self::AgentServer => {
                 let thread = served.thread().await;
                 let run = format!("/threads/{thread}/runs/wait");
-                let (_, said) = served.post(&run, &saying(text)).await;
-                (said, json!(thread), String::new())
+                let (_, reply) = served.post(&run, &saying(text)).await;
+                (reply, json!(thread), String::new())
             }
             Self::Protocol => {
                 let thread = Uuid::now_v7();
                 let message = json!({ "messages": [{ "role": "human", "content": text }] });
                 let start = json!({ "assistant_id": "swarm", "input": message });
-                let said = command(served, &thread.to_string(), "run.start", start).await;
-                let run = said["result"]["run_id"].as_str().unwrap();
+                let reply = command(served, &thread.to_string(), "run.start", start).await;
+                let run = reply["result"]["run_id"].as_str().unwrap();
                 served.get(&format!("/threads/{thread}/runs/{run}/join")).await;
-                (said, json!(thread), String::new())
+                (reply, json!(thread), String::new())
             }
             Self::CommandLine => {
-                let said = served.asked(&["run", text, "--json", "-q"]).await;
-                (said.clone(), said["thread_id"].clone(), String::new())
+                let reply = served.asked(&["run", text, "--json", "-q"]).await;
+                (reply.clone(), reply["thread_id"].clone(), String::new())
             }
             _ => {
-                let (said, words) = self.say(served, None, text).await;
+                let (reply, words) = self.say(served, None, text).await;
                 let places = ["/metadata/thread_id", "/task/contextId", "/thread_id"];
-                let thread = places.iter().find_map(|place| said.pointer(place)).cloned();
-                (said.clone(), thread.unwrap_or_else(|| panic!("{self:?}: {said}")), words)
+                let thread = places.iter().find_map(|place| reply.pointer(place)).cloned();
+                (reply.clone(), thread.unwrap_or_else(|| panic!("{self:?}: {reply}")), words)
             }
         };
-        let task = said["task"]["id"].as_str().map(str::to_owned);
+        let task = reply["task"]["id"].as_str().map(str::to_owned);
         (Begun { thread: thread.as_str().unwrap().to_owned(), task }, words)
     }
 
@@ -130,8 +130,8 @@ impl Face {
                 let each =
                     each.map(|(at, id)| json!({ "interrupt_id": id, "response": decide(at) }));
                 let responses = json!({ "responses": each.collect::<Vec<_>>() });
-                let said = command(served, thread, "input.respond", responses).await;
-                assert_eq!(said["type"], "success", "{said}");
+                let reply = command(served, thread, "input.respond", responses).await;
+                assert_eq!(reply["type"], "success", "{reply}");
             }
             Self::CommandLine => {
                 for (at, id) in ids.iter().enumerate() {
@@ -148,9 +148,9 @@ impl Face {
 
     /// Says something by a face that knows messages alone; returns its answer and the words in it.
     async fn say(self, served: &Served, thread: Option<&str>, text: &str) -> (Value, String) {
-        let (code, said, words) = self.sent(served, thread, text).await;
-        assert_eq!(code, 200, "{self:?}: {said}");
-        (said, words.unwrap_or_default())
+        let (code, reply, words) = self.sent(served, thread, text).await;
+        assert_eq!(code, 200, "{self:?}: {reply}");
+        (reply, words.unwrap_or_default())
     }
 
     /// Sends a message by a face that knows messages alone.
@@ -184,25 +184,25 @@ impl Face {
                 if let Some(thread) = thread {
                     arguments["thread_id"] = json!(thread);
                 }
-                let said = served.tool("swarm", arguments).await;
-                let code = if said["isError"] == true { 400 } else { 200 };
-                let words = said["content"][0]["text"].as_str().map(str::to_owned);
-                return (code, said["structuredContent"].clone(), words);
+                let reply = served.tool("swarm", arguments).await;
+                let code = if reply["isError"] == true { 400 } else { 200 };
+                let words = reply["content"][0]["text"].as_str().map(str::to_owned);
+                return (code, reply["structuredContent"].clone(), words);
             }
             other => panic!("{other:?} has commands of its own"),
         };
-        let (code, said) = served.post(path, &body).await;
-        let words = said.pointer(words).and_then(Value::as_str).map(str::to_owned);
-        (code, said, words)
+        let (code, reply) = served.post(path, &body).await;
+        let words = reply.pointer(words).and_then(Value::as_str).map(str::to_owned);
+        (code, reply, words)
     }
 }
 
 /// Sends a command of the thread protocol.
 async fn command(served: &Served, thread: &str, method: &str, params: Value) -> Value {
     let body = json!({ "id": 1, "method": method, "params": params });
-    let (code, said) = served.post(&format!("/threads/{thread}/commands"), &body).await;
-    assert_eq!(code, 200, "{said}");
-    said
+    let (code, reply) = served.post(&format!("/threads/{thread}/commands"), &body).await;
+    assert_eq!(code, 200, "{reply}");
+    reply
 }
 
 /// Keeps a team of two agents.
@@ -233,8 +233,8 @@ impl Served {
         let asked = asked.header("content-type", "application/json").body(body.to_string());
         let text = asked.send().await.unwrap().text().await.unwrap();
         let json = text.lines().find_map(|line| line.strip_prefix("data: ")).unwrap_or(&text);
-        let said: Value = serde_json::from_str(json).unwrap_or_else(|_| panic!("{text}"));
-        said.get("result").or_else(|| said.get("error")).cloned().unwrap_or_default()
+        let reply: Value = serde_json::from_str(json).unwrap_or_else(|_| panic!("{text}"));
+        reply.get("result").or_else(|| reply.get("error")).cloned().unwrap_or_default()
     }
 
     /// Calls a tool of the service's own MCP server.

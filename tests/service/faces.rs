@@ -53,8 +53,8 @@ async fn a_thread_of_any_face_is_continued_by_any_other(served: Served) {
         let (begun, _) = first.begin(&served, "hello").await;
         second.continue_with(&served, &begun.thread, "hello again").await;
         let state = answered(&served, &begun, how, 2).await;
-        let said = state["values"]["messages"].to_string();
-        assert!(said.contains("hello again"), "{how:?}: {said}");
+        let content = state["values"]["messages"].to_string();
+        assert!(content.contains("hello again"), "{how:?}: {content}");
     }
 }
 
@@ -112,9 +112,9 @@ async fn words_that_answer_nothing_are_refused_and_leave_no_run(served: Served) 
         let (begun, _) = Face::AgentServer.begin(&served, question).await;
         let runs = format!("/threads/{}/runs", begun.thread);
         for face in [Face::Responses, Face::Chat, Face::A2a, Face::Mcp] {
-            let (code, said, why) = face.sent(&served, Some(&begun.thread), words).await;
-            assert_eq!(code, 400, "{face:?}: {said}");
-            let why = why.unwrap_or_else(|| said.to_string());
+            let (code, content, why) = face.sent(&served, Some(&begun.thread), words).await;
+            assert_eq!(code, 400, "{face:?}: {content}");
+            let why = why.unwrap_or_else(|| content.to_string());
             let way_out = if question == "twice" { "approve all" } else { "approve or deny" };
             assert!(why.contains(way_out), "{face:?}: {why}");
         }
@@ -131,9 +131,9 @@ async fn words_that_answer_nothing_are_refused_and_leave_no_run(served: Served) 
 async fn a_team_s_thread_stays_the_team_s_on_every_face(served: Served) {
     keep_team(&served).await;
     let mut body = saying_to("team_keepers", "hello");
-    let (code, said) = served.post("/threads", &json!({})).await;
-    assert_eq!(code, 200, "{said}");
-    let thread = said["thread_id"].as_str().unwrap().to_owned();
+    let (code, content) = served.post("/threads", &json!({})).await;
+    assert_eq!(code, 200, "{content}");
+    let thread = content["thread_id"].as_str().unwrap().to_owned();
     let wait = format!("/threads/{thread}/runs/wait");
     assert_eq!(served.post(&wait, &body).await.0, 200);
     let faces =

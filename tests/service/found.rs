@@ -12,8 +12,8 @@ async fn threads_are_found_by_words_of_their_titles_however_many_there_are(serve
     let (code, named) =
         served.post("/threads", &json!({ "metadata": { "title": "Where the Zebra lives" } })).await;
     assert_eq!(code, 200, "{named}");
-    let said = served.thread().await;
-    let wait = format!("/threads/{said}/runs/wait");
+    let reply = served.thread().await;
+    let wait = format!("/threads/{reply}/runs/wait");
     assert_eq!(served.post(&wait, &saying("Does a zebra sleep?")).await.0, 200);
     let other = served.thread().await;
     let wait = format!("/threads/{other}/runs/wait");
@@ -27,9 +27,9 @@ async fn threads_are_found_by_words_of_their_titles_however_many_there_are(serve
     };
     let zebras =
         found(json!({ "title": "zebra", "sort_by": "created_at", "sort_order": "asc" })).await;
-    assert_eq!(zebras, [named["thread_id"].clone(), json!(said)]);
+    assert_eq!(zebras, [named["thread_id"].clone(), json!(reply)]);
     let second = json!({ "title": "ZEBRA", "sort_by": "created_at", "sort_order": "asc", "limit": 1, "offset": 1 });
-    assert_eq!(found(second).await, [json!(said)]);
+    assert_eq!(found(second).await, [json!(reply)]);
     assert_eq!(found(json!({ "title": "walrus", "status": "idle" })).await, [json!(other)]);
     assert!(found(json!({ "title": "walrus", "status": "busy" })).await.is_empty());
     assert!(found(json!({ "title": "quagga" })).await.is_empty());

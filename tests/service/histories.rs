@@ -15,8 +15,8 @@ async fn history(served: &Served, thread: &str, asked: &Value) -> Vec<Value> {
 
 async fn edit(served: &Served, thread: &str, number: u32) {
     let edit = json!({ "values": { "plan": [number.to_string()] }, "as_node": "qa" });
-    let (code, said) = served.post(&format!("/threads/{thread}/state"), &edit).await;
-    assert_eq!(code, 200, "{said}");
+    let (code, reply) = served.post(&format!("/threads/{thread}/state"), &edit).await;
+    assert_eq!(code, 200, "{reply}");
 }
 
 /// X5

@@ -117,7 +117,8 @@ async fn assistants_and_versions_are_sorted_paged_and_shown_as_far_as_asked(serv
 
 /// X5
 async fn threads_are_pruned_whole_or_down_to_their_newest_step(served: Served) {
-    let (short, gone) = (served.thread().await, served.thread().await);
+    let short = served.thread().await;
+    let gone = served.thread().await;
     for thread in [&short, &gone] {
         served.post(&format!("/threads/{thread}/runs/wait"), &saying("hello")).await;
     }

@@ -105,7 +105,7 @@ async fn each_tenant_is_held_to_its_limits_and_told_when_to_come_again(served: S
     let limit = |name: &str| limits.iter().find(|one| one["name"] == name).unwrap();
     assert_eq!(limit("max_daily_tokens")["most"], 100_000_000);
     assert!(limit("max_daily_tokens")["taken"].as_u64().unwrap() > 0, "{me:#}");
-    assert_eq!(limit("max_runs")["taken"], 0, "no run goes on or waits: {me:#}");
+    assert_eq!(limit("max_runs")["taken"], 0, "no run is under way or waits: {me:#}");
 
     let served = served.again_with(&[("PERIHELION_SERVE_REQUESTS_PER_MINUTE", "3")]).await;
     let get = async |key: &str| {

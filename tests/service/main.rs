@@ -80,8 +80,8 @@ async fn the_command_line_asks_the_service_to_stop_a_thread_before_it_takes_it(m
         let (_, run) = served.post(&runs, &saying("hang")).await;
         served.model.wait_for_requests(before + 1).await;
         let args = ["threads", "cancel", &thread, "--wait", wait, "--json"];
-        let said: Value = serde_json::from_str(&served.program(&args).await).unwrap();
-        assert_eq!((&said["cancelled"], &said["by_force"]), (&json!(true), &json!(by_force)));
+        let output: Value = serde_json::from_str(&served.program(&args).await).unwrap();
+        assert_eq!((&output["cancelled"], &output["by_force"]), (&json!(true), &json!(by_force)));
         let join = format!("{runs}/{}/join", run["run_id"].as_str().unwrap());
         served.get(&join).await;
         let (_, ended) = served.get(&format!("{runs}/{}", run["run_id"].as_str().unwrap())).await;

@@ -43,11 +43,11 @@ async fn a_team_is_a_tool_for_as_long_as_it_is_kept(served: Served) {
     assert_eq!(team["description"], "Keeps notes.");
     assert!(star["inputSchema"]["properties"]["team"].is_object(), "{star}");
     assert!(team["inputSchema"]["properties"]["team"].is_null(), "{team}");
-    let said = served.tool("team_keepers", call.clone()).await["structuredContent"].clone();
-    assert_eq!(said["answer"], "Hello from the star.", "{said}");
-    assert_eq!(team_of(&served, &said["thread_id"]).await, "team_keepers");
-    let said = served.tool("swarm", call.clone()).await["structuredContent"].clone();
-    assert_eq!(team_of(&served, &said["thread_id"]).await, Value::Null);
+    let reply = served.tool("team_keepers", call.clone()).await["structuredContent"].clone();
+    assert_eq!(reply["answer"], "Hello from the star.", "{reply}");
+    assert_eq!(team_of(&served, &reply["thread_id"]).await, "team_keepers");
+    let reply = served.tool("swarm", call.clone()).await["structuredContent"].clone();
+    assert_eq!(team_of(&served, &reply["thread_id"]).await, Value::Null);
     forget_team(&served).await;
     let listed = served.mcp("tools/list", json!({})).await;
     assert_eq!(names(&listed["tools"], "name"), ["swarm"]);
@@ -69,23 +69,23 @@ async fn a_team_is_a_model_and_a_skill_for_as_long_as_it_is_kept(served: Served)
     assert_eq!(served.get("/v1/models/team_keepers").await.0, 200);
     let messages = json!([{ "role": "user", "content": "hello" }]);
     let chat = json!({ "model": "team_keepers", "messages": messages });
-    let (code, said) = served.post("/v1/chat/completions", &chat).await;
-    assert_eq!((code, &said["model"]), (200, &json!("team_keepers")), "{said}");
-    assert_eq!(team_of(&served, &said["metadata"]["thread_id"]).await, "team_keepers");
-    let (code, said) =
+    let (code, reply) = served.post("/v1/chat/completions", &chat).await;
+    assert_eq!((code, &reply["model"]), (200, &json!("team_keepers")), "{reply}");
+    assert_eq!(team_of(&served, &reply["metadata"]["thread_id"]).await, "team_keepers");
+    let (code, reply) =
         served.post("/v1/responses", &json!({ "model": "team_keepers", "input": "hello" })).await;
-    assert_eq!(code, 200, "{said}");
-    assert_eq!(team_of(&served, &said["metadata"]["thread_id"]).await, "team_keepers");
+    assert_eq!(code, 200, "{reply}");
+    assert_eq!(team_of(&served, &reply["metadata"]["thread_id"]).await, "team_keepers");
     let message = json!({
         "messageId": "m", "role": "ROLE_USER", "parts": [{ "text": "hello" }], "metadata": { "team": "keepers" },
     });
-    let (code, said) = served.post("/a2a/message:send", &json!({ "message": message })).await;
-    assert_eq!(code, 200, "{said}");
-    assert_eq!(team_of(&served, &said["task"]["contextId"]).await, "team_keepers");
+    let (code, reply) = served.post("/a2a/message:send", &json!({ "message": message })).await;
+    assert_eq!(code, 200, "{reply}");
+    assert_eq!(team_of(&served, &reply["task"]["contextId"]).await, "team_keepers");
     forget_team(&served).await;
-    let (code, said) = served.post("/v1/chat/completions", &chat).await;
-    assert_eq!(code, 404, "{said}");
-    assert!(said["error"]["message"].as_str().unwrap().contains("there is: swarm"), "{said}");
+    let (code, reply) = served.post("/v1/chat/completions", &chat).await;
+    assert_eq!(code, 404, "{reply}");
+    assert!(reply["error"]["message"].as_str().unwrap().contains("there is: swarm"), "{reply}");
 }
 
 /// S2.12, S3.04: strangers read how to prove who they are, and who did reads what they may use.
@@ -118,9 +118,9 @@ async fn who_finds_the_agent_reads_how_to_be_let_in() {
 
     let bearer = format!("Bearer {token}");
     for header in [("x-api-key", token), ("authorization", &bearer)] {
-        let (_, said) = ask(&served, "POST", "/a2a", &[header], Some(extended.clone())).await;
-        let whole = &said["result"];
-        assert!(names(&whole["skills"], "id").contains(&"mcp_agent_notes".to_owned()), "{said}");
+        let (_, reply) = ask(&served, "POST", "/a2a", &[header], Some(extended.clone())).await;
+        let whole = &reply["result"];
+        assert!(names(&whole["skills"], "id").contains(&"mcp_agent_notes".to_owned()), "{reply}");
         assert_eq!(whole["securitySchemes"], *schemes);
         let by_rest = ask(&served, "GET", "/a2a/extendedAgentCard", &[header], None).await;
         assert_eq!(by_rest, (200, whole.clone()));

@@ -12,20 +12,20 @@ on_both!(
 
 /// X8
 async fn a_conversation_that_is_sent_whole_begins_its_thread(served: Served) {
-    let said = json!([
+    let text = json!([
         { "role": "developer", "content": "Answer in French." },
         { "role": "user", "content": "Who wrote Faust?" },
         { "role": "assistant", "content": "Goethe." },
         { "role": "user", "content": "And when?" },
     ]);
-    let mut items = said.clone();
+    let mut items = text.clone();
     items[2] = json!({
         "type": "message", "role": "assistant", "content": [{ "type": "output_text", "text": "Goethe." }],
     });
     // What other models think and call says nothing here.
     items.as_array_mut().unwrap().insert(3, json!({ "type": "reasoning", "summary": [] }));
     let responses = json!({ "model": "swarm", "instructions": "Be brief.", "input": items });
-    let chat = json!({ "model": "swarm", "messages": said });
+    let chat = json!({ "model": "swarm", "messages": text });
     for (path, body, instructions) in [
         ("/v1/responses", responses, "Be brief.\n\nAnswer in French."),
         ("/v1/chat/completions", chat, "Answer in French."),

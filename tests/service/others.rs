@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::people::{id, key};
 use super::served::Served;
-use super::users::{Headers, by_key, said, with_ann_and_bob};
+use super::users::{Headers, by_key, sent_as, with_ann_and_bob};
 use super::{on_both, saying};
 
 on_both!(
@@ -12,7 +12,7 @@ on_both!(
     who_may_only_read_stops_no_run_by_leaving_its_stream,
 );
 
-/// What Ann has: a thread with a run that has ended and one that goes on, the same of OpenAI's and of A2A's.
+/// What Ann has: a thread with a run that has ended and one that is under way, the same of OpenAI's and of A2A's.
 struct Hers {
     thread: String,
     ended: String,
@@ -23,14 +23,14 @@ struct Hers {
 }
 
 async fn begun(served: &Served, ann: &Headers) -> Hers {
-    let thread = id(&said(served, ann, "POST", "/threads", Some(json!({}))).await);
+    let thread = id(&sent_as(served, ann, "POST", "/threads", Some(json!({}))).await);
     let runs = format!("/threads/{thread}/runs");
-    said(served, ann, "POST", &format!("{runs}/wait"), Some(saying("hello"))).await;
-    let (_, listed) = said(served, ann, "GET", &runs, None).await;
-    let (_, running) = said(served, ann, "POST", &runs, Some(saying("hang"))).await;
+    sent_as(served, ann, "POST", &format!("{runs}/wait"), Some(saying("hello"))).await;
+    let (_, listed) = sent_as(served, ann, "GET", &runs, None).await;
+    let (_, running) = sent_as(served, ann, "POST", &runs, Some(saying("hang"))).await;
     let respond = async |input: &str| {
         let asked = json!({ "model": "swarm", "input": input, "background": input == "hang" });
-        let (code, made) = said(served, ann, "POST", "/v1/responses", Some(asked)).await;
+        let (code, made) = sent_as(served, ann, "POST", "/v1/responses", Some(asked)).await;
         assert_eq!(code, 200, "{made}");
         made["id"].as_str().unwrap().to_owned()
     };
@@ -40,7 +40,7 @@ async fn begun(served: &Served, ann: &Headers) -> Hers {
     });
     let mut versioned = ann.clone();
     versioned.push(("a2a-version", "1.0".to_owned()));
-    let (_, task) = said(served, &versioned, "POST", "/a2a/message:send", Some(message)).await;
+    let (_, task) = sent_as(served, &versioned, "POST", "/a2a/message:send", Some(message)).await;
     Hers {
         ended: listed[0]["run_id"].as_str().unwrap().to_owned(),
         running: running["run_id"].as_str().unwrap().to_owned(),
@@ -58,12 +58,12 @@ async fn nobody_else_changes_stops_or_deletes_what_is_a_user_s(served: Served) {
     let hers = begun(&served, &ann).await;
     let Hers { thread, ended, running, .. } = &hers;
     let at = |path: &str| format!("/threads/{thread}{path}");
-    let fresh = id(&said(&served, &ann, "POST", "/threads", Some(json!({}))).await);
+    let fresh = id(&sent_as(&served, &ann, "POST", "/threads", Some(json!({}))).await);
     let title = json!({ "metadata": { "title": "mine" } });
     let prune = |strategy: &str| json!({ "thread_ids": [thread], "strategy": strategy });
     let to_fresh = json!({ "model": "swarm", "input": "hi", "metadata": { "thread_id": fresh } });
     for who in [&bob, &plain] {
-        let own = id(&said(&served, who, "POST", "/threads", Some(json!({}))).await);
+        let own = id(&sent_as(&served, who, "POST", "/threads", Some(json!({}))).await);
         for (method, path, body) in [
             ("PATCH", at(""), Some(title.clone())),
             ("POST", at("/state"), Some(json!({ "values": { "plan": [] } }))),
@@ -83,15 +83,15 @@ async fn nobody_else_changes_stops_or_deletes_what_is_a_user_s(served: Served) {
             ("POST", format!("/threads/{fresh}/runs"), Some(saying("hello"))),
             ("POST", "/v1/responses".to_owned(), Some(to_fresh.clone())),
         ] {
-            let (code, why) = said(&served, who, method, &path, body).await;
+            let (code, why) = sent_as(&served, who, method, &path, body).await;
             assert_eq!(code, 403, "{method} {path}: {why}");
         }
         let mut versioned = who.clone();
         versioned.push(("a2a-version", "1.0".to_owned()));
         let cancel = format!("/a2a/tasks/{}:cancel", hers.task);
-        let (code, why) = said(&served, &versioned, "POST", &cancel, Some(json!({}))).await;
+        let (code, why) = sent_as(&served, &versioned, "POST", &cancel, Some(json!({}))).await;
         assert!((400..500).contains(&code) && why.to_string().contains("another user"), "{why}");
-        let there = said(&served, who, "GET", &format!("/threads/{own}"), None).await;
+        let there = sent_as(&served, who, "GET", &format!("/threads/{own}"), None).await;
         assert_eq!(there.0, 200, "nothing is pruned beside what is refused");
     }
     all_is_as_it_was(&served, &ann, &hers, &fresh).await;
@@ -104,13 +104,13 @@ async fn nobody_else_changes_stops_or_deletes_what_is_a_user_s(served: Served) {
         ("POST", "/threads/prune".to_owned(), Some(prune("keep_latest")), 200),
         ("DELETE", at(""), None, 204),
     ] {
-        let (found, why) = said(&served, &ann, method, &path, body).await;
+        let (found, why) = sent_as(&served, &ann, method, &path, body).await;
         assert_eq!(found, code, "{method} {path}: {why}");
     }
 }
 
 async fn all_is_as_it_was(served: &Served, ann: &Headers, hers: &Hers, fresh: &str) {
-    let get = async |path: String| said(served, ann, "GET", &path, None).await.1;
+    let get = async |path: String| sent_as(served, ann, "GET", &path, None).await.1;
     let runs = get(format!("/threads/{}/runs", hers.thread)).await;
     let of = |id: &str| -> Value {
         let found = runs.as_array().unwrap().iter().find(|run| run["run_id"] == id);
@@ -130,27 +130,27 @@ async fn all_is_as_it_was(served: &Served, ann: &Headers, hers: &Hers, fresh: &s
 async fn who_may_only_read_stops_no_run_by_leaving_its_stream(served: Served) {
     let reads = by_key(&key(&served, &["reads", "--scopes", "read"]).await);
     let runs = by_key(&key(&served, &["runs", "--scopes", "read,run"]).await);
-    let thread = id(&said(&served, &runs, "POST", "/threads", Some(json!({}))).await);
+    let thread = id(&sent_as(&served, &runs, "POST", "/threads", Some(json!({}))).await);
     let before = served.model.requests().len();
     let path = format!("/threads/{thread}/runs");
-    let (_, run) = said(&served, &runs, "POST", &path, Some(saying("hang"))).await;
+    let (_, run) = sent_as(&served, &runs, "POST", &path, Some(saying("hang"))).await;
     served.model.wait_for_requests(before + 1).await;
     let run = run["run_id"].as_str().unwrap();
     let streams = [format!("{path}/{run}/stream"), format!("/runs/{run}/stream")];
     for stream in &streams {
         for method in ["GET", "HEAD"] {
             let leaves = format!("{stream}?cancel_on_disconnect=true");
-            let (code, why) = said(&served, &reads, method, &leaves, None).await;
+            let (code, why) = sent_as(&served, &reads, method, &leaves, None).await;
             assert_eq!(code, 403, "{method} {leaves}: {why}");
         }
     }
     // Who may run stops it by leaving.
     let asked = served.http.get(format!("{}{}?cancel_on_disconnect=true", served.url, streams[0]));
     let opened = asked.header(runs[0].0, &runs[0].1).send().await.unwrap();
-    let (_, found) = said(&served, &runs, "GET", &format!("{path}/{run}"), None).await;
+    let (_, found) = sent_as(&served, &runs, "GET", &format!("{path}/{run}"), None).await;
     assert_eq!(found["status"], "running", "{found}");
     drop(opened);
-    said(&served, &runs, "GET", &format!("{path}/{run}/join"), None).await;
-    let (_, found) = said(&served, &runs, "GET", &format!("{path}/{run}"), None).await;
+    sent_as(&served, &runs, "GET", &format!("{path}/{run}/join"), None).await;
+    let (_, found) = sent_as(&served, &runs, "GET", &format!("{path}/{run}"), None).await;
     assert_eq!(found["status"], "interrupted", "{found}");
 }

@@ -21,9 +21,9 @@ fn pausing(mut body: Value, when: &str, nodes: Value) -> Value {
 
 /// S2.12
 async fn a_run_pauses_where_it_is_to_and_continues_with_no_input_or_a_command(served: Served) {
-    let go_on = || json!({ "assistant_id": "swarm", "input": null });
-    let command = || json!({ "assistant_id": "swarm", "command": { "resume": "go on" } });
-    for continued in [go_on(), command()] {
+    let unchanged = || json!({ "assistant_id": "swarm", "input": null });
+    let command = || json!({ "assistant_id": "swarm", "command": { "resume": "continue" } });
+    for continued in [unchanged(), command()] {
         let thread = served.thread().await;
         let at = |path: &str| format!("/threads/{thread}{path}");
         let before = pausing(saying("hello"), "interrupt_before", json!(["qa"]));
@@ -52,17 +52,17 @@ async fn a_run_pauses_where_it_is_to_and_continues_with_no_input_or_a_command(se
     let (_, state) = served.get(&format!("/threads/{thread}/state")).await;
     assert_eq!(state["next"], json!(["preprocess"]), "{state}");
     let stream = format!("/threads/{thread}/runs/stream");
-    let mut body = pausing(go_on(), "interrupt_after", json!(["preprocess"]));
+    let mut body = pausing(unchanged(), "interrupt_after", json!(["preprocess"]));
     body["stream_mode"] = json!(["updates", "values"]);
     let asked = served.http.post(format!("{}{stream}", served.url));
     let answer = asked.header("content-type", "application/json").body(body.to_string());
     let text = answer.send().await.unwrap().text().await.unwrap();
     assert!(text.contains("data: {\"__interrupt__\":[]}"), "{text}");
-    let (_, done) = served.post(&path, &go_on()).await;
+    let (_, done) = served.post(&path, &unchanged()).await;
     assert_eq!((&done["answer"], &done["turn"]), (&json!("Hello from the star."), &json!(2)));
 }
 
-/// X5: the plan is corrected before it is carried out, and the run goes on where it paused.
+/// X5: the plan is corrected before it is carried out, and the run continues where it paused.
 async fn a_state_that_is_edited_at_a_pause_is_run_on_from_there(served: Served) {
     let thread = served.thread().await;
     let at = |path: &str| format!("/threads/{thread}{path}");
@@ -74,8 +74,8 @@ async fn a_state_that_is_edited_at_a_pause_is_run_on_from_there(served: Served) 
     let (_, state) = served.get(&at("/state")).await;
     assert_eq!((&state["next"], &state["values"]["plan"]), (&json!(["qa"]), &json!(["mine"])));
     assert_eq!(served.get(&at("")).await.1["status"], "interrupted");
-    let go_on = json!({ "assistant_id": "swarm", "input": null });
-    let (_, done) = served.post(&at("/runs/wait"), &go_on).await;
+    let unchanged = json!({ "assistant_id": "swarm", "input": null });
+    let (_, done) = served.post(&at("/runs/wait"), &unchanged).await;
     assert_eq!(
         (&done["answer"], &done["plan"]),
         (&json!("Hello from the star."), &json!(["mine"]))
@@ -96,7 +96,8 @@ async fn what_is_said_on_two_branches_of_a_thread_has_ids_of_its_own(served: Ser
     let mut again = saying("hello");
     again["checkpoint_id"] = oldest["checkpoint"]["checkpoint_id"].clone();
     let (_, second) = served.post(&at("/runs/wait"), &again).await;
-    let (first, second) = (ids(&first), ids(&second));
+    let first = ids(&first);
+    let second = ids(&second);
     assert_eq!((first.len(), second.len()), (2, 2));
     assert!(first.iter().all(|id| !second.contains(id)), "{first:?} {second:?}");
 }
@@ -104,7 +105,9 @@ async fn what_is_said_on_two_branches_of_a_thread_has_ids_of_its_own(served: Ser
 /// Reads events until the stream said so often that a run has ended or the state was edited; returns each one's name, data and id.
 async fn until_done(answer: reqwest::Response, count: usize) -> Vec<(String, Value, String)> {
     let mut stream = answer.bytes_stream();
-    let (mut text, mut events, mut done) = (String::new(), Vec::new(), 0);
+    let mut text = String::new();
+    let mut events = Vec::new();
+    let mut done = 0;
     while done < count {
         text.push_str(std::str::from_utf8(&stream.next().await.unwrap().unwrap()).unwrap());
         while let Some((event, rest)) = text.split_once("\n\n") {
@@ -182,12 +185,12 @@ async fn a_thread_s_stream_tells_of_edits_while_they_are_made(served: Served) {
 
     let heard = until_done(edits, 2).await;
     assert_eq!(heard.len(), 2, "{heard:?}");
-    let (name, told, id) = &heard[0];
+    let (name, reported, id) = &heard[0];
     assert_eq!((name.as_str(), id.as_str()), ("state_update", ""));
-    assert_eq!(told["thread_id"], thread);
-    assert_eq!(told["state"]["values"]["plan"], json!(["one"]));
-    assert_eq!(told["state"]["metadata"]["source"], "update");
-    assert_eq!(told["state"]["checkpoint"]["checkpoint_id"], made["checkpoint_id"]);
+    assert_eq!(reported["thread_id"], thread);
+    assert_eq!(reported["state"]["values"]["plan"], json!(["one"]));
+    assert_eq!(reported["state"]["metadata"]["source"], "update");
+    assert_eq!(reported["state"]["checkpoint"]["checkpoint_id"], made["checkpoint_id"]);
     assert_eq!(heard[1].1["state"]["values"]["plan"], json!(["two"]));
 
     let heard = until_done(both, 3).await;

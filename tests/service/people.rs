@@ -99,7 +99,8 @@ async fn a_key_lets_in_until_it_is_revoked_and_its_streams_end_then(served: Serv
 async fn another_tenant_sees_nothing_of_a_thread(served: Served) {
     let ours = key(&served, &["ours", "--scopes", "read,run,approve,manage"]).await;
     let theirs = key(&served, &["theirs", "--tenant", "acme"]).await;
-    let (ours, theirs) = ([("x-api-key", ours.as_str())], [("x-api-key", theirs.as_str())]);
+    let ours = [("x-api-key", ours.as_str())];
+    let theirs = [("x-api-key", theirs.as_str())];
     let thread = id(&ask(&served, "POST", "/threads", &theirs, Some(json!({}))).await);
     let at = |path: &str| format!("/threads/{thread}{path}");
     let (_, run) = ask(&served, "POST", &at("/runs/wait"), &theirs, Some(saying("hello"))).await;
@@ -128,8 +129,8 @@ async fn another_tenant_sees_nothing_of_a_thread(served: Served) {
         ("DELETE", at(""), None),
         ("DELETE", at(&format!("/runs/{run}")), None),
     ] {
-        let (code, said) = ask(&served, method, &path, &ours, body).await;
-        assert_eq!(code, 404, "{method} {path}: {said}");
+        let (code, reply) = ask(&served, method, &path, &ours, body).await;
+        assert_eq!(code, 404, "{method} {path}: {reply}");
     }
     let taken = json!({ "thread_id": thread });
     assert_eq!(ask(&served, "POST", "/threads", &ours, Some(taken)).await.0, 409);
@@ -167,8 +168,8 @@ async fn a_login_needs_its_second_secret_for_what_changes_something(served: Serv
     let flags = lines[0].to_str().unwrap();
     assert!(flags.contains("HttpOnly") && flags.contains("SameSite=Strict"), "{flags}");
     let cookie = cookies(&answer);
-    let said: Value = serde_json::from_str(&answer.text().await.unwrap()).unwrap();
-    let csrf = said["csrf_token"].as_str().unwrap();
+    let reply: Value = serde_json::from_str(&answer.text().await.unwrap()).unwrap();
+    let csrf = reply["csrf_token"].as_str().unwrap();
     assert!(cookie.contains(&format!("perihelion_csrf={csrf}")), "{cookie}");
 
     let shown = [("cookie", cookie.as_str())];
@@ -204,7 +205,8 @@ async fn a_login_needs_its_second_secret_for_what_changes_something(served: Serv
 async fn an_approval_is_decided_once_by_the_one_who_may_and_written_down(served: Served) {
     let boss = key(&served, &["boss", "--scopes", "read,run,approve,manage"]).await;
     let worker = key(&served, &["worker", "--scopes", "read,run"]).await;
-    let (boss, worker) = ([("x-api-key", boss.as_str())], [("x-api-key", worker.as_str())]);
+    let boss = [("x-api-key", boss.as_str())];
+    let worker = [("x-api-key", worker.as_str())];
     let mut decided = Vec::new();
     for by in ["api", "command line", "resume"] {
         let thread = id(&ask(&served, "POST", "/threads", &worker, Some(json!({}))).await);
@@ -220,9 +222,9 @@ async fn an_approval_is_decided_once_by_the_one_who_may_and_written_down(served:
         assert_eq!(code, 403, "{why}");
         match by {
             "api" => {
-                let (code, said) = ask(&served, "POST", &approve, &boss, Some(json!({}))).await;
-                assert_eq!(code, 200, "{said}");
-                let run = said["run_id"].as_str().unwrap();
+                let (code, reply) = ask(&served, "POST", &approve, &boss, Some(json!({}))).await;
+                assert_eq!(code, 200, "{reply}");
+                let run = reply["run_id"].as_str().unwrap();
                 let join = format!("/threads/{thread}/runs/{run}/join");
                 let (_, left) = ask(&served, "GET", &join, &worker, None).await;
                 assert_eq!(left["answer"], "Hello from the star.", "{left}");
@@ -261,7 +263,8 @@ async fn an_approval_is_decided_once_by_the_one_who_may_and_written_down(served:
 /// S3.04
 #[tokio::test]
 async fn tokens_of_the_issuer_are_accepted_and_those_of_strangers_refused() {
-    let (issuer, stranger) = (Issuer::start().await, Issuer::start().await);
+    let issuer = Issuer::start().await;
+    let stranger = Issuer::start().await;
     let served = Served::sqlite().await;
     let served = served.again_with(&[("PERIHELION_SERVE_JWT", &issuer.settings())]).await;
     let soon = perihelion::clock::now().timestamp() + 600;

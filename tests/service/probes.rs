@@ -31,8 +31,8 @@ async fn a_server_is_ready_while_its_database_answers_and_no_longer() {
     assert_eq!(served.get("/healthz").await.0, 200, "the process lives");
     tell(format!("ALTER ROLE {role} LOGIN")).await;
     ready(200).await;
-    let (code, said) = served.post("/runs/wait", &saying("hello")).await;
-    assert_eq!((code, &said["answer"]), (200, &json!("Hello from the star.")), "{said}");
+    let (code, reply) = served.post("/runs/wait", &saying("hello")).await;
+    assert_eq!((code, &reply["answer"]), (200, &json!("Hello from the star.")), "{reply}");
 }
 
 /// S1.12

@@ -26,7 +26,8 @@ pub async fn frames(
     let answer = asked.send().await.unwrap();
     assert_eq!(answer.status(), 200);
     let mut bytes = answer.bytes_stream();
-    let (mut text, mut frames) = (String::new(), Vec::<Value>::new());
+    let mut text = String::new();
+    let mut frames = Vec::<Value>::new();
     while let Some(Ok(more)) = bytes.next().await {
         text.push_str(&String::from_utf8_lossy(&more));
         while let Some((one, rest)) = text.split_once("\n\n") {
@@ -80,11 +81,11 @@ async fn a_thread_is_followed_over_its_runs_and_is_the_same_after_a_crash(mut se
     let whole = frames(&served, thread, &all, |frame| is_lifecycle(frame, "completed")).await;
     assert_eq!(whole[..first.len()], first[..]);
     assert!(whole.iter().any(|frame| frame["method"] == "input.answered"));
-    let said: String = whole
+    let content: String = whole
         .iter()
         .filter_map(|frame| frame["params"]["data"]["delta"]["text"].as_str())
         .collect();
-    assert!(said.ends_with("Hello from the star."), "{said}");
+    assert!(content.ends_with("Hello from the star."), "{content}");
     let seqs: Vec<u64> = whole.iter().map(|frame| frame["seq"].as_u64().unwrap()).collect();
     assert!(seqs.is_sorted_by(|one, next| one < next), "{seqs:?}");
     let ids: std::collections::BTreeSet<&str> =
@@ -123,7 +124,8 @@ async fn a_socket_takes_commands_and_subscriptions(served: Served) {
         .await
         .unwrap();
     socket.send(sent(3, "run.start", start("clarify this"))).await.unwrap();
-    let (mut answers, mut heard) = (Vec::new(), Vec::new());
+    let mut answers = Vec::new();
+    let mut heard = Vec::new();
     while let Some(Ok(message)) = socket.next().await {
         let Ok(text) = message.to_text() else { continue };
         let Ok(frame) = serde_json::from_str::<Value>(text) else { continue };

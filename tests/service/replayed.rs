@@ -168,9 +168,9 @@ impl Replay {
         let answer = asked.send().await.unwrap();
         let status = answer.status().as_u16();
         if status != recorded.status {
-            let said = answer.text().await.unwrap_or_default();
+            let reply = answer.text().await.unwrap_or_default();
             self.found
-                .push(format!("{place}: status {status} and not {}: {said}", recorded.status));
+                .push(format!("{place}: status {status} and not {}: {reply}", recorded.status));
             return;
         }
         for (name, recorded) in &recorded.headers {
@@ -217,8 +217,8 @@ impl Replay {
         let is_place = name.ends_with("location");
         let mut same = is_place || found.starts_with(recorded) || name.starts_with("x-");
         if is_place {
-            let (recorded, found): (Vec<&str>, Vec<&str>) =
-                (recorded.split('/').collect(), found.split('/').collect());
+            let recorded: Vec<&str> = recorded.split('/').collect();
+            let found: Vec<&str> = found.split('/').collect();
             same = recorded.len() == found.len();
             for (recorded, found) in recorded.iter().zip(&found) {
                 same &= if recorded.starts_with('{') {
@@ -365,8 +365,8 @@ impl Replay {
         self.served.until_got(&state, asks).await;
         let resume = json!({ "decisions": [{ "type": "approve" }] });
         let body = json!({ "assistant_id": "swarm", "command": { "resume": resume } });
-        let (code, said) = self.served.post(&format!("/threads/{thread}/runs/wait"), &body).await;
-        assert_eq!(code, 200, "{said}");
+        let (code, reply) = self.served.post(&format!("/threads/{thread}/runs/wait"), &body).await;
+        assert_eq!(code, 200, "{reply}");
     }
 
     /// Returns the ids of the questions that a path's thread asks.

@@ -248,7 +248,7 @@ async fn start(home: &TempDir, env: &[(String, String)]) -> (Child, String) {
     let mut command = command(home, env, &["serve", "--addr", "127.0.0.1:0"]);
     let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-    let mut said = Vec::new();
+    let mut words = Vec::new();
     while let Some(line) = lines.next_line().await.unwrap() {
         if let Some((_, address)) = line.split_once("at http://") {
             let url = format!("http://{}", address.trim());
@@ -256,9 +256,9 @@ async fn start(home: &TempDir, env: &[(String, String)]) -> (Child, String) {
             tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
             return (child, url);
         }
-        said.push(line);
+        words.push(line);
     }
-    panic!("the server did not start: {said:#?}")
+    panic!("the server did not start: {words:#?}")
 }
 
 /// What the model says follows from words of the question.

@@ -19,8 +19,8 @@ async fn a_client_that_does_not_read_costs_its_buffer_and_loses_nothing(served: 
     // A long message, which each state repeats.
     let message = json!({ "role": "user", "content": "word ".repeat(160_000) });
     let update = json!({ "values": { "messages": [message] }, "as_node": "qa" });
-    let (code, said) = served.post(&format!("/threads/{thread}/state"), &update).await;
-    assert_eq!(code, 200, "{said}");
+    let (code, reply) = served.post(&format!("/threads/{thread}/state"), &update).await;
+    assert_eq!(code, 200, "{reply}");
     let mut body = saying("hello");
     body["stream_mode"] = json!(["values", "debug", "tasks", "checkpoints"]);
     let runs = format!("/threads/{thread}/runs");
@@ -48,7 +48,7 @@ async fn a_client_that_does_not_read_costs_its_buffer_and_loses_nothing(served: 
         connection.readable().await.unwrap();
         left.push(connection);
     }
-    // Others are served meanwhile, so that what the server would gather for the idle ones is there by now.
+    // Others are served meanwhile, so that what the server would collect for the idle ones is there by now.
     for _ in 0..3 {
         assert_eq!(join("-1").await, whole);
     }

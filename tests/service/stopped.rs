@@ -1,4 +1,4 @@
-//! A server that is told to end while clients follow what it does, and they go on elsewhere (X5).
+//! A server that is told to end while clients follow what it does, and they continue elsewhere (X5).
 
 use futures::{SinkExt as _, StreamExt as _};
 use serde_json::{Value, json};
@@ -48,9 +48,9 @@ async fn a_server_that_ends_lets_its_streams_go_and_their_clients_miss_nothing_e
         heard
     };
     // Neither client closes anything: both streams end by the server.
-    let (heard, told, ()) = tokio::join!(read(stream, usize::MAX), followed, served.stop());
+    let (heard, reported, ()) = tokio::join!(read(stream, usize::MAX), followed, served.stop());
     assert_eq!(heard[0].name, "metadata", "{heard:#?}");
-    assert!(told.iter().any(|frame| is_lifecycle(frame, "running")), "{told:#?}");
+    assert!(reported.iter().any(|frame| is_lifecycle(frame, "running")), "{reported:#?}");
 
     served.url = url;
     let run = format!("{runs}/{}", heard[0].data["run_id"].as_str().unwrap());
@@ -69,11 +69,11 @@ async fn a_server_that_ends_lets_its_streams_go_and_their_clients_miss_nothing_e
     let id = thread.parse().unwrap();
     let is_last = |frame: &Value| frame["method"] == "lifecycle" && !is_lifecycle(frame, "running");
     let whole = frames(&served, id, &channels, is_last).await;
-    assert_eq!(told, whole[..told.len()]);
+    assert_eq!(reported, whole[..reported.len()]);
     let mut since = channels.clone();
-    since["since"] = told.last().unwrap()["seq"].clone();
+    since["since"] = reported.last().unwrap()["seq"].clone();
     let rest = frames(&served, id, &since, is_last).await;
-    assert_eq!(rest, whole[told.len()..]);
+    assert_eq!(rest, whole[reported.len()..]);
     other.kill().await.unwrap();
 }
 
@@ -91,7 +91,8 @@ async fn a_server_that_ends_says_of_no_run_that_it_failed(served: Served) {
     written["stream"] = json!(true);
     let messages = json!([{ "role": "user", "content": "hang" }]);
     let chat = ask("/v1/chat/completions", json!({ "model": "swarm", "messages": messages }));
-    let (response, written) = (ask("/v1/responses", response), ask("/v1/responses", written));
+    let response = ask("/v1/responses", response);
+    let written = ask("/v1/responses", written);
     served.model.wait_for_requests(before + 3).await;
     served.stop().await;
     let chat = chat.await.unwrap();

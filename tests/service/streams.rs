@@ -44,7 +44,8 @@ pub async fn heard_until(answer: reqwest::Response, names: &BTreeSet<String>) ->
 
 async fn read_while(answer: reqwest::Response, more: impl Fn(&[Event]) -> bool) -> Vec<Event> {
     let mut bytes = answer.bytes_stream();
-    let (mut text, mut events) = (String::new(), Vec::new());
+    let mut text = String::new();
+    let mut events = Vec::new();
     while let Some(Ok(piece)) = bytes.next().await {
         text.push_str(&String::from_utf8_lossy(&piece));
         while let Some((one, rest)) = text.split_once("\n\n") {
@@ -148,13 +149,13 @@ async fn a_question_is_told_by_the_task_that_asks_it(served: Served) {
     let (task, questions) = open.iter().next().unwrap();
     assert_eq!((open.len(), questions.as_array().unwrap().len()), (1, 1), "{now}");
     let asks = |data: &Value| data["interrupts"].as_array().is_some_and(|all| !all.is_empty());
-    let told: Vec<&Value> = heard
+    let reported: Vec<&Value> = heard
         .iter()
         .map(|one| if one.name == "debug" { &one.data["payload"] } else { &one.data })
         .filter(|data| data["result"].is_object() && asks(data))
         .collect();
-    assert_eq!(told.len(), 2, "{heard:#?}");
-    for one in told {
+    assert_eq!(reported.len(), 2, "{heard:#?}");
+    for one in reported {
         assert_eq!((&one["id"], &one["interrupts"]), (&json!(task), questions), "{one}");
         let begun = heard.iter().find(|event| event.data["id"] == json!(task)).unwrap();
         assert_eq!(begun.data["name"], one["name"]);

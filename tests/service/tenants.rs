@@ -34,16 +34,17 @@ async fn work(served: &Served, as_one: &[(&str, &str)]) {
 }
 
 async fn listed(served: &Served, as_one: &[(&str, &str)], path: &str, key: &str) -> usize {
-    let (code, said) = ask(served, "GET", path, as_one, None).await;
-    assert_eq!(code, 200, "{path}: {said}");
-    let list = if key.is_empty() { &said } else { &said[key] };
+    let (code, reply) = ask(served, "GET", path, as_one, None).await;
+    assert_eq!(code, 200, "{path}: {reply}");
+    let list = if key.is_empty() { &reply } else { &reply[key] };
     list.as_array().unwrap().len()
 }
 
 /// S1.11, S3.04
 async fn what_agents_learned_for_one_tenant_is_shown_to_it_alone(served: Served) {
     let (ours, theirs) = keys(&served).await;
-    let (ours, theirs) = ([("x-api-key", ours.as_str())], [("x-api-key", theirs.as_str())]);
+    let ours = [("x-api-key", ours.as_str())];
+    let theirs = [("x-api-key", theirs.as_str())];
     work(&served, &theirs).await;
     assert_eq!(listed(&served, &theirs, "/v1/skills", "skills").await, 1);
     assert_eq!(listed(&served, &ours, "/v1/skills", "skills").await, 0);
@@ -72,7 +73,8 @@ async fn what_agents_learned_for_one_tenant_is_shown_to_it_alone(served: Served)
 /// S1.10, S3.04
 async fn teams_of_one_tenant_work_for_it_alone(served: Served) {
     let (ours, theirs) = keys(&served).await;
-    let (ours, theirs) = ([("x-api-key", ours.as_str())], [("x-api-key", theirs.as_str())]);
+    let ours = [("x-api-key", ours.as_str())];
+    let theirs = [("x-api-key", theirs.as_str())];
     let design = json!({
         "name": "keepers", "description": "Keeps notes.",
         "agents": [
@@ -81,18 +83,18 @@ async fn teams_of_one_tenant_work_for_it_alone(served: Served) {
         ],
     });
     let made = json!({ "design": design });
-    let (code, said) = ask(&served, "POST", "/v1/teams", &theirs, Some(made)).await;
-    assert_eq!(code, 200, "{said}");
+    let (code, reply) = ask(&served, "POST", "/v1/teams", &theirs, Some(made)).await;
+    assert_eq!(code, 200, "{reply}");
     assert_eq!(listed(&served, &theirs, "/v1/teams", "").await, 1);
     assert_eq!(listed(&served, &ours, "/v1/teams", "").await, 0);
     assert_eq!(ask(&served, "GET", "/v1/teams/keepers", &ours, None).await.0, 404);
     assert_eq!(ask(&served, "DELETE", "/v1/teams/keepers", &ours, None).await.0, 404);
     let body =
         json!({ "assistant_id": "swarm", "input": { "question": "hello", "team": "keepers" } });
-    let (code, said) = ask(&served, "POST", "/runs/wait", &ours, Some(body.clone())).await;
-    assert_eq!(code, 422, "{said}");
-    let (code, said) = ask(&served, "POST", "/runs/wait", &theirs, Some(body)).await;
-    assert_eq!((code, &said["answer"]), (200, &json!("Hello from the star.")), "{said}");
+    let (code, reply) = ask(&served, "POST", "/runs/wait", &ours, Some(body.clone())).await;
+    assert_eq!(code, 422, "{reply}");
+    let (code, reply) = ask(&served, "POST", "/runs/wait", &theirs, Some(body)).await;
+    assert_eq!((code, &reply["answer"]), (200, &json!("Hello from the star.")), "{reply}");
     let menu = |since: usize| {
         let requests = served.model.requests();
         let all = requests[since..].iter().filter(|one| one.role == "supervisor");
@@ -108,7 +110,8 @@ async fn teams_of_one_tenant_work_for_it_alone(served: Served) {
 /// S3.03, S3.04, S3.05
 async fn documents_and_memories_of_one_tenant_are_listed_for_it_alone(served: Served) {
     let (ours, theirs) = keys(&served).await;
-    let (ours, theirs) = ([("x-api-key", ours.as_str())], [("x-api-key", theirs.as_str())]);
+    let ours = [("x-api-key", ours.as_str())];
+    let theirs = [("x-api-key", theirs.as_str())];
     served.write("lease.md", "# Lease\n\nThe notice period is three months.\n");
     served.program(&["documents", "add", "lease.md"]).await;
     served.program(&["memory", "set", "city", "Brno", "--user", "ann"]).await;
@@ -141,7 +144,8 @@ async fn what_an_agent_files_in_a_run_is_its_tenants_alone(served: Served) {
     served.write("mcp-servers.toml", &library(&served));
     let served = served.again_with(&[]).await;
     let (ours, theirs) = keys(&served).await;
-    let (ours, theirs) = ([("x-api-key", ours.as_str())], [("x-api-key", theirs.as_str())]);
+    let ours = [("x-api-key", ours.as_str())];
+    let theirs = [("x-api-key", theirs.as_str())];
     let (_, done) = ask(&served, "POST", "/runs/wait", &theirs, Some(saying("file it"))).await;
     assert_eq!(done["results"][0]["output"], "It is filed.", "{done}");
     assert_eq!(done["results"][0]["tools"][0]["is_error"], false, "{done}");
@@ -152,7 +156,8 @@ async fn what_an_agent_files_in_a_run_is_its_tenants_alone(served: Served) {
 /// S3.04
 async fn the_command_line_works_for_the_tenant_that_it_names(served: Served) {
     let (ours, theirs) = keys(&served).await;
-    let (ours, theirs) = ([("x-api-key", ours.as_str())], [("x-api-key", theirs.as_str())]);
+    let ours = [("x-api-key", ours.as_str())];
+    let theirs = [("x-api-key", theirs.as_str())];
     let answer = served
         .program(&["run", "hello", "--thread", "weekly", "--tenant", "acme", "--user", "ann", "-q"])
         .await;
@@ -175,8 +180,8 @@ async fn the_command_line_works_for_the_tenant_that_it_names(served: Served) {
     assert_eq!(listed(&served, &ours, "/v1/documents", "documents").await, 0);
     work(&served, &theirs).await;
     let skills = async |args: &[&str]| -> usize {
-        let said = served.program(&[&["skills", "list", "--json"], args].concat()).await;
-        serde_json::from_str::<Value>(&said).unwrap().as_array().unwrap().len()
+        let reply = served.program(&[&["skills", "list", "--json"], args].concat()).await;
+        serde_json::from_str::<Value>(&reply).unwrap().as_array().unwrap().len()
     };
     assert_eq!((skills(&["--tenant", "acme"]).await, skills(&[]).await), (1, 0));
     let teams = served.program(&["teams", "list", "--json", "--tenant", "acme"]).await;

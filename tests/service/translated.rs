@@ -76,18 +76,18 @@ pub fn translate(body: &mut Value, open: &[String]) {
 
 /// What our graph is asked so that it does what the recorded one did.
 fn input(graph: &str) -> Value {
-    let said = |text: &str| {
+    let words = |text: &str| {
         Map::from_iter([("messages".to_owned(), json!([{ "role": "user", "content": text }]))])
     };
     Value::Object(match graph {
-        "agent" | "hitl" => said("approve this"),
-        "par" => said("twice"),
-        "slow" => said("hang"),
+        "agent" | "hitl" => words("approve this"),
+        "par" => words("twice"),
+        "slow" => words("hang"),
         "boom" => {
-            let mut input = said("approve this");
+            let mut input = words("approve this");
             input.insert("approvals".into(), json!("skip"));
             input
         }
-        _ => said("hello"),
+        _ => words("hello"),
     })
 }

@@ -30,10 +30,10 @@ impl Silent {
         let calls = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&calls);
         tokio::spawn(async move {
-            let mut held = Vec::new();
+            let mut connections = Vec::new();
             while let Ok((connection, _)) = listener.accept().await {
                 counted.fetch_add(1, Ordering::SeqCst);
-                held.push(connection);
+                connections.push(connection);
             }
         });
         Self { url, calls }
@@ -41,7 +41,7 @@ impl Silent {
 }
 
 /// A run that pauses at once and tells an address so.
-fn telling(url: &str) -> Value {
+fn reporting(url: &str) -> Value {
     let mut body = saying("hello");
     body["interrupt_before"] = json!("*");
     body["webhook"] = json!(url);
@@ -57,7 +57,7 @@ async fn a_tenant_whose_receivers_do_not_answer_holds_up_no_other(served: Served
     let mut receiver = Receiver::answering(&[]).await;
     let wait = async |key: &str, url: &str| {
         let who = [("x-api-key", key)];
-        let (code, left) = ask(&served, "POST", "/runs/wait", &who, Some(telling(url))).await;
+        let (code, left) = ask(&served, "POST", "/runs/wait", &who, Some(reporting(url))).await;
         assert_eq!(code, 200, "{left}");
     };
     for _ in 0..RUNS {

@@ -27,16 +27,16 @@ async fn a_refused_edit_leaves_the_thread_where_it_stood(served: Served) {
         json!({ "checkpoint_id": oldest, "as_node": "qa", "values": { "plan": 7 } }),
         json!({ "checkpoint": { "checkpoint_id": oldest }, "as_node": "nope", "values": null }),
     ] {
-        let (code, said) = served.post(&state, &wrong).await;
-        assert_eq!(code, 422, "{wrong}: {said}");
+        let (code, reply) = served.post(&state, &wrong).await;
+        assert_eq!(code, 422, "{wrong}: {reply}");
         assert_eq!(served.get(&state).await.1, before, "{wrong}");
     }
     // One that fits goes back, and takes the name of the node that had run there.
     for as_node in [json!("qa"), Value::Null] {
         let edit =
             json!({ "checkpoint_id": oldest, "as_node": as_node, "values": { "plan": ["x"] } });
-        let (code, said) = served.post(&state, &edit).await;
-        assert_eq!(code, 200, "{said}");
+        let (code, reply) = served.post(&state, &edit).await;
+        assert_eq!(code, 200, "{reply}");
         let (_, after) = served.get(&state).await;
         assert_eq!(
             (&after["values"]["plan"], &after["values"]["answer"]),
@@ -54,15 +54,15 @@ async fn a_thread_whose_steps_are_refused_is_not_left_behind(served: Served) {
     };
     let wrong =
         json!({ "thread_id": id, "supersteps": [step("a", "supervisor"), step("b", "nope")] });
-    let (code, said) = served.post("/threads", &wrong).await;
-    assert_eq!(code, 422, "{said}");
+    let (code, reply) = served.post("/threads", &wrong).await;
+    assert_eq!(code, 422, "{reply}");
     assert_eq!(served.get(&format!("/threads/{id}")).await.0, 404);
     let fine = json!({ "thread_id": id, "supersteps": [step("a", "supervisor"), step("b", "qa")] });
     let (code, made) = served.post("/threads", &fine).await;
     assert_eq!(code, 200, "{made}");
-    let said = made["values"]["messages"].as_array().unwrap();
-    let said: Vec<&str> = said.iter().map(|one| one["content"].as_str().unwrap()).collect();
-    assert_eq!(said, ["a", "b"]);
+    let reply = made["values"]["messages"].as_array().unwrap();
+    let reply: Vec<&str> = reply.iter().map(|one| one["content"].as_str().unwrap()).collect();
+    assert_eq!(reply, ["a", "b"]);
 }
 
 /// X5
@@ -80,9 +80,9 @@ async fn fields_that_cannot_be_heeded_are_refused_by_name(served: Served) {
         ("PATCH", &format!("/threads/{thread}"), ttl, "ttl"),
         ("POST", "/threads", json!({ "supersteps": [command] }), "supersteps"),
     ] {
-        let (code, said) = served.send(method.parse().unwrap(), path, &body).await;
-        let why = said["detail"].as_str().unwrap_or_default();
-        assert!(code == 422 && why.starts_with(&format!("{name}: ")), "{path}: {code} {said}");
+        let (code, reply) = served.send(method.parse().unwrap(), path, &body).await;
+        let why = reply["detail"].as_str().unwrap_or_default();
+        assert!(code == 422 && why.starts_with(&format!("{name}: ")), "{path}: {code} {reply}");
     }
     let nothing = json!({ "values": {}, "extract": null });
     assert_eq!(served.post("/threads/count", &nothing).await, (200, json!(1)));
@@ -101,8 +101,8 @@ async fn more_than_a_statement_takes_is_refused(served: Served) {
         ("/runs/cancel", json!({ "run_ids": ids(1_001) })),
         ("/threads/prune", json!({ "thread_ids": ids(1_001) })),
     ] {
-        let (code, said) = served.post(path, &body).await;
-        assert_eq!(code, 422, "{path}: {said}");
+        let (code, reply) = served.post(path, &body).await;
+        assert_eq!(code, 422, "{path}: {reply}");
     }
     let found = served.post("/threads/search", &json!({ "ids": ids(1_000) })).await;
     assert_eq!(found, (200, json!([])));

@@ -20,7 +20,7 @@ const SECRET: &str = "Brno";
 pub type Headers = Vec<(&'static str, String)>;
 
 /// Asks as somebody.
-pub async fn said(
+pub async fn sent_as(
     served: &Served,
     who: &Headers,
     method: &str,
@@ -52,14 +52,15 @@ async fn registered(served: &Served, name: &str) -> Headers {
 pub async fn with_ann_and_bob(served: Served) -> (Served, Headers, Headers) {
     served.program(&["memory", "set", "city", SECRET, "--user", "ann"]).await;
     let served = served.again_with(&[("PERIHELION_SERVE_REGISTRATION", "true")]).await;
-    let (ann, bob) = (registered(&served, "ann").await, registered(&served, "bob").await);
+    let ann = registered(&served, "ann").await;
+    let bob = registered(&served, "bob").await;
     (served, ann, bob)
 }
 
 /// Returns how many requests to the model showed what is remembered of Ann.
 fn shown(served: &Served) -> usize {
     let requests = served.model.requests();
-    // What learns from a run goes on beside it.
+    // What learns from a run continues beside it.
     requests.iter().filter(|one| one.role != "extractor" && one.contains(SECRET)).count()
 }
 
@@ -99,13 +100,13 @@ fn to_task(more: Value) -> Value {
 async fn nobody_acts_as_another_user_by_any_face(served: Served) {
     let (served, ann, bob) = with_ann_and_bob(served).await;
     let new = json!({ "name": "laptop" });
-    let (_, laptop) = said(&served, &bob, "POST", "/v1/keys", Some(new)).await;
+    let (_, laptop) = sent_as(&served, &bob, "POST", "/v1/keys", Some(new)).await;
     let laptop = by_key(laptop["key"].as_str().unwrap());
     let plain = by_key(&key(&served, &["plain", "--scopes", "read,run,approve,manage"]).await);
     let question = json!({ "question": "hello", "user": "ann" });
     let messages = json!({ "messages": [{ "role": "user", "content": "hello" }], "user": "ann" });
     for who in [&bob, &laptop, &plain] {
-        let thread = id(&said(&served, who, "POST", "/threads", Some(json!({}))).await);
+        let thread = id(&sent_as(&served, who, "POST", "/threads", Some(json!({}))).await);
         let at = |path: &str| format!("/threads/{thread}{path}");
         let schedule =
             json!({ "schedule": "0 0 1 1 *", "assistant_id": "swarm", "input": question });
@@ -130,33 +131,34 @@ async fn nobody_acts_as_another_user_by_any_face(served: Served) {
             ("POST", "/v1/responses".to_owned(), Some(openai)),
             ("POST", "/v1/chat/completions".to_owned(), Some(chat)),
         ] {
-            let (code, why) = said(&served, who, method, &path, body).await;
+            let (code, why) = sent_as(&served, who, method, &path, body).await;
             assert!([403, 422].contains(&code), "{method} {path}: {code} {why}");
         }
         let start =
             json!({ "id": 1, "method": "run.start", "params": with_input(question.clone()) });
-        let (_, why) = said(&served, who, "POST", &at("/commands"), Some(start)).await;
+        let (_, why) = sent_as(&served, who, "POST", &at("/commands"), Some(start)).await;
         assert_eq!(why["type"], "error", "{why}");
         let mut versioned = who.clone();
         versioned.push(("a2a-version", "1.0".to_owned()));
         let task = to_task(json!({ "metadata": { "user": "ann" } }));
-        let (code, why) = said(&served, &versioned, "POST", "/a2a/message:send", Some(task)).await;
+        let (code, why) =
+            sent_as(&served, &versioned, "POST", "/a2a/message:send", Some(task)).await;
         assert!((400..500).contains(&code), "{code} {why}");
         let why = by_mcp(&served, who, json!({ "question": "hello", "user": "ann" })).await;
         assert!(why.contains("act_as"), "{why}");
         // What servers of others name users by is nothing here.
         let mut other = saying("hello");
         other["config"] = json!({ "configurable": { "user": "ann", "user_id": "ann", "langgraph_auth_user_id": "ann" } });
-        let (code, done) = said(&served, who, "POST", "/runs/wait", Some(other)).await;
+        let (code, done) = sent_as(&served, who, "POST", "/runs/wait", Some(other)).await;
         assert_eq!((code, &done["answer"]), (200, &json!("Hello from the star.")), "{done}");
     }
     assert_eq!(shown(&served), 0, "somebody else's run was shown what is remembered of Ann");
-    let (code, own) = said(&served, &ann, "GET", "/v1/memory", None).await;
+    let (code, own) = sent_as(&served, &ann, "GET", "/v1/memory", None).await;
     assert_eq!((code, &own["memories"][0]["value"]), (200, &json!(SECRET)), "{own}");
-    let (_, own) = said(&served, &bob, "GET", "/v1/memory", None).await;
+    let (_, own) = sent_as(&served, &bob, "GET", "/v1/memory", None).await;
     assert_eq!(own["memories"], json!([]));
-    assert_eq!(said(&served, &ann, "GET", "/v1/memory?user=ann", None).await.0, 200);
-    let (_, done) = said(&served, &ann, "POST", "/runs/wait", Some(saying("hello"))).await;
+    assert_eq!(sent_as(&served, &ann, "GET", "/v1/memory?user=ann", None).await.0, 200);
+    let (_, done) = sent_as(&served, &ann, "POST", "/runs/wait", Some(saying("hello"))).await;
     assert_eq!((&done["answer"], &done["user"]), (&json!("Hello from the star."), &json!("ann")));
     assert!(shown(&served) > 0, "Ann's own run was shown nothing");
 }
@@ -165,19 +167,19 @@ async fn nobody_acts_as_another_user_by_any_face(served: Served) {
 async fn a_thread_stays_the_user_s_who_began_it(served: Served) {
     let (served, ann, bob) = with_ann_and_bob(served).await;
     let plain = by_key(&key(&served, &["plain", "--scopes", "read,run,approve,manage"]).await);
-    let thread = id(&said(&served, &ann, "POST", "/threads", Some(json!({}))).await);
+    let thread = id(&sent_as(&served, &ann, "POST", "/threads", Some(json!({}))).await);
     let wait = |thread: &str| format!("/threads/{thread}/runs/wait");
-    let (code, _) = said(&served, &bob, "POST", &wait(&thread), Some(saying("hello"))).await;
+    let (code, _) = sent_as(&served, &bob, "POST", &wait(&thread), Some(saying("hello"))).await;
     assert_eq!(code, 403, "it is Ann's before anything is said in it");
-    let (_, done) = said(&served, &ann, "POST", &wait(&thread), Some(saying("hello"))).await;
+    let (_, done) = sent_as(&served, &ann, "POST", &wait(&thread), Some(saying("hello"))).await;
     assert_eq!(done["answer"], "Hello from the star.", "{done}");
     let shown_before = shown(&served);
     assert!(shown_before > 0);
     for who in [&bob, &plain] {
         let path = format!("/threads/{thread}/copy");
-        let copy = id(&said(&served, who, "POST", &path, Some(json!({}))).await);
+        let copy = id(&sent_as(&served, who, "POST", &path, Some(json!({}))).await);
         let (code, file) =
-            said(&served, who, "GET", &format!("/v1/threads/{thread}/export"), None).await;
+            sent_as(&served, who, "GET", &format!("/v1/threads/{thread}/export"), None).await;
         assert_eq!(code, 200, "{file}");
         for thread in [&thread, &copy] {
             let at = |path: &str| format!("/threads/{thread}{path}");
@@ -187,29 +189,29 @@ async fn a_thread_stays_the_user_s_who_began_it(served: Served) {
                 "model": "swarm", "messages": [{ "role": "user", "content": "hello" }],
                 "metadata": { "thread_id": thread },
             });
-            let go_on = json!({ "assistant_id": "swarm", "input": null });
+            let resuming = json!({ "assistant_id": "swarm", "input": null });
             let schedule = json!({ "schedule": "0 0 1 1 *", "assistant_id": "swarm", "input": { "question": "hello" } });
             for (path, body) in [
                 (at("/runs/wait"), saying("hello")),
-                (at("/runs/wait"), go_on),
+                (at("/runs/wait"), resuming),
                 (at("/runs/stream"), saying("hello")),
                 (at("/runs/crons"), schedule),
                 (at("/state"), json!({ "values": { "input_request": "where do I live?" } })),
                 ("/v1/responses".to_owned(), responses),
                 ("/v1/chat/completions".to_owned(), chat),
             ] {
-                let (code, why) = said(&served, who, "POST", &path, Some(body)).await;
+                let (code, why) = sent_as(&served, who, "POST", &path, Some(body)).await;
                 assert_eq!(code, 403, "{path}: {why}");
             }
             let inject = json!({ "message": { "type": "human", "content": "where do I live?" } });
             let start = json!({ "id": 1, "method": "input.inject", "params": inject });
-            let (_, why) = said(&served, who, "POST", &at("/commands"), Some(start)).await;
+            let (_, why) = sent_as(&served, who, "POST", &at("/commands"), Some(start)).await;
             assert_eq!(why["type"], "error", "{why}");
             let mut versioned = who.clone();
             versioned.push(("a2a-version", "1.0".to_owned()));
             let task = to_task(json!({ "contextId": thread }));
             let (code, why) =
-                said(&served, &versioned, "POST", "/a2a/message:send", Some(task)).await;
+                sent_as(&served, &versioned, "POST", "/a2a/message:send", Some(task)).await;
             assert!((400..500).contains(&code), "{code} {why}");
             let why = by_mcp(&served, who, json!({ "question": "hi", "thread_id": thread })).await;
             assert!(why.contains("another user"), "{why}");
@@ -217,17 +219,17 @@ async fn a_thread_stays_the_user_s_who_began_it(served: Served) {
     }
     assert_eq!(shown(&served), shown_before);
     // Who may decide calls decides hers all the same.
-    let thread = id(&said(&served, &ann, "POST", "/threads", Some(json!({}))).await);
+    let thread = id(&sent_as(&served, &ann, "POST", "/threads", Some(json!({}))).await);
     let (_, asked) =
-        said(&served, &ann, "POST", &wait(&thread), Some(saying("approve this"))).await;
+        sent_as(&served, &ann, "POST", &wait(&thread), Some(saying("approve this"))).await;
     assert!(asked["__interrupt__"].is_array(), "{asked}");
-    let (_, waiting) = said(&served, &plain, "GET", "/v1/approvals", None).await;
+    let (_, waiting) = sent_as(&served, &plain, "GET", "/v1/approvals", None).await;
     let one = waiting.as_array().unwrap().iter().find(|one| one["thread_id"] == thread.as_str());
     let approve = format!("/v1/approvals/{}/approve", one.unwrap()["id"].as_str().unwrap());
-    let (code, decided) = said(&served, &plain, "POST", &approve, Some(json!({}))).await;
+    let (code, decided) = sent_as(&served, &plain, "POST", &approve, Some(json!({}))).await;
     assert_eq!(code, 200, "{decided}");
     let join = format!("/threads/{thread}/runs/{}/join", decided["run_id"].as_str().unwrap());
-    let (_, left) = said(&served, &ann, "GET", &join, None).await;
+    let (_, left) = sent_as(&served, &ann, "GET", &join, None).await;
     assert_eq!(left["answer"], "Hello from the star.", "{left}");
 }
 
@@ -235,35 +237,35 @@ async fn a_thread_stays_the_user_s_who_began_it(served: Served) {
 async fn a_key_that_may_act_for_users_names_them(served: Served) {
     let (served, _, bob) = with_ann_and_bob(served).await;
     let backend = by_key(&key(&served, &["backend", "--scopes", "read,run,act_as"]).await);
-    let thread = id(&said(&served, &backend, "POST", "/threads", Some(json!({}))).await);
+    let thread = id(&sent_as(&served, &backend, "POST", "/threads", Some(json!({}))).await);
     let wait = format!("/threads/{thread}/runs/wait");
     let as_user = |name: &str| with_input(json!({ "question": "hello", "user": name }));
-    let (code, done) = said(&served, &backend, "POST", &wait, Some(as_user("ann"))).await;
+    let (code, done) = sent_as(&served, &backend, "POST", &wait, Some(as_user("ann"))).await;
     assert_eq!((code, &done["user"]), (200, &json!("ann")), "{done}");
     let seen = shown(&served);
     assert!(seen > 0, "the run was shown nothing");
-    let (code, why) = said(&served, &backend, "POST", &wait, Some(as_user("bob"))).await;
+    let (code, why) = sent_as(&served, &backend, "POST", &wait, Some(as_user("bob"))).await;
     assert_eq!(code, 403, "{why}");
-    assert_eq!(said(&served, &bob, "POST", &wait, Some(saying("hello"))).await.0, 403);
-    let (_, done) = said(&served, &backend, "POST", &wait, Some(saying("hello"))).await;
+    assert_eq!(sent_as(&served, &bob, "POST", &wait, Some(saying("hello"))).await.0, 403);
+    let (_, done) = sent_as(&served, &backend, "POST", &wait, Some(saying("hello"))).await;
     assert_eq!(done["user"], "ann", "{done}");
-    let (_, listed) = said(&served, &backend, "GET", "/v1/memory?user=ann", None).await;
+    let (_, listed) = sent_as(&served, &backend, "GET", "/v1/memory?user=ann", None).await;
     assert_eq!(listed["memories"][0]["value"], SECRET);
     let openai = json!({ "model": "swarm", "input": "hello", "metadata": { "user": "ann" } });
     let seen = shown(&served);
-    assert_eq!(said(&served, &backend, "POST", "/v1/responses", Some(openai)).await.0, 200);
+    assert_eq!(sent_as(&served, &backend, "POST", "/v1/responses", Some(openai)).await.0, 200);
     assert!(shown(&served) > seen);
     let seen = shown(&served);
     by_mcp(&served, &backend, json!({ "question": "hello", "user": "ann" })).await;
     assert!(shown(&served) > seen);
     // Whom a key of such a key may act for is whom it may act for; a user's key never may.
     let new = json!({ "name": "second", "scopes": ["read", "run", "act_as"] });
-    let (code, _) = said(&served, &backend, "POST", "/v1/keys", Some(new.clone())).await;
+    let (code, _) = sent_as(&served, &backend, "POST", "/v1/keys", Some(new.clone())).await;
     assert_eq!(code, 200);
-    assert_eq!(said(&served, &bob, "POST", "/v1/keys", Some(new)).await.0, 403);
+    assert_eq!(sent_as(&served, &bob, "POST", "/v1/keys", Some(new)).await.0, 403);
     let bobs =
         by_key(&key(&served, &["bobs", "--user", "bob", "--scopes", "read,run,act_as"]).await);
-    let (code, _) = said(&served, &bobs, "POST", "/runs/wait", Some(as_user("ann"))).await;
+    let (code, _) = sent_as(&served, &bobs, "POST", "/runs/wait", Some(as_user("ann"))).await;
     assert_eq!(code, 403);
 }
 
@@ -271,22 +273,22 @@ async fn a_key_that_may_act_for_users_names_them(served: Served) {
 async fn a_disabled_user_s_keys_let_nobody_in(served: Served) {
     let (served, _, bob) = with_ann_and_bob(served).await;
     let new = json!({ "name": "laptop" });
-    let (_, laptop) = said(&served, &bob, "POST", "/v1/keys", Some(new)).await;
+    let (_, laptop) = sent_as(&served, &bob, "POST", "/v1/keys", Some(new)).await;
     let laptop = by_key(laptop["key"].as_str().unwrap());
-    assert_eq!(said(&served, &laptop, "GET", "/info", None).await.0, 200);
+    assert_eq!(sent_as(&served, &laptop, "GET", "/info", None).await.0, 200);
     let boss = by_key(&key(&served, &["boss", "--scopes", "read,manage"]).await);
-    let thread = id(&said(&served, &bob, "POST", "/threads", Some(json!({}))).await);
+    let thread = id(&sent_as(&served, &bob, "POST", "/threads", Some(json!({}))).await);
     let runs = format!("/threads/{thread}/runs");
     let later = json!({ "assistant_id": "swarm", "input": { "question": "hello" }, "after_seconds": 3_600 });
-    let (_, run) = said(&served, &bob, "POST", &runs, Some(later)).await;
+    let (_, run) = sent_as(&served, &bob, "POST", &runs, Some(later)).await;
     let run = format!("{runs}/{}", run["run_id"].as_str().unwrap());
     served.program(&["users", "disable", "bob"]).await;
-    assert_eq!(said(&served, &laptop, "GET", "/info", None).await.0, 401);
-    assert_eq!(said(&served, &bob, "GET", "/info", None).await.0, 401);
+    assert_eq!(sent_as(&served, &laptop, "GET", "/info", None).await.0, 401);
+    assert_eq!(sent_as(&served, &bob, "GET", "/info", None).await.0, 401);
     // All of it at once: what waited has ended, and the audit has it.
-    let (_, ended) = said(&served, &boss, "GET", &run, None).await;
+    let (_, ended) = sent_as(&served, &boss, "GET", &run, None).await;
     assert_eq!(ended["status"], "interrupted", "{ended}");
-    let (_, audit) = said(&served, &boss, "GET", "/v1/audit", None).await;
+    let (_, audit) = sent_as(&served, &boss, "GET", "/v1/audit", None).await;
     let of_bob = |one: &&Value| one["action"] == "user.disabled" && one["subject"] == "bob";
     assert_eq!(audit["entries"].as_array().unwrap().iter().filter(of_bob).count(), 1, "{audit}");
     served.program(&["users", "disable", "bob"]).await;

@@ -28,8 +28,8 @@ async fn waiting(served: &Served, body: &Value) -> (reqwest::Response, String) {
 }
 
 async fn stop(served: &Served, run: &str) {
-    let (code, said) = served.post(&format!("{run}/cancel?wait=true"), &json!({})).await;
-    assert_eq!((code, said), (200, json!({})));
+    let (code, reply) = served.post(&format!("{run}/cancel?wait=true"), &json!({})).await;
+    assert_eq!((code, reply), (200, json!({})));
 }
 
 /// X8: the model says nothing, so that the head comes before the end of the run.

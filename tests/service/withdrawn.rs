@@ -1,14 +1,14 @@
-//! Requests for approval that are taken back: their threads go on, are edited or ended without an answer (S3.09).
+//! Requests for approval that are taken back: their threads continue, are edited or ended without an answer (S3.09).
 
 use serde_json::{Value, json};
 
 use super::served::Served;
 use super::{on_both, saying};
 
-on_both!(a_request_whose_thread_went_on_reads_as_withdrawn_and_takes_no_answer);
+on_both!(a_request_whose_thread_continued_reads_as_withdrawn_and_takes_no_answer);
 
 /// S3.09
-async fn a_request_whose_thread_went_on_reads_as_withdrawn_and_takes_no_answer(served: Served) {
+async fn a_request_whose_thread_continued_reads_as_withdrawn_and_takes_no_answer(served: Served) {
     let mut expected = Vec::new();
     for how in
         ["asked on", "edited", "cancelled by the command line", "cancelled as a task", "left"]
@@ -31,9 +31,9 @@ async fn a_request_whose_thread_went_on_reads_as_withdrawn_and_takes_no_answer(s
             "cancelled as a task" => {
                 let (_, runs) = served.get(&at("/runs")).await;
                 let task = runs[0]["run_id"].as_str().unwrap();
-                let (code, said) =
+                let (code, reply) =
                     served.post(&format!("/a2a/tasks/{task}:cancel"), &json!({})).await;
-                assert_eq!(code, 200, "{said}");
+                assert_eq!(code, 200, "{reply}");
             }
             _ => {}
         }
@@ -54,8 +54,8 @@ async fn a_request_whose_thread_went_on_reads_as_withdrawn_and_takes_no_answer(s
     assert_eq!(served.read("notes.jsonl"), "", "nothing was sent");
     // What is asked still is decided, and stays so.
     let left = &expected.last().unwrap().1;
-    let (code, said) = served.post(&format!("/v1/approvals/{left}/approve"), &json!({})).await;
-    assert_eq!(code, 200, "{said}");
+    let (code, reply) = served.post(&format!("/v1/approvals/{left}/approve"), &json!({})).await;
+    assert_eq!(code, 200, "{reply}");
     let is_approved = |history: &Value| {
         let all = history["requests"].as_array().unwrap();
         all.iter().any(|one| one["id"] == left.as_str() && one["status"] == "approved")

@@ -61,7 +61,7 @@ async fn a_team_makes_no_more_calls_than_the_run_has_left_and_both_end_with_what
     }
 }
 
-/// S1.05, S1.10: teams are held to bounds of their own, and the run goes on.
+/// S1.05, S1.10: teams are held to bounds of their own, and the run continues.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_team_ends_at_its_own_bound_and_the_run_continues_with_what_it_found() {
     let [kept, _] = BOTH;
@@ -70,6 +70,6 @@ async fn a_team_ends_at_its_own_bound_and_the_run_continues_with_what_it_found()
     assert_eq!(report["finish_reason"], "answered", "{report:#}");
     assert_eq!(office.asked("reader"), 3, "one task");
     let requests = office.world.model.requests();
-    let told = requests.iter().find(|one| one.role == "qa").unwrap();
-    assert!(told.contains("the limit of 3 steps was reached"), "{:#?}", told.texts());
+    let reported = requests.iter().find(|one| one.role == "qa").unwrap();
+    assert!(reported.contains("the limit of 3 steps was reached"), "{:#?}", reported.texts());
 }

@@ -31,10 +31,10 @@ fn script() -> Script {
     let supervisor = |agents: &[&str]| Rule::new(select(agents)).role(Role::Supervisor);
     let linger = json!({ "begun": "begun", "until": "until" });
     let patient = Rule::new(Reply::call("linger", linger)).role(Role::Agent).agent("patient");
-    let keeper = Rule::new(Reply::hang()).role(Role::Agent).agent("keeper");
+    let monitor = Rule::new(Reply::hang()).role(Role::Agent).agent("keeper");
     let mut script = first(supervisor(&["keeper", "patient"]).contains(INSIDE), working());
     script = first(supervisor(&["team_answers"]).contains("- team_answers: "), script);
-    first(keeper.after_tool_results(1), first(patient.after_tool_results(0), script))
+    first(monitor.after_tool_results(1), first(patient.after_tool_results(0), script))
 }
 
 async fn office(kept: Kept, script: Script) -> (Office, String) {
@@ -168,7 +168,7 @@ async fn a_cancel_reaches_the_worker_that_holds_the_run_and_its_teams() {
         store.close().await;
         server.kill().await.unwrap();
         signal(&worker, nix::sys::signal::Signal::SIGTERM);
-        let said = ended(worker).await.code(0).stderr;
-        assert!(!said.contains(": handed over"), "{kept:?}: {said}");
+        let output = ended(worker).await.code(0).stderr;
+        assert!(!output.contains(": handed over"), "{kept:?}: {output}");
     }
 }

@@ -59,7 +59,7 @@ async fn nobody_is_asked_where_configuration_says_so_and_no_team_is_designed_whe
 
 /// S1.10
 #[tokio::test(flavor = "multi_thread")]
-async fn a_team_that_a_person_refused_is_not_saved_and_the_run_goes_on_without() {
+async fn a_team_that_a_person_refused_is_not_saved_and_the_run_continues_without() {
     let mut office = Office::open(Kept::Sqlite, {
         let done = Rule::new(select(&["qa"])).role(Role::Supervisor);
         first(done.contains("a person refused the team: too many"), founding())

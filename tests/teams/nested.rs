@@ -110,8 +110,8 @@ async fn a_team_within_itself_is_refused_and_a_disabled_server_is_used_at_no_dep
     refused.says("research → answers → research");
     let asked = ["run", "q", "--team", "answers", "--disable", "files,notes", "--json"];
     let report = office.world.run(&asked).await.json();
-    let said = report["results"][0]["error"]["message"].as_str().unwrap().to_owned();
-    assert!(said.ends_with("files, notes"), "{report:#}");
+    let text = report["results"][0]["error"]["message"].as_str().unwrap().to_owned();
+    assert!(text.ends_with("files, notes"), "{report:#}");
     assert_eq!(office.world.asked(Role::Agent), 0);
     let drawn = office.world.run(&["teams", "draw", "--svg"]).await.code(0).stdout;
     for part in ["<svg ", "mcp_agent_files", "team_answers", "team_research"] {

@@ -38,7 +38,8 @@ impl Taken<'_> {
     /// Says what is not explained by a lost answer or another turn in requests that were all the same.
     pub fn unexplained(&self, sent: &[Sent]) -> Option<String> {
         let lost = sent.iter().filter(|one| one.lost).count() as u64;
-        let (times, takeovers) = (sent.len() as u64, self.takeovers);
+        let times = sent.len() as u64;
+        let takeovers = self.takeovers;
         if times > 1 + lost + takeovers {
             return Some(format!("sent {times} times in {takeovers} takeovers"));
         }
@@ -92,11 +93,11 @@ impl Deeds {
     /// nobody lived to hear which was.
     fn answered(&self, line: &str, verdict: &str) -> u64 {
         let questions = self.questions.get(line).into_iter().flatten();
-        let holding = questions.filter(|id| {
+        let waiting = questions.filter(|id| {
             let answers = self.accepted.get(*id).or_else(|| self.given.get(*id));
             answers.is_some_and(|answers| answers.contains(verdict))
         });
-        holding.count() as u64
+        waiting.count() as u64
     }
 
     /// Judges one call that a thread was to make; `row` is its record in the journal.
@@ -142,10 +143,12 @@ impl Deeds {
             let id = Uuid::from_slice(&row.key).unwrap_or_default().to_string();
             let answer: Option<Value> = row.outcome.as_ref().and_then(|one| one.decode().ok());
             let recorded = answer.as_ref().and_then(|one| one["outcome"].as_str());
-            let (given, accepted) = (self.given.get(&id), self.accepted.get(&id));
+            let given = self.given.get(&id);
+            let accepted = self.accepted.get(&id);
             let was_given = recorded.is_some_and(|it| given.is_some_and(|all| all.contains(it)));
-            let holds = accepted.is_none_or(|all| all.iter().map(String::as_str).eq(recorded));
-            if !was_given || !holds {
+            let is_complete =
+                accepted.is_none_or(|all| all.iter().map(String::as_str).eq(recorded));
+            if !was_given || !is_complete {
                 let what = format!(
                     "{id}: {recorded:?} is recorded, {given:?} given, {accepted:?} accepted"
                 );

@@ -26,7 +26,8 @@ impl Copies {
     /// Prepares copies of the database at an address; those who are connected to it are cut off once.
     pub async fn of(address: &str) -> Self {
         if let Some(original) = address.strip_prefix("sqlite:") {
-            let (original, home) = (original.to_owned(), tempfile::tempdir().unwrap());
+            let original = original.to_owned();
+            let home = tempfile::tempdir().unwrap();
             return Self::Sqlite { original, home };
         }
         let mut server = PgConnection::connect(&named(address, "template1")).await.unwrap();

@@ -1,4 +1,4 @@
-//! The oracle's memory: append-only files beside the database, each line on disk before anybody goes on.
+//! The oracle's memory: append-only files beside the database, each line on disk before anybody continues.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;

@@ -149,7 +149,8 @@ impl Case<'_> {
         let inputs = steps.iter().filter(|step| step.kind == StepKind::Input).count() as u64;
         findings.asked_twice += u64::from(inputs > 1);
         if inputs > self.asks {
-            let (job, asks) = (self.job, self.asks);
+            let job = self.job;
+            let asks = self.asks;
             findings.violate("duplicate", format!("job {job}: {inputs} inputs of {asks} asked"));
         }
         let effects = self.store.effects(thread, None).await?;

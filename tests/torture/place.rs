@@ -81,11 +81,11 @@ async fn watch(storm: &Storm, child: &mut Child, plan: Plan, is_calm: bool) -> W
     let mut started = plan.is_early.then(clock::monotonic);
     let end_after = Duration::from_millis(plan.end_after * SLOWNESS);
     let mut stdout = child.stdout.take().unwrap();
-    let mut said = [0; 8];
+    let mut text = [0; 8];
     loop {
         tokio::select! {
             _ = child.wait() => return Watched::Ended { by_us: false },
-            _ = stdout.read(&mut said), if started.is_none() => started = Some(clock::monotonic()),
+            _ = stdout.read(&mut text), if started.is_none() => started = Some(clock::monotonic()),
             () = clock::sleep(LOOK) => {}
         }
         if is_stopped(child) {

@@ -58,10 +58,12 @@ impl Plan {
         });
         let end = if random.per_mille(zombies) { Fate::Stop } else { Fate::Kill };
         let is_early = random.per_mille(60);
-        let end_after = match mine {
-            _ if is_early => random.between(1, 60),
-            Some(_) => random.between(100, 600),
-            None => random.between(1, 300),
+        let end_after = if is_early {
+            random.between(1, 60)
+        } else if mine.is_some() {
+            random.between(100, 600)
+        } else {
+            random.between(1, 300)
         };
         let skew = match random.below(10) {
             0 => HOUR,

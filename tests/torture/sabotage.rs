@@ -64,7 +64,8 @@ pub async fn see_through_all(evidence: Evidence<'_>, database: &str) {
             Damage::Spans => received.clear(),
         }
         let directory = home.path();
-        let (store_seen, received) = (store.as_ref(), &received);
+        let store_seen = store.as_ref();
+        let received = &received;
         let tampered = Evidence { store: store_seen, directory, received, ..evidence };
         let found = judge(tampered).await.violations;
         store.close().await;
@@ -100,14 +101,18 @@ async fn damages(evidence: Evidence<'_>, thread: ThreadId) -> Vec<(&'static str,
         });
         found.unwrap()
     };
-    let (booked, mailed, rung) = (done(BOOK), done(MAIL), done(RING));
+    let booked = done(BOOK);
+    let mailed = done(MAIL);
+    let rung = done(RING);
     let effect = |effect: &Effect, count: u64| {
         let line = serde_json::to_value(effect).unwrap();
         Damage::Lines(EFFECTS, (0..count).map(|_| line.clone()).collect())
     };
     let line = Job::line(u64::MAX, 0, "a", 0);
-    let (tool, key) = (BOOK.to_owned(), String::new());
-    let (process, at) = (rung.process, rung.at);
+    let tool = BOOK.to_owned();
+    let key = String::new();
+    let process = rung.process;
+    let at = rung.at;
     let nobody = Effect { process, at, tool, line, key, refused: false, lost: false };
     let stranger = Effect {
         process: STRANGER,
@@ -202,7 +207,9 @@ async fn repeat(store: &dyn Store, thread: ThreadId, part: &str, [old, new]: [&s
     store.begin_run(thread, fence, run, false).await.unwrap();
     let mut step = StepRow { seq: head.seq + 1, run, ..repeated };
     step.hash = fingerprint(&head.hash, &step).unwrap();
-    let (status, clears_pending, blobs) = (ThreadStatus::Busy, false, Vec::new());
+    let status = ThreadStatus::Busy;
+    let clears_pending = false;
+    let blobs = Vec::new();
     store.commit(&Commit { thread, fence, step, status, clears_pending, blobs }).await.unwrap();
     let end = RunEnd::new(RunStatus::Done, ThreadStatus::Idle);
     store.end_run(thread, fence, run, end).await.unwrap();

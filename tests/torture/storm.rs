@@ -175,8 +175,10 @@ impl Storm {
     pub async fn weather(self: &Arc<Self>) -> Result<u64, String> {
         let window = 4 * self.options.hands();
         let mut open: Vec<u64> = Vec::new();
-        let (mut next, mut told, mut calm_since) = (0, clock::monotonic(), None);
-        let troubles = tokio::spawn(Arc::clone(self).trouble_the_database());
+        let mut next = 0;
+        let mut last_report = clock::monotonic();
+        let mut calm_since = None;
+        let disturbances = tokio::spawn(Arc::clone(self).disturb_the_database());
         loop {
             let mut still = Vec::new();
             for job in open {
@@ -196,8 +198,8 @@ impl Storm {
             }
             // Who reads that no job is open ends, and nobody comes after him.
             self.write_open(&open);
-            if told.elapsed() > Duration::from_secs(5) {
-                told = clock::monotonic();
+            if last_report.elapsed() > Duration::from_secs(5) {
+                last_report = clock::monotonic();
                 self.tell(open.len());
             }
             if self.is_calm() && open.is_empty() {
@@ -212,7 +214,7 @@ impl Storm {
             }
             clock::sleep(Duration::from_millis(60)).await;
         }
-        troubles.await.unwrap();
+        disturbances.await.unwrap();
         self.tell(0);
         Ok(next)
     }
@@ -249,7 +251,8 @@ impl Storm {
 
     /// Returns whether all that was asked for has happened, or the time is up.
     fn is_enough(&self) -> bool {
-        let (counts, options) = (&self.counts, &self.options);
+        let counts = &self.counts;
+        let options = &self.options;
         if self.started.elapsed() > Duration::from_secs(options.seconds) {
             return true;
         }
@@ -264,7 +267,7 @@ impl Storm {
     }
 
     /// Crashes the server and fills its disk, spread over the storm.
-    async fn trouble_the_database(self: Arc<Self>) {
+    async fn disturb_the_database(self: Arc<Self>) {
         let wanted = |each: u64, so_far: u64| {
             each > so_far
                 && self.counts.kills.load(Relaxed) * (each + 1) >= self.options.kills * (so_far + 1)

@@ -67,7 +67,8 @@ impl Summary {
         sum(&mut self.faults, other.faults);
         sum(&mut self.points, other.points);
         self.unreached.extend(other.unreached);
-        let (mine, its) = (&mut self.findings, other.findings);
+        let mine = &mut self.findings;
+        let its = other.findings;
         sum(&mut mine.effects, its.effects);
         mine.threads += its.threads;
         mine.steps += its.steps;

@@ -28,7 +28,7 @@ pub async fn deliver_the_rest(store: &dyn Store, directory: &Path, setup: &Setup
     }
 }
 
-/// Returns how many threads owe a trace.
+/// Returns how many threads have a pending trace.
 async fn pending(store: &dyn Store) -> usize {
     let outbox = store.outbox().expect("every durable store has one");
     outbox.pending(u32::MAX).await.unwrap().len()
@@ -55,7 +55,7 @@ pub async fn judge(
     let mut chats: HashMap<u64, usize> = HashMap::new();
     for row in done {
         let key = hex(&row.key);
-        let is_told = match row.kind {
+        let is_reported = match row.kind {
             EffectKind::Model => {
                 *chats.entry(row.step).or_default() += 1;
                 true
@@ -67,16 +67,19 @@ pub async fn judge(
             }
             _ => true,
         };
-        if !is_told {
+        if !is_reported {
             let what = format!("{thread} step {}: no span tells of {} {key}", row.step, row.name);
             findings.violate("trace", what);
         }
     }
     for (step, answers) in chats {
         let at = format!("{thread}:{step}");
-        let told = spans.iter().filter(|span| span.checkpoint == at && is_of_model(span)).count();
-        if told < answers {
-            let what = format!("{at}: spans tell of {told} answers of the model, {answers} were");
+        let count_in_trace =
+            spans.iter().filter(|span| span.checkpoint == at && is_of_model(span)).count();
+        if count_in_trace < answers {
+            let what = format!(
+                "{at}: spans tell of {count_in_trace} answers of the model, {answers} were"
+            );
             findings.violate("trace", what);
         }
     }
@@ -119,6 +122,8 @@ pub async fn is_dated(store: &dyn Store, thread: ThreadId) -> Result<bool, Error
 pub async fn settled(store: &dyn Store, findings: &mut Findings) {
     match pending(store).await {
         0 => {}
-        pending => findings.violate("trace", format!("{pending} threads still owe a trace")),
+        pending => {
+            findings.violate("trace", format!("{pending} threads still have traces pending"))
+        }
     }
 }

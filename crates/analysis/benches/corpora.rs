@@ -136,7 +136,7 @@ fn spider(directory: &Path) -> Result<(), Problem> {
     let mut found: BTreeMap<usize, usize> = BTreeMap::new();
     let mut in_pack = 0;
     let mut joins = 0;
-    let mut offered = 0;
+    let mut available = 0;
     let mut times = Vec::new();
     let mut refused: Vec<String> = Vec::new();
     for one in questions.as_array().into_iter().flatten() {
@@ -184,7 +184,7 @@ fn spider(directory: &Path) -> Result<(), Problem> {
                 ends(one_table, &one_column, other_table, &other_column)
                     || ends(other_table, &other_column, one_table, &one_column)
             };
-            offered += usize::from(known.iter().any(|join| is(&join)));
+            available += usize::from(known.iter().any(|join| is(&join)));
         }
     }
     times.sort();
@@ -198,7 +198,7 @@ fn spider(directory: &Path) -> Result<(), Problem> {
         println!("  all gold tables in the top {most} of one catalogue: {}", share(*all, asked));
     }
     println!("  all gold tables in the pack of their database: {}", share(in_pack, asked));
-    println!("  gold joins offered: {}", share(offered, joins));
+    println!("  gold joins offered: {}", share(available, joins));
     println!("  ranking and picking, p95: {:.1} ms", p95.as_secs_f64() * 1000.0);
     Ok(())
 }

@@ -126,11 +126,11 @@ fn bound_top(select: &mut Select, most: usize) -> bool {
 
 /// Selects the first rows of a UNION or another operation on arms, or of a TOP that cannot be compared, which keeps its order.
 fn bound_arms(query: &mut Query, most: usize) -> bool {
-    let around = wrapped("SELECT 1", Dialect::TSql, most);
-    let Ok(Statement::Query(mut around)) = guard::parse(&around, Dialect::TSql) else {
+    let wrapping = wrapped("SELECT 1", Dialect::TSql, most);
+    let Ok(Statement::Query(mut wrapping)) = guard::parse(&wrapping, Dialect::TSql) else {
         return false;
     };
-    if let SetExpr::Select(select) = around.body.as_mut()
+    if let SetExpr::Select(select) = wrapping.body.as_mut()
         && let Some(TableFactor::Derived { subquery, .. }) =
             select.from.first_mut().map(|from| &mut from.relation)
     {
@@ -138,7 +138,7 @@ fn bound_arms(query: &mut Query, most: usize) -> bool {
         if let SetExpr::Select(_) = subquery.body.as_ref() {
             subquery.order_by = query.order_by.take();
         }
-        query.body = around.body;
+        query.body = wrapping.body;
         return true;
     }
     false

@@ -183,11 +183,14 @@ fn written(text: &str) -> Vec<Written> {
         let rest = rest.trim_start().to_lowercase();
         let percent =
             rest.starts_with('%') || rest.starts_with("percent") || rest.starts_with("per cent");
-        let scale = match () {
-            () if rest.starts_with("thousand") => 1e3,
-            () if rest.starts_with("million") => 1e6,
-            () if rest.starts_with("billion") => 1e9,
-            () => 1.0,
+        let scale = if rest.starts_with("thousand") {
+            1e3
+        } else if rest.starts_with("million") {
+            1e6
+        } else if rest.starts_with("billion") {
+            1e9
+        } else {
+            1.0
         };
         if let Ok(value) = digits.parse::<f64>() {
             found.push(Written { text: shown, value: value * scale, decimals, percent, scale });

@@ -17,7 +17,7 @@ use crate::{
 /// A transaction; dropped without [`Transaction::commit`], it changes nothing.
 pub struct Transaction<'a> {
     /// Empty once it has ended, which it has with its connection.
-    held: Option<Open<'a>>,
+    open: Option<Open<'a>>,
     patience: Patience,
 }
 
@@ -78,8 +78,8 @@ impl<'a> Transaction<'a> {
         SqliteTransactionManager::begin(writer.connection()?, Some(begin))
             .await
             .map_err(|error| file.refine(error))?;
-        let held = Open::Sqlite { file, side: Side::Writing(writer) };
-        Ok(Self { held: Some(held), patience: Patience::Brief })
+        let open = Open::Sqlite { file, side: Side::Writing(writer) };
+        Ok(Self { open: Some(open), patience: Patience::Brief })
     }
 
     pub(crate) async fn reading_sqlite(file: &'a File) -> Result<Self, Error> {
@@ -87,8 +87,8 @@ impl<'a> Transaction<'a> {
         SqliteTransactionManager::begin(reader.connection()?, None)
             .await
             .map_err(|error| file.refine(error))?;
-        let held = Open::Sqlite { file, side: Side::Reading(reader) };
-        Ok(Self { held: Some(held), patience: Patience::Brief })
+        let open = Open::Sqlite { file, side: Side::Reading(reader) };
+        Ok(Self { open: Some(open), patience: Patience::Brief })
     }
 
     pub(crate) async fn on_postgres(
@@ -109,12 +109,12 @@ impl<'a> Transaction<'a> {
             // Closed, as it may be during a transaction that failed.
             Err(error) => return Err(home.refine(error)),
         }
-        Ok(Self { held: Some(Open::Postgres { home, connection }), patience })
+        Ok(Self { open: Some(Open::Postgres { home, connection }), patience })
     }
 
     /// Returns which SQL the database speaks.
     pub fn dialect(&self) -> Dialect {
-        match self.held {
+        match self.open {
             Some(Open::Postgres { .. }) => Dialect::Postgres,
             _ => Dialect::Sqlite,
         }
@@ -126,7 +126,7 @@ impl<'a> Transaction<'a> {
     /// [`Error::Failed`], [`Error::Full`].
     pub async fn execute(&mut self, query: &Query) -> Result<u64, Error> {
         let patience = self.patience;
-        match self.held.as_mut() {
+        match self.open.as_mut() {
             None => Err(sqlx::Error::PoolClosed.into()),
             Some(Open::Sqlite { file, side }) => {
                 let done = query.for_sqlite()?.execute(side.connection()?).await;
@@ -146,7 +146,7 @@ impl<'a> Transaction<'a> {
     /// [`Error::Failed`].
     pub async fn fetch_all(&mut self, query: &Query) -> Result<Vec<Row>, Error> {
         let patience = self.patience;
-        match self.held.as_mut() {
+        match self.open.as_mut() {
             None => Err(sqlx::Error::PoolClosed.into()),
             Some(Open::Sqlite { file, side }) => {
                 let rows = query.for_sqlite()?.fetch_all(side.connection()?).await;
@@ -162,13 +162,13 @@ impl<'a> Transaction<'a> {
 
     /// Names what a server answered; where its connection broke, the transaction has ended with it.
     fn answered<T>(&mut self, answer: Result<T, sqlx::Error>) -> Result<T, Error> {
-        let refined = match (answer, &self.held) {
+        let refined = match (answer, &self.open) {
             (Ok(answer), _) => return Ok(answer),
             (Err(error), Some(Open::Postgres { home, .. })) => home.refine(error),
             (Err(error), _) => error.into(),
         };
         if matches!(&refined, Error::Failed(error) if is_broken(error)) {
-            self.held = None;
+            self.open = None;
         }
         Err(refined)
     }
@@ -187,7 +187,7 @@ impl<'a> Transaction<'a> {
     /// [`Error::Failed`], [`Error::Full`]; with a broken connection it is unknown whether they were made.
     pub async fn commit(mut self) -> Result<(), Error> {
         let patience = self.patience;
-        match self.held.as_mut() {
+        match self.open.as_mut() {
             None => return Err(sqlx::Error::PoolClosed.into()),
             Some(Open::Sqlite { file, side }) => {
                 let done = SqliteTransactionManager::commit(side.connection()?).await;
@@ -208,7 +208,7 @@ impl<'a> Transaction<'a> {
     /// # Errors
     /// [`Error::Failed`].
     pub async fn roll_back(mut self) -> Result<(), Error> {
-        match self.held.as_mut() {
+        match self.open.as_mut() {
             None => {}
             Some(Open::Sqlite { file, side }) => {
                 let done = SqliteTransactionManager::rollback(side.connection()?).await;
@@ -243,7 +243,7 @@ impl<'a> Transaction<'a> {
 
     /// Gives the connection back after its transaction has ended.
     fn give_back(&mut self) {
-        match self.held.take() {
+        match self.open.take() {
             Some(Open::Postgres { connection, .. }) => connection.give_back(),
             Some(Open::Sqlite { side: Side::Reading(reader), .. }) => reader.give_back(),
             Some(Open::Sqlite { side: Side::Writing(_), .. }) | None => {}
@@ -280,7 +280,7 @@ pub(crate) async fn read_within(
 impl Drop for Transaction<'_> {
     /// Rolls back; a Postgres connection is closed instead, after which the server does.
     fn drop(&mut self) {
-        if let Some(Open::Sqlite { side, .. }) = self.held.as_mut()
+        if let Some(Open::Sqlite { side, .. }) = self.open.as_mut()
             && let Ok(connection) = side.connection()
             && SqliteTransactionManager::get_transaction_depth(connection) > 0
         {

@@ -160,28 +160,28 @@ async fn a_failure_of_the_work_gives_it_up_and_is_what_is_told() {
     for database in &kinds.databases {
         make_table(database).await;
         let insert = query("INSERT INTO kept (id) VALUES ($1)").bind(Uuid::new_v4());
-        for (told, left) in [(Err("refused".to_owned()), 0), (Ok(()), 1)] {
+        for (reported, left) in [(Err("refused".to_owned()), 0), (Ok(()), 1)] {
             let mut transaction = database.begin_long().await.unwrap();
             transaction.execute(&insert).await.unwrap();
-            let told = told.map_err(Told);
-            assert_eq!(transaction.settle(told.clone()).await, told);
+            let reported = reported.map_err(Reported);
+            assert_eq!(transaction.settle(reported.clone()).await, reported);
             let rows = database.fetch_all(&query("SELECT id FROM kept")).await.unwrap();
             assert_eq!(rows.len(), left);
         }
         let mut transaction = database.begin().await.unwrap();
         let refused = transaction.execute(&insert).await.unwrap_err();
         assert!(refused.is_duplicate(), "{refused}");
-        let told = transaction.settle(Err::<(), _>(refused)).await.unwrap_err();
-        assert!(told.is_duplicate(), "{told}");
+        let reported = transaction.settle(Err::<(), _>(refused)).await.unwrap_err();
+        assert!(reported.is_duplicate(), "{reported}");
     }
     kinds.end().await;
 }
 
 /// A failure of a room above.
 #[derive(Clone, Debug, PartialEq)]
-struct Told(String);
+struct Reported(String);
 
-impl From<Error> for Told {
+impl From<Error> for Reported {
     fn from(error: Error) -> Self {
         Self(error.to_string())
     }

@@ -36,7 +36,7 @@ impl File {
         numbers: impl IntoIterator<Item = i64>,
         text: &str,
     ) -> Vec<JoinHandle<Result<u64, Error>>> {
-        let held = self.rooms[1].begin().await.unwrap();
+        let open = self.rooms[1].begin().await.unwrap();
         let begun = numbers.into_iter().map(|number| {
             let room = self.rooms[usize::from(number % 2 == 0)].clone();
             let insert = query("INSERT INTO kept (n, text) VALUES (?, ?)");
@@ -46,7 +46,7 @@ impl File {
         let begun = begun.collect();
         // On a runtime of one thread all of them come as far as they can.
         tokio::task::yield_now().await;
-        held.commit().await.unwrap();
+        open.commit().await.unwrap();
         begun
     }
 

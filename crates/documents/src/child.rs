@@ -120,8 +120,8 @@ impl Parser {
                     Ok(Err(error)) => error.to_string(),
                     Err(_) => {
                         child.kill().await.map_err(Error::Parser)?;
-                        let said = format!("not done within {} s", timeout.as_secs());
-                        return Err(failed(perihelion_parse::Error::Died(said)));
+                        let reason = format!("not done within {} s", timeout.as_secs());
+                        return Err(failed(perihelion_parse::Error::Died(reason)));
                     }
                 };
                 perihelion_parse::child::read(&output, &ended).map_err(failed)

@@ -113,8 +113,8 @@ impl Library {
         vectors: Vec<Vec<f32>>,
     ) -> Result<(), Error> {
         if vectors.len() != batch.len() {
-            let said = format!("{} vectors for {} texts", vectors.len(), batch.len());
-            return Err(perihelion_recall::Error::from(EmbeddingError(said)).into());
+            let message = format!("{} vectors for {} texts", vectors.len(), batch.len());
+            return Err(perihelion_recall::Error::from(EmbeddingError(message)).into());
         }
         let pairs: Vec<_> = batch.iter().map(|(hash, _)| *hash).zip(vectors).collect();
         Ok(self.index.put_vectors(scope, model, &pairs).await?)

@@ -198,9 +198,9 @@ mod tests {
         let quotas = Quotas { documents: None, text_bytes: Some(10), chunks: None };
         let of = |text_bytes| Usage { documents: 1, text_bytes, chunks: 1 };
         assert!(quotas.check(of(30), of(20)).is_ok() && quotas.check(of(5), of(10)).is_ok());
-        let said = quotas.check(of(5), of(11)).unwrap_err().to_string();
+        let message = quotas.check(of(5), of(11)).unwrap_err().to_string();
         for part in ["bytes of text", "5", "6", "10", "documents.max_text_bytes"] {
-            assert!(said.contains(part), "{said}");
+            assert!(message.contains(part), "{message}");
         }
     }
 }

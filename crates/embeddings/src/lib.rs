@@ -51,7 +51,7 @@ struct Embedding {
 
 /// A failed attempt.
 struct Failed {
-    said: String,
+    message: String,
     transient: bool,
 }
 
@@ -75,22 +75,25 @@ impl Endpoint {
             request = request.bearer_auth(key.expose_secret());
         }
         let lost = |error: reqwest::Error| Failed {
-            said: error.without_url().to_string(),
+            message: error.without_url().to_string(),
             transient: true,
         };
         let response = request.send().await.map_err(lost)?;
         let status = response.status();
         if !status.is_success() {
-            let said: String =
+            let message: String =
                 response.text().await.unwrap_or_default().chars().take(SHOWN).collect();
             let transient = status.as_u16() == 429 || status.is_server_error();
-            return Err(Failed { said: format!("status {}: {said}", status.as_u16()), transient });
+            return Err(Failed {
+                message: format!("status {}: {message}", status.as_u16()),
+                transient,
+            });
         }
         let answer: Answer = response.json().await.map_err(|error| Failed {
-            said: format!("its answer cannot be read: {}", error.without_url()),
+            message: format!("its answer cannot be read: {}", error.without_url()),
             transient: false,
         })?;
-        self.in_order(answer, texts.len()).map_err(|said| Failed { said, transient: false })
+        self.in_order(answer, texts.len()).map_err(|message| Failed { message, transient: false })
     }
 
     fn in_order(&self, answer: Answer, wanted: usize) -> Result<Vec<Vec<f32>>, String> {
@@ -130,7 +133,10 @@ impl EmbeddingModel for Endpoint {
             match self.attempt(texts).await {
                 Ok(vectors) => return Ok(vectors),
                 Err(failed) if left == 0 || !failed.transient => {
-                    return Err(EmbeddingError(format!("{}: {}", self.settings.url, failed.said)));
+                    return Err(EmbeddingError(format!(
+                        "{}: {}",
+                        self.settings.url, failed.message
+                    )));
                 }
                 Err(_) => {
                     #[expect(

@@ -31,7 +31,7 @@ pub fn skew(micros: i64) {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Clock {
     /// What it was told, and when; none for this machine's.
-    told: Option<(DateTime<Utc>, Instant)>,
+    given: Option<(DateTime<Utc>, Instant)>,
 }
 
 impl Clock {
@@ -39,13 +39,13 @@ impl Clock {
     ///
     /// However long that was under way: this clock is behind the other one by as much and never ahead of
     /// it, so that what it dates lies after the time it was told and before whatever the other one dates later.
-    pub fn set_by(told: DateTime<Utc>) -> Self {
-        Self { told: Some((told, monotonic())) }
+    pub fn set_by(given: DateTime<Utc>) -> Self {
+        Self { given: Some((given, monotonic())) }
     }
 
     /// Returns the wall-clock time in UTC.
     pub fn now(&self) -> DateTime<Utc> {
-        self.told.map_or_else(now, |(told, at)| told + at.elapsed())
+        self.given.map_or_else(now, |(given, at)| given + at.elapsed())
     }
 }
 
@@ -67,10 +67,10 @@ mod tests {
 
     #[test]
     fn a_clock_that_was_set_runs_on_from_what_it_was_told() {
-        let told = now() + TimeDelta::hours(1);
-        let clock = Clock::set_by(told);
+        let given = now() + TimeDelta::hours(1);
+        let clock = Clock::set_by(given);
         let first = clock.now();
         let second = clock.now();
-        assert!(told <= first && first <= second && second < told + TimeDelta::minutes(30));
+        assert!(given <= first && first <= second && second < given + TimeDelta::minutes(30));
     }
 }

@@ -1,6 +1,6 @@
 //! Named points where a test may cut a process short: before and after every send, commit and acknowledgement.
 //!
-//! Enter at [`around`]. The points do nothing unless the `failpoints` feature of the crate `fail` is on, which
+//! Enter at [`wrap`]. The points do nothing unless the `failpoints` feature of the crate `fail` is on, which
 //! only tests, examples and benchmarks switch on, and even then not before [`arm`]. What happens at a point is
 //! the business of the one who armed them: the torture harness counts each, and kills, stops or delays its process.
 
@@ -106,7 +106,7 @@ pub fn reach(point: Point, side: Side) {
 
 /// Does a piece of work between the two sides of its point.
 #[inline]
-pub async fn around<T>(point: Point, work: impl Future<Output = T>) -> T {
+pub async fn wrap<T>(point: Point, work: impl Future<Output = T>) -> T {
     reach(point, Side::Before);
     let result = work.await;
     reach(point, Side::After);

@@ -138,11 +138,11 @@ fn data(rules: &DataRules, report: &Value, say: &mut impl FnMut(String)) {
         say(format!("the table has too many rows: {}", rows.len()));
     }
     for wanted in &rules.rows {
-        let holds = |row: &Value| {
+        let is_there = |row: &Value| {
             let cells: Vec<String> = row.as_array().into_iter().flatten().map(cell).collect();
             wanted.iter().all(|value| cells.iter().any(|cell| cell == value))
         };
-        if !rows.iter().any(holds) {
+        if !rows.iter().any(is_there) {
             say(format!("the table has no row with: {}", wanted.join(", ")));
         }
     }

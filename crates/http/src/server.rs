@@ -133,8 +133,8 @@ impl Server {
                     let _ = stream.set_nodelay(true);
                     let router = router.clone();
                     let taken = Taken { _permit: permit, _tracked: connections.token() };
-                    let held = Connection(Arc::new(taken));
-                    tokio::spawn(connection(stream, router, self.bounds, stop.clone(), held));
+                    let guarded = Connection(Arc::new(taken));
+                    tokio::spawn(connection(stream, router, self.bounds, stop.clone(), guarded));
                 }
                 Err(error) if is_of_peer(&error) => {}
                 Err(error) => {
@@ -159,9 +159,9 @@ async fn connection(
     router: Router,
     bounds: Bounds,
     stop: CancellationToken,
-    held: Connection,
+    guarded: Connection,
 ) {
-    let hands_over = held.clone();
+    let hands_over = guarded.clone();
     let paced = router.map_request(move |mut request: hyper::Request<Incoming>| {
         // Only what takes the connection over outlives it.
         if request.headers().contains_key(header::UPGRADE) {
@@ -188,7 +188,7 @@ async fn connection(
     if let Err(error) = ended {
         tracing::debug!(%error, "a connection ended early");
     }
-    drop(held);
+    drop(guarded);
 }
 
 /// Returns whether an accept failed because of its one peer.

@@ -23,9 +23,9 @@ async fn headers_that_never_end_hold_no_connection() {
         .write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
         .await
         .unwrap();
-    let mut said = String::new();
-    other.read_to_string(&mut said).await.unwrap();
-    assert!(said.ends_with("served"), "{said}");
+    let mut output = String::new();
+    other.read_to_string(&mut output).await.unwrap();
+    assert!(output.ends_with("served"), "{output}");
     // It ends without an answer, or with one that says why.
     let mut rest = Vec::new();
     let ended = slow.read_to_end(&mut rest).await;
@@ -46,14 +46,14 @@ async fn a_body_that_stops_in_its_middle_is_given_up() {
     let mut slow = TcpStream::connect(addr).await.unwrap();
     let head = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nhalf";
     slow.write_all(head).await.unwrap();
-    let mut said = String::new();
-    let ended = slow.read_to_string(&mut said).await;
-    assert!(ended.is_err() || !said.starts_with("HTTP/1.1 200"), "{said}");
+    let mut output = String::new();
+    let ended = slow.read_to_string(&mut output).await;
+    assert!(ended.is_err() || !output.starts_with("HTTP/1.1 200"), "{output}");
     let mut other = TcpStream::connect(addr).await.unwrap();
     let whole = b"POST / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 5\r\n\r\nwhole";
     other.write_all(whole).await.unwrap();
-    let mut said = String::new();
-    other.read_to_string(&mut said).await.unwrap();
-    assert!(said.ends_with("whole"), "{said}");
+    let mut output = String::new();
+    other.read_to_string(&mut output).await.unwrap();
+    assert!(output.ends_with("whole"), "{output}");
     serving.abort();
 }

@@ -15,9 +15,11 @@ use tokio_util::sync::CancellationToken;
 /// S3.04: a server that ends lets what took a connection over say so, and ends after it.
 #[tokio::test]
 async fn a_server_that_drains_waits_for_what_took_a_connection_over() {
-    let (stop, has_said) = (CancellationToken::new(), Arc::new(AtomicBool::new(false)));
-    let (ends, said) = (stop.clone(), Arc::clone(&has_said));
-    let take_over = async move |Extension(held): Extension<Connection>, request: Request| {
+    let stop = CancellationToken::new();
+    let has_answered = Arc::new(AtomicBool::new(false));
+    let ends = stop.clone();
+    let answers = Arc::clone(&has_answered);
+    let take_over = async move |Extension(guarded): Extension<Connection>, request: Request| {
         tokio::spawn(async move {
             let upgraded = hyper::upgrade::on(request).await.unwrap();
             ends.cancelled().await;
@@ -26,8 +28,8 @@ async fn a_server_that_drains_waits_for_what_took_a_connection_over() {
                 tokio::task::yield_now().await;
             }
             TokioIo::new(upgraded).write_all(b"it ends").await.unwrap();
-            said.store(true, Ordering::SeqCst);
-            drop(held);
+            answers.store(true, Ordering::SeqCst);
+            drop(guarded);
         });
         let answer = Response::builder().status(StatusCode::SWITCHING_PROTOCOLS);
         let answer = answer.header("connection", "upgrade").header("upgrade", "test");
@@ -47,7 +49,7 @@ async fn a_server_that_drains_waits_for_what_took_a_connection_over() {
     assert!(answer.starts_with(b"HTTP/1.1 101"), "{}", String::from_utf8_lossy(&answer));
     stop.cancel();
     serving.await.unwrap();
-    assert!(has_said.load(Ordering::SeqCst), "the server ended before");
+    assert!(has_answered.load(Ordering::SeqCst), "the server ended before");
     let mut rest = String::new();
     client.read_to_string(&mut rest).await.unwrap();
     assert_eq!(rest, "it ends");

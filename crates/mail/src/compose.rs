@@ -166,10 +166,12 @@ pub fn forward(message: &Message, forwarded: Vec<Part>, to: &[String], text: &st
 pub fn answer(account: &Account, answered: &Message, text: &str) -> Result<Compose, Error> {
     let is_own = answered.from.contains(plain_address(&account.from)?.as_str());
     // An answer to one's own message goes where that went.
-    let to = match (answered.reply_to.is_empty(), is_own) {
-        (_, true) => answered.to.clone(),
-        (false, _) => answered.reply_to.clone(),
-        (true, _) => vec![answered.from.clone()],
+    let to = if is_own {
+        answered.to.clone()
+    } else if answered.reply_to.is_empty() {
+        vec![answered.from.clone()]
+    } else {
+        answered.reply_to.clone()
     };
     let subject = answered.subject.trim();
     let is_answer = subject.get(..3).is_some_and(|start| start.eq_ignore_ascii_case("re:"));

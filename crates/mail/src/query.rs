@@ -36,7 +36,7 @@ fn terms(query: &str) -> Result<Vec<Term>, Error> {
             Some(("before", value)) => Term::Before(date(value)?),
             Some(("is", "unread")) => Term::Unread,
             Some(("is", "flagged")) => Term::Flagged,
-            _ if word == "unread" => Term::Unread,
+            None if word == "unread" => Term::Unread,
             _ => Term::Text(word),
         })
     };

@@ -83,7 +83,7 @@ fn directory(folder: &Path) {
             match render(&catalogue, operation, &sample(&catalogue, operation), &base) {
                 Ok(request) => {
                     rendered += 1;
-                    left += usize::from(!base.holds(&request.url));
+                    left += usize::from(!base.contains(&request.url));
                 }
                 Err(error) => {
                     let kind = format!("{error:?}")
@@ -103,7 +103,7 @@ fn directory(folder: &Path) {
                     if let Ok(request) =
                         render(&catalogue, operation, &attack(operation, hostile), &base)
                     {
-                        left += usize::from(!base.holds(&request.url));
+                        left += usize::from(!base.contains(&request.url));
                     }
                 }
             }

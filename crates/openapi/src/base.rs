@@ -82,7 +82,7 @@ impl Base {
 
     /// Returns whether an address has this origin, and this path before its own.
     #[must_use]
-    pub fn holds(&self, url: &Url) -> bool {
+    pub fn contains(&self, url: &Url) -> bool {
         let prefix = self.url.path().trim_end_matches('/');
         let rest = url.path().strip_prefix(prefix);
         let is_plain = url.username().is_empty() && url.password().is_none();

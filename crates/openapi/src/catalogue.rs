@@ -271,8 +271,8 @@ fn braced(name: &str) -> String {
 
 /// Reads the values out of a path that a template fits, segment by segment.
 fn values_of(template: &str, path: &str) -> Option<Vec<(String, String)>> {
-    let (template, path): (Vec<&str>, Vec<&str>) =
-        (template.split('/').collect(), path.split('/').collect());
+    let template: Vec<&str> = template.split('/').collect();
+    let path: Vec<&str> = path.split('/').collect();
     if template.len() != path.len() {
         return None;
     }

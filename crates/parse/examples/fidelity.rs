@@ -99,14 +99,14 @@ fn parse_apart(path: &Path, name: &str) -> std::io::Result<(Result<Parsed, Error
         .stderr(Stdio::piped())
         .spawn()?;
     let errors = child.stderr.take();
-    let said = std::thread::spawn(move || {
-        let mut said = String::new();
-        errors.map(|mut errors| errors.read_to_string(&mut said));
-        said
+    let printed = std::thread::spawn(move || {
+        let mut printed = String::new();
+        errors.map(|mut errors| errors.read_to_string(&mut printed));
+        printed
     });
     let output = child.wait_with_output()?;
-    let said = said.join().unwrap_or_default();
-    let mut figures = said.lines().last().unwrap_or_default().split(' ').map(str::parse);
+    let printed = printed.join().unwrap_or_default();
+    let mut figures = printed.lines().last().unwrap_or_default().split(' ').map(str::parse);
     let mut figure = || figures.next().and_then(Result::ok).unwrap_or_default();
     let took = Took { milliseconds: figure(), kib: figure() };
     Ok((read(&output.stdout, &output.status.to_string()), took))
@@ -178,17 +178,17 @@ fn report(root: &Path, format: &str, shown: Option<&str>) -> std::io::Result<Rep
             Ok(parsed) => f1(&plain(&parsed.text), &plain(&truth)),
             Err(_) => 0.0,
         });
-        let said = score.map_or("     ".to_owned(), |score| format!("{score:.3}"));
-        let is_said = own.as_ref().is_ok_and(|parsed| parsed.warnings.iter().any(says_doubtful));
+        let printed = score.map_or("     ".to_owned(), |score| format!("{score:.3}"));
+        let is_stated = own.as_ref().is_ok_and(|parsed| parsed.warnings.iter().any(says_doubtful));
         if name.starts_with("right_to_left") && score.is_some_and(|one| one < RIGHT_TO_LEFT) {
-            note.push_str(if is_said { "" } else { "  and nothing says that it is doubtful" });
-            if !is_said {
+            note.push_str(if is_stated { "" } else { "  and nothing says that it is doubtful" });
+            if !is_stated {
                 report
                     .missed
                     .push(format!("{name} reaches {RIGHT_TO_LEFT} or says it is doubtful"));
             }
         }
-        println!("{said} {took}  {format}/{name}{note}");
+        println!("{printed} {took}  {format}/{name}{note}");
         match score {
             Some(score) => report.scores.push(score),
             None => report.skipped.push(format!("{name} (no ground truth)")),

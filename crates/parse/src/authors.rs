@@ -7,9 +7,9 @@ const MOST: usize = 32;
 const LONGEST: usize = 120;
 
 /// Separates names: at semicolons, and at commas and `and` where what stands between has two words as names do.
-pub(crate) fn names(said: impl IntoIterator<Item = String>) -> Vec<String> {
+pub(crate) fn names(words: impl IntoIterator<Item = String>) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
-    let parts = said.into_iter().flat_map(|line| {
+    let parts = words.into_iter().flat_map(|line| {
         line.split(';').flat_map(|part| divided(part, ",")).collect::<Vec<String>>()
     });
     for name in parts.flat_map(|part| divided(&part, " and ")) {

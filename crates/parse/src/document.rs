@@ -126,9 +126,9 @@ impl Parsed {
 
     /// Returns the titles of the sections around `at`, outermost first.
     pub fn section_path(&self, at: usize) -> Vec<&str> {
-        let around =
+        let context =
             self.sections.iter().filter(|section| (section.start..section.end).contains(&at));
-        around.map(|section| section.title.as_str()).collect()
+        context.map(|section| section.title.as_str()).collect()
     }
 
     /// Returns the table in which `range` begins.

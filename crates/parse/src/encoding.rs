@@ -65,12 +65,16 @@ fn unmarked_wide(bytes: &[u8]) -> Result<Option<String>, Error> {
         sample.iter().skip(residue).step_by(4).filter(|byte| **byte == 0).count() * 4
     };
     let [a, b, c, d] = [0, 1, 2, 3].map(|residue| zeros(residue) * 10 > sample.len() * 7);
-    Ok(match (a, b, c, d) {
-        (false, _, true, true) => Some(utf32(bytes, u32::from_le_bytes)?),
-        (true, true, _, false) => Some(utf32(bytes, u32::from_be_bytes)?),
-        (false, true, false, true) => Some(encoding_rs::UTF_16LE.decode(bytes).0.into_owned()),
-        (true, false, true, false) => Some(encoding_rs::UTF_16BE.decode(bytes).0.into_owned()),
-        _ => None,
+    Ok(if !a && c && d {
+        Some(utf32(bytes, u32::from_le_bytes)?)
+    } else if a && b && !d {
+        Some(utf32(bytes, u32::from_be_bytes)?)
+    } else if !a && b && !c && d {
+        Some(encoding_rs::UTF_16LE.decode(bytes).0.into_owned())
+    } else if a && !b && c && !d {
+        Some(encoding_rs::UTF_16BE.decode(bytes).0.into_owned())
+    } else {
+        None
     })
 }
 
@@ -117,32 +121,32 @@ mod tests {
 
     #[test]
     fn every_unicode_encoding_is_read_with_and_without_a_mark() {
-        let said = "Größe: 12 °C\nnächste Zeile, plain words follow here.";
-        let le16: Vec<u8> = said.encode_utf16().flat_map(u16::to_le_bytes).collect();
-        let be16: Vec<u8> = said.encode_utf16().flat_map(u16::to_be_bytes).collect();
-        let le32: Vec<u8> = said.chars().flat_map(|c| u32::from(c).to_le_bytes()).collect();
-        let be32: Vec<u8> = said.chars().flat_map(|c| u32::from(c).to_be_bytes()).collect();
-        for bytes in [said.as_bytes(), &le16, &be16, &le32, &be32] {
-            assert_eq!(text(bytes), said);
+        let words = "Größe: 12 °C\nnächste Zeile, plain words follow here.";
+        let le16: Vec<u8> = words.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let be16: Vec<u8> = words.encode_utf16().flat_map(u16::to_be_bytes).collect();
+        let le32: Vec<u8> = words.chars().flat_map(|c| u32::from(c).to_le_bytes()).collect();
+        let be32: Vec<u8> = words.chars().flat_map(|c| u32::from(c).to_be_bytes()).collect();
+        for bytes in [words.as_bytes(), &le16, &be16, &le32, &be32] {
+            assert_eq!(text(bytes), words);
         }
         let marked = |mark: &[u8], rest: &[u8]| [mark, rest].concat();
-        assert_eq!(text(&marked(&[0xEF, 0xBB, 0xBF], said.as_bytes())), said);
-        assert_eq!(text(&marked(&[0xFF, 0xFE], &le16)), said);
-        assert_eq!(text(&marked(&[0xFE, 0xFF], &be16)), said);
-        assert_eq!(text(&marked(&[0xFF, 0xFE, 0, 0], &le32)), said);
-        assert_eq!(text(&marked(&[0, 0, 0xFE, 0xFF], &be32)), said);
+        assert_eq!(text(&marked(&[0xEF, 0xBB, 0xBF], words.as_bytes())), words);
+        assert_eq!(text(&marked(&[0xFF, 0xFE], &le16)), words);
+        assert_eq!(text(&marked(&[0xFE, 0xFF], &be16)), words);
+        assert_eq!(text(&marked(&[0xFF, 0xFE, 0, 0], &le32)), words);
+        assert_eq!(text(&marked(&[0, 0, 0xFE, 0xFF], &be32)), words);
     }
 
     #[test]
     fn a_legacy_encoding_is_guessed_and_said_to_be() {
-        let said = "Die Prüfung der Geräte ist für Müller größtenteils abgeschlossen.";
-        let (bytes, _, _) = encoding_rs::WINDOWS_1252.encode(said);
+        let words = "Die Prüfung der Geräte ist für Müller größtenteils abgeschlossen.";
+        let (bytes, _, _) = encoding_rs::WINDOWS_1252.encode(words);
         let decoded = decode(&bytes).unwrap();
-        assert_eq!(decoded.text, said);
+        assert_eq!(decoded.text, words);
         assert!(matches!(decoded.warning, Some(Warning::EncodingGuessed { .. })));
-        let said = "これは日本語の文書です。検索できなければなりません。";
-        let (bytes, _, _) = encoding_rs::SHIFT_JIS.encode(said);
-        assert_eq!(text(&bytes), said);
+        let words = "これは日本語の文書です。検索できなければなりません。";
+        let (bytes, _, _) = encoding_rs::SHIFT_JIS.encode(words);
+        assert_eq!(text(&bytes), words);
     }
 
     #[test]

@@ -90,14 +90,14 @@ fn packed(bytes: &[u8], named: Option<Format>) -> Result<Format, Error> {
     let broken =
         |reason: &dyn std::fmt::Display| Error::broken(named.unwrap_or(Format::Docx), reason);
     let mut archive = zip::ZipArchive::new(Cursor::new(bytes)).map_err(|error| broken(&error))?;
-    let holds = |part: &str| archive.index_for_name(part).is_some();
-    if holds("word/document.xml") || holds("word/document2.xml") {
+    let contains = |part: &str| archive.index_for_name(part).is_some();
+    if contains("word/document.xml") || contains("word/document2.xml") {
         return Ok(Format::Docx);
     }
-    if holds("ppt/presentation.xml") {
+    if contains("ppt/presentation.xml") {
         return Ok(Format::Pptx);
     }
-    if holds("xl/workbook.xml") || holds("xl/workbook.bin") {
+    if contains("xl/workbook.xml") || contains("xl/workbook.bin") {
         return Ok(Format::Xlsx);
     }
     let mut kind = String::new();
@@ -117,14 +117,14 @@ fn packed(bytes: &[u8], named: Option<Format>) -> Result<Format, Error> {
 
 fn compound(bytes: &[u8], named: Option<Format>) -> Result<Format, Error> {
     let wide = |text: &str| text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>();
-    let holds = |text: &str| {
+    let contains = |text: &str| {
         let wanted = wide(text);
         bytes.windows(wanted.len()).any(|window| window == wanted.as_slice())
     };
-    if holds("EncryptedPackage") || holds("EncryptionInfo") {
+    if contains("EncryptedPackage") || contains("EncryptionInfo") {
         return Err(Error::Password);
     }
-    if holds("Workbook") || named == Some(Format::Xls) {
+    if contains("Workbook") || named == Some(Format::Xls) {
         return Ok(Format::Xls);
     }
     Err(Error::Unsupported("an office document of before 2007, such as .doc or .ppt".into()))

@@ -41,9 +41,9 @@ pub(crate) fn structure(text: &str) -> Structure {
             Event::Start(Tag::Heading { level, .. }) => {
                 heading = Some((number(level), range.start, String::new()));
             }
-            Event::Text(said) | Event::Code(said) => {
+            Event::Text(words) | Event::Code(words) => {
                 if let Some((_, _, title)) = &mut heading {
-                    title.push_str(&said);
+                    title.push_str(&words);
                 }
             }
             Event::SoftBreak | Event::HardBreak => {
@@ -94,16 +94,16 @@ fn number(level: HeadingLevel) -> u8 {
 fn front_matter(text: &str, key: &str) -> Vec<String> {
     let front = text.strip_prefix("---\n").and_then(|body| body.split_once("\n---"));
     let mut lines = front.map_or("", |(front, _)| front).lines();
-    let Some(said) = lines.find_map(|line| line.strip_prefix(key)?.strip_prefix(':')) else {
+    let Some(words) = lines.find_map(|line| line.strip_prefix(key)?.strip_prefix(':')) else {
         return Vec::new();
     };
-    let said = said.trim();
-    let values: Vec<&str> = match said.strip_prefix('[').and_then(|list| list.strip_suffix(']')) {
+    let words = words.trim();
+    let values: Vec<&str> = match words.strip_prefix('[').and_then(|list| list.strip_suffix(']')) {
         Some(list) => list.split(',').collect(),
-        None if said.is_empty() => {
+        None if words.is_empty() => {
             lines.map_while(|line| line.trim_start().strip_prefix("- ")).collect()
         }
-        None => vec![said],
+        None => vec![words],
     };
     let bare = |value: &str| value.trim().trim_matches(['"', '\'']).to_owned();
     values.into_iter().map(bare).filter(|value| !value.is_empty()).collect()

@@ -90,8 +90,8 @@ fn title(document: &Pdf) -> Option<String> {
     let title = failure_text(document.metadata().title.as_deref()?);
     // What programs put there when nobody said anything.
     let is_file = title.contains(".doc") || title.contains(".tex") || title.contains(".indd");
-    let is_said = title.chars().filter(|c| c.is_alphabetic()).count() > 2;
-    (is_said && !is_file && !title.eq_ignore_ascii_case("untitled")).then_some(title)
+    let is_stated = title.chars().filter(|c| c.is_alphabetic()).count() > 2;
+    (is_stated && !is_file && !title.eq_ignore_ascii_case("untitled")).then_some(title)
 }
 
 /// The letters of PDFDocEncoding from 0x80 to 0xA0, beyond which it is Latin-1 (ISO 32000-1, annex D.2).

@@ -30,13 +30,13 @@ fn headings(text: &str) -> Vec<Section> {
     let mut was_blank = true;
     let mut lines = text.split_inclusive('\n').peekable();
     while let Some(line) = lines.next() {
-        let said = line.trim();
+        let words = line.trim();
         let next = lines.peek().map(|next| next.trim()).unwrap_or_default();
-        let may_be = was_blank && !said.is_empty() && said.chars().count() <= LONGEST_HEADING;
-        if let Some(level) = level(said, next).filter(|_| may_be) {
-            sections.push(Section { level, title: said.to_owned(), start, end: 0 });
+        let may_be = was_blank && !words.is_empty() && words.chars().count() <= LONGEST_HEADING;
+        if let Some(level) = level(words, next).filter(|_| may_be) {
+            sections.push(Section { level, title: words.to_owned(), start, end: 0 });
         }
-        was_blank = said.is_empty();
+        was_blank = words.is_empty();
         start += line.len();
     }
     sections

@@ -166,14 +166,14 @@ fn formulas_boxes_and_notes_of_a_word_document_are_read_and_deletions_are_not() 
 /// S3.05: a slide's title, list, merged table, the numbers behind its chart, its notes and comments, each slide a page.
 #[test]
 fn a_slide_is_a_page_with_title_list_table_chart_notes_and_comments() {
-    let said = |text: &str| format!("<a:p><a:r><a:t>{text}</a:t></a:r></a:p>");
+    let content = |text: &str| format!("<a:p><a:r><a:t>{text}</a:t></a:r></a:p>");
     let shape = |kind: &str, body: &str| {
         format!(
             "<p:sp><p:nvSpPr><p:nvPr><p:ph type='{kind}'/></p:nvPr></p:nvSpPr><p:txBody>{body}</p:txBody></p:sp>"
         )
     };
     let cell = |merged: &str, text: &str| {
-        format!("<a:tc {merged}><a:txBody>{}</a:txBody></a:tc>", said(text))
+        format!("<a:tc {merged}><a:txBody>{}</a:txBody></a:tc>", content(text))
     };
     let frame = |data: &str| {
         format!(
@@ -191,11 +191,11 @@ fn a_slide_is_a_page_with_title_list_table_chart_notes_and_comments() {
         format!("<p:sld {SLIDE}><p:cSld><p:spTree>{shapes}</p:spTree></p:cSld></p:sld>")
     };
     let first = [
-        shape("title", &said("Results")),
-        shape("body", &(said("good") + &said("better"))),
+        shape("title", &content("Results")),
+        shape("body", &(content("good") + &content("better"))),
         frame(&table),
         frame("<c:chart r:id='rId1'/>"),
-        shape("sldNum", &said("1")),
+        shape("sldNum", &content("1")),
     ];
     let list =
         "<p:sldIdLst><p:sldId id='256' r:id='rId1'/><p:sldId id='257' r:id='rId2'/></p:sldIdLst>";
@@ -206,7 +206,7 @@ fn a_slide_is_a_page_with_title_list_table_chart_notes_and_comments() {
             relations(&[("rId1", "slide", "slides/b.xml"), ("rId2", "slide", "slides/a.xml")]),
         ),
         ("ppt/slides/b.xml", slide(&first.concat())),
-        ("ppt/slides/a.xml", slide(&shape("title", &said("Thanks")))),
+        ("ppt/slides/a.xml", slide(&shape("title", &content("Thanks")))),
         (
             "ppt/slides/_rels/b.xml.rels",
             relations(&[
@@ -218,7 +218,7 @@ fn a_slide_is_a_page_with_title_list_table_chart_notes_and_comments() {
         ("ppt/charts/chart1.xml", CHART.to_owned()),
         (
             "ppt/notesSlides/n.xml",
-            format!("<p:notes {SLIDE}>{}</p:notes>", shape("body", &said("Speak slowly."))),
+            format!("<p:notes {SLIDE}>{}</p:notes>", shape("body", &content("Speak slowly."))),
         ),
         (
             "ppt/comments/c.xml",

@@ -99,8 +99,8 @@ fn an_archive_that_unpacks_without_end_is_named() {
 fn an_archive_that_lies_about_its_sizes_is_refused_as_well() {
     let zeros = vec![b' '; 20 << 20];
     let mut word = package(&[("word/document.xml", &zeros)]);
-    let said = u32::to_le_bytes(20 << 20);
-    let places: Vec<usize> = (0..word.len() - 4).filter(|at| word[*at..*at + 4] == said).collect();
+    let words = u32::to_le_bytes(20 << 20);
+    let places: Vec<usize> = (0..word.len() - 4).filter(|at| word[*at..*at + 4] == words).collect();
     assert!(!places.is_empty());
     for at in places {
         word[at..at + 4].copy_from_slice(&u32::to_le_bytes(1000));

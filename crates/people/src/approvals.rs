@@ -19,7 +19,7 @@ pub enum ApprovalStatus {
     Denied,
     /// Nobody decided in time, which counted as a denial.
     TimedOut,
-    /// Its thread went on, or was ended, without an answer.
+    /// Its thread continued, or was ended, without an answer.
     Withdrawn,
     /// It was no longer asked when its time had passed, or when a service began.
     Expired,

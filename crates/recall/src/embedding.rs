@@ -51,8 +51,8 @@ pub async fn embed_pending(
         let texts: Vec<String> = pending.iter().map(|one| one.text.clone()).collect();
         let vectors = model.embed(&texts).await?;
         if vectors.len() != texts.len() {
-            let said = format!("{} vectors for {} texts", vectors.len(), texts.len());
-            return Err(EmbeddingError(said).into());
+            let message = format!("{} vectors for {} texts", vectors.len(), texts.len());
+            return Err(EmbeddingError(message).into());
         }
         let pairs: Vec<_> = pending.iter().map(|one| one.hash).zip(vectors).collect();
         index.put_vectors(scope, model.model(), &pairs).await?;

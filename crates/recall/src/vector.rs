@@ -19,7 +19,8 @@ pub(crate) fn unit(values: &[f32]) -> Vec<f32> {
 pub(crate) fn dot(one: &[f32], other: &[f32]) -> f64 {
     // Sums side by side, over arrays whose length the compiler knows: it turns them into vector instructions.
     const SIDE: usize = 16;
-    let ((ones, one), (others, other)) = (one.as_chunks::<SIDE>(), other.as_chunks::<SIDE>());
+    let (ones, one) = one.as_chunks::<SIDE>();
+    let (others, other) = other.as_chunks::<SIDE>();
     let rest: f32 = one.iter().zip(other).map(|(one, other)| one * other).sum();
     let mut sums = [0.0_f32; SIDE];
     // Zipped iterators stay calls here, five times as slow.

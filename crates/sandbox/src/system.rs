@@ -164,13 +164,16 @@ fn wait(child: &mut Child, reported: &Collected, deadline: Instant) -> Option<Ke
 }
 
 fn unreported(bytes: &[u8]) -> Result<Fault, Error> {
-    let said = String::from_utf8_lossy(bytes);
-    let last = said.lines().last().unwrap_or_default().to_owned();
+    let output_text = String::from_utf8_lossy(bytes);
+    let last = output_text.lines().last().unwrap_or_default().to_owned();
     if let Some(complaint) = last.strip_prefix("bwrap: ") {
         return Err(Error::Bubblewrap(complaint.to_owned()));
     }
-    let kind =
-        if said.contains("MemoryError") { FaultType::MemoryLimit } else { FaultType::PythonError };
+    let kind = if output_text.contains("MemoryError") {
+        FaultType::MemoryLimit
+    } else {
+        FaultType::PythonError
+    };
     let message = "the program ended the interpreter before its result was read".to_owned();
     Ok(Fault { kind, message, line: None })
 }

@@ -56,8 +56,8 @@ fn network_processes_and_files_of_the_host_are_out_of_reach() {
             matches!(kind, Some(FaultType::SandboxViolation | FaultType::PythonError)),
             "{code}: {outcome:?}"
         );
-        let said = serde_json::to_string(&outcome).unwrap();
-        assert!(!said.contains("root:x:0") && !said.contains("uid="), "{code}: {said}");
+        let words = serde_json::to_string(&outcome).unwrap();
+        assert!(!words.contains("root:x:0") && !words.contains("uid="), "{code}: {words}");
     }
     let environment = run(&python, "import os\nsorted(os.environ)").result;
     assert!(!environment.to_string().contains("CARGO"), "{environment}");

@@ -25,7 +25,7 @@ pub struct Delivery {
     pub payload: Option<Json>,
     /// How often it was sent.
     pub attempts: u32,
-    /// Whether it tells that its run goes on, and not that it has ended.
+    /// Whether it tells that its run continues, and not that it has ended.
     pub is_under_way: bool,
 }
 
@@ -35,7 +35,7 @@ pub struct NewDelivery {
     pub kind: &'static str,
     pub url: String,
     pub headers: Json,
-    /// Whether it tells that the run goes on, and not that it has ended.
+    /// Whether it tells that the run continues, and not that it has ended.
     pub is_under_way: bool,
 }
 

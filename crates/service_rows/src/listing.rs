@@ -44,7 +44,7 @@ pub struct ThreadFilter {
 pub struct Listed {
     pub id: Uuid,
     pub meta: ThreadMeta,
-    /// Whether a run of it goes on or waits for its turn.
+    /// Whether a run of it is under way or waits for its turn.
     pub has_open_run: bool,
 }
 
@@ -52,7 +52,7 @@ pub struct Listed {
 const STATUS: &str = "CASE WHEN t.status = 'failed' AND EXISTS (SELECT 1 FROM run r WHERE r.thread_id = t.id \
     AND r.number = t.runs AND r.status <> 'failed') THEN 'stopped' ELSE t.status END";
 
-/// Whether a run of a thread goes on or waits, as a number.
+/// Whether a run of a thread is under way or waits, as a number.
 const HAS_OPEN_RUN: &str = "(SELECT count(*) FROM service_run r WHERE r.thread_id = t.id \
     AND r.status IN ('pending', 'running'))";
 

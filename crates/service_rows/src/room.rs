@@ -4,7 +4,7 @@ use crate::sql::Statement;
 use crate::{Error, Kept};
 
 impl Kept {
-    /// Counts the tenant's runs that go on or wait, no further than `most`.
+    /// Counts the tenant's runs that are under way or wait, no further than `most`.
     ///
     /// # Errors
     /// [`Error`].

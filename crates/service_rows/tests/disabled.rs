@@ -33,7 +33,7 @@ async fn status(kept: &Kept, (driven, waits): (Uuid, Uuid)) -> (Option<Cancel>, 
     (driven.cancel, kept.find_run(waits).await.unwrap().unwrap().status)
 }
 
-async fn the_runs_of_a_user_end_with_the_transaction_or_go_on(database: Database) {
+async fn the_runs_of_a_user_end_with_the_transaction_or_continue(database: Database) {
     let of_acme = database.of_tenant("acme");
     let kept = Kept::new(database.clone(), "acme");
     let anns = thread_of(&kept, &of_acme, "ann").await;
@@ -56,12 +56,12 @@ async fn the_runs_of_a_user_end_with_the_transaction_or_go_on(database: Database
 #[tokio::test]
 async fn on_sqlite() {
     let database = Database::open("memory:").await.unwrap();
-    the_runs_of_a_user_end_with_the_transaction_or_go_on(database).await;
+    the_runs_of_a_user_end_with_the_transaction_or_continue(database).await;
 }
 
 #[tokio::test]
 async fn on_postgres() {
     let Some(server) = TestDatabase::make().await else { return };
     let database = Database::open(&server.url).await.unwrap();
-    the_runs_of_a_user_end_with_the_transaction_or_go_on(database).await;
+    the_runs_of_a_user_end_with_the_transaction_or_continue(database).await;
 }

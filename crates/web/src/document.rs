@@ -28,16 +28,16 @@ pub fn name(url: &Url, media: &str) -> Option<String> {
     let last = url.path_segments().and_then(|mut parts| parts.next_back()).unwrap_or_default();
     let ending = last.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase());
     let known = ending.filter(|ending| ENDINGS.contains(&ending.as_str()));
-    let said = [
+    let words = [
         ("pdf", "pdf"),
         ("wordprocessingml", "docx"),
         ("presentationml", "pptx"),
         ("spreadsheetml", "xlsx"),
         ("opendocument.spreadsheet", "ods"),
     ];
-    let said = said.iter().find(|(kind, _)| media.contains(kind)).map(|(_, ending)| *ending);
-    match (said, known) {
-        (Some(said), _) => Some(format!("document.{said}")),
+    let words = words.iter().find(|(kind, _)| media.contains(kind)).map(|(_, ending)| *ending);
+    match (words, known) {
+        (Some(words), _) => Some(format!("document.{words}")),
         // A server that does not know sends bytes.
         (None, Some(known)) if media.contains("octet-stream") => Some(format!("document.{known}")),
         _ => None,

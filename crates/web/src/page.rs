@@ -72,15 +72,15 @@ fn html(url: &Url, text: &str, limits: &Limits) -> Page {
         let links = links(url, text, limits.links);
         return Page { text: plain(text), links, ..Page::default() };
     }
-    let (body, said) = main_text(url, text);
-    let said = said.unwrap_or_default();
+    let (body, words) = main_text(url, text);
+    let words = words.unwrap_or_default();
     Page {
-        title: said.title.unwrap_or_default(),
+        title: words.title.unwrap_or_default(),
         // A page that is all navigation still says something.
         text: if body.trim().is_empty() { plain(text) } else { body.trim().to_owned() },
-        published: said.date.map(|date| date.to_rfc3339()),
-        author: said.author,
-        language: said.language,
+        published: words.date.map(|date| date.to_rfc3339()),
+        author: words.author,
+        language: words.language,
         links: links(url, text, limits.links),
         ..Page::default()
     }

@@ -27,7 +27,7 @@ pub struct Intent {
     #[schemars(range(min = 0.0, max = 1.0))]
     pub confidence: f64,
     pub reason: String,
-    /// Who should go on, in a word.
+    /// Who should continue, in a word.
     pub next: String,
 }
 
@@ -45,7 +45,7 @@ pub struct ClarifyingQuestion {
 pub struct ClarificationAnswer {
     pub needed: bool,
     pub questions: Vec<ClarifyingQuestion>,
-    /// What is taken for granted when going on.
+    /// What is taken for granted when continuing.
     pub assumptions: Vec<String>,
 }
 

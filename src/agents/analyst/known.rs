@@ -101,15 +101,15 @@ mod tests {
     #[test]
     fn the_newest_date_that_has_come_tells_how_fresh_a_table_is() {
         let all = [newest("ordered_at", "2024-03-01"), newest("due_at", "2031-01-01")];
-        let said =
+        let words =
             |declared: Option<&Freshness>| freshness("orders", declared, &all, Some("2026-01-01"));
-        assert_eq!(said(None).unwrap(), "orders reaches to 2024-03-01 (ordered_at)");
+        assert_eq!(words(None).unwrap(), "orders reaches to 2024-03-01 (ordered_at)");
         let mut declared =
             Freshness { table: "orders".into(), column: Some("due_at".into()), note: None };
-        assert_eq!(said(Some(&declared)).unwrap(), "orders reaches to 2031-01-01 (due_at)");
+        assert_eq!(words(Some(&declared)).unwrap(), "orders reaches to 2031-01-01 (due_at)");
         declared.note = Some("loaded nightly".into());
         declared.column = Some("none".into());
-        assert_eq!(said(Some(&declared)).unwrap(), "orders: loaded nightly");
+        assert_eq!(words(Some(&declared)).unwrap(), "orders: loaded nightly");
         assert_eq!(freshness("lines", None, &all, None), None);
     }
 

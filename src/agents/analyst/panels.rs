@@ -10,9 +10,9 @@ use crate::agents::pipeline::Stage;
 pub const NAME: &str = "analysis.json";
 
 /// Returns the panels of an answer: grounding, drafts, guard, review, attempts, triage, preview, answer.
-pub fn of(stage: &Stage<Turn>, preview: &Preview, said: &Interpretation) -> String {
+pub fn of(stage: &Stage<Turn>, preview: &Preview, reply: &Interpretation) -> String {
     let state = stage.state();
-    panels(state, &state.triages, json!(preview), json!(said))
+    panels(state, &state.triages, json!(preview), json!(reply))
 }
 
 /// Returns the panels of a turn that failed, with the triage that ended it.
@@ -20,7 +20,7 @@ pub fn of_failure(stage: &Stage<Turn>, triages: &[SqlTriage]) -> String {
     panels(stage.state(), triages, Value::Null, Value::Null)
 }
 
-fn panels(state: &Turn, triages: &[SqlTriage], preview: Value, said: Value) -> String {
+fn panels(state: &Turn, triages: &[SqlTriage], preview: Value, reply: Value) -> String {
     let panels = json!({
         "intent": state.intent,
         "clarifications": state.answers,
@@ -32,7 +32,7 @@ fn panels(state: &Turn, triages: &[SqlTriage], preview: Value, said: Value) -> S
         "attempts": state.attempts,
         "triages": triages,
         "preview": preview,
-        "interpretation": said,
+        "interpretation": reply,
     });
     serde_json::to_string_pretty(&panels).unwrap_or_default()
 }

@@ -73,8 +73,8 @@ fn arguments(stage: &Stage<Turn>, sql: &str, limit: Option<usize>) -> Value {
 async fn dialect(stage: &Stage<Turn>) -> Result<SqlDialect, StageError> {
     let version = query(stage, "SELECT version() AS v", None).await?;
     if let Ok(table) = &version {
-        let said = json!(table.rows).to_string();
-        return Ok(if said.contains("PostgreSQL") {
+        let words = json!(table.rows).to_string();
+        return Ok(if words.contains("PostgreSQL") {
             SqlDialect::Postgres
         } else {
             SqlDialect::DuckDb
@@ -86,8 +86,8 @@ async fn dialect(stage: &Stage<Turn>) -> Result<SqlDialect, StageError> {
     if query(stage, "SELECT @@VERSION AS v", None).await?.is_ok() {
         return Ok(SqlDialect::TSql);
     }
-    let said = version.err().unwrap_or_default();
-    let message = format!("the server's database is none that this agent knows; it says: {said}");
+    let words = version.err().unwrap_or_default();
+    let message = format!("the server's database is none that this agent knows; it says: {words}");
     Err(AgentError::new(ErrorKind::Query, message).into())
 }
 
@@ -133,8 +133,8 @@ async fn catalogue(stage: &Stage<Turn>, dialect: SqlDialect) -> Result<Catalogue
     };
     let rows = match query(stage, columns, None).await? {
         Ok(table) => table.rows,
-        Err(said) => {
-            let message = format!("the server does not say what tables it has: {said}");
+        Err(words) => {
+            let message = format!("the server does not say what tables it has: {words}");
             return Err(AgentError::new(ErrorKind::Query, message).into());
         }
     };

@@ -40,7 +40,7 @@ pub(in crate::agents) async fn write(
                 "title": passage.title,
                 "page": passage.page,
                 "section": passage.section,
-                "text": passage.around.as_deref().unwrap_or(&passage.quote),
+                "text": passage.context.as_deref().unwrap_or(&passage.quote),
             })
         })
         .collect();

@@ -21,7 +21,8 @@ pub struct Passage {
     #[serde(deserialize_with = "if_readable", skip_serializing_if = "Option::is_none")]
     pub parent: Option<Range>,
     /// The text around the quote, where it was read.
-    pub around: Option<String>,
+    #[serde(rename = "around")]
+    pub context: Option<String>,
     /// Which of the sides it belongs to that a task compares.
     pub side: usize,
 }

@@ -6,14 +6,14 @@ use crate::agents::cited::{Passage, Work, WorkUpdate};
 use crate::agents::pipeline::{Stage, StageResult, Step};
 
 /// Characters read before and after a quote, of servers that do not say which passage it stands in.
-const AROUND: u64 = 700;
+const CONTEXT: u64 = 700;
 
 pub(super) async fn read(stage: Stage<Work>) -> StageResult<Work> {
     let mut passages = stage.state().passages.clone();
     if stage.has_tool("read") {
         let places: Vec<(usize, Value)> = (0..)
             .zip(&passages)
-            .filter_map(|(place, passage)| Some((place, around(passage)?)))
+            .filter_map(|(place, passage)| Some((place, context(passage)?)))
             .take(stage.budget().tool_calls)
             .collect();
         let arguments = places.iter().map(|(_, arguments)| arguments.clone());
@@ -25,16 +25,16 @@ pub(super) async fn read(stage: Stage<Work>) -> StageResult<Work> {
             let text = reply.structured.as_ref().and_then(|data| data["text"].as_str());
             // What was read must hold the quote, or it is from another version.
             let text = text.filter(|text| text.contains(passage.quote.as_str()));
-            passage.around = text.map(str::to_owned);
+            passage.context = text.map(str::to_owned);
         }
     }
     Ok(Step::next(WorkUpdate::new().passages(passages)))
 }
 
-fn around(passage: &Passage) -> Option<Value> {
+fn context(passage: &Passage) -> Option<Value> {
     let (start, end) = match &passage.parent {
         Some(parent) => (parent.start, parent.end),
-        None => (passage.start?.saturating_sub(AROUND), passage.end?.saturating_add(AROUND)),
+        None => (passage.start?.saturating_sub(CONTEXT), passage.end?.saturating_add(CONTEXT)),
     };
     Some(json!({ "document": passage.document, "start": start, "end": end }))
 }

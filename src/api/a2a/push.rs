@@ -1,4 +1,4 @@
-//! Push notifications: addresses that hear when a run of a task goes on, and how the task stands when it has ended.
+//! Push notifications: addresses that hear when a run of a task continues, and how the task stands when it has ended.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -47,7 +47,7 @@ pub(super) struct Authentication {
 }
 
 impl Config {
-    /// Checks where it leads, and returns what is sent there: that a run goes on, and that it has ended.
+    /// Checks where it leads, and returns what is sent there: that a run continues, and that it has ended.
     pub(super) fn deliveries(&self, service: &Service) -> Result<[NewDelivery; 2], Plain> {
         let url = callbacks::check(service, &self.url)?;
         let mut headers = json!({});

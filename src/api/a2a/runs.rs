@@ -59,8 +59,8 @@ pub(super) fn of_task<'a>(first: &Run, newest_first: &'a [Run]) -> Vec<&'a Run> 
 
 /// Returns the task that a run's message began or continued.
 pub(super) fn task_of(run: &Run) -> Option<Uuid> {
-    let said = run.metadata["a2a"].as_object()?;
-    let first = said.get("task").and_then(Value::as_str).and_then(|id| id.parse().ok());
+    let text = run.metadata["a2a"].as_object()?;
+    let first = text.get("task").and_then(Value::as_str).and_then(|id| id.parse().ok());
     Some(first.unwrap_or(run.id))
 }
 

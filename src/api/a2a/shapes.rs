@@ -17,7 +17,7 @@ pub(super) fn short_task(task: &Task, messages: Option<u32>) -> Value {
     let most = messages.map_or(usize::MAX, |most| most as usize);
     let left_out = task.history.len().saturating_sub(most);
     if most > 0 {
-        let history = task.history.iter().skip(left_out).map(|said| message(task, said));
+        let history = task.history.iter().skip(left_out).map(|words| message(task, words));
         shown["history"] = history.collect();
     }
     if !task.more.is_empty() {
@@ -50,10 +50,10 @@ pub(super) fn artifact(task: &Task, text: &str) -> Value {
     json!({ "artifactId": format!("{}-answer", task.id), "name": "answer", "parts": [{ "text": text }] })
 }
 
-fn message(task: &Task, said: &TaskMessage) -> Value {
-    let parts: Vec<Value> = said.texts.iter().map(|text| json!({ "text": text })).collect();
+fn message(task: &Task, words: &TaskMessage) -> Value {
+    let parts: Vec<Value> = words.texts.iter().map(|text| json!({ "text": text })).collect();
     json!({
-        "messageId": said.id, "role": said.role, "parts": parts, "taskId": task.id, "contextId": task.context,
+        "messageId": words.id, "role": words.role, "parts": parts, "taskId": task.id, "contextId": task.context,
     })
 }
 

@@ -121,7 +121,7 @@ impl Streamed {
             }
             let stop = self.service.stop().clone();
             let moved = tokio::select! {
-                moved = self.go_on() => moved,
+                moved = self.advance() => moved,
                 () = stop.cancelled() => return None,
             };
             if let Err(refusal) = moved {
@@ -132,7 +132,7 @@ impl Streamed {
     }
 
     /// Hears one thing; it may be dropped at any moment, and loses nothing by that.
-    async fn go_on(&mut self) -> Result<(), Refusal> {
+    async fn advance(&mut self) -> Result<(), Refusal> {
         if self.has_ended {
             return self.show_end().await;
         }

@@ -117,7 +117,7 @@ pub(super) async fn begin(service: &Service, send: Send) -> Result<(Run, Uuid), 
             thread
         }
     };
-    let said = json!({ "task": named.as_ref().map(|task| task.id), "message": message.message_id, "parts": texts });
+    let words = json!({ "task": named.as_ref().map(|task| task.id), "message": message.message_id, "parts": texts });
     let wanted = send.configuration.task_push_notification_config;
     let mut deliveries = match &named {
         Some(task) => push::of_task(service, task.id).await?,
@@ -130,7 +130,7 @@ pub(super) async fn begin(service: &Service, send: Send) -> Result<(Run, Uuid), 
             }
         }
     }
-    let metadata = json!({ "a2a": said });
+    let metadata = json!({ "a2a": words });
     let begin = Begin { thread, at: None, turn, metadata, deliveries };
     let run = conversation::begin(service, begin).await?;
     let task = named.map_or(run.id, |task| task.id);
@@ -199,11 +199,11 @@ impl Task {
 
 /// Reads the message that began a run.
 fn message_of(run: &Run) -> Option<TaskMessage> {
-    let said = &run.metadata["a2a"];
-    let id = said["message"].as_str()?.to_owned();
-    let texts = match said["parts"].as_array() {
+    let words = &run.metadata["a2a"];
+    let id = words["message"].as_str()?.to_owned();
+    let texts = match words["parts"].as_array() {
         Some(parts) => parts.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
-        None => vec![said["text"].as_str()?.to_owned()],
+        None => vec![words["text"].as_str()?.to_owned()],
     };
     Some(TaskMessage { role: "ROLE_USER", id, texts })
 }

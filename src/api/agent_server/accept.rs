@@ -22,7 +22,7 @@ pub(super) struct Accepted {
     pub stops_with_client: bool,
 }
 
-/// Checks a body and keeps the run that it asks for; `follows` says that the client hears of it as it goes on.
+/// Checks a body and keeps the run that it asks for; `follows` says that the client hears of it as it runs.
 pub(super) async fn accept(
     face: &Face,
     thread: Option<ThreadId>,

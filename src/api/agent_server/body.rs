@@ -77,8 +77,8 @@ pub(in crate::api) fn json(bytes: &[u8]) -> Result<Value, &'static str> {
     let read: Result<Value, _> = serde_json::from_slice(bytes);
     let read = read.map_err(|_| "Invalid JSON in request body")?;
     // Looked for only where the bytes may write it.
-    let may_hold = bytes.windows(ZERO.len()).any(|part| part == ZERO);
-    if may_hold && holds_zero(&read) {
+    let may_contain = bytes.windows(ZERO.len()).any(|part| part == ZERO);
+    if may_contain && contains_zero(&read) {
         Err("texts must not contain the character U+0000")
     } else {
         Ok(read)
@@ -88,12 +88,12 @@ pub(in crate::api) fn json(bytes: &[u8]) -> Result<Value, &'static str> {
 /// The character that no text may contain, as JSON writes it.
 const ZERO: &[u8] = b"\\u0000";
 
-fn holds_zero(value: &Value) -> bool {
+fn contains_zero(value: &Value) -> bool {
     match value {
         Value::String(text) => text.contains('\0'),
-        Value::Array(list) => list.iter().any(holds_zero),
+        Value::Array(list) => list.iter().any(contains_zero),
         Value::Object(fields) => {
-            fields.iter().any(|(name, value)| name.contains('\0') || holds_zero(value))
+            fields.iter().any(|(name, value)| name.contains('\0') || contains_zero(value))
         }
         _ => false,
     }

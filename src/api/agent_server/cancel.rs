@@ -132,7 +132,8 @@ async fn stop(
 /// Stops those of the tenant's open runs that are meant, of those that there are now.
 async fn stop_open(face: &Face, many: &CancelMany, action: Cancel) -> Result<usize, Refusal> {
     let now = clock::now();
-    let (mut stopped, mut after) = (0, None);
+    let mut stopped = 0;
+    let mut after = None;
     loop {
         let runs = face.service.kept().open_runs_of_tenant(now, after, AT_ONCE).await?;
         stopped += stop(face, many, action, &runs).await?;

@@ -172,7 +172,8 @@ impl Listed {
     }
 
     async fn shown(&self, at: &Checkpoint) -> Result<Value, Error> {
-        let (thread, step) = (self.info.id, at.row.seq);
+        let thread = self.info.id;
+        let step = at.row.seq;
         if step == self.info.head {
             let shown = wire::snapshot(thread, at, &self.open, &self.asking, None);
             return Ok(self.fields.only(shown));

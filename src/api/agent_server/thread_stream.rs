@@ -1,7 +1,7 @@
 //! `GET /threads/{id}/stream`: what happens in all runs of a thread, as each was asked to show it.
 //!
 //! It stays open between runs. Its events have the ids that they have in the streams of the runs, so that a client
-//! goes on from the last one that it heard, on any process. Edits of the state stand in no log of events: they are told
+//! continues from the last one that it heard, on any process. Edits of the state stand in no log of events: they are told
 //! while they are made, without ids.
 
 use std::collections::VecDeque;
@@ -79,7 +79,7 @@ pub(super) async fn follow(
         Heard::Nothing => None,
         Heard::UpTo(id) => Some(After { id, is_now: false }),
         Heard::UpToNow => {
-            let mark = face.service.runtime().store().event_mark(thread).await?.last;
+            let mark = face.service.runtime().store().event_position(thread).await?.last;
             Some(After { id: (mark, u32::MAX - 3), is_now: true })
         }
     };
@@ -151,7 +151,7 @@ impl Followed {
             }
             let stop = self.service.stop().clone();
             let moved = tokio::select! {
-                moved = self.go_on() => moved,
+                moved = self.advance() => moved,
                 () = stop.cancelled() => return None,
             };
             if let Err(error) = moved {
@@ -162,7 +162,7 @@ impl Followed {
     }
 
     /// Hears one thing; it may be dropped at any moment, and loses nothing by that.
-    async fn go_on(&mut self) -> Result<(), Error> {
+    async fn advance(&mut self) -> Result<(), Error> {
         let Some((listener, modes)) = &mut self.now else {
             let Some(run) = self.runs.next().await? else { return Ok(()) };
             if self.after.is_none_or(|after| !after.is_past(&run)) {

@@ -33,7 +33,7 @@ impl OpenRequests {
     }
 }
 
-/// Keeps a place for as long as the body of a response goes on.
+/// Keeps a place for as long as the body of a response lasts.
 pub(super) fn keeping(place: Option<Place>, response: Response) -> Response {
     let Some(place) = place else { return response };
     if response.body().size_hint().exact().is_some() {
@@ -64,10 +64,10 @@ mod tests {
         assert!(requests.take("b").is_ok(), "another tenant has places of its own");
         let socket = place.clone();
         drop(place);
-        assert!(requests.take("a").is_err(), "the socket goes on");
+        assert!(requests.take("a").is_err(), "the socket is still open");
         let body = Body::from_stream(futures::stream::pending::<Result<String, std::io::Error>>());
         let streamed = keeping(Some(socket), Response::new(body));
-        assert!(requests.take("a").is_err(), "the stream goes on");
+        assert!(requests.take("a").is_err(), "the stream is still open");
         drop(streamed);
         assert!(requests.take("a").is_ok());
         assert!(OpenRequests::new(None).take("a").is_ok_and(|place| place.is_none()));

@@ -64,8 +64,8 @@ pub(super) fn too_many(why: String, seconds: u64) -> Response {
 
 /// Says in every refusal for being too much when to come again.
 pub(super) async fn with_time(mut response: Response, service: &Service) -> Response {
-    let is_said = response.headers().contains_key(header::RETRY_AFTER);
-    if response.status() == StatusCode::TOO_MANY_REQUESTS && !is_said {
+    let is_stated = response.headers().contains_key(header::RETRY_AFTER);
+    if response.status() == StatusCode::TOO_MANY_REQUESTS && !is_stated {
         let seconds = service.until_room().await.as_secs();
         response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
     }

@@ -54,19 +54,19 @@ impl Gate {
         }
         watched.retain(|_, token| token.strong_count() > 0);
         let token = Arc::new(CancellationToken::new());
-        let held = Arc::downgrade(&token);
-        watched.insert(name, Weak::clone(&held));
+        let weak = Arc::downgrade(&token);
+        watched.insert(name, Weak::clone(&weak));
         let stop = self.service().stop().clone();
         // It keeps nothing of the service alive between its looks.
         let gate = Arc::downgrade(&self);
         tokio::spawn(stop.run_until_cancelled_owned(async move {
-            while held.strong_count() > 0 {
+            while weak.strong_count() > 0 {
                 let Some(gate) = gate.upgrade() else { return };
                 let found = gate.check(&credential).await;
                 drop(gate);
                 // A database that does not answer says nothing of a credential.
                 if let Err(Stranger::Unknown(_)) = found {
-                    if let Some(token) = held.upgrade() {
+                    if let Some(token) = weak.upgrade() {
                         token.cancel();
                     }
                     return;

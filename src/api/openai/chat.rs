@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use super::messages::{self, Sent};
 use super::refusal::{Body, Refusal};
 use super::{models, shapes};
-use crate::api::conversation::{self, AnswerPart, Begin, Conversation, Ending, GOES_ON};
+use crate::api::conversation::{self, AnswerPart, Begin, CONTINUES, Conversation, Ending};
 use crate::api::event_stream;
 use crate::api::request_fields::{self, RequestFields};
 use crate::service::Service;
@@ -61,28 +61,26 @@ pub(super) async fn create(
     )
     .await?;
     let conversation = Conversation::follow(&service, run.clone()).await?;
-    match create.stream {
-        Some(true) => {
-            let counts = create.stream_options.is_some_and(|options| options.include_usage);
-            Ok(streamed(conversation, run, model, counts))
-        }
-        _ => {
-            let outcome = conversation.outcome().await;
-            if let Some(refusal) = refusal_of(&outcome.ending) {
-                return Err(refusal);
-            }
-            let more = request_fields::asked_for(&service, &run).await?;
-            let message = json!({ "role": "assistant", "content": outcome.text, "refusal": null, "annotations": [] });
-            let choice = json!({ "index": 0, "message": message, "logprobs": null, "finish_reason": "stop" });
-            let mut shown = shell("chat.completion", &run, &model);
-            shown["choices"] = json!([choice]);
-            shown["usage"] = shapes::chat_usage(outcome.usage);
-            for (name, value) in more {
-                shown[name] = value;
-            }
-            Ok(Json(shown).into_response())
-        }
+    if create.stream == Some(true) {
+        let counts = create.stream_options.is_some_and(|options| options.include_usage);
+        return Ok(streamed(conversation, run, model, counts));
     }
+    let outcome = conversation.outcome().await;
+    if let Some(refusal) = refusal_of(&outcome.ending) {
+        return Err(refusal);
+    }
+    let more = request_fields::asked_for(&service, &run).await?;
+    let message =
+        json!({ "role": "assistant", "content": outcome.text, "refusal": null, "annotations": [] });
+    let choice =
+        json!({ "index": 0, "message": message, "logprobs": null, "finish_reason": "stop" });
+    let mut shown = shell("chat.completion", &run, &model);
+    shown["choices"] = json!([choice]);
+    shown["usage"] = shapes::chat_usage(outcome.usage);
+    for (name, value) in more {
+        shown[name] = value;
+    }
+    Ok(Json(shown).into_response())
 }
 
 fn sent(message: &Value) -> Sent<'_> {
@@ -97,7 +95,7 @@ fn refusal_of(ending: &Ending) -> Option<Refusal> {
         Ending::Answered | Ending::Asks => None,
         Ending::Failed(why) => failed(why),
         Ending::Cancelled => failed("the run was cancelled"),
-        Ending::GoesOn => Some(Refusal(StatusCode::SERVICE_UNAVAILABLE, GOES_ON.to_owned())),
+        Ending::Continues => Some(Refusal(StatusCode::SERVICE_UNAVAILABLE, CONTINUES.to_owned())),
     }
 }
 

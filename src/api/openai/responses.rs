@@ -73,7 +73,7 @@ pub(super) async fn create(
 async fn ended(service: &Service, run: &Run) -> Result<Json<Value>, Refusal> {
     let outcome = Conversation::follow(service, run.clone()).await?.outcome().await;
     let mut shown = shapes::response(run, Some(&outcome));
-    if outcome.ending == Ending::GoesOn {
+    if outcome.ending == Ending::Continues {
         return Ok(Json(shown));
     }
     for (name, value) in request_fields::asked_for(service, run).await? {
@@ -236,7 +236,7 @@ impl Streamed {
             Ending::Failed(_) => return self.put("response.failed", response),
             Ending::Cancelled => return self.put("response.incomplete", response),
             // The stream breaks off; the response can be had by its id.
-            Ending::GoesOn => return self.put("response.in_progress", response),
+            Ending::Continues => return self.put("response.in_progress", response),
         }
         let mut done = with(&self.place(), "text", json!(outcome.text));
         done["logprobs"] = json!([]);

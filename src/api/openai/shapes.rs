@@ -19,12 +19,12 @@ pub(super) fn message_id(run: &Run) -> String {
 /// Shows a response; without an outcome it is under way.
 pub(super) fn response(run: &Run, outcome: Option<&Outcome>) -> Value {
     let shown = &run.metadata["openai"];
-    let ended = outcome.filter(|outcome| outcome.ending != Ending::GoesOn);
+    let ended = outcome.filter(|outcome| outcome.ending != Ending::Continues);
     let status = ended.map_or("in_progress", |outcome| match outcome.ending {
         Ending::Answered | Ending::Asks => "completed",
         Ending::Failed(_) => "failed",
         Ending::Cancelled => "cancelled",
-        Ending::GoesOn => "in_progress",
+        Ending::Continues => "in_progress",
     });
     let error = ended.and_then(|outcome| match &outcome.ending {
         Ending::Failed(why) => Some(json!({ "code": "server_error", "message": why })),

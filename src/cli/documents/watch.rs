@@ -125,9 +125,9 @@ impl Following<'_> {
             let mut event = json!({ "document": document.id, "path": document.path });
             if !self.args.prune {
                 event["event"] = json!("gone");
-                let said =
+                let words =
                     format!("gone, and kept: {} (--prune deletes such documents)", document.path);
-                self.tell(event, &said)?;
+                self.tell(event, &words)?;
                 continue;
             }
             event["event"] = json!("deleted");

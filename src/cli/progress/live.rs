@@ -1,4 +1,4 @@
-//! What moves on a terminal: one line that says what goes on now, and above it the answer while it is written.
+//! What moves on a terminal: one line that says what happens now, and above it the answer while it is written.
 
 use std::io::IsTerminal as _;
 use std::time::Duration;
@@ -49,9 +49,9 @@ impl Live {
 
     /// Brings the line up to date; it is cut where the terminal ends.
     pub(super) fn refresh<'a>(&self, running: impl Iterator<Item = &'a str>, tokens: u64) {
-        let said = self.last.split_once(": ").map(|(who, _)| who);
+        let words = self.last.split_once(": ").map(|(who, _)| who);
         // Who said the last thing needs no second mention.
-        let others: Vec<&str> = running.filter(|node| Some(*node) != said).collect();
+        let others: Vec<&str> = running.filter(|node| Some(*node) != words).collect();
         let parts = [one_line(&self.last), others.join(", "), output::count(tokens, "token")];
         let parts: Vec<&str> =
             parts.iter().map(String::as_str).filter(|one| !one.is_empty()).collect();

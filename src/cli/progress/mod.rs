@@ -25,7 +25,7 @@ const SHOWN: usize = 120;
 /// The node that writes the answer.
 const QA: &str = "qa";
 
-/// Shows a run while it goes on.
+/// Shows a run that is under way.
 pub(super) struct Progress {
     quiet: bool,
     every_line: bool,

@@ -48,14 +48,14 @@ pub(super) async fn run(
         });
         return output::json(&shown);
     }
-    output::note(&match (had, !by_force) {
-        (Some(who), true) => format!("cancelled; {who} has stopped what it did"),
-        (None, true) => "cancelled; who worked on it has stopped".to_owned(),
-        (Some(who), false) => {
+    output::note(&match had {
+        Some(who) if by_force => {
             format!("cancelled; the thread was taken from {who}, which writes nothing more of it")
         }
-        (None, false) => "cancelled; nobody had begun with it".to_owned(),
+        Some(who) => format!("cancelled; {who} has stopped what it did"),
+        None if by_force => "cancelled; nobody had begun with it".to_owned(),
+        None => "cancelled; who worked on it has stopped".to_owned(),
     });
-    output::note(&format!("go on from there with: {invocation} resume {}", quoted(&name)));
+    output::note(&format!("continue from there with: {invocation} resume {}", quoted(&name)));
     Ok(())
 }

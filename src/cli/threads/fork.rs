@@ -47,7 +47,7 @@ pub(super) async fn run(threads: &Threads, args: &Args, invocation: &str) -> Res
     if next.is_empty() {
         output::note(&format!("ask on with: {invocation} run --thread {name} QUESTION"))
     } else {
-        output::note(&format!("go on from there with: {invocation} resume {name}"))
+        output::note(&format!("continue from there with: {invocation} resume {name}"))
     }
     Ok(())
 }

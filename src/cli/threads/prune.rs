@@ -130,7 +130,7 @@ async fn asked(threads: &Threads, retention: &Retention, args: &Args) -> Result<
     if would.deleted.len() > SHOWN {
         output::note(&format!("… and {} more", would.deleted.len() - SHOWN));
     }
-    confirmed(&format!("{}: go on?", summary(true, &would)))
+    confirmed(&format!("{}: continue?", summary(true, &would)))
 }
 
 fn style() -> ProgressStyle {

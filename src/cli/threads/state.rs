@@ -65,11 +65,11 @@ fn summary(state: &GraphState) -> String {
             ResultStatus::Success => &result.reflection,
             ResultStatus::Failed => "failed",
         };
-        let said = result.error_message().unwrap_or(&result.output);
+        let message = result.error_message().unwrap_or(&result.output);
         text.push_str(&format!(
             "result   {} ({word}): {}\n",
             result.agent,
-            output::brief(said, SHOWN)
+            output::brief(message, SHOWN)
         ));
     }
     for (key, artifact) in state.global_state.iter() {

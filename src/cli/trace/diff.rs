@@ -135,8 +135,8 @@ fn totals(a: &Trace, b: &Trace) -> String {
         });
         (took, spent, failed, calls)
     };
-    let ((took_a, spent_a, failed_a, tools_a), (took_b, spent_b, failed_b, tools_b)) =
-        (sum(a), sum(b));
+    let (took_a, spent_a, failed_a, tools_a) = sum(a);
+    let (took_b, spent_b, failed_b, tools_b) = sum(b);
     let dearer = |a: i128, b: i128| match b - a {
         0 => String::new(),
         more if more > 0 => format!("+{}", dollars(more)),

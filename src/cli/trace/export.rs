@@ -61,11 +61,11 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
         output::json(&done)?;
     } else {
         let traces = output::count(done.traces, "trace");
-        let mut said = format!("{traces} with {} arrived", output::count(done.spans, "span"));
+        let mut words = format!("{traces} with {} arrived", output::count(done.spans, "span"));
         if done.no_longer_kept > 0 {
-            said.push_str(&format!("; of {} runs nothing is kept", done.no_longer_kept));
+            words.push_str(&format!("; of {} runs nothing is kept", done.no_longer_kept));
         }
-        output::text(&said)?;
+        output::text(&words)?;
     }
     match (failed, done.rejected_spans) {
         (Some(error), _) => Err(error),

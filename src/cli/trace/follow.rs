@@ -1,4 +1,4 @@
-//! `trace --follow`: a run printed line by line as it goes on, whichever process runs it.
+//! `trace --follow`: a run printed line by line as it runs, whichever process runs it.
 //!
 //! Everything comes from the database: a span is printed once it is over and can change no more, a node also when
 //! it begins.
@@ -63,7 +63,7 @@ pub(super) async fn run(
             }
             if !is_under_way(&info) {
                 output::note(&format!(
-                    "nobody is at work on it; `perihelion resume {name}` goes on"
+                    "nobody is at work on it; `perihelion resume {name}` continues"
                 ));
                 break;
             }
@@ -161,8 +161,8 @@ impl Printed {
             return output::json(root);
         }
         let mut text = format!("{}\n", line(root));
-        for (what, said) in words(root) {
-            text.push_str(&format!("   {what}: {}\n", brief(&said, TEXT)));
+        for (what, content) in words(root) {
+            text.push_str(&format!("   {what}: {}\n", brief(&content, TEXT)));
         }
         text.push_str(&shares(&trace.head.overview));
         output::text(&text)
@@ -186,8 +186,8 @@ impl Printed {
             return output::text(&format!("{since:>10}  {indent}▸ {}", brief(node, TEXT)));
         }
         let mut text = format!("{since:>10}  {indent}{}\n", line(span));
-        for (what, said) in words(span) {
-            text.push_str(&format!("{:>10}  {indent}  {what}: {}\n", "", brief(&said, TEXT)));
+        for (what, content) in words(span) {
+            text.push_str(&format!("{:>10}  {indent}  {what}: {}\n", "", brief(&content, TEXT)));
         }
         for note in trace.head.notes.iter().filter(|note| note.span_id == span.span_id) {
             let what = noted(note.kind);

@@ -1,6 +1,6 @@
 //! `perihelion trace`: runs as trees, read from the database; no backend is needed.
 //!
-//! [`tree`] draws one and [`panels`] what led to an analyst's answer, [`follow`] tells it as it goes on, [`diff`] compares two, [`open`] makes a page of it,
+//! [`tree`] draws one and [`panels`] what led to an analyst's answer, [`follow`] tells it as it runs, [`diff`] compares two, [`open`] makes a page of it,
 //! [`export`] sends old ones to a collector, [`serve`] lets other viewers read them.
 
 mod diff;
@@ -50,7 +50,7 @@ pub struct Args {
     /// Fold nothing, however long it is
     #[arg(long, conflicts_with_all = ["json", "otlp", "follow", "open", "out"])]
     all: bool,
-    /// Tell the run as it goes on, in this process or another one, until it ends
+    /// Tell the run as it happens, in this process or another one, until it ends
     #[arg(long, conflicts_with_all = ["otlp", "open", "out"])]
     follow: bool,
     /// Print the spans as one JSON object; with --follow one span per line, each when it is over

@@ -134,8 +134,8 @@ impl Tree<'_> {
             }
             let more = self.children.get(&span.span_id).is_some_and(|list| !list.is_empty());
             let below = format!("{deeper}{}", if more { "│  " } else { "   " });
-            for (what, said) in words(span) {
-                self.text(&below, what, Some(&said));
+            for (what, content) in words(span) {
+                self.text(&below, what, Some(&content));
             }
             for note in self.notes.remove(&span.span_id).unwrap_or_default() {
                 self.text(&below, noted(note.kind), Some(&note.text));
@@ -205,13 +205,13 @@ pub(super) fn words(span: &Span) -> Vec<(&'static str, String)> {
         About::Chat { .. } => {}
     }
     // What has a text of its own says more than the status does.
-    let told = matches!(
+    let reported = matches!(
         &span.about,
         About::Agent { error: Some(_), .. }
             | About::Stage { error: Some(_), .. }
             | About::Tool { result: Some(_), .. }
     );
-    if let (Status::Error { message }, false) = (&span.status, told) {
+    if let (Status::Error { message }, false) = (&span.status, reported) {
         words.push(("because", message.clone()));
     }
     words

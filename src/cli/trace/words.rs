@@ -3,7 +3,7 @@
 use chrono::TimeDelta;
 
 use crate::checkpoint::RunStatus;
-use crate::telemetry::{About, Reason, RunMark, Span, Spent, Status};
+use crate::telemetry::{About, Reason, RunOfTrace, Span, Spent, Status};
 
 /// Characters of a text somebody wrote that stand in a line.
 pub(super) const TEXT: usize = 160;
@@ -69,19 +69,19 @@ pub(super) fn line(span: &Span) -> String {
 
 /// Returns the sign that a line begins with.
 pub(super) fn mark(span: &Span) -> char {
-    match (&span.status, span.open, &span.about) {
-        (Status::Error { .. }, ..) => '✗',
-        (_, true, _) => '…',
-        (.., About::Question { .. }) => '?',
-        (.., About::Reflection { verdict: Some(verdict), .. }) if verdict == "REJECTED" => '↺',
-        (Status::Ok, ..) => '✓',
-        (Status::Unset, ..) => '·',
+    match (&span.status, &span.about) {
+        (Status::Error { .. }, _) => '✗',
+        (Status::Ok | Status::Unset, _) if span.open => '…',
+        (_, About::Question { .. }) => '?',
+        (_, About::Reflection { verdict: Some(verdict), .. }) if verdict == "REJECTED" => '↺',
+        (Status::Ok, _) => '✓',
+        (Status::Unset, _) => '·',
     }
 }
 
 /// Says which runs there were and how each ended.
-pub(super) fn ran(runs: &[RunMark], open: bool) -> String {
-    let one = |(index, run): (usize, &RunMark)| {
+pub(super) fn ran(runs: &[RunOfTrace], open: bool) -> String {
+    let one = |(index, run): (usize, &RunOfTrace)| {
         let word = match run.status {
             RunStatus::Running if open && index + 1 == runs.len() => "not ended",
             RunStatus::Running => "crashed",
@@ -151,8 +151,8 @@ mod tests {
 
     #[test]
     fn small_sums_are_not_rounded_to_nothing() {
-        let said = [0, 1_500, 1_234_500, 2_500_000_000, -40_000_000].map(dollars);
-        assert_eq!(said, ["$0", "$0.0000015", "$0.0012", "$2.50", "-$0.0400"]);
+        let words = [0, 1_500, 1_234_500, 2_500_000_000, -40_000_000].map(dollars);
+        assert_eq!(words, ["$0", "$0.0000015", "$0.0012", "$2.50", "-$0.0400"]);
     }
 
     #[test]

@@ -103,9 +103,9 @@ fn messages(chat: &Value) -> (Vec<Value>, Vec<Value>) {
     let mut messages = Vec::new();
     for message in items(&chat["messages"]) {
         let text = message["content"].as_str().unwrap_or_default();
-        let said = (!text.trim().is_empty()).then(|| block(text));
+        let words = (!text.trim().is_empty()).then(|| block(text));
         match message["role"].as_str() {
-            Some("system") if messages.is_empty() => system.extend(said),
+            Some("system") if messages.is_empty() => system.extend(words),
             Some("assistant") => {
                 let calls = items(&message["tool_calls"]).iter().map(|call| {
                     json!({
@@ -119,7 +119,7 @@ fn messages(chat: &Value) -> (Vec<Value>, Vec<Value>) {
                     &mut messages,
                     "assistant",
                     "content",
-                    said.into_iter().chain(calls).collect(),
+                    words.into_iter().chain(calls).collect(),
                 );
             }
             Some("tool") => {

@@ -84,11 +84,11 @@ fn contents(chat: &Value) -> (Vec<Value>, Vec<Value>) {
     let mut tools: HashMap<&str, &str> = HashMap::new();
     for message in items(&chat["messages"]) {
         let text = message["content"].as_str().unwrap_or_default();
-        let said = (!text.is_empty()).then(|| json!({ "text": text }));
+        let wording = (!text.is_empty()).then(|| json!({ "text": text }));
         match message["role"].as_str() {
-            Some("system") if contents.is_empty() => system.extend(said),
+            Some("system") if contents.is_empty() => system.extend(wording),
             Some("assistant") => {
-                let mut parts: Vec<Value> = said.into_iter().collect();
+                let mut parts: Vec<Value> = wording.into_iter().collect();
                 for (nth, call) in items(&message["tool_calls"]).iter().enumerate() {
                     let name = call["function"]["name"].as_str().unwrap_or_default();
                     tools.insert(call["id"].as_str().unwrap_or_default(), name);
@@ -149,13 +149,13 @@ pub(super) fn answer(value: Value, place: &str) -> Value {
         "MAX_TOKENS" => "length",
         _ => "content_filter",
     });
-    let mut said = json!({ "content": text, "reasoning_content": reasoning });
+    let mut wording = json!({ "content": text, "reasoning_content": reasoning });
     if !calls.is_empty() {
-        said["tool_calls"] = calls.into();
+        wording["tool_calls"] = calls.into();
     }
     json!({
         "model": value["modelVersion"],
-        "choices": [{ place: said, "finish_reason": reason }],
+        "choices": [{ place: wording, "finish_reason": reason }],
         "usage": usage,
     })
 }

@@ -64,9 +64,9 @@ impl OpenAiEmbeddings {
         let text = transport::read_up_to(response, transport::WHOLE_BYTES).await;
         let text = text.map_err(|error| for_now(error.without_url().to_string()))?;
         if status >= 300 {
-            let said = wire::refusal_message(&text);
+            let message = wire::refusal_message(&text);
             return Err(Failed {
-                error: EmbeddingError(format!("{shown} refused with status {status}: {said}")),
+                error: EmbeddingError(format!("{shown} refused with status {status}: {message}")),
                 is_transient: retry::is_transient(status),
                 retry_after,
             });

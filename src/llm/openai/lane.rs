@@ -344,9 +344,9 @@ fn cause(error: &dyn std::error::Error) -> String {
     let mut last = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
-        let said = cause.to_string();
+        let wording = cause.to_string();
         // The system's number for it says nothing more.
-        let words = said.split(" (os error ").next().unwrap_or_default();
+        let words = wording.split(" (os error ").next().unwrap_or_default();
         if !words.is_empty() {
             last = words.to_owned();
         }

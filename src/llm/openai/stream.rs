@@ -1,4 +1,4 @@
-//! Gathers a streamed answer from its chunks.
+//! Collects a streamed answer from its chunks.
 
 use serde_json::Value;
 

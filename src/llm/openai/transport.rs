@@ -156,11 +156,11 @@ impl Credentials {
     /// Speaks another API, to a model and for whole or streamed answers.
     pub(super) fn speaking(mut self, api: Api, model: &str, streamed: bool) -> Self {
         self.api = api;
-        self.chat = match (api, streamed) {
-            (Api::ChatCompletions, _) => None,
-            (Api::Anthropic, _) => Some("/messages".to_owned()),
-            (Api::Gemini, false) => Some(format!("/models/{model}:generateContent")),
-            (Api::Gemini, true) => Some(format!("/models/{model}:streamGenerateContent")),
+        let generate = if streamed { "streamGenerateContent" } else { "generateContent" };
+        self.chat = match api {
+            Api::ChatCompletions => None,
+            Api::Anthropic => Some("/messages".to_owned()),
+            Api::Gemini => Some(format!("/models/{model}:{generate}")),
         };
         if api == Api::Gemini && streamed {
             self.query.push(("alt".to_owned(), "sse".to_owned()));

@@ -17,7 +17,7 @@ pub(super) fn body(
     streamed: bool,
 ) -> Value {
     let mut messages: Vec<Value> =
-        request.messages.iter().map(|said| message(said, &settings.input)).collect();
+        request.messages.iter().map(|words| message(words, &settings.input)).collect();
     let mut body = Map::new();
     body.insert("model".into(), settings.model.clone().into());
     if let Some(format) = &request.format {
@@ -253,7 +253,7 @@ fn tool_calls(message: &Value) -> Vec<ToolCall> {
     finish_calls(read)
 }
 
-/// A tool call as it stood in an answer or was gathered from a stream.
+/// A tool call as it stood in an answer or was collected from a stream.
 pub(super) struct PartialCall {
     pub id: Option<String>,
     pub name: String,

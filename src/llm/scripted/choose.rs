@@ -180,16 +180,16 @@ mod tests {
             .rule(Rule::new(Reply::text("both")).contains("a").contains("b").not_contains("c"))
             .rule(Rule::new(Reply::text("last")).last_contains("z"));
         let mut counts = Counts::default();
-        let said = |text: &str| json!([{ "role": "user", "content": text }]);
+        let words = |text: &str| json!([{ "role": "user", "content": text }]);
         let mut ask =
             |role, agent, messages| answer(&mut counts, &script, request(role, agent, messages));
 
-        assert_eq!(ask("agent", Some("files"), said("a b")).as_deref(), Some("files"));
-        assert_eq!(ask("qa", None, said("")).as_deref(), Some("once"));
-        assert_eq!(ask("qa", None, said("")).as_deref(), Some("second"));
-        assert_eq!(ask("qa", None, said("")), None);
-        assert_eq!(ask("agent", None, said("b a")).as_deref(), Some("both"));
-        assert_eq!(ask("agent", None, said("a b c z")).as_deref(), Some("last"));
+        assert_eq!(ask("agent", Some("files"), words("a b")).as_deref(), Some("files"));
+        assert_eq!(ask("qa", None, words("")).as_deref(), Some("once"));
+        assert_eq!(ask("qa", None, words("")).as_deref(), Some("second"));
+        assert_eq!(ask("qa", None, words("")), None);
+        assert_eq!(ask("agent", None, words("b a")).as_deref(), Some("both"));
+        assert_eq!(ask("agent", None, words("a b c z")).as_deref(), Some("last"));
         let tool = json!([{ "role": "user", "content": "x" }, { "role": "tool", "content": "y" }]);
         assert_eq!(ask("agent", None, tool).as_deref(), Some("after"));
     }

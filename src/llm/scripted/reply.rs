@@ -78,9 +78,9 @@ fn usage(reply: &Reply, request: &RecordedRequest) -> Value {
         let asked: usize = request.texts().iter().map(|text| text.chars().count()).sum();
         let calls: usize =
             reply.tool_calls.iter().map(|call| call.arguments.to_string().len()).sum();
-        let said = text(reply).chars().count() + calls;
+        let words = text(reply).chars().count() + calls;
         let tokens = |characters: usize| u64::try_from(characters.div_ceil(4)).unwrap_or(u64::MAX);
-        Usage { input_tokens: tokens(asked), output_tokens: tokens(said), cached_tokens: 0 }
+        Usage { input_tokens: tokens(asked), output_tokens: tokens(words), cached_tokens: 0 }
     };
     let usage = reply.usage.unwrap_or_else(estimate);
     let mut counted = json!({

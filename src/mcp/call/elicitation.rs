@@ -239,8 +239,8 @@ mod tests {
                 "sampling",
             ),
         ] {
-            let said = read(&answer, &secrets).unwrap_err();
-            assert!(said.contains(reason), "{said}");
+            let error_text = read(&answer, &secrets).unwrap_err();
+            assert!(error_text.contains(reason), "{error_text}");
         }
     }
 }

@@ -92,8 +92,8 @@ mod tests {
             (json!({ "name": "Ann", "mail": "a@b.org", "colour": "red" }), "named colour"),
             (json!("Ann"), "JSON object"),
         ] {
-            let said = fill_form(&form, content).unwrap_err();
-            assert!(said.contains(complaint), "{said}");
+            let message = fill_form(&form, content).unwrap_err();
+            assert!(message.contains(complaint), "{message}");
         }
     }
 

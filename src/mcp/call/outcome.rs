@@ -27,7 +27,7 @@ pub(in crate::mcp) fn read(
     match answer.get("resultType").and_then(Value::as_str) {
         Some("input_required") => match elicitation::read(&answer, secrets) {
             Ok(asked) => Reply::Asked { asked },
-            Err(reason) => Reply::Done(failed(format!("{tool} cannot go on: {reason}"))),
+            Err(reason) => Reply::Done(failed(format!("{tool} cannot continue: {reason}"))),
         },
         Some("task") => match task(&answer) {
             Some(task) => Reply::Task { task },
@@ -59,7 +59,7 @@ pub(in crate::mcp) fn complete(
     if structured.is_none() && blocks.is_none() {
         return failed(format!("the server did not answer with the result of a tool: {tool}"));
     }
-    // A tool that failed owes nobody the structure of a success.
+    // A tool that failed gives nobody the structure of a success.
     if !is_error && let Some(output) = output {
         let complaint = match &structured {
             Some(structured) => output.check(structured).err().map(|_| {
@@ -180,8 +180,8 @@ mod tests {
         assert!(!text.contains("s3c") && text.contains("x[re…"), "{text}");
 
         let output = schema::compile(std::sync::Arc::new(json!({"type": "integer"}))).unwrap();
-        let said = format!("{}s3cret-token", "x".repeat(290));
-        let answer = json!({"structuredContent": said});
+        let words = format!("{}s3cret-token", "x".repeat(290));
+        let answer = json!({"structuredContent": words});
         let text = complete("look", answer, Some(&output), &secrets).text;
         assert!(text.contains("xxx") && !text.contains("s3c"), "{text}");
     }

@@ -121,8 +121,8 @@ async fn failed(call: &Call<'_>, reason: Failure, opened: &Opened) -> RoundOutco
         Signs::Well => Some(Verdict::Well),
         Signs::Lost if !opened.session.is_first_loss() => None,
         Signs::Ill | Signs::Lost => {
-            let said = judged.as_ref().err().map(Error::reason).unwrap_or_default();
-            Some(Verdict::Failed(said.to_owned()))
+            let words = judged.as_ref().err().map(Error::reason).unwrap_or_default();
+            Some(Verdict::Failed(words.to_owned()))
         }
     };
     RoundOutcome { reply: judged.map(Reply::Done), verdict }
@@ -145,12 +145,12 @@ fn broken_off(reply: Result<Reply, Error>, call: &OpenCall) -> Result<Reply, Err
     if questions.is_empty() {
         return reply;
     }
-    let said = match reply {
+    let words = match reply {
         Ok(Reply::Done(outcome)) => outcome.text,
         Err(Error::Refused { reason, .. }) => reason,
         other => return other,
     };
-    Ok(Reply::Asked { asked: Asked { questions, broken_off: Some(said), ..Asked::default() } })
+    Ok(Reply::Asked { asked: Asked { questions, broken_off: Some(words), ..Asked::default() } })
 }
 
 /// What travels beside the arguments: stable key and trace, both for the server's own use; whose call it is, for a

@@ -60,12 +60,12 @@ pub(in crate::mcp) struct TaskCall<'a, S> {
 }
 
 impl<S: Connects> TaskCall<'_, S> {
-    /// Waits until a task ends, or asks something that is not in `told`.
+    /// Waits until a task ends, or asks something that is not in `answered`.
     ///
     /// # Errors
     /// [`Error::Unknown`] when it is lost, or does not end in time and is told to stop; [`Error::NotSent`]
     /// when the server leaves the file meanwhile.
-    pub async fn wait(&self, told: &BTreeSet<String>) -> Result<Reply, Error> {
+    pub async fn wait(&self, answered: &BTreeSet<String>) -> Result<Reply, Error> {
         let Self { call, task, .. } = *self;
         let config = call.config;
         let started = clock::monotonic();
@@ -74,7 +74,7 @@ impl<S: Connects> TaskCall<'_, S> {
         let mut interval = task.poll_ms;
         let mut failures = 0;
         loop {
-            match self.ask_after(told).await {
+            match self.ask_after(answered).await {
                 Ok(TaskProgress::Over(reply)) => return Ok(reply),
                 Ok(TaskProgress::Working { interval: wished }) => {
                     failures = 0;
@@ -103,14 +103,14 @@ impl<S: Connects> TaskCall<'_, S> {
             }
             tokio::select! {
                 () = call.closed.cancelled() => {
-                    return Err(call.not_sent("the connection was closed while its task went on"));
+                    return Err(call.not_sent("the connection was closed while its task ran"));
                 }
                 () = clock::sleep(pause) => {}
             }
         }
     }
 
-    async fn ask_after(&self, told: &BTreeSet<String>) -> Result<TaskProgress, Silence> {
+    async fn ask_after(&self, answered: &BTreeSet<String>) -> Result<TaskProgress, Silence> {
         let Self { call, task, server } = *self;
         let opened = server.opened().await;
         let opened = opened.map_err(|error| Silence::Now(error.to_string()))?;
@@ -134,8 +134,8 @@ impl<S: Connects> TaskCall<'_, S> {
             }),
             Some("input_required") => match elicitation::read(&answer, secrets) {
                 Ok(mut asked) => {
-                    asked.questions.retain(|question| !told.contains(&question.key));
-                    asked.settled.retain(|key, _| !told.contains(key));
+                    asked.questions.retain(|question| !answered.contains(&question.key));
+                    asked.settled.retain(|key, _| !answered.contains(key));
                     if asked.questions.is_empty() && asked.settled.is_empty() {
                         // It was told, and has not taken notice yet.
                         return Ok(TaskProgress::Working { interval: None });
@@ -145,7 +145,7 @@ impl<S: Connects> TaskCall<'_, S> {
                 }
                 Err(reason) => {
                     self.stop().await;
-                    done(outcome::failed(format!("{} cannot go on: {reason}", call.tool)))
+                    done(outcome::failed(format!("{} cannot continue: {reason}", call.tool)))
                 }
             },
             Some("completed") => {
@@ -154,9 +154,9 @@ impl<S: Connects> TaskCall<'_, S> {
                 done(outcome::complete(call.tool, result, output, secrets))
             }
             Some("failed") => {
-                let said = answer.pointer("/error/message").and_then(Value::as_str);
-                let said = secrets.redact(&text::one_line(said.unwrap_or("it does not say why")));
-                done(outcome::failed(format!("the task of {} failed: {said}", call.tool)))
+                let words = answer.pointer("/error/message").and_then(Value::as_str);
+                let words = secrets.redact(&text::one_line(words.unwrap_or("it does not say why")));
+                done(outcome::failed(format!("the task of {} failed: {words}", call.tool)))
             }
             Some("cancelled") => {
                 done(outcome::failed(format!("the server cancelled the task of {}", call.tool)))

@@ -72,24 +72,24 @@ impl Definitions {
     /// Returns what the server says of itself, in the words that it wants to be known by; none that hide something.
     pub fn own_words(&self) -> Option<&str> {
         let Identity { title, description, .. } = &self.identity;
-        let said = [&self.instructions, description, title].into_iter().flatten();
-        said.map(String::as_str).find(|words| hidden::find_in(words).is_none())
+        let content = [&self.instructions, description, title].into_iter().flatten();
+        content.map(String::as_str).find(|words| hidden::find_in(words).is_none())
     }
 
     /// Says what of its words is not used as the server said it.
     pub fn left_out(&self) -> Option<String> {
-        let said = self.instructions.as_deref()?;
-        if let Some(letter) = hidden::find_in(said) {
+        let content = self.instructions.as_deref()?;
+        if let Some(letter) = hidden::find_in(content) {
             let letter = letter.escape_unicode();
             return Some(format!("they hold a character that nobody sees: {letter}"));
         }
-        said.ends_with(CUT).then(|| format!("cut, because they are longer than: {MAX_WORDS}"))
+        content.ends_with(CUT).then(|| format!("cut, because they are longer than: {MAX_WORDS}"))
     }
 
     /// Returns how long the list is fresh: the operator's word goes before the server's.
     pub fn ttl(&self, config: &ServerConfig) -> Duration {
-        let said = self.ttl_ms.map(Duration::from_millis);
-        config.definitions_ttl.or(said).unwrap_or(UNSAID_TTL)
+        let content = self.ttl_ms.map(Duration::from_millis);
+        config.definitions_ttl.or(content).unwrap_or(UNSAID_TTL)
     }
 
     /// Tells whether the list is still fresh.

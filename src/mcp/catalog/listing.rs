@@ -68,8 +68,8 @@ impl Listing {
         // What anybody may have written stays out of the supervisor's menu.
         let is_strangers =
             open_world || (config.tools.open_world.is_none() && is_hinted(&definitions));
-        let said = definitions.own_words().filter(|_| !is_strangers);
-        let description = config.description.as_deref().or(said).unwrap_or_default();
+        let words = definitions.own_words().filter(|_| !is_strangers);
+        let description = config.description.as_deref().or(words).unwrap_or_default();
         let info = ServerInfo {
             name: config.name.clone(),
             description: config.secrets.redact(description.trim()),
@@ -235,10 +235,10 @@ mod tests {
         let tool = |name: &str, input: Value| json!({ "name": name, "inputSchema": input, "outputSchema": { "type": "object" } });
         let plain = json!({ "type": "object" });
         let strict = json!({ "required": ["a"] });
-        let said = json!([tool("same", plain.clone()), tool("other", plain.clone())]);
-        let first = listing_of(&said, None);
-        let said = json!([tool("other", strict), tool("same", plain)]);
-        let second = listing_of(&said, Some(&first));
+        let words = json!([tool("same", plain.clone()), tool("other", plain.clone())]);
+        let first = listing_of(&words, None);
+        let words = json!([tool("other", strict), tool("same", plain)]);
+        let second = listing_of(&words, Some(&first));
         let checker = |listing: &Listing, tool: &str| {
             let schema = &listing.tool(tool).unwrap().input_schema;
             std::ptr::from_ref(schema.checker().unwrap())
@@ -247,9 +247,9 @@ mod tests {
         assert_ne!(checker(&first, "other"), checker(&second, "other"));
         assert!(Arc::ptr_eq(&first.outputs["other"], &second.outputs["other"]));
         // What an agent holds is what the list was checked with.
-        let held = second.info.clone().tools.remove(1);
+        let removed = second.info.clone().tools.remove(1);
         assert_eq!(
-            std::ptr::from_ref(held.input_schema.checker().unwrap()),
+            std::ptr::from_ref(removed.input_schema.checker().unwrap()),
             checker(&first, "same")
         );
     }

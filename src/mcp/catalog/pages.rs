@@ -114,8 +114,8 @@ fn introduce(session: &Session, config: &ServerConfig) -> Definitions {
         title: server.title.as_deref().map(clean),
         description: server.description.as_deref().map(clean),
     });
-    let said = peer.as_ref().and_then(|peer| peer.instructions.as_deref());
-    let instructions = said.map(clean);
+    let words = peer.as_ref().and_then(|peer| peer.instructions.as_deref());
+    let instructions = words.map(clean);
     Definitions {
         protocol_version: peer
             .as_ref()

@@ -193,8 +193,8 @@ mod tests {
         // "user:pass-of-nobody" and the like: wherever in the encoded text it stands.
         secrets.add("pass-of-nobody");
         for before in ["", "u", "us", "user:"] {
-            let told = STANDARD_NO_PAD.encode(format!("{before}pass-of-nobody, and more"));
-            assert!(secrets.redact(&told).contains("[redacted]"), "{before}");
+            let encoded = STANDARD_NO_PAD.encode(format!("{before}pass-of-nobody, and more"));
+            assert!(secrets.redact(&encoded).contains("[redacted]"), "{before}");
         }
         assert_eq!(secrets.redact("706173732d6f662d6e6f626f6479"), "[redacted]");
         assert_eq!(redact_log("a pass-of-nobody"), "a [redacted]");

@@ -276,9 +276,10 @@ mod tests {
             .into_iter()
             .map(|one| (one.index, args[one.index][one.part].to_owned(), one.name))
             .collect();
-        let told: Vec<_> = found.iter().map(|(at, text, name)| (*at, &**text, &**name)).collect();
+        let reported: Vec<_> =
+            found.iter().map(|(at, text, name)| (*at, &**text, &**name)).collect();
         assert_eq!(
-            told,
+            reported,
             [
                 (1, "abc123def", "token"),
                 (2, "abc123def", "api-key"),

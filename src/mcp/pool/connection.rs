@@ -153,7 +153,8 @@ mod tests {
     #[tokio::test]
     async fn tools_of_a_session_that_does_not_stand_any_longer_are_nobodys() {
         let mut connection = Connection::default();
-        let ((first, _one), (second, _two)) = (session().await, session().await);
+        let (first, _one) = session().await;
+        let (second, _two) = session().await;
         free(&mut connection).greeted(first.clone());
         connection.close(Duration::ZERO).await;
         assert!(!connection.listed(&first, listing()) && connection.opened().is_none());

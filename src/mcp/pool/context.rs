@@ -19,7 +19,7 @@ pub(super) struct PoolContext {
     pub logins: Option<Logins>,
     /// Do not believe what is on disk; only write it.
     pub refresh: bool,
-    /// Begin with what is pinned and not fresh any longer, and ask the server beside what goes on.
+    /// Begin with what is pinned and not fresh any longer, and ask the server while everything else continues.
     pub refresh_beside: bool,
     /// Counts changes of what is told of the servers.
     pub changes: watch::Sender<u64>,

@@ -51,7 +51,7 @@ impl Server {
         self.scan().await
     }
 
-    /// Asks the server for its tools beside what goes on; ends with its start-up timeout, or when the pool is closed.
+    /// Asks the server for its tools while everything else continues; ends with its start-up timeout, or when the pool is closed.
     fn refresh(&self) {
         let Some(me) = self.me.upgrade() else { return };
         tokio::spawn(async move {

@@ -108,8 +108,8 @@ async fn overhear(changes: &ListChanges, subscription: &mut Option<Subscription>
 
 /// Asks a server of the newer protocol to tell of changes; not all that offer it do.
 async fn subscribe(peer: &Peer<RoleClient>) -> Option<Subscription> {
-    let offered = peer.peer_info()?.capabilities.tools.as_ref()?.list_changed;
-    if offered != Some(true) {
+    let available = peer.peer_info()?.capabilities.tools.as_ref()?.list_changed;
+    if available != Some(true) {
         return None;
     }
     let filter = SubscriptionFilter::builder().tools_list_changed().build();
@@ -170,7 +170,7 @@ impl Server {
             return Looked::Well;
         }
         drop(link);
-        // Calls go on meanwhile.
+        // Calls continue meanwhile.
         match pages::fetch(session, &self.config).await {
             Ok(definitions) => self.list_again(session, definitions).await,
             Err(reason) => {

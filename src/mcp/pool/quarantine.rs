@@ -56,7 +56,7 @@ impl Server {
     fn pin_of(&self, listing: &Listing, origin: &Origin) -> ServerPin {
         let info = &listing.info;
         // Whatever of it can come into the menu.
-        let said = listing.definitions.own_words().unwrap_or_default();
-        ServerPin::new(origin, &info.server_version, said, &info.tools, &self.config.secrets)
+        let words = listing.definitions.own_words().unwrap_or_default();
+        ServerPin::new(origin, &info.server_version, words, &info.tools, &self.config.secrets)
     }
 }

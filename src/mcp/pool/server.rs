@@ -137,9 +137,9 @@ impl Server {
         let given = match round {
             CallRound::Call { arguments, answers, state } => Given { arguments, answers, state },
             // Neither begins anything: refusing them would only lose what already runs.
-            CallRound::Wait { task, told } => {
+            CallRound::Wait { task, answered } => {
                 let _in_use = self.admission.follow_task();
-                return TaskCall { call: &call, task: &task, server: self }.wait(&told).await;
+                return TaskCall { call: &call, task: &task, server: self }.wait(&answered).await;
             }
             CallRound::Tell { task, answers } => {
                 return TaskCall { call: &call, task: &task, server: self }.tell(answers).await;

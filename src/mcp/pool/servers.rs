@@ -37,7 +37,7 @@ pub struct PoolOptions {
     /// Start every server all the same; what is kept is written, not read.
     pub refresh: bool,
     /// Begin with what is known of a server whose definitions are pinned, though it is not fresh any longer, and ask
-    /// the server beside what goes on.
+    /// the server while everything else continues.
     pub refresh_beside: bool,
     /// Where definitions are pinned; without it every server is taken as it is.
     pub pins: Option<Arc<Pins>>,

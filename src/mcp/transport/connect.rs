@@ -209,8 +209,7 @@ fn judge(
             });
         }
     };
-    let retry = match &error {
-        _ if !probing => None,
+    let another = match &error {
         // The answer to discover came after rmcp had given up on it.
         ClientInitializeError::ConflictInitResponseId(..) => Some(Era::Modern),
         ClientInitializeError::UncorrelatedErrorResponse { .. }
@@ -224,6 +223,7 @@ fn judge(
         ClientInitializeError::ConnectionClosed(_) if !is_http => Some(Era::Legacy),
         _ => None,
     };
+    let retry = another.filter(|_| probing);
     let mut reason = match &error {
         // Its own words name the types of the library.
         ClientInitializeError::TransportError { error, context } => {

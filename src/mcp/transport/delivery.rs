@@ -55,10 +55,10 @@ pub(in crate::mcp) fn chain(error: &(dyn StdError + 'static)) -> String {
     let mut text = error.to_string();
     let mut source = behind(error);
     while let Some(cause) = source {
-        let said = cause.to_string();
-        if !text.contains(&said) {
+        let words = cause.to_string();
+        if !text.contains(&words) {
             text.push_str(": ");
-            text.push_str(&said);
+            text.push_str(&words);
         }
         source = behind(cause);
     }

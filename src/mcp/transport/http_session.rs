@@ -99,7 +99,7 @@ impl Refusal {
 /// Tells a refusal that comes without a challenge, which the library does not, from other answers.
 fn refused_plainly(failure: Failure) -> Failure {
     let is_refusal = match &failure {
-        Failure::UnexpectedServerResponse(said) => said.starts_with("HTTP 401"),
+        Failure::UnexpectedServerResponse(text) => text.starts_with("HTTP 401"),
         Failure::Client(error) => error.status() == Some(reqwest::StatusCode::UNAUTHORIZED),
         Failure::HttpStatus(error) => error.status == 401,
         _ => false,

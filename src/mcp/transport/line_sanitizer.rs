@@ -137,8 +137,11 @@ fn depth(json: &[u8]) -> usize {
     let mut in_string = false;
     let mut is_escaped = false;
     for byte in json {
+        if is_escaped {
+            is_escaped = false;
+            continue;
+        }
         match byte {
-            _ if is_escaped => is_escaped = false,
             b'\\' if in_string => is_escaped = true,
             b'"' => in_string = !in_string,
             b'{' | b'[' if !in_string => depth += 1,
@@ -156,9 +159,9 @@ mod tests {
 
     use super::*;
 
-    async fn read(said: &[u8], longest: usize) -> Vec<u8> {
+    async fn read(text: &[u8], longest: usize) -> Vec<u8> {
         let mut all = Vec::new();
-        LineSanitizer::new(said, longest).read_to_end(&mut all).await.unwrap();
+        LineSanitizer::new(text, longest).read_to_end(&mut all).await.unwrap();
         all
     }
 
@@ -169,9 +172,9 @@ mod tests {
         for (line, id, why) in
             [(deep.as_bytes(), json!("a"), "deeper"), (garbled, json!(3), "UTF-8 at byte 42")]
         {
-            let told: Value = serde_json::from_slice(&read(line, 1000).await).unwrap();
-            assert_eq!(told["id"], id);
-            assert!(told["error"]["message"].as_str().unwrap().contains(why), "{told}");
+            let read_back: Value = serde_json::from_slice(&read(line, 1000).await).unwrap();
+            assert_eq!(read_back["id"], id);
+            assert!(read_back["error"]["message"].as_str().unwrap().contains(why), "{read_back}");
         }
         let lone = b"{\"id\":1,\"result\":\"\\ud83d\\ude00 \\\\ud800 \\ud83d! \\ude00\"}\n";
         let whole = "{\"id\":1,\"result\":\"\\ud83d\\ude00 \\\\ud800 \\ufffd! \\ufffd\"}\n";

@@ -88,8 +88,8 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for ListChangeFilter<T> {
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
         let message = self.inner.receive().await?;
-        if let JsonRpcMessage::Notification(said) = &message
-            && let ServerNotification::ToolListChangedNotification(_) = &said.notification
+        if let JsonRpcMessage::Notification(text) = &message
+            && let ServerNotification::ToolListChangedNotification(_) = &text.notification
         {
             self.changes.note();
         }

@@ -83,9 +83,9 @@ impl Bound {
 
     /// Says, after a server's end, that it was for want of memory; nothing where that is not known.
     pub fn explain(&self, last_words: &str) -> Option<String> {
-        let said = last_words.to_lowercase();
+        let text = last_words.to_lowercase();
         let ended = self.group.as_deref().is_some_and(killed);
-        (ended || COMPLAINTS.iter().any(|words| said.contains(words))).then(|| {
+        (ended || COMPLAINTS.iter().any(|words| text.contains(words))).then(|| {
             let of = if self.group.is_some() {
                 "its processes may use"
             } else {

@@ -25,10 +25,10 @@ pub(super) struct ProgressBoard(Mutex<HashMap<ProgressToken, watch::Sender<Progr
 
 impl ProgressBoard {
     /// Wakes the call that the progress is about, if it still waits.
-    pub fn note(&self, said: ProgressNotificationParam) {
-        if let Some(waiting) = self.lock().get(&said.progress_token) {
-            let message = said.message.unwrap_or_default();
-            waiting.send_replace(Progress { done: said.progress, total: said.total, message });
+    pub fn note(&self, words: ProgressNotificationParam) {
+        if let Some(waiting) = self.lock().get(&words.progress_token) {
+            let message = words.message.unwrap_or_default();
+            waiting.send_replace(Progress { done: words.progress, total: words.total, message });
         }
     }
 

@@ -171,16 +171,19 @@ mod tests {
 
     #[test]
     fn what_the_kernel_refuses_and_what_is_not_listed_is_told_with_the_way_out() {
-        let told =
+        let output =
             |words: &str| explain(format!("it ended; its last words on stderr: bwrap: {words}"));
         assert!(
-            told("Creating new namespace failed: Operation not permitted").contains("userns_clone")
+            output("Creating new namespace failed: Operation not permitted")
+                .contains("userns_clone")
         );
         assert!(
-            told("Can't mount proc on /newroot/proc: Operation not permitted")
+            output("Can't mount proc on /newroot/proc: Operation not permitted")
                 .contains("container")
         );
-        assert!(told("execvp node: No such file or directory").contains("read_only and writable"));
+        assert!(
+            output("execvp node: No such file or directory").contains("read_only and writable")
+        );
         assert_eq!(explain("it exited with code 3".into()), "it exited with code 3");
     }
 }

@@ -46,9 +46,9 @@ impl ClientHandler for Listener {
         let elicitation = ElicitationCapability::new()
             .with_form(FormElicitationCapability::new())
             .with_url(UrlElicitationCapability::new());
-        let mut offers = ClientCapabilities::builder().enable_tasks().build();
-        offers.elicitation = Some(elicitation);
-        ClientConfig::new(offers, Implementation::new("perihelion", version))
+        let mut capabilities = ClientCapabilities::builder().enable_tasks().build();
+        capabilities.elicitation = Some(elicitation);
+        ClientConfig::new(capabilities, Implementation::new("perihelion", version))
     }
 
     async fn create_elicitation(
@@ -150,7 +150,7 @@ impl Session {
     /// Says goodbye and ends the process, if there is one, with all that it started.
     pub async fn close(&self, patience: Duration) {
         if let Some(mut service) = self.service.lock().await.take() {
-            // A timeout is no loss: what does not go on its own is ended below.
+            // A timeout is no loss: what does not end by itself is ended below.
             let _ = service.close_with_timeout(GOODBYE).await;
         }
         if let Some(process) = self.process() {

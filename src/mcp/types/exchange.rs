@@ -23,8 +23,8 @@ pub enum CallRound {
         /// What the server gave along with its questions, unread.
         state: Option<String>,
     },
-    /// Waits until a task ends, or asks what it was not `told`; changes nothing, so it may be gone again.
-    Wait { task: TaskHandle, told: BTreeSet<String> },
+    /// Waits until a task ends, or asks what it was not `answered`; changes nothing, so it may be gone again.
+    Wait { task: TaskHandle, answered: BTreeSet<String> },
     /// Answers the questions of a task.
     Tell { task: TaskHandle, answers: Answers },
 }
@@ -47,7 +47,7 @@ pub enum Reply {
         #[serde(rename = "dev.perihelion/asked")]
         asked: Asked,
     },
-    /// The server goes on by itself; the round is over.
+    /// The server continues by itself; the round is over.
     Task {
         #[serde(rename = "dev.perihelion/task")]
         task: TaskHandle,
@@ -56,7 +56,7 @@ pub enum Reply {
     Done(ToolOutcome),
 }
 
-/// What a server wants to know before a call can go on.
+/// What a server wants to know before a call can continue.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Asked {
     /// For a person, in the server's order.

@@ -45,8 +45,8 @@ async fn of_country(State(zones): State<Arc<Zones>>, Path(code): Path<String>) -
     match zones.get(&code.to_ascii_uppercase()) {
         Some(found) => Json(found).into_response(),
         None => {
-            let said = json!({ "error": format!("no such country: {code}") });
-            (StatusCode::NOT_FOUND, Json(said)).into_response()
+            let reply = json!({ "error": format!("no such country: {code}") });
+            (StatusCode::NOT_FOUND, Json(reply)).into_response()
         }
     }
 }

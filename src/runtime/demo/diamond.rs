@@ -151,8 +151,8 @@ fn answer(request: &RecordedRequest) -> String {
         let output = unescape(section(result, "<output>", "</output>").trim());
         let first = output.lines().next().unwrap_or_default();
         // The passages' own numbers mean nothing here.
-        let said = check_citations(first, 0).text;
-        (!said.is_empty()).then(|| format!("{} [{number}].", said.trim_end_matches('.')))
+        let content = check_citations(first, 0).text;
+        (!content.is_empty()).then(|| format!("{} [{number}].", content.trim_end_matches('.')))
     };
     (1..=3).filter_map(cited).collect::<Vec<_>>().join("\n\n")
 }

@@ -1,4 +1,4 @@
-//! What the demo's scripted model says: decided from each request alone, so that a resumed run goes on.
+//! What the demo's scripted model says: decided from each request alone, so that a resumed run continues.
 //!
 //! The course: a plan with two agents in parallel; a wrong column name whose database error is recovered;
 //! a count that is REJECTED because it takes in rows where no clock moved, and then APPROVED; an output
@@ -69,11 +69,11 @@ fn sql_agent(request: &RecordedRequest) -> Reply {
         Reply::call("query", json!({ "sql": sql }))
     };
     let corrected = request.contains("</reflection_feedback>");
-    match (request.tool_results(), corrected) {
-        (0, _) => Reply::call("list_tables", json!({})),
-        (1, _) => count("zone_name", ""),
-        (2, _) => count("zone", ""),
-        (3, true) => count("zone", " AND offset_before <> offset_after"),
+    match request.tool_results() {
+        0 => Reply::call("list_tables", json!({})),
+        1 => count("zone_name", ""),
+        2 => count("zone", ""),
+        3 if corrected => count("zone", " AND offset_before <> offset_after"),
         _ => {
             let last = tool_results(request).pop().unwrap_or_default();
             let counted: Vec<String> = rows(&last).iter().map(|row| row.join(": ")).collect();

@@ -1,6 +1,6 @@
 //! The plug-ins of a running process: read from the servers file, and read again when it changes.
 //!
-//! A servers file that cannot be used changes nothing: what ran before goes on. Runs under way go on in any case;
+//! A servers file that cannot be used changes nothing: what ran before continues. Runs under way continue in any case;
 //! an agent that vanished is found missing when a thread wants it.
 
 mod presence;

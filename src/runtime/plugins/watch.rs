@@ -62,7 +62,7 @@ impl Runtime {
         &self,
         role: &str,
         env: Environment,
-        told: ReloadListener,
+        reported: ReloadListener,
     ) -> Option<Watching> {
         let plugins = self.plugins();
         let file = plugins.file.clone()?;
@@ -79,7 +79,7 @@ impl Runtime {
             presence,
             is_automatic: self.settings().servers.watch,
             env,
-            told,
+            reported,
         };
         let task = AbortOnDropHandle::new(tokio::spawn(watch.run(Arc::clone(&hung_up))));
         Some(Watching { hung_up, _task: task })
@@ -91,7 +91,7 @@ struct Watch {
     presence: Option<Presence>,
     is_automatic: bool,
     env: Environment,
-    told: ReloadListener,
+    reported: ReloadListener,
 }
 
 impl Watch {
@@ -134,7 +134,7 @@ impl Watch {
                     None => Reloaded::default(),
                 };
                 let problems = plugins.problems().clone();
-                (self.told)(ReloadOutcome::Done(&reloaded, &problems));
+                (self.reported)(ReloadOutcome::Done(&reloaded, &problems));
                 let problems = problems.into_iter();
                 Answer {
                     reloaded,
@@ -145,7 +145,7 @@ impl Watch {
                 }
             }
             Err(error) => {
-                (self.told)(ReloadOutcome::Refused(&error));
+                (self.reported)(ReloadOutcome::Refused(&error));
                 Answer { refused: Some(error.to_string()), ..Answer::default() }
             }
         }

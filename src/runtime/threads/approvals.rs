@@ -6,7 +6,7 @@ use crate::ids::InterruptId;
 use crate::runtime::{Error, InterruptView};
 use crate::swarm::question::{Approval, kind};
 
-/// How threads stand that may wait for a person: agents beside the one that asks go on.
+/// How threads stand that may wait for a person: agents beside the one that asks continue.
 const WAITING: [ThreadStatus; 3] =
     [ThreadStatus::Interrupted, ThreadStatus::Busy, ThreadStatus::Queued];
 

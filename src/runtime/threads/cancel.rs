@@ -26,7 +26,7 @@ impl Threads {
     /// Ends what is under way on a thread, whatever process has it.
     ///
     /// The threads of its teams are ended with it. Each is taken from that process, which can write nothing more of the
-    /// run; what it had sent and not recorded is of unknown outcome when the thread goes on. `None` when nothing was
+    /// run; what it had sent and not recorded is of unknown outcome when the thread continues. `None` when nothing was
     /// under way.
     ///
     /// # Errors
@@ -88,7 +88,7 @@ async fn end(store: &dyn Store, thread: ThreadId) -> Result<(), checkpoint::Erro
         }
     };
     let end = RunEnd {
-        error: Some("it was cancelled by a person; resume it to go on from there"),
+        error: Some("it was cancelled by a person; resume it to continue from there"),
         finish_reason: Some("cancelled"),
         ..RunEnd::new(RunStatus::Cancelled, ThreadStatus::Failed)
     };

@@ -27,8 +27,10 @@ impl LiveStatus {
     /// Says how a thread stands; one whose process is gone is not busy.
     pub fn of(info: &ThreadInfo) -> Self {
         let shared = info.forked_from.map_or(0, |(_, step)| step);
+        if is_abandoned(info) {
+            return Self::Crashed;
+        }
         match info.status {
-            _ if is_abandoned(info) => Self::Crashed,
             ThreadStatus::Idle if info.head <= shared => Self::New,
             ThreadStatus::Idle => Self::Done,
             ThreadStatus::Queued => Self::Queued,
@@ -53,8 +55,8 @@ impl LiveStatus {
         }
     }
 
-    /// Returns whether there is something to go on with, though nobody has to be asked first.
-    pub fn can_go_on(self) -> bool {
+    /// Returns whether there is something to continue with, though nobody has to be asked first.
+    pub fn can_continue(self) -> bool {
         matches!(self, Self::Crashed | Self::Failed | Self::Parked | Self::Queued)
     }
 

@@ -141,7 +141,7 @@ impl Client {
             let is_read = matches!(request.method.as_str(), "GET" | "HEAD");
             let target = answer.headers().get(LOCATION).and_then(|value| value.to_str().ok());
             let next =
-                target.and_then(|target| url.join(target).ok()).filter(|next| base.holds(next));
+                target.and_then(|target| url.join(target).ok()).filter(|next| base.contains(next));
             match next {
                 Some(next) if status.is_redirection() && is_read => url = next,
                 _ => {

@@ -29,7 +29,7 @@ pub fn next(answer: &Answer, current: &Url, base: &Base) -> Option<Url> {
         })
     };
     let next = current.join(link.or_else(named)?).ok()?;
-    (base.holds(&next) && next != *current).then_some(next)
+    (base.contains(&next) && next != *current).then_some(next)
 }
 
 /// Adds a page to those before it; returns whether it could be added.

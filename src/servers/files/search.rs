@@ -65,7 +65,7 @@ impl Tree {
                     found.truncated = true;
                     return Ok(found);
                 }
-                let text = around(line, place.start());
+                let text = excerpt(line, place.start());
                 bytes += path.len() + text.len();
                 found.hits.push(Hit { path: path.clone(), line: index + 1, text });
             }
@@ -87,7 +87,7 @@ fn pattern(query: &str, is_regex: bool) -> Result<Regex, Error> {
 }
 
 /// Returns the line, or the part of a very long one that begins a little before the match.
-fn around(line: &str, place: usize) -> String {
+fn excerpt(line: &str, place: usize) -> String {
     if line.len() <= MAX_LINE_BYTES {
         return line.to_owned();
     }
@@ -134,7 +134,7 @@ mod tests {
         assert!(!found.truncated);
     }
 
-    /// One of 37 s on a long line went on after its cancellation.
+    /// One of 37 s on a long line still ran after its cancellation.
     #[test]
     fn a_search_ends_in_time_whatever_the_expression_and_the_lines_are() {
         let root = tempfile::tempdir().unwrap();

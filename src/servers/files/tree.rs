@@ -48,7 +48,7 @@ pub struct Excerpt {
     /// Number of the last line shown.
     pub end_line: usize,
     pub total_lines: usize,
-    /// The file goes on after the last line shown.
+    /// The file continues after the last line shown.
     pub truncated: bool,
     /// The lines, without numbers.
     pub text: String,

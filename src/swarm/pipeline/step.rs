@@ -21,7 +21,7 @@ pub(super) enum To {
 }
 
 impl<W: State> Step<W> {
-    /// Goes on to the next stage of the list.
+    /// Continues to the next stage of the list.
     pub fn next(update: W::Update) -> Self {
         Self { update, to: To::Next }
     }
@@ -56,7 +56,7 @@ pub enum StageError {
     /// A person must answer first, or the run stops; nothing is written.
     #[error(transparent)]
     Stop(#[from] NodeError),
-    /// The agent failed; the run goes on without it.
+    /// The agent failed; the run continues without it.
     #[error(transparent)]
     Failed(#[from] AgentError),
 }

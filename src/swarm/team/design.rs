@@ -296,7 +296,7 @@ mod tests {
             member("", &["a", "b", "c", "d"]),
         ];
         let problems = design(agents).problems(&servers).join("\n");
-        for said in [
+        for content in [
             "agents[0].servers names a server that is not there (did you mean files?); the servers are files, notes: fiels",
             "agents[1].name: another agent has this name: Reader",
             "agents[1].servers is empty",
@@ -305,10 +305,10 @@ mod tests {
             "agents[3].name is empty",
             "4 servers are no single purpose",
         ] {
-            assert!(problems.contains(said), "{said} is not in:\n{problems}");
+            assert!(problems.contains(content), "{content} is not in:\n{problems}");
         }
-        let crowd = (0..9).map(|number| member(&format!("a{number}"), &["files"])).collect();
-        assert!(design(crowd).problems(&servers)[0].contains("at most 8"));
+        let members = (0..9).map(|number| member(&format!("a{number}"), &["files"])).collect();
+        assert!(design(members).problems(&servers)[0].contains("at most 8"));
         assert!(design(Vec::new()).problems(&servers)[0].contains("at least one"));
     }
 

@@ -80,7 +80,7 @@ impl Node<GraphState> for ArchitectNode {
         let mut report = Report { attempts: 1, ..Report::default() };
         report.tainted_by.extend(assignment.tainted_by.iter().cloned());
         match self.work(&ctx, &model, &assignment).await? {
-            Ok(said) => report.finding.output = said,
+            Ok(text) => report.finding.output = text,
             Err(error) => report.error = Some(error),
         }
         report.spent = model.spent();

@@ -5,18 +5,18 @@ use serde_json::json;
 use super::names as n;
 use super::text::{answered_in_chat, asked_in_chat, cut, message_text, sent};
 use super::{Attributes, count};
-use crate::telemetry::{About, RunMark, Span};
+use crate::telemetry::{About, RunOfTrace, Span};
 
 impl Attributes {
     pub(super) fn workflow(&mut self, about: &About) {
-        let About::Workflow { graph, runs, usage, tools, question, answer, asks, told, .. } = about
+        let About::Workflow { graph, runs, usage, tools, question, answer, asks, note, .. } = about
         else {
             return;
         };
         self.observed("chain", "CHAIN", "invoke_workflow");
         self.put(n::WORKFLOW, graph.clone());
         self.used(tools);
-        let status = |run: &RunMark| run.status.as_str();
+        let status = |run: &RunOfTrace| run.status.as_str();
         if let Some(last) = runs.last() {
             self.put(n::RUN_STATUS, status(last));
         }
@@ -25,7 +25,7 @@ impl Attributes {
         self.list(n::RUNS, &runs);
         self.put(n::INPUT_TOKENS, count(usage.input_tokens));
         self.put(n::OUTPUT_TOKENS, count(usage.output_tokens));
-        let given = question.as_ref().or(told.as_ref());
+        let given = question.as_ref().or(note.as_ref());
         let message_text = answer.as_ref().or(asks.as_ref());
         let given = given.map(String::as_str);
         let message_text = message_text.map(String::as_str);

@@ -108,6 +108,6 @@ pub const OI_INPUT: &str = "input.value";
 pub const OI_OUTPUT: &str = "output.value";
 pub const OI_METADATA: &str = "metadata";
 
-/// Begins the event on a root that tells of a run's going on, with the run's number in [`THREAD_RUN`].
+/// Begins the event on a root that says that a run was resumed, with the run's number in [`THREAD_RUN`].
 pub const RESUMED_EVENT: &str = "run.resumed";
 pub const LINK_KIND: &str = "link.kind";

@@ -39,12 +39,12 @@ pub(super) fn fitted(write: impl Fn(usize) -> String) -> String {
 pub(super) fn sent(messages: &[ChatMessage], bytes: usize) -> String {
     let one = |message: &ChatMessage| {
         let content = cut_at(&message.content, bytes);
-        let mut parts = match (&message.tool_call_id, content.is_empty()) {
-            (Some(id), _) => {
+        let mut parts = match &message.tool_call_id {
+            Some(id) => {
                 vec![json!({ "type": "tool_call_response", "id": id, "response": content })]
             }
-            (None, true) => Vec::new(),
-            (None, false) => vec![json!({ "type": "text", "content": content })],
+            None if content.is_empty() => Vec::new(),
+            None => vec![json!({ "type": "text", "content": content })],
         };
         parts.extend(message.tool_calls.iter().map(|call| part(call, bytes)));
         json!({ "role": role(message.role), "parts": parts })

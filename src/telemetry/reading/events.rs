@@ -72,14 +72,14 @@ fn event(span: &Span) -> Option<Event> {
         }
         About::Chat { role, agent, model, usage, output, calls, .. } => {
             let data = json!({ "role": role, "model": model, "usage": usage, "calls": calls });
-            let said = output.clone().filter(|said| !said.is_empty());
-            (EventKind::Message, agent.clone().unwrap_or_else(|| role.clone()), said, data)
+            let text = output.clone().filter(|text| !text.is_empty());
+            (EventKind::Message, agent.clone().unwrap_or_else(|| role.clone()), text, data)
         }
         About::Agent { agent, reflection_status, attempts, task, output, error, .. } => {
             let data =
                 json!({ "task": task, "reflection": reflection_status, "attempts": attempts });
-            let said = if span.failed() { error } else { output };
-            (EventKind::Result, agent.clone(), said.clone(), data)
+            let text = if span.failed() { error } else { output };
+            (EventKind::Result, agent.clone(), text.clone(), data)
         }
         About::Stage { agent, stage, error } if span.failed() => {
             (EventKind::Error, agent.clone(), error.clone(), json!({ "stage": stage }))
@@ -89,7 +89,7 @@ fn event(span: &Span) -> Option<Event> {
         // Its model call is told; a question is no event until it is answered, and then it is a message.
         About::Workflow { .. } | About::Reflection { .. } | About::Question { .. } => return None,
     };
-    let (kind, told) = match &span.status {
+    let (kind, reported) = match &span.status {
         Status::Error { message: why } => {
             (EventKind::Error, message.unwrap_or_else(|| why.clone()))
         }
@@ -97,5 +97,5 @@ fn event(span: &Span) -> Option<Event> {
     };
     let timestamp = span.end;
     let span_id = span.span_id;
-    Some(Event { kind, agent, message: told, data, timestamp, span_id })
+    Some(Event { kind, agent, message: reported, data, timestamp, span_id })
 }

@@ -6,7 +6,7 @@ use similar::{ChangeTag, TextDiff};
 const COMPARED: usize = 8 * 1024;
 
 /// Words kept on each side of a change.
-const AROUND: usize = 3;
+const CONTEXT: usize = 3;
 
 /// Returns what changed, as `kept [-removed-] {+added+} kept …`; none when nothing did.
 pub(super) fn changed(before: &str, after: &str) -> Option<String> {
@@ -46,8 +46,8 @@ pub(super) fn changed(before: &str, after: &str) -> Option<String> {
 }
 
 fn kept(words: &[&str], first: bool, last: bool) -> String {
-    let head = if first { 0 } else { AROUND };
-    let tail = if last { 0 } else { AROUND };
+    let head = if first { 0 } else { CONTEXT };
+    let tail = if last { 0 } else { CONTEXT };
     if words.len() <= head + tail + 1 {
         return words.join(" ");
     }

@@ -80,11 +80,8 @@ impl Work<'_> {
         let usage = spent(&builder.spans[first..]);
         let span = &mut builder.spans[first];
         span.start = start;
-        span.end = match (decides, last) {
-            (false, Some(last)) => last,
-            _ => self.committed.or(last).unwrap_or(self.start),
-        }
-        .max(self.start);
+        let end = if decides { self.committed.or(last) } else { last.or(self.committed) };
+        span.end = end.unwrap_or(self.start).max(self.start);
         match &mut span.about {
             About::Agent { tools: called, usage: all, .. } => (*called, *all) = (tools, usage),
             About::Stage { .. } => {}
@@ -171,7 +168,7 @@ impl Work<'_> {
 
     fn agent(&self) -> About {
         let result = self.result();
-        let said = self.written.and_then(|one| one.written.answer.clone());
+        let stated = self.written.and_then(|one| one.written.answer.clone());
         let output = result.map(|result| result.output.clone());
         About::Agent {
             agent: self.node.to_owned(),
@@ -180,7 +177,7 @@ impl Work<'_> {
             usage: Usage::default(),
             tools: Vec::new(),
             task: result.map(|result| result.task.clone()),
-            output: output.or(said),
+            output: output.or(stated),
             error: result.and_then(AgentResult::error_message).map(str::to_owned),
         }
     }
@@ -192,14 +189,12 @@ impl Work<'_> {
         }
         match (self.result(), self.committed) {
             (Some(result), _) if result.status == ResultStatus::Failed => {
-                match result.reflection.as_str() {
-                    _ if result.not_mine => {
-                        failed("the agent handed the task back as one for another agent".into())
-                    }
-                    "REJECTED" => {
-                        failed(format!("rejected in each of {} attempts", result.attempts))
-                    }
-                    _ => failed("the agent could not do its task".into()),
+                if result.not_mine {
+                    failed("the agent handed the task back as one for another agent".into())
+                } else if result.reflection == "REJECTED" {
+                    failed(format!("rejected in each of {} attempts", result.attempts))
+                } else {
+                    failed("the agent could not do its task".into())
                 }
             }
             (_, Some(_)) => Status::Ok,

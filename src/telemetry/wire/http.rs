@@ -80,22 +80,24 @@ impl Http {
         })?;
         let status = answer.status();
         let after = retry_after(answer.headers());
-        let said = read(answer).await;
+        let content = read(answer).await;
         match status {
-            status if status.is_success() => Ok(said),
+            status if status.is_success() => Ok(content),
             StatusCode::TOO_MANY_REQUESTS
             | StatusCode::BAD_GATEWAY
             | StatusCode::SERVICE_UNAVAILABLE
             | StatusCode::GATEWAY_TIMEOUT => {
-                Err(Refusal::Passing { reason: worded(status, &said), after })
+                Err(Refusal::Passing { reason: worded(status, &content), after })
             }
             StatusCode::BAD_REQUEST
             | StatusCode::PAYLOAD_TOO_LARGE
-            | StatusCode::UNPROCESSABLE_ENTITY => Err(Refusal::Unreadable(worded(status, &said))),
+            | StatusCode::UNPROCESSABLE_ENTITY => {
+                Err(Refusal::Unreadable(worded(status, &content)))
+            }
             StatusCode::NOT_FOUND
             | StatusCode::METHOD_NOT_ALLOWED
-            | StatusCode::NOT_IMPLEMENTED => Err(Refusal::Absent(worded(status, &said))),
-            status => Err(Refusal::Denied(worded(status, &said))),
+            | StatusCode::NOT_IMPLEMENTED => Err(Refusal::Absent(worded(status, &content))),
+            status => Err(Refusal::Denied(worded(status, &content))),
         }
     }
 }
@@ -118,8 +120,8 @@ async fn read(mut answer: Response) -> Vec<u8> {
 }
 
 /// Says what a collector answered; its words only where they are text and short.
-fn worded(status: StatusCode, said: &[u8]) -> String {
-    let text = std::str::from_utf8(said).unwrap_or_default();
+fn worded(status: StatusCode, content: &[u8]) -> String {
+    let text = std::str::from_utf8(content).unwrap_or_default();
     let line = text.lines().next().unwrap_or_default().trim();
     let plain = line.chars().all(|c| !c.is_control());
     let words: String = line.chars().filter(|_| plain).take(WORDS).collect();

@@ -1,5 +1,5 @@
 //! Who hears what happened: every event once and in order, whichever processes died.
-#![expect(clippy::panic, reason = "a test that cannot go on has failed")]
+#![expect(clippy::panic, reason = "a test that cannot continue has failed")]
 
 mod batches;
 mod processes;
@@ -27,7 +27,7 @@ pub fn bus(on: &Fixture, store: &Arc<dyn Store>) -> Arc<dyn Bus> {
 pub async fn all(bus: &Arc<dyn Bus>, thread: ThreadId) -> Vec<ThreadEvent> {
     let mut all: Vec<ThreadEvent> = Vec::new();
     loop {
-        let page = bus.read(thread, all.last().map_or(0, |told| told.id)).await.unwrap();
+        let page = bus.read(thread, all.last().map_or(0, |events| events.id)).await.unwrap();
         if page.is_empty() {
             return all;
         }
@@ -36,10 +36,10 @@ pub async fn all(bus: &Arc<dyn Bus>, thread: ThreadId) -> Vec<ThreadEvent> {
 }
 
 /// Hears events until a run has ended so.
-pub async fn until_ended(told: &mut Subscription, status: &str) -> Vec<ThreadEvent> {
+pub async fn until_ended(events: &mut Subscription, status: &str) -> Vec<ThreadEvent> {
     let mut all = Vec::new();
     loop {
-        let one = told.next().await.unwrap().unwrap();
+        let one = events.next().await.unwrap().unwrap();
         let is_end = kind(&one) == "run_ended" && one.event["status"] == status;
         all.push(one);
         if is_end {
@@ -48,19 +48,19 @@ pub async fn until_ended(told: &mut Subscription, status: &str) -> Vec<ThreadEve
     }
 }
 
-pub fn kind(told: &ThreadEvent) -> &str {
-    told.event["type"].as_str().unwrap()
+pub fn kind(events: &ThreadEvent) -> &str {
+    events.event["type"].as_str().unwrap()
 }
 
 /// Returns the steps whose ends were told, in order.
-pub fn steps(told: &[ThreadEvent]) -> Vec<u64> {
-    let ends = told.iter().filter(|told| kind(told) == "checkpoint");
-    ends.map(|told| told.event["step"].as_u64().unwrap()).collect()
+pub fn steps(events: &[ThreadEvent]) -> Vec<u64> {
+    let ends = events.iter().filter(|events| kind(events) == "checkpoint");
+    ends.map(|events| events.event["step"].as_u64().unwrap()).collect()
 }
 
 /// Checks that ids follow one another.
-pub fn has_no_gap(told: &[ThreadEvent]) {
-    let first = told.first().map_or(0, |told| told.id);
-    let ids: Vec<u64> = told.iter().map(|told| told.id).collect();
-    assert_eq!(ids, (first..first + told.len() as u64).collect::<Vec<_>>());
+pub fn has_no_gap(events: &[ThreadEvent]) {
+    let first = events.first().map_or(0, |events| events.id);
+    let ids: Vec<u64> = events.iter().map(|events| events.id).collect();
+    assert_eq!(ids, (first..first + events.len() as u64).collect::<Vec<_>>());
 }

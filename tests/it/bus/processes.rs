@@ -39,27 +39,27 @@ async fn a_run_whose_worker_was_killed_is_heard_once_and_whole(on: Kind) {
     let mut heard = bus.subscribe(thread, 0);
     let mut worker = site.worker();
     site.world.model.wait_for_requests(CALLS).await;
-    let mut told = Vec::new();
-    while told.last().is_none_or(|one: &bus::ThreadEvent| one.event["node"] != "qa") {
-        told.push(heard.next().await.unwrap().unwrap());
+    let mut events = Vec::new();
+    while events.last().is_none_or(|one: &bus::ThreadEvent| one.event["node"] != "qa") {
+        events.push(heard.next().await.unwrap().unwrap());
     }
     let heir = site.worker();
     worker.kill().await.unwrap();
-    told.extend(until_ended(&mut heard, "done").await);
-    has_no_gap(&told);
-    assert_eq!(told[0].id, 1);
+    events.extend(until_ended(&mut heard, "done").await);
+    has_no_gap(&events);
+    assert_eq!(events[0].id, 1);
     let head = bus.store().info(thread).await.unwrap().head;
-    assert_eq!(steps(&told), (1..=head).collect::<Vec<_>>(), "each step once");
-    let of = |name: &str| told.iter().filter(|one| kind(one) == name).count();
+    assert_eq!(steps(&events), (1..=head).collect::<Vec<_>>(), "each step once");
+    let of = |name: &str| events.iter().filter(|one| kind(one) == name).count();
     assert_eq!(
         (of("step_restarted"), of("run_ended")),
         (1, 1),
         "the one that was killed had no end"
     );
-    let runs: std::collections::BTreeSet<_> = told.iter().map(|one| one.run).collect();
+    let runs: std::collections::BTreeSet<_> = events.iter().map(|one| one.run).collect();
     assert_eq!(runs.len(), 2);
-    let again = told.iter().position(|one| kind(one) == "step_restarted").unwrap();
-    let answer: String = told[again..]
+    let again = events.iter().position(|one| kind(one) == "step_restarted").unwrap();
+    let answer: String = events[again..]
         .iter()
         .filter(|one| one.event["mode"] == "messages")
         .filter_map(|one| one.event["payload"]["text"].as_str())
@@ -77,15 +77,15 @@ async fn the_one_who_follows_a_run_sees_it_as_its_own(on: Kind) {
     let mut worker = site.worker();
     site.world.model.wait_for_requests(CALLS).await;
     let mut follower = site.world.start(&["resume", "n"]);
-    let mut said = BufReader::new(follower.stderr.take().unwrap()).lines();
+    let mut output = BufReader::new(follower.stderr.take().unwrap()).lines();
     let mut shown = Vec::new();
     // The tool was called by the worker, before anybody followed it.
     while !shown.iter().any(|line: &String| line.contains("qa: writes the answer")) {
-        let line = said.next_line().await.unwrap();
+        let line = output.next_line().await.unwrap();
         shown.push(line.unwrap_or_else(|| panic!("it ended early: {shown:#?}")));
     }
     worker.kill().await.unwrap();
-    while let Some(line) = said.next_line().await.unwrap() {
+    while let Some(line) = output.next_line().await.unwrap() {
         shown.push(line);
     }
     let ended = follower.wait_with_output().await.unwrap();

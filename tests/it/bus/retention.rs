@@ -28,7 +28,7 @@ async fn on_postgres() {
     check(&checkpoint::open(&database.url).await.unwrap()).await;
 }
 
-/// Events of threads at rest go when they are old enough, ids go on, and a thread under way keeps its own.
+/// Events of threads at rest go when they are old enough, ids continue, and a thread under way keeps its own.
 async fn check(store: &Arc<dyn Store>) {
     let bus: Arc<dyn perihelion::bus::Bus> =
         Arc::new(perihelion::bus::Embedded::new(Arc::clone(store), DAY));
@@ -37,14 +37,15 @@ async fn check(store: &Arc<dyn Store>) {
     let thread = world.thread(&runner).await;
     let options = || RunOptions { publish: Some(Arc::clone(&bus)), ..RunOptions::default() };
     runner.start(thread, input(), options()).await.unwrap();
-    let told = all(&bus, thread).await;
+    let events = all(&bus, thread).await;
     assert_eq!(store.prune_events(Duration::from_secs(3600), 100).await.unwrap(), 0);
 
     let busy = Writer::claim(store, thread).await;
     assert_eq!(store.info(thread).await.unwrap().status, ThreadStatus::Busy);
     assert_eq!(store.prune_events(Duration::ZERO, 100).await.unwrap(), 0);
     store.begin_run(thread, busy.fence, busy.run, false).await.unwrap();
-    let (run, status) = (checkpoint::RunStatus::Done, ThreadStatus::Idle);
+    let run = checkpoint::RunStatus::Done;
+    let status = ThreadStatus::Idle;
     store.end_run(thread, busy.fence, busy.run, RunEnd::new(run, status)).await.unwrap();
 
     assert!(store.prune_events(Duration::ZERO, 1).await.unwrap() == 1);
@@ -52,6 +53,6 @@ async fn check(store: &Arc<dyn Store>) {
     assert_eq!(all(&bus, thread).await, []);
     runner.start(thread, input(), options()).await.unwrap();
     let later = all(&bus, thread).await;
-    assert_eq!(later[0].id, told.last().unwrap().id + 1, "no id is given twice");
-    assert_eq!((steps(&told), steps(&later)), (vec![1, 2], vec![3, 4]));
+    assert_eq!(later[0].id, events.last().unwrap().id + 1, "no id is given twice");
+    assert_eq!((steps(&events), steps(&later)), (vec![1, 2], vec![3, 4]));
 }

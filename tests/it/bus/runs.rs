@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::StreamExt as _;
 use perihelion::bus::{Bus, Subscription, ThreadEvent};
-use perihelion::checkpoint::{Error, EventMark, EventRow, Store};
+use perihelion::checkpoint::{Error, EventPosition, EventRow, Store};
 use perihelion::graph::{Context, Graph, NodeOutput, StreamMode, Target, node_fn};
 use perihelion::ids::ThreadId;
 use perihelion::runner::{RunOptions, RunResult};
@@ -22,7 +22,7 @@ use crate::store_suite::stores::Fixture;
 crate::store_suite::on_every_store_sealed_too!(
     a_run_is_told_from_its_input_to_its_end,
     the_one_who_heard_some_of_it_hears_the_rest_once,
-    another_process_hears_a_run_while_it_goes_on,
+    another_process_hears_a_run_while_it_runs,
     a_run_that_lost_its_process_is_told_once,
     what_was_committed_and_not_told_is_told_by_the_next_run,
     a_call_reaches_those_who_wait_though_nothing_was_told,
@@ -32,7 +32,7 @@ crate::store_suite::on_every_store_sealed_too!(
     a_fork_is_told_from_where_it_begins,
 );
 
-fn told_on(bus: &Arc<dyn Bus>) -> RunOptions<Story> {
+fn published_on(bus: &Arc<dyn Bus>) -> RunOptions<Story> {
     RunOptions { publish: Some(Arc::clone(bus)), ..RunOptions::default() }
 }
 
@@ -51,24 +51,25 @@ fn streaming(world: &World) -> Arc<Graph<Story>> {
 /// Counts to a number, one step each.
 fn counting(upto: usize) -> Arc<Graph<Story>> {
     let count = node_fn(move |ctx: Context<Story>| async move {
-        let more = said(ctx.state()).len() < upto;
+        let more = lines(ctx.state()).len() < upto;
         let next = more.then(|| Target::node("count"));
-        Ok(NodeOutput::goto(StoryUpdate::new().said(vec!["more".to_owned()]), next))
+        Ok(NodeOutput::goto(StoryUpdate::new().lines(vec!["more".to_owned()]), next))
     });
     graph(|g| g.node("count", count).entry("count"))
 }
 
 async fn a_run_is_told_from_its_input_to_its_end(on: &Fixture) {
-    let (world, bus) = (World::default(), bus(on, &on.store));
+    let world = World::default();
+    let bus = bus(on, &on.store);
     let runner = runner(&streaming(&world), &on.store);
     let thread = world.thread(&runner).await;
-    let outcome = runner.start(thread, input(), told_on(&bus)).await.unwrap();
+    let outcome = runner.start(thread, input(), published_on(&bus)).await.unwrap();
     assert!(is_done(&outcome));
-    let told = all(&bus, thread).await;
-    has_no_gap(&told);
-    assert_eq!(told[0].id, 1);
-    assert!(told.iter().all(|told| told.run == outcome.run));
-    let kinds: Vec<&str> = told.iter().map(kind).collect();
+    let events = all(&bus, thread).await;
+    has_no_gap(&events);
+    assert_eq!(events[0].id, 1);
+    assert!(events.iter().all(|events| events.run == outcome.run));
+    let kinds: Vec<&str> = events.iter().map(kind).collect();
     let expected = [
         "checkpoint",
         "task_started",
@@ -82,42 +83,44 @@ async fn a_run_is_told_from_its_input_to_its_end(on: &Fixture) {
         "run_ended",
     ];
     assert_eq!(kinds, expected);
-    assert_eq!(steps(&told), [1, 2, 3]);
-    assert_eq!(told[0].event["next"], json!(["a"]));
-    assert_eq!(told[3].event["payload"]["text"], "Hello world", "pieces are joined");
-    let end = &told.last().unwrap().event;
+    assert_eq!(steps(&events), [1, 2, 3]);
+    assert_eq!(events[0].event["next"], json!(["a"]));
+    assert_eq!(events[3].event["payload"]["text"], "Hello world", "pieces are joined");
+    let end = &events.last().unwrap().event;
     assert_eq!(
         (&end["status"], &end["step"], &end["error"]),
         (&json!("done"), &json!(3), &json!(null))
     );
-    let mark = on.store.event_mark(thread).await.unwrap();
-    assert_eq!(mark, EventMark { last: 10, step: 3 });
+    let mark = on.store.event_position(thread).await.unwrap();
+    assert_eq!(mark, EventPosition { last: 10, step: 3 });
     bus.close().await;
 }
 
 async fn the_one_who_heard_some_of_it_hears_the_rest_once(on: &Fixture) {
-    let (world, bus) = (World::default(), bus(on, &on.store));
+    let world = World::default();
+    let bus = bus(on, &on.store);
     let runner = runner(&streaming(&world), &on.store);
     let thread = world.thread(&runner).await;
     for _ in 0..2 {
-        runner.start(thread, input(), told_on(&bus)).await.unwrap();
+        runner.start(thread, input(), published_on(&bus)).await.unwrap();
     }
-    let told = all(&bus, thread).await;
-    assert_eq!(steps(&told), [1, 2, 3, 4, 5, 6]);
-    for heard in 0..told.len() {
-        let rest = bus.subscribe(thread, heard as u64).take(told.len() - heard);
+    let events = all(&bus, thread).await;
+    assert_eq!(steps(&events), [1, 2, 3, 4, 5, 6]);
+    for heard in 0..events.len() {
+        let rest = bus.subscribe(thread, heard as u64).take(events.len() - heard);
         let rest: Vec<ThreadEvent> = rest.map(Result::unwrap).collect().await;
-        assert_eq!(rest, told[heard..]);
+        assert_eq!(rest, events[heard..]);
     }
     bus.close().await;
 }
 
 /// S2.12
-async fn another_process_hears_a_run_while_it_goes_on(on: &Fixture) {
-    let (world, gate) = (World::default(), Gate::closed());
-    let held = gate.clone();
+async fn another_process_hears_a_run_while_it_runs(on: &Fixture) {
+    let world = World::default();
+    let gate = Gate::closed();
+    let gate_of_node = gate.clone();
     let waits = node_fn(move |_| {
-        let gate = held.clone();
+        let gate = gate_of_node.clone();
         async move {
             gate.pass().await;
             Ok(say("waited"))
@@ -125,35 +128,37 @@ async fn another_process_hears_a_run_while_it_goes_on(on: &Fixture) {
     });
     let graph =
         graph(|g| g.node("a", world.speaker("a")).node("b", waits).entry("a").edge("a", "b"));
-    let (bus, elsewhere) = (bus(on, &on.store), on.another().await);
+    let bus = bus(on, &on.store);
+    let elsewhere = on.another().await;
     let listening = self::bus(on, &elsewhere);
     let runner = runner(&graph, &on.store);
     let thread = world.thread(&runner).await;
     let mut heard = listening.subscribe(thread, 0);
-    let (outcome, told) =
-        futures::future::join(runner.start(thread, input(), told_on(&bus)), async {
-            let mut told: Vec<ThreadEvent> = Vec::new();
+    let (outcome, events) =
+        futures::future::join(runner.start(thread, input(), published_on(&bus)), async {
+            let mut events: Vec<ThreadEvent> = Vec::new();
             // The second node has started: that is heard while it is held.
-            while told.last().is_none_or(|one| one.event["node"] != "b") {
-                told.push(heard.next().await.unwrap().unwrap());
+            while events.last().is_none_or(|one| one.event["node"] != "b") {
+                events.push(heard.next().await.unwrap().unwrap());
             }
             gate.open();
-            told.extend(until_ended(&mut heard, "done").await);
-            told
+            events.extend(until_ended(&mut heard, "done").await);
+            events
         })
         .await;
     assert!(is_done(&outcome.unwrap()));
-    assert_eq!(told, all(&bus, thread).await);
-    assert_eq!(steps(&told), [1, 2, 3]);
+    assert_eq!(events, all(&bus, thread).await);
+    assert_eq!(steps(&events), [1, 2, 3]);
     listening.close().await;
     bus.close().await;
 }
 
 async fn a_run_that_lost_its_process_is_told_once(on: &Fixture) {
-    let (world, gate) = (World::default(), Gate::closed());
-    let held = gate.clone();
+    let world = World::default();
+    let gate = Gate::closed();
+    let gate_of_node = gate.clone();
     let writes = node_fn(move |ctx: Context<Story>| {
-        let gate = held.clone();
+        let gate = gate_of_node.clone();
         async move {
             ctx.port().emit(StreamMode::Messages, json!({ "text": "half an ans" }));
             gate.pass().await;
@@ -166,29 +171,30 @@ async fn a_run_that_lost_its_process_is_told_once(on: &Fixture) {
     let runner = runner(&graph, &on.store);
     let thread = world.thread(&runner).await;
     let mut heard = bus.subscribe(thread, 0);
-    let mut told: Vec<ThreadEvent> = Vec::new();
+    let mut events: Vec<ThreadEvent> = Vec::new();
     // The process ends when a piece of the answer has been told.
     tokio::select! {
-        ended = runner.start(thread, input(), told_on(&bus)) => panic!("{ended:?}"),
+        ended = runner.start(thread, input(), published_on(&bus)) => panic!("{ended:?}"),
         () = async {
-            while told.last().is_none_or(|one| one.event["mode"] != "messages") {
-                told.push(heard.next().await.unwrap().unwrap());
+            while events.last().is_none_or(|one| one.event["mode"] != "messages") {
+                events.push(heard.next().await.unwrap().unwrap());
             }
         } => {}
     }
     gate.open();
-    let outcome = runner.resume(thread, told_on(&bus)).await.unwrap();
+    let outcome = runner.resume(thread, published_on(&bus)).await.unwrap();
     assert_eq!(outcome.result, RunResult::Done);
-    told.extend(until_ended(&mut heard, "done").await);
-    has_no_gap(&told);
-    assert_eq!(steps(&told), [1, 2, 3], "each once");
-    let again = told.iter().position(|one| kind(one) == "step_restarted").unwrap();
-    assert_eq!(told[again].event["step"], 3);
-    assert_eq!(told[again].run, outcome.run);
-    let pieces =
-        |told: &[ThreadEvent]| told.iter().filter(|one| one.event["mode"] == "messages").count();
-    assert_eq!((pieces(&told[..again]), pieces(&told[again..])), (1, 1));
-    assert_eq!(told, all(&bus, thread).await);
+    events.extend(until_ended(&mut heard, "done").await);
+    has_no_gap(&events);
+    assert_eq!(steps(&events), [1, 2, 3], "each once");
+    let again = events.iter().position(|one| kind(one) == "step_restarted").unwrap();
+    assert_eq!(events[again].event["step"], 3);
+    assert_eq!(events[again].run, outcome.run);
+    let pieces = |events: &[ThreadEvent]| {
+        events.iter().filter(|one| one.event["mode"] == "messages").count()
+    };
+    assert_eq!((pieces(&events[..again]), pieces(&events[again..])), (1, 1));
+    assert_eq!(events, all(&bus, thread).await);
     bus.close().await;
 }
 
@@ -202,7 +208,8 @@ struct Slow {
 
 impl Slow {
     fn new(inner: &Arc<dyn Bus>) -> Arc<Self> {
-        let (inner, is_open) = (Arc::clone(inner), AtomicBool::new(false));
+        let inner = Arc::clone(inner);
+        let is_open = AtomicBool::new(false);
         Arc::new(Self { inner, is_open, opened: Notify::new() })
     }
 
@@ -254,10 +261,11 @@ impl Bus for Slow {
 }
 
 async fn what_was_committed_and_not_told_is_told_by_the_next_run(on: &Fixture) {
-    let (world, gate) = (World::default(), Gate::closed());
-    let held = gate.clone();
+    let world = World::default();
+    let gate = Gate::closed();
+    let gate_of_node = gate.clone();
     let waits = node_fn(move |_| {
-        let gate = held.clone();
+        let gate = gate_of_node.clone();
         async move {
             gate.pass().await;
             Ok(say("waited"))
@@ -271,29 +279,30 @@ async fn what_was_committed_and_not_told_is_told_by_the_next_run(on: &Fixture) {
     let deaf: Arc<dyn Bus> = Slow::new(&bus);
     let runner = runner(&graph, &on.store);
     let thread = world.thread(&runner).await;
-    crash_at(&gate, runner.start(thread, input(), told_on(&deaf))).await;
+    crash_at(&gate, runner.start(thread, input(), published_on(&deaf))).await;
     assert_eq!(on.store.info(thread).await.unwrap().head, 3);
     assert_eq!(all(&bus, thread).await, []);
     gate.open();
-    runner.resume(thread, told_on(&bus)).await.unwrap();
-    let told = all(&bus, thread).await;
-    has_no_gap(&told);
-    assert_eq!(steps(&told), [1, 2, 3, 4]);
-    let next: Vec<_> = told.iter().take(3).map(|one| one.event["next"].clone()).collect();
+    runner.resume(thread, published_on(&bus)).await.unwrap();
+    let events = all(&bus, thread).await;
+    has_no_gap(&events);
+    assert_eq!(steps(&events), [1, 2, 3, 4]);
+    let next: Vec<_> = events.iter().take(3).map(|one| one.event["next"].clone()).collect();
     assert_eq!(next, [json!(["a"]), json!(["b"]), json!(["c"])]);
     bus.close().await;
 }
 
 async fn the_one_who_hears_slowly_holds_nobody_up(on: &Fixture) {
-    let (world, bus) = (World::default(), bus(on, &on.store));
+    let world = World::default();
+    let bus = bus(on, &on.store);
     let runner = runner(&counting(40), &on.store);
     let thread = world.thread(&runner).await;
     let mut heard = bus.subscribe(thread, 0);
-    let outcome = runner.start(thread, input(), told_on(&bus)).await.unwrap();
+    let outcome = runner.start(thread, input(), published_on(&bus)).await.unwrap();
     assert!(is_done(&outcome), "nobody has heard anything of it yet");
-    let told = until_ended(&mut heard, "done").await;
-    has_no_gap(&told);
-    assert_eq!(steps(&told), (1..=outcome.head).collect::<Vec<_>>());
+    let events = until_ended(&mut heard, "done").await;
+    has_no_gap(&events);
+    assert_eq!(steps(&events), (1..=outcome.head).collect::<Vec<_>>());
     bus.close().await;
 }
 
@@ -301,61 +310,65 @@ async fn the_one_who_hears_slowly_holds_nobody_up(on: &Fixture) {
 const STEPS: usize = 600;
 
 async fn a_run_outruns_a_database_that_is_slow_to_hear_and_no_step_is_left_out(on: &Fixture) {
-    let (world, bus) = (World::default(), bus(on, &on.store));
+    let world = World::default();
+    let bus = bus(on, &on.store);
     let slow = Slow::new(&bus);
     let publish: Arc<dyn Bus> = Arc::clone(&slow) as _;
     let runner = runner(&counting(STEPS), &on.store);
     let thread = world.thread(&runner).await;
     let (outcome, ()) =
-        futures::future::join(runner.start(thread, input(), told_on(&publish)), async {
+        futures::future::join(runner.start(thread, input(), published_on(&publish)), async {
             // Every step is committed while not one event could be written.
             while on.store.info(thread).await.unwrap().head < STEPS as u64 + 1 {
                 tokio::task::yield_now().await;
             }
-            assert_eq!(on.store.event_mark(thread).await.unwrap(), EventMark::default());
+            assert_eq!(on.store.event_position(thread).await.unwrap(), EventPosition::default());
             slow.open();
         })
         .await;
     let head = outcome.unwrap().head;
-    let told = all(&bus, thread).await;
-    has_no_gap(&told);
-    assert_eq!(steps(&told), (1..=head).collect::<Vec<_>>());
-    assert_eq!(kind(told.last().unwrap()), "run_ended");
-    let starts = told.iter().filter(|one| kind(one) == "task_started").count();
+    let events = all(&bus, thread).await;
+    has_no_gap(&events);
+    assert_eq!(steps(&events), (1..=head).collect::<Vec<_>>());
+    assert_eq!(kind(events.last().unwrap()), "run_ended");
+    let starts = events.iter().filter(|one| kind(one) == "task_started").count();
     assert!(starts < STEPS, "other events were left out, so that memory stays bounded: {starts}");
     bus.close().await;
 }
 
 async fn a_run_that_is_not_told_leaves_nothing_behind(on: &Fixture) {
-    let (world, bus) = (World::default(), bus(on, &on.store));
+    let world = World::default();
+    let bus = bus(on, &on.store);
     let runner = runner(&streaming(&world), &on.store);
     let thread = world.thread(&runner).await;
     start(&runner, thread).await;
-    assert_eq!(on.store.event_mark(thread).await.unwrap(), EventMark::default());
+    assert_eq!(on.store.event_position(thread).await.unwrap(), EventPosition::default());
     assert_eq!(all(&bus, thread).await, []);
     // A thread that nobody was told of is told from the input under way.
-    runner.start(thread, input(), told_on(&bus)).await.unwrap();
+    runner.start(thread, input(), published_on(&bus)).await.unwrap();
     assert_eq!(steps(&all(&bus, thread).await), [4, 5, 6]);
     bus.close().await;
 }
 
 async fn a_fork_is_told_from_where_it_begins(on: &Fixture) {
-    let (world, bus) = (World::default(), bus(on, &on.store));
+    let world = World::default();
+    let bus = bus(on, &on.store);
     let runner = runner(&streaming(&world), &on.store);
     let thread = world.thread(&runner).await;
-    runner.start(thread, input(), told_on(&bus)).await.unwrap();
+    runner.start(thread, input(), published_on(&bus)).await.unwrap();
     let new = crate::store_suite::writer::new_thread();
     let new = perihelion::checkpoint::NewThread { graph: "story".to_owned(), ..new };
     let fork = on.store.fork(thread, 2, new).await.unwrap().id;
-    runner.resume(fork, told_on(&bus)).await.unwrap();
-    let told = all(&bus, fork).await;
-    assert_eq!((steps(&told), told[0].id), (vec![3], 1));
+    runner.resume(fork, published_on(&bus)).await.unwrap();
+    let events = all(&bus, fork).await;
+    assert_eq!((steps(&events), events[0].id), (vec![3], 1));
     assert_eq!(steps(&all(&bus, thread).await), [1, 2, 3]);
     bus.close().await;
 }
 
 async fn a_call_reaches_those_who_wait_though_nothing_was_told(on: &Fixture) {
-    let (mine, others) = (bus(on, &on.store), bus(on, &on.store));
+    let mine = bus(on, &on.store);
+    let others = bus(on, &on.store);
     let thread = ThreadId::new();
     let is_shared = on.url.as_deref().is_some_and(|url| url.starts_with("postgres"));
     let mut calls = if is_shared { others.calls(thread) } else { mine.calls(thread) };

@@ -16,7 +16,7 @@ const CALLS: usize = 6;
 
 /// S1.03
 #[tokio::test]
-async fn the_first_ctrl_c_keeps_what_was_done_and_says_how_to_go_on() {
+async fn the_first_ctrl_c_keeps_what_was_done_and_says_how_to_continue() {
     for by in [Signal::SIGINT, Signal::SIGTERM] {
         let world = World::new(hanging_at_the_end(noting())).await;
         let child = world.start(&["run", "Note it", "--thread", "n", "--json"]);
@@ -85,8 +85,8 @@ async fn a_call_whose_outcome_a_crash_left_unknown_is_put_to_a_person() {
         }
         world.run(&args).await.code(code);
         if answer == "done" {
-            let told = world.model.requests();
-            assert!(told.iter().any(|one| one.role == "agent" && one.contains("number 7")));
+            let prompt = world.model.requests();
+            assert!(prompt.iter().any(|one| one.role == "agent" && one.contains("number 7")));
         }
     }
 }
@@ -102,14 +102,14 @@ async fn a_second_writer_on_a_thread_is_told_who_holds_it() {
     second.says(&format!("process {pid} on ")).says("the question was not taken");
     signal(&child, Signal::SIGINT);
     ended(child).await.code(1);
-    // An unfinished run is to be resumed first, and then all goes on.
+    // An unfinished run is to be resumed first, and then all continues.
     world.run(&["run", "And now?", "--thread", "t"]).await.code(2).says("resume it first");
     let done = world.run(&["resume", "t", "-q"]).await.code(0);
     assert_eq!(done.stdout, "It is 42 [1].\n");
 }
 
 #[tokio::test]
-async fn an_unreachable_model_fails_the_run_and_the_thread_goes_on_when_it_is_back() {
+async fn an_unreachable_model_fails_the_run_and_the_thread_continues_when_it_is_back() {
     let mut world = World::new(reading()).await;
     let back = world.model.url().to_owned();
     // Bound and dropped: nobody listens there.
@@ -156,11 +156,11 @@ async fn servers_end_with_the_program_also_when_it_is_told_twice() {
 async fn wait_for(child: &mut tokio::process::Child, words: &str) {
     use tokio::io::AsyncReadExt as _;
     let stderr = child.stderr.as_mut().unwrap();
-    let mut said = Vec::new();
-    while !String::from_utf8_lossy(&said).contains(words) {
+    let mut output = Vec::new();
+    while !String::from_utf8_lossy(&output).contains(words) {
         let mut piece = [0; 1024];
         let count = stderr.read(&mut piece).await.unwrap();
-        assert!(count > 0, "never said: {words}\n{}", String::from_utf8_lossy(&said));
-        said.extend_from_slice(&piece[..count]);
+        assert!(count > 0, "never said: {words}\n{}", String::from_utf8_lossy(&output));
+        output.extend_from_slice(&piece[..count]);
     }
 }

@@ -53,8 +53,8 @@ async fn a_form_is_shown_with_its_fields_and_taken_when_it_fits() {
 async fn a_form_is_filled_in_on_a_terminal_and_asked_again_where_it_does_not_fit() {
     let world = shop("order").await;
     let run = ["run", "Order bread", "--thread", "o"];
-    let told = world.run_on_a_terminal(&run, "y\n\n\ny\nBern\nfast\n").await.code(0);
-    assert!(told.stdout.contains("does not fit the form"), "{told:#?}");
+    let output = world.run_on_a_terminal(&run, "y\n\n\ny\nBern\nfast\n").await.code(0);
+    assert!(output.stdout.contains("does not fit the form"), "{output:#?}");
     assert_eq!(world.read("orders.log"), "bread to \"Bern\", \"fast\"\n");
 }
 

@@ -5,12 +5,12 @@ use super::world::{World, reading};
 const KEY: &str = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
 
 /// Words that must not stand in the database: of the person, the model and the tool.
-const SAID: [&str; 4] = ["What is it?", "a.txt says 42", "It is 42 [1].", "The answer is 42."];
+const STATED: [&str; 4] = ["What is it?", "a.txt says 42", "It is 42 [1].", "The answer is 42."];
 
 fn stands_in_the_database(world: &World, words: &str) -> bool {
     let files = std::fs::read_dir(world.path("data/perihelion")).unwrap();
-    let holds = |content: Vec<u8>| content.windows(words.len()).any(|it| it == words.as_bytes());
-    files.map(|file| std::fs::read(file.unwrap().path()).unwrap()).any(holds)
+    let contains = |content: Vec<u8>| content.windows(words.len()).any(|it| it == words.as_bytes());
+    files.map(|file| std::fs::read(file.unwrap().path()).unwrap()).any(contains)
 }
 
 #[tokio::test]
@@ -19,7 +19,7 @@ async fn an_encrypted_thread_is_run_traced_replayed_forked_and_exported_like_any
     world.write("one.key", &format!("{KEY}\n"));
     world.write("perihelion.toml", "[encryption]\nkeys = [\"one=file:one.key\"]\n");
     world.run(&["run", "What is it?", "--thread", "t", "-q"]).await.code(0);
-    for words in SAID {
+    for words in STATED {
         assert!(!stands_in_the_database(&world, words), "{words}");
     }
     world.run(&["replay", "t"]).await.code(0);
@@ -31,7 +31,7 @@ async fn an_encrypted_thread_is_run_traced_replayed_forked_and_exported_like_any
     let state = world.run(&["threads", "state", "f"]).await.code(0);
     assert!(state.stdout.contains("It is 42 [1]."), "{state:?}");
     let dump = world.run(&["threads", "export", "f"]).await.code(0).stdout;
-    assert!(SAID.iter().all(|words| dump.contains(words)), "a dump is plain");
+    assert!(STATED.iter().all(|words| dump.contains(words)), "a dump is plain");
     let doctor = world.run(&["doctor"]).await.code(0);
     assert!(doctor.stdout.contains("✓ encryption: with the key one"), "{doctor:?}");
 }

@@ -173,9 +173,12 @@ async fn a_question_is_asked_and_answered_on_the_terminal() {
     let script =
         first(Rule::new(clarify("Which year?")).role(Role::Supervisor).nth(1), answering());
     let world = World::new(script).await;
-    let told = world.run_on_a_terminal(&["run", "Hi", "--thread", "t"], "2024\n").await.code(0);
-    assert!(told.stdout.contains("Which year?") && told.stdout.contains("Hello."), "{told:?}");
-    assert!(!told.stdout.contains("answer with:"), "{told:?}");
+    let output = world.run_on_a_terminal(&["run", "Hi", "--thread", "t"], "2024\n").await.code(0);
+    assert!(
+        output.stdout.contains("Which year?") && output.stdout.contains("Hello."),
+        "{output:?}"
+    );
+    assert!(!output.stdout.contains("answer with:"), "{output:?}");
 }
 
 fn noting_twice() -> Script {
@@ -193,9 +196,10 @@ async fn calls_of_a_tool_are_allowed_all_at_once_on_the_terminal() {
     let world = World::new(noting_twice()).await;
     let servers = format!("{}default_tools_approval_mode = \"prompt\"\n", super::world::SERVERS);
     world.write("mcp-servers.toml", &servers);
-    let told = world.run_on_a_terminal(&["run", "Note both", "--thread", "t"], "a\n").await.code(0);
-    assert!(told.stdout.contains("allowed, as before: notes.append_note"), "{told:?}");
-    assert_eq!(world.read("notes.jsonl").lines().count(), 2, "{told:?}");
+    let output =
+        world.run_on_a_terminal(&["run", "Note both", "--thread", "t"], "a\n").await.code(0);
+    assert!(output.stdout.contains("allowed, as before: notes.append_note"), "{output:?}");
+    assert_eq!(world.read("notes.jsonl").lines().count(), 2, "{output:?}");
 }
 
 /// Nothing is deleted on a terminal that nobody said yes to.
@@ -219,5 +223,5 @@ async fn prune_asks_on_a_terminal_before_it_deletes() {
         world.run(&["run", "Hi", "--thread", name, "-q"]).await.code(0);
     }
     let yes = world.run_on_a_terminal(&[&args[..], &["--yes"]].concat(), "").await.code(0);
-    assert!(!yes.stdout.contains("go on?"), "{yes:?}");
+    assert!(!yes.stdout.contains("continue?"), "{yes:?}");
 }

@@ -46,14 +46,14 @@ async fn a_thread_is_listed_shown_and_read_at_any_step() {
 
 /// X3
 #[tokio::test]
-async fn a_fork_goes_on_from_its_step_and_the_source_stays_as_it_is() {
+async fn a_fork_continues_from_its_step_and_the_source_stays_as_it_is() {
     let world = World::new(reading()).await;
     world.run(&["run", "What is it?", "--thread", "t", "-q"]).await.code(0);
     let args = ["threads", "fork", "t", "--at", "3", "--thread", "what-if"];
     let fork = world.run(&args).await.code(0);
     let id = fork.stdout.trim().to_owned();
     assert!(uuid::Uuid::parse_str(&id).is_ok(), "{id}");
-    fork.says("go on from there with: perihelion resume what-if");
+    fork.says("continue from there with: perihelion resume what-if");
     let done = world.run(&["resume", "what-if", "-q"]).await.code(0);
     assert!(done.stdout.contains("42"), "{done:?}");
     let show = world.run(&["threads", "show", "what-if", "--json"]).await.code(0).json();
@@ -95,7 +95,7 @@ async fn a_thread_travels_as_a_file_and_through_a_pipe() {
 }
 
 #[tokio::test]
-async fn a_shortened_thread_keeps_its_state_and_goes_on() {
+async fn a_shortened_thread_keeps_its_state_and_continues() {
     let world = World::new(answering()).await;
     for question in ["one", "two", "three"] {
         world.run(&["run", question, "--thread", "t", "-q"]).await.code(0);

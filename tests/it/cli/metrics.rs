@@ -16,7 +16,7 @@ use crate::telemetry::receiver::{Collector, Manner};
 /// A process that serves metrics, and what it says.
 pub(super) struct Served {
     child: Child,
-    said: Lines<BufReader<ChildStderr>>,
+    output: Lines<BufReader<ChildStderr>>,
     url: String,
 }
 
@@ -24,19 +24,19 @@ impl Served {
     pub(super) async fn start(world: &World, args: &[&str]) -> Self {
         perihelion::config::tls::install();
         let mut child = world.start(args);
-        let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
+        let mut output = BufReader::new(child.stderr.take().unwrap()).lines();
         let url = loop {
-            let line = said.next_line().await.unwrap().unwrap();
+            let line = output.next_line().await.unwrap().unwrap();
             if let Some(at) = line.find("http://") {
                 let url = line[at..].split([';', ' ']).next().unwrap();
                 break url.trim_end_matches("/metrics").to_owned();
             }
         };
-        Self { child, said, url }
+        Self { child, output, url }
     }
 
     async fn until(&mut self, words: &str) {
-        while !self.said.next_line().await.unwrap().unwrap().contains(words) {}
+        while !self.output.next_line().await.unwrap().unwrap().contains(words) {}
     }
 
     pub(super) async fn status(&self, path: &str) -> u16 {
@@ -154,12 +154,12 @@ async fn a_short_run_delivers_its_numbers_at_its_end() {
         );
         assert_eq!((sums["perihelion.runs.started"], sums["perihelion.runs.ended"]), (1, 1));
         assert_eq!(sums["perihelion.export.deliveries"], 1, "the trace, which was sent before");
-        let said: Vec<&str> = deliveries[0].resource_metrics[0]
+        let output: Vec<&str> = deliveries[0].resource_metrics[0]
             .resource
             .iter()
             .flat_map(|resource| resource.attributes.iter().map(|one| one.key.as_str()))
             .collect();
-        assert!(said.contains(&"service.instance.id"), "{said:?}");
+        assert!(output.contains(&"service.instance.id"), "{output:?}");
     }
 }
 

@@ -35,8 +35,11 @@ async fn a_run_that_is_stopped_ends_although_the_collector_stalls_and_is_deliver
     ended(run).await.code(1).says("they are kept and sent again");
 
     collector.behave(Manner::default());
-    let owing = world.run(&["doctor"]).await.code(0);
-    assert!(owing.stdout.contains("those of 1 threads did not arrive yet"), "{owing:?}");
+    let before_export = world.run(&["doctor"]).await.code(0);
+    assert!(
+        before_export.stdout.contains("those of 1 threads did not arrive yet"),
+        "{before_export:?}"
+    );
     world.run(&["resume", "t", "-q"]).await.code(0);
     let paid = world.run(&["doctor"]).await.code(0);
     assert!(!paid.stdout.contains("did not arrive yet"), "{paid:?}");
@@ -48,7 +51,7 @@ async fn a_run_that_is_stopped_ends_although_the_collector_stalls_and_is_deliver
 }
 
 #[tokio::test]
-async fn an_encrypted_thread_owes_and_delivers_its_trace_like_any_other() {
+async fn an_encrypted_thread_keeps_and_delivers_its_trace_like_any_other() {
     let (collector, url) =
         Collector::start(Manner { status: Some(403), ..Manner::default() }).await;
     let mut world = World::new(reading()).await;
@@ -75,7 +78,8 @@ async fn an_encrypted_thread_owes_and_delivers_its_trace_like_any_other() {
 #[tokio::test]
 async fn a_collector_over_tls_is_trusted_by_the_certificate_that_is_named_and_not_without_it() {
     let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
-    let (certificate, key) = (made.cert.pem(), made.signing_key.serialize_pem());
+    let certificate = made.cert.pem();
+    let key = made.signing_key.serialize_pem();
     perihelion::config::tls::install();
     let (collector, url) =
         Collector::start_grpc_tls(Identity::from_pem(certificate.clone(), key)).await;

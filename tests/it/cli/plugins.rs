@@ -15,12 +15,12 @@ const MORE: &str = "[mcp_servers.more]\ncommand = \"perihelion\"\n\
                     args = [\"mcp\", \"notes\", \"--file\", \"more.jsonl\"]\n";
 
 /// Looks at the running processes until something holds of the first one's servers.
-async fn until(world: &World, what: &str, holds: impl Fn(&Value) -> bool) -> Value {
+async fn until(world: &World, what: &str, condition: impl Fn(&Value) -> bool) -> Value {
     let started = perihelion::clock::monotonic();
     loop {
         let seen = world.run(&["agents", "--json"]).await.code(0).json();
         let process = seen["processes"][0].clone();
-        if holds(&process) {
+        if condition(&process) {
             return process;
         }
         assert!(started.elapsed() < Duration::from_secs(60), "{what}: {seen}");
@@ -50,10 +50,10 @@ async fn worker(world: &World) -> Child {
 
 async fn end(world: &World, worker: Child) -> String {
     signal(&worker, Signal::SIGTERM);
-    let said = ended(worker).await.code(0).stderr;
+    let output = ended(worker).await.code(0).stderr;
     let seen = world.run(&["agents", "--json"]).await.code(0).json();
     assert_eq!(seen["processes"], json!([]), "it takes its leave");
-    said
+    output
 }
 
 /// X6, S3.12: a plug-in is one table in a file, while everything runs.
@@ -98,11 +98,11 @@ async fn a_worker_takes_over_a_changed_servers_file_and_keeps_the_old_one_when_t
     until(&world, "with an import", |process| phases(process).len() == 3).await;
     world.write(".mcp.json", &other(&["one", "two"]));
     until(&world, "with a changed import", |process| phases(process).len() == 4).await;
-    let said = end(&world, worker).await;
+    let output = end(&world, worker).await;
     for words in
         ["servers taken over; added: more", "the servers stay as they were", "removed: more"]
     {
-        assert!(said.contains(words), "missing: {words}\n{said}");
+        assert!(output.contains(words), "missing: {words}\n{output}");
     }
 }
 

@@ -84,7 +84,8 @@ async fn a_damaged_thread_is_named_and_keeps_no_other_from_being_shortened() {
     for thread in ["a", "b", "c"] {
         world.run(&["run", "again", "--thread", thread, "-q"]).await.code(0);
     }
-    let (store, damaged) = (store(&world).await, ThreadId::from_name("b").0);
+    let store = store(&world).await;
+    let damaged = ThreadId::from_name("b").0;
     let damage = async |connection: &mut sqlx::SqliteConnection| {
         let delete = sqlx::query("DELETE FROM step WHERE thread_id = ?1 AND seq = 2");
         delete.bind(damaged.0).execute(connection).await.map(|_| ())
@@ -106,7 +107,8 @@ async fn a_thread_under_way_is_not_deleted_unless_that_is_forced() {
     world.run(&["run", "q", "--thread", "queued", "--detach", "-q"]).await.code(0);
     world.run(&["run", "q", "--thread", "busy", "-q"]).await.code(0);
     let store = store(&world).await;
-    let (busy, hour) = (ThreadId::from_name("busy").0, Duration::from_secs(3600));
+    let busy = ThreadId::from_name("busy").0;
+    let hour = Duration::from_secs(3600);
     store.claim(busy, "elsewhere/boot+pid/7/7/1", hour, false).await.unwrap();
     store.close().await;
     for (thread, how) in

@@ -24,7 +24,8 @@ async fn world() -> World {
         .rule(approved())
         .rule(Rule::new(Reply::text("It is teal.")).role(Role::Qa));
     let world = World::new(script).await;
-    let (program, case) = (crate::mcp_pins::poisoned(), world.path("case.json"));
+    let program = crate::mcp_pins::poisoned();
+    let case = world.path("case.json");
     let log = world.path("calls.log");
     world.write("calls.log", "");
     world.write(
@@ -100,7 +101,8 @@ async fn a_run_begins_with_what_is_pinned_while_the_server_is_asked_again() {
     world.write("server.sh", &script);
     let path = world.path("server.sh");
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
-    let (case, log) = (world.path("case.json"), world.path("calls.log"));
+    let case = world.path("case.json");
+    let log = world.path("calls.log");
     let table = format!(
         "[mcp_servers.x]\ncommand = {path:?}\nenv = {{ CASE = {case:?}, LOG = {log:?} }}\n\
          definitions_ttl_sec = 0.001\n"
@@ -118,7 +120,7 @@ async fn a_run_begins_with_what_is_pinned_while_the_server_is_asked_again() {
 
 /// X6: the thread that needs the agent waits for it and says why.
 #[tokio::test]
-async fn a_thread_that_needs_a_quarantined_agent_is_told_and_goes_on_after_the_approval() {
+async fn a_thread_that_needs_a_quarantined_agent_is_told_and_continues_after_the_approval() {
     let world = world().await;
     world.run(&["run", "What colour?", "--thread", "t", "-q"]).await.code(3);
     says(&world, "Looks up, and more.");

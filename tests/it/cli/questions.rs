@@ -18,8 +18,8 @@ fn gated() -> String {
 }
 
 /// Takes the command that answers out of what was said, and runs it.
-async fn type_what_was_said(world: &World, said: &str, with: &str) -> super::world::Ended {
-    let line = said.lines().find(|line| line.contains("resume") && line.contains(with)).unwrap();
+async fn type_the_words(world: &World, words: &str, with: &str) -> super::world::Ended {
+    let line = words.lines().find(|line| line.contains("resume") && line.contains(with)).unwrap();
     let line = line.trim().strip_prefix("perihelion ").unwrap().replace('\'', "");
     let args: Vec<&str> = line.split(' ').collect();
     world.run(&args).await
@@ -33,7 +33,7 @@ async fn a_clarification_ends_with_code_3_and_the_command_that_answers_it() {
     assert_eq!(run.stdout, "");
     let run = run.says("Which year?").says("clarification, supervisor").says("--message 'TEXT'");
 
-    // Going on without an answer asks again, and loses nothing.
+    // Resuming without an answer asks again, and loses nothing.
     world.run(&["resume", "q", "-q"]).await.code(3).says("Which year?");
     let answer = world.run(&["resume", "q", "--message", "1945", "-q"]).await.code(0);
     assert_eq!(answer.stdout, "In 1945, yes.\n");
@@ -101,7 +101,7 @@ async fn a_call_that_needs_approval_waits_and_happens_once_it_is_given() {
     assert_eq!(shown["status"], "interrupted");
     assert_eq!(shown["interrupts"][0]["agent"], "mcp_agent_notes");
 
-    let done = type_what_was_said(&world, &run.stderr, "--approve").await.code(0);
+    let done = type_the_words(&world, &run.stderr, "--approve").await.code(0);
     assert_eq!(done.stdout, "It is noted.\n");
     assert_eq!(world.read("notes.jsonl").lines().count(), 1);
 }

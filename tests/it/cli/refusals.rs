@@ -33,9 +33,9 @@ async fn unknown_threads_are_named_as_they_were_called() {
             &["threads", "delete", name, "--yes"],
             &["threads", "prune", "--keep-steps", "1", name],
         ] {
-            let said = plain_refusal(world.run(args).await.code(2));
+            let message = plain_refusal(world.run(args).await.code(2));
             assert_eq!(
-                said,
+                message,
                 format!("unknown thread: {name}; `perihelion threads` lists the known ones")
             );
         }
@@ -46,16 +46,19 @@ async fn unknown_threads_are_named_as_they_were_called() {
 async fn a_finished_thread_has_nothing_to_resume_and_nothing_to_answer() {
     let world = World::new(answering()).await;
     world.run(&["run", "Hi", "--thread", "t", "-q"]).await.code(0);
-    let said = plain_refusal(world.run(&["resume", "t"]).await.code(2));
-    assert!(said.contains("is finished") && said.contains("perihelion run --thread"), "{said}");
-    let said = plain_refusal(world.run(&["resume", "t", "--approve"]).await.code(2));
-    assert!(said.contains("no open question"), "{said}");
+    let message = plain_refusal(world.run(&["resume", "t"]).await.code(2));
+    assert!(
+        message.contains("is finished") && message.contains("perihelion run --thread"),
+        "{message}"
+    );
+    let message = plain_refusal(world.run(&["resume", "t", "--approve"]).await.code(2));
+    assert!(message.contains("no open question"), "{message}");
     let id = "0197a000-0000-7000-8000-000000000001";
     let args = ["resume", "t", "--interrupt", id, "--answer", "x"];
-    let said = plain_refusal(world.run(&args).await.code(2));
-    assert!(said.contains(id) && said.contains("open: none"), "{said}");
-    let said = plain_refusal(world.run(&["threads", "state", "t", "--at", "99"]).await.code(2));
-    assert!(said.contains("no step 99"), "{said}");
+    let message = plain_refusal(world.run(&args).await.code(2));
+    assert!(message.contains(id) && message.contains("open: none"), "{message}");
+    let message = plain_refusal(world.run(&["threads", "state", "t", "--at", "99"]).await.code(2));
+    assert!(message.contains("no step 99"), "{message}");
 }
 
 #[tokio::test]
@@ -89,14 +92,15 @@ async fn wrong_options_are_refused_before_anything_happens() {
 #[tokio::test]
 async fn an_empty_question_and_an_unknown_agent_are_refused_and_no_thread_is_made() {
     let world = World::new(answering()).await;
-    let said = plain_refusal(world.run(&["run", "  "]).await.code(2));
-    assert!(said.contains("the question is empty"), "{said}");
-    let said = plain_refusal(world.run(&["run", "Hi", "--prefer", "fiels"]).await.code(2));
-    assert!(said.contains("unknown agent: fiels (did you mean files?)"), "{said}");
-    let said = plain_refusal(world.run(&["run", "Hi", "--disable", "files,notes"]).await.code(2));
-    assert!(said.contains("every agent is disabled"), "{said}");
-    let said = plain_refusal(world.run(&["agents", "show", "fiels"]).await.code(2));
-    assert!(said.contains("did you mean files?"), "{said}");
+    let message = plain_refusal(world.run(&["run", "  "]).await.code(2));
+    assert!(message.contains("the question is empty"), "{message}");
+    let message = plain_refusal(world.run(&["run", "Hi", "--prefer", "fiels"]).await.code(2));
+    assert!(message.contains("unknown agent: fiels (did you mean files?)"), "{message}");
+    let message =
+        plain_refusal(world.run(&["run", "Hi", "--disable", "files,notes"]).await.code(2));
+    assert!(message.contains("every agent is disabled"), "{message}");
+    let message = plain_refusal(world.run(&["agents", "show", "fiels"]).await.code(2));
+    assert!(message.contains("did you mean files?"), "{message}");
     let list = world.run(&["threads", "list", "--json"]).await.code(0);
     assert_eq!(list.stdout, "[]\n");
     assert!(world.model.requests().is_empty());
@@ -106,8 +110,8 @@ async fn an_empty_question_and_an_unknown_agent_are_refused_and_no_thread_is_mad
 async fn a_thread_is_deleted_only_when_somebody_says_yes() {
     let world = World::new(answering()).await;
     world.run(&["run", "Hi", "--thread", "t", "-q"]).await.code(0);
-    let said = plain_refusal(world.run(&["threads", "delete", "t"]).await.code(2));
-    assert!(said.contains("--yes"), "{said}");
+    let message = plain_refusal(world.run(&["threads", "delete", "t"]).await.code(2));
+    assert!(message.contains("--yes"), "{message}");
     world.run(&["threads", "show", "t"]).await.code(0);
     world.run(&["threads", "delete", "t", "--yes"]).await.code(0);
     world.run(&["threads", "show", "t"]).await.code(2);

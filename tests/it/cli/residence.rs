@@ -51,9 +51,9 @@ async fn a_thread_of_large_artifacts_stays_within_its_memory() {
         .fold(Reply::call("echo", call(0)), |reply, number| reply.and_call("echo", call(number)));
     let (world, made, opened) = measured(calls).await;
     assert!(made < MOST, "{made} MB were resident, at most: {MOST}");
-    let told = world.model.requests();
+    let prompt = world.model.requests();
     let refused = "could not be kept: the artifacts of this thread have";
-    assert!(told.iter().any(|one| one.contains(refused)), "the bound was not reached");
+    assert!(prompt.iter().any(|one| one.contains(refused)), "the bound was not reached");
 
     // What they hold stays where it is kept until it is wanted.
     let (_, _, small) = measured(Reply::call("echo", json!({ "says": 0 }))).await;

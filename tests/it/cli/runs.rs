@@ -97,8 +97,8 @@ async fn a_thread_remembers_what_was_asked_before_under_its_name() {
     world.run(&["resume", "talk", "--message", "And you?", "-q"]).await.code(0);
     let requests = world.model.requests();
     let last = requests.iter().rfind(|one| one.role == "supervisor").unwrap();
-    for said in ["My name is Ann.", "Who am I?", "And you?"] {
-        assert!(last.contains(said), "{said}");
+    for words in ["My name is Ann.", "Who am I?", "And you?"] {
+        assert!(last.contains(words), "{words}");
     }
 }
 
@@ -113,7 +113,7 @@ async fn a_disabled_agent_is_not_on_the_menu() {
 
 /// S2.11
 #[tokio::test]
-async fn a_server_that_fails_is_a_warning_and_the_run_goes_on_without_it() {
+async fn a_server_that_fails_is_a_warning_and_the_run_continues_without_it() {
     let world = World::new(reading()).await;
     let broken = "[mcp_servers.broken]\ncommand = \"/nowhere/at-all\"\n";
     world.write("mcp-servers.toml", &format!("{broken}{}", super::world::SERVERS));

@@ -53,8 +53,8 @@ async fn a_run_in_another_process_is_followed_to_its_end() {
     assert!(at("✓ notes.append_note") < at("reflect · APPROVED"));
     assert!(at("reflect · APPROVED") < at("✓ mcp_agent_notes · APPROVED"));
     // QA was asked and has not answered: nothing says that it has, or that the run is over.
-    let told = lines.join("\n");
-    assert!(!told.contains("✓ qa") && !told.contains("swarm ·"), "{told}");
+    let output = lines.join("\n");
+    assert!(!output.contains("✓ qa") && !output.contains("swarm ·"), "{output}");
     signal(&run, Signal::SIGINT);
     ended(run).await.code(1);
     let rest = rest(follower).await;
@@ -68,18 +68,18 @@ async fn following_ends_when_the_process_that_ran_it_is_gone() {
     let mut run = world.start(&["run", "Note it", "--thread", "n", "-q"]);
     world.model.wait_for_requests(CALLS).await;
     run.kill().await.unwrap();
-    let told = world.run(&["trace", "n", "--follow", "--json"]).await.code(0);
-    let told = told.says("perihelion resume n");
+    let output = world.run(&["trace", "n", "--follow", "--json"]).await.code(0);
+    let output = output.says("perihelion resume n");
     let spans: Vec<serde_json::Value> =
-        told.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        output.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let (root, others) = spans.split_last().unwrap();
     assert_eq!((&root["kind"], &root["open"]), (&"workflow".into(), &true.into()));
-    assert!(others.len() > 5 && others.iter().all(|span| span["open"] == false), "{told:?}");
+    assert!(others.len() > 5 && others.iter().all(|span| span["open"] == false), "{output:?}");
 
     world.run(&["resume", "n", "-q"]).await.code(0);
-    let told = world.run(&["trace", "n", "--follow"]).await.code(0);
-    assert!(told.stdout.contains("swarm · run 1 crashed, run 2 done"), "{}", told.stdout);
-    assert_eq!(told.stdout.matches("✓ notes.append_note").count(), 1);
+    let output = world.run(&["trace", "n", "--follow"]).await.code(0);
+    assert!(output.stdout.contains("swarm · run 1 crashed, run 2 done"), "{}", output.stdout);
+    assert_eq!(output.stdout.matches("✓ notes.append_note").count(), 1);
     world.run(&["trace", "nowhere", "--follow"]).await.code(2).says("unknown thread: nowhere");
 }
 
@@ -203,8 +203,8 @@ async fn traces_are_served_on_loopback_only_and_the_ui_beside_them() {
     std::fs::create_dir(world.path("ui")).unwrap();
     world.write("ui/index.html", "<title>the UI</title>");
     let mut server = world.start(&["trace", "serve", "--addr", "127.0.0.1:0", "--ui", "ui"]);
-    let mut said = BufReader::new(server.stderr.take().unwrap()).lines();
-    let line = said.next_line().await.unwrap().unwrap();
+    let mut content = BufReader::new(server.stderr.take().unwrap()).lines();
+    let line = content.next_line().await.unwrap().unwrap();
     let url = line.split_whitespace().find(|word| word.starts_with("http://")).unwrap();
     let url = url.trim_end_matches(';').to_owned();
     perihelion::config::tls::install();

@@ -54,7 +54,7 @@ async fn a_damaged_cut_or_newer_file_is_refused_and_nothing_is_written() {
     world.run(&["run", "What is it?", "--thread", "t", "-q"]).await.code(0);
     let whole = world.run(&["threads", "export", "t"]).await.code(0).stdout;
     let cut = whole[..whole.len() * 2 / 3].to_owned();
-    for (text, said) in [
+    for (text, words) in [
         (cut, "damaged"),
         (whole.replacen("\"version\":2", "\"version\":7", 1), "format version 7"),
         (whole.replacen("What is it?", "What was it?", 1), "not those that were written"),
@@ -65,7 +65,7 @@ async fn a_damaged_cut_or_newer_file_is_refused_and_nothing_is_written() {
         let refused = world.run_with_input(&import, &text).await;
         assert!([Some(1), Some(2)].contains(&refused.status.code()), "{refused:?}");
         assert_eq!(refused.stdout, "");
-        refused.says(said);
+        refused.says(words);
     }
     let list = world.run(&["threads", "--json", "--database", "sqlite:other.db"]).await.code(0);
     assert_eq!(list.stdout, "[]\n");

@@ -44,8 +44,8 @@ impl Ended {
     /// Checks the exit code and returns this.
     pub fn code(self, code: i32) -> Self {
         assert_eq!(self.status.code(), Some(code), "{self:#?}");
-        for said in [&self.stdout, &self.stderr] {
-            assert!(!said.contains(KEY), "the key shows: {self:#?}");
+        for printed in [&self.stdout, &self.stderr] {
+            assert!(!printed.contains(KEY), "the key shows: {self:#?}");
         }
         self
     }

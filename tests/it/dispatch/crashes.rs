@@ -1,4 +1,4 @@
-//! Processes that die or stop in the middle of a run: another goes on, and nothing happens twice.
+//! Processes that die or stop in the middle of a run: another continues, and nothing happens twice.
 
 use nix::sys::signal::Signal;
 use perihelion::llm::Role;
@@ -46,8 +46,8 @@ async fn a_run_on_a_terminal_that_was_killed_is_resumed_by_a_worker(on: Kind) {
     run.kill().await.unwrap();
     site.until("n", "done").await;
     assert_eq!(site.world.read("notes.jsonl").lines().count(), 1);
-    let said = site.stop(worker).await;
-    assert!(said.contains(": done; steps: "), "{said}");
+    let text = site.stop(worker).await;
+    assert!(text.contains(": done; steps: "), "{text}");
 }
 
 async fn a_worker_that_stood_still_loses_its_thread_and_lives_on(on: Kind) {
@@ -60,14 +60,14 @@ async fn a_worker_that_stood_still_loses_its_thread_and_lives_on(on: Kind) {
     signal(&zombie, Signal::SIGSTOP);
     // The heir waits for the lease: the one that stands still is not dead.
     site.until("n", "done").await;
-    let heir_said = site.stop(heir).await;
-    assert!(heir_said.contains(": done; steps: "), "{heir_said}");
+    let heir_output = site.stop(heir).await;
+    assert!(heir_output.contains(": done; steps: "), "{heir_output}");
     signal(&zombie, Signal::SIGCONT);
     // It lives on as a worker, and what it still held it cannot write.
     let thread = site.submit("second").await;
     site.until("second", "done").await;
-    let said = site.stop(zombie).await;
-    assert!(said.contains(&format!("{thread}: done")), "{said}");
-    assert!(said.contains("lost the thread"), "{said}");
+    let text = site.stop(zombie).await;
+    assert!(text.contains(&format!("{thread}: done")), "{text}");
+    assert!(text.contains("lost the thread"), "{text}");
     assert_eq!(site.world.read("notes.jsonl").lines().count(), 2, "one for each thread");
 }

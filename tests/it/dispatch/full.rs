@@ -30,7 +30,8 @@ async fn a_run_that_found_the_disk_full_is_queued_again_by_its_worker_and_failed
         });
         graph.node("large", large).entry("large")
     });
-    let (world, runner) = (World::default(), runner(&graph, &store));
+    let world = World::default();
+    let runner = runner(&graph, &store);
     for (hands_over, left) in [(true, ThreadStatus::Queued), (false, ThreadStatus::Failed)] {
         let thread = world.thread(&runner).await;
         runner.submit(thread, input()).await.unwrap();

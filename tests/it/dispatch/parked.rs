@@ -30,7 +30,8 @@ fn asking() -> Arc<Graph<Story>> {
 }
 
 async fn park(store: &Arc<dyn Store>, count: usize) -> Vec<ThreadId> {
-    let (runner, world) = (runner(&asking(), store), World::default());
+    let runner = runner(&asking(), store);
+    let world = World::default();
     stream::iter(0..count)
         .map(|_| async {
             let thread = world.thread(&runner).await;
@@ -73,7 +74,7 @@ async fn answer_and_finish(url: &str, parked: usize, threads: &[ThreadId]) {
         // On Postgres a thread may be found by looking before the call to it is taken from the queue.
         let woken = runner.wake(wake.thread, RunOptions::default()).await.unwrap();
         let Some(outcome) = woken else { continue };
-        assert_eq!((outcome.result, said(&outcome.state)[1]), (RunResult::Done, "this one"));
+        assert_eq!((outcome.result, lines(&outcome.state)[1]), (RunResult::Done, "this one"));
         finished += 1;
     }
     assert_eq!(finished, threads.len());

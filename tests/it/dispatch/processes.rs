@@ -106,9 +106,9 @@ async fn a_worker_finishes_what_was_left_to_it(on: Kind) {
     site.until("t", "done").await;
     let second = site.submit("u").await;
     site.until("u", "done").await;
-    let said = site.stop(worker).await;
-    assert!(said.contains("working on") && said.contains("ended; runs driven:"), "{said}");
-    assert!(said.contains(&format!("{second}: done; steps: ")), "{said}");
+    let words = site.stop(worker).await;
+    assert!(words.contains("working on") && words.contains("ended; runs driven:"), "{words}");
+    assert!(words.contains(&format!("{second}: done; steps: ")), "{words}");
 }
 
 async fn two_workers_share_many_threads(on: Kind) {
@@ -120,9 +120,9 @@ async fn two_workers_share_many_threads(on: Kind) {
     }
     let drain = ["worker", "--drain", "--concurrency", "3"];
     let (one, two) = futures::future::join(site.world.run(&drain), site.world.run(&drain)).await;
-    let said = [one.code(0).stderr, two.code(0).stderr].concat();
+    let words = [one.code(0).stderr, two.code(0).stderr].concat();
     for thread in &threads {
-        assert_eq!(said.matches(&format!("{thread}: done")).count(), 1, "{said}");
+        assert_eq!(words.matches(&format!("{thread}: done")).count(), 1, "{words}");
     }
     // Once for the supervisor and once for the answer, and never for the same thread twice.
     assert_eq!(site.world.model.requests().len(), 2 * threads.len());
@@ -134,9 +134,9 @@ async fn a_worker_that_is_stopped_hands_its_threads_over(on: Kind) {
     let thread = site.submit("n").await;
     let worker = site.worker();
     site.world.model.wait_for_requests(6).await;
-    let said = site.stop(worker).await;
-    assert!(said.contains("threads to be handed over: 1"), "{said}");
-    assert!(said.contains(&format!("{thread}: handed over")), "{said}");
+    let words = site.stop(worker).await;
+    assert!(words.contains("threads to be handed over: 1"), "{words}");
+    assert!(words.contains(&format!("{thread}: handed over")), "{words}");
     let heir = site.world.run(&["worker", "--drain"]).await.code(0);
     heir.says(&format!("{thread}: done"));
     assert_eq!(site.world.read("notes.jsonl").lines().count(), 1);
@@ -186,10 +186,10 @@ async fn a_worker_that_starts_before_its_database_waits_for_it() {
     assert!(first.contains("cannot open the database"), "{first}");
     assert!(first.contains("waiting for it"), "{first}");
     is_away.store(false, Ordering::SeqCst);
-    let mut said = Vec::new();
+    let mut words = Vec::new();
     while let Some(line) = lines.next_line().await.unwrap() {
-        said.push(line);
+        words.push(line);
     }
-    assert!(worker.wait().await.unwrap().success(), "{said:#?}");
-    assert!(said.iter().any(|line| line.contains(&format!("{thread}: done"))), "{said:#?}");
+    assert!(worker.wait().await.unwrap().success(), "{words:#?}");
+    assert!(words.iter().any(|line| line.contains(&format!("{thread}: done"))), "{words:#?}");
 }

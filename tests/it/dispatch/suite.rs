@@ -23,7 +23,8 @@ pub struct Place {
 }
 
 async fn memory() -> Place {
-    let (url, store) = ("memory:".to_owned(), checkpoint::open("memory:").await.unwrap());
+    let url = "memory:".to_owned();
+    let store = checkpoint::open("memory:").await.unwrap();
     Place { store, url, _directory: None, _database: None }
 }
 
@@ -36,7 +37,8 @@ async fn sqlite() -> Place {
 
 async fn postgres() -> Place {
     let database = server().await.fresh().await;
-    let (url, store) = (database.url.clone(), checkpoint::open(&database.url).await.unwrap());
+    let url = database.url.clone();
+    let store = checkpoint::open(&database.url).await.unwrap();
     Place { store, url, _directory: None, _database: Some(database) }
 }
 
@@ -135,8 +137,8 @@ async fn a_submitted_run_is_finished_by_the_one_who_is_called_to_it(on: &Place) 
     assert_eq!(wake(&runner, thread).await, Some(RunResult::Done));
     assert_eq!((on.status(thread).await, world.count("a")), (ThreadStatus::Idle, 1));
     let runs = on.store.runs(thread).await.unwrap();
-    let told: Vec<_> = runs.iter().map(|run| (run.number, run.status)).collect();
-    assert_eq!(told, [(1, RunStatus::Queued), (2, RunStatus::Done)]);
+    let reported: Vec<_> = runs.iter().map(|run| (run.number, run.status)).collect();
+    assert_eq!(reported, [(1, RunStatus::Queued), (2, RunStatus::Done)]);
     assert_eq!(runs[0].id, run);
     drop(called);
     assert!(calls(&dispatcher).await.is_empty());
@@ -172,10 +174,10 @@ async fn an_answer_queues_its_thread_also_while_it_is_busy(on: &Place) {
 
     // Two questions; the second one is answered while the first one's answer is worked on.
     let gate = Gate::closed();
-    let held = gate.clone();
+    let gate_of_node = gate.clone();
     let graph = graph(|graph| {
         let slow = node_fn(move |ctx: Context<Story>| {
-            let gate = held.clone();
+            let gate = gate_of_node.clone();
             async move {
                 let answer = ctx.interrupt("clarification", json!({ "from": "slow" })).await?;
                 gate.pass().await;
@@ -218,7 +220,8 @@ async fn a_thread_at_rest_calls_nobody(on: &Place) {
     for runner in [&done, &waiting, &failed] {
         let thread = world.thread(runner).await;
         start(runner, thread).await;
-        let (status, runs) = (on.status(thread).await, on.store.runs(thread).await.unwrap());
+        let status = on.status(thread).await;
+        let runs = on.store.runs(thread).await.unwrap();
         assert_eq!(wake(runner, thread).await, None, "{status:?}");
         assert_eq!((on.status(thread).await, on.store.runs(thread).await.unwrap()), (status, runs));
     }
@@ -226,11 +229,12 @@ async fn a_thread_at_rest_calls_nobody(on: &Place) {
 }
 
 async fn a_thread_is_found_when_its_lease_has_run_out_or_its_holder_is_dead(on: &Place) {
-    let (world, gate) = (World::default(), Gate::closed());
-    let held = gate.clone();
+    let world = World::default();
+    let gate = Gate::closed();
+    let gate_of_node = gate.clone();
     let graph = graph(|graph| {
         let slow = node_fn(move |_| {
-            let gate = held.clone();
+            let gate = gate_of_node.clone();
             async move {
                 gate.pass().await;
                 Ok(say("slow"))
@@ -262,7 +266,8 @@ async fn a_thread_is_found_when_its_lease_has_run_out_or_its_holder_is_dead(on: 
 
     // Elsewhere nobody knows who lives: there the lease decides, in the database's time.
     let thread = world.thread(&runner).await;
-    let (elsewhere, ttl) = ("elsewhere/boot+pid/1/1/1", Duration::from_secs(3600));
+    let elsewhere = "elsewhere/boot+pid/1/1/1";
+    let ttl = Duration::from_secs(3600);
     let info = on.store.claim(thread, elsewhere, ttl, false).await.unwrap();
     assert!(calls(&dispatcher).await.is_empty());
     assert_eq!(wake(&runner, thread).await, None);
@@ -284,11 +289,12 @@ async fn a_thread_is_found_when_its_lease_has_run_out_or_its_holder_is_dead(on: 
 }
 
 async fn a_thread_whose_runs_all_die_is_left_to_people(on: &Place) {
-    let (world, deadly) = (World::default(), Gate::closed());
-    let held = deadly.clone();
+    let world = World::default();
+    let deadly = Gate::closed();
+    let gate_of_node = deadly.clone();
     let graph = graph(|graph| {
         let slow = node_fn(move |_| {
-            let gate = held.clone();
+            let gate = gate_of_node.clone();
             async move {
                 gate.pass().await;
                 Ok(say("slow"))
@@ -321,11 +327,12 @@ async fn a_thread_whose_runs_all_die_is_left_to_people(on: &Place) {
 }
 
 async fn a_run_that_is_stopped_can_be_handed_over(on: &Place) {
-    let (world, gate) = (World::default(), Gate::closed());
-    let held = gate.clone();
+    let world = World::default();
+    let gate = Gate::closed();
+    let gate_of_node = gate.clone();
     let graph = graph(|graph| {
         let slow = node_fn(move |_| {
-            let gate = held.clone();
+            let gate = gate_of_node.clone();
             async move {
                 gate.pass().await;
                 Ok(say("slow"))
@@ -452,12 +459,16 @@ async fn a_commit_on_postgres_still_moves_the_head_within_its_page() {
 }
 
 async fn a_thread_is_found_behind_any_number_that_others_hold(on: &Place) {
-    let (world, graph) = (World::default(), asking());
+    let world = World::default();
+    let graph = asking();
     let runner = runner(&graph, &on.store);
     // Held by a process of this very machine that lives, and for longer than the last one waits.
     for _ in 0..600 {
-        let held = world.thread(&runner).await;
-        on.store.claim(held, &owner_name(), Duration::from_secs(3600), false).await.unwrap();
+        let gate_of_node = world.thread(&runner).await;
+        on.store
+            .claim(gate_of_node, &owner_name(), Duration::from_secs(3600), false)
+            .await
+            .unwrap();
     }
     let dispatcher = on.dispatcher().await;
     assert!(calls(&dispatcher).await.is_empty());
@@ -468,7 +479,8 @@ async fn a_thread_is_found_behind_any_number_that_others_hold(on: &Place) {
 }
 
 async fn a_thread_that_was_left_alone_for_a_while_is_found_again(on: &Place) {
-    let (world, graph) = (World::default(), asking());
+    let world = World::default();
+    let graph = asking();
     let runner = runner(&graph, &on.store);
     let dispatcher = on.dispatcher().await;
     let [one, other] = [world.thread(&runner).await, world.thread(&runner).await];

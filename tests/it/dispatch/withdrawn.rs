@@ -25,12 +25,12 @@ async fn cancelled(site: &Site, thread: &str, wait: &str) -> Value {
     site.world.run(&args).await.code(0).json()
 }
 
-fn names(said: &Value, process: &Child) -> bool {
+fn names(text: &Value, process: &Child) -> bool {
     let who = format!("process {} on ", process.id().unwrap());
-    said["was_run_by"].as_str().unwrap().starts_with(&who)
+    text["was_run_by"].as_str().unwrap().starts_with(&who)
 }
 
-/// The thread is as a cancel at the process itself leaves it: what was done is kept, and nobody goes on with it unasked.
+/// The thread is as a cancel at the process itself leaves it: what was done is kept, and nobody continues with it unasked.
 async fn assert_cancelled(site: &Site, thread: &str) {
     let shown = site.world.run(&["threads", "show", thread, "--json"]).await.code(0).json();
     let last = shown["runs"].as_array().unwrap().last().unwrap();
@@ -52,14 +52,14 @@ async fn a_worker_that_is_asked_ends_the_run_itself_and_hands_nothing_over(on: K
     let thread = site.submit("n").await;
     let worker = site.worker();
     site.world.model.wait_for_requests(6).await;
-    let said = cancelled(&site, "n", "60").await;
-    assert_eq!((&said["by_force"], names(&said, &worker)), (&json!(false), true), "{said}");
+    let text = cancelled(&site, "n", "60").await;
+    assert_eq!((&text["by_force"], names(&text, &worker)), (&json!(false), true), "{text}");
     assert_cancelled(&site, "n").await;
-    // It works on for others, and goes on with this one when it is asked to.
+    // It works on for others, and continues with this one when it is asked to.
     let done = site.world.run(&["resume", "n", "--json"]).await.code(0).json();
     assert_eq!((&done["status"], &done["thread_id"]), (&json!("done"), &json!(thread)), "{done:#}");
-    let said = site.stop(worker).await;
-    assert!(!said.contains(": handed over"), "{said}");
+    let text = site.stop(worker).await;
+    assert!(!text.contains(": handed over"), "{text}");
 }
 
 /// S2.12, X5
@@ -67,8 +67,8 @@ async fn a_command_line_that_is_asked_ends_its_run_itself(on: Kind) {
     let site = hanging(on).await;
     let run = site.world.start(&["run", "Note it", "--thread", "n", "--json"]);
     site.world.model.wait_for_requests(6).await;
-    let said = cancelled(&site, "n", "60").await;
-    assert_eq!((&said["by_force"], names(&said, &run)), (&json!(false), true), "{said}");
+    let text = cancelled(&site, "n", "60").await;
+    assert_eq!((&text["by_force"], names(&text, &run)), (&json!(false), true), "{text}");
     let report = ended(run).await.code(1).json();
     assert_eq!(
         (&report["status"], &report["finish_reason"]),
@@ -84,8 +84,8 @@ async fn a_thread_is_taken_from_a_process_that_does_not_answer(on: Kind) {
     let worker = site.worker();
     site.world.model.wait_for_requests(6).await;
     signal(&worker, Signal::SIGSTOP);
-    let said = cancelled(&site, "n", "0.2").await;
-    assert_eq!((&said["by_force"], names(&said, &worker)), (&json!(true), true), "{said}");
+    let text = cancelled(&site, "n", "0.2").await;
+    assert_eq!((&text["by_force"], names(&text, &worker)), (&json!(true), true), "{text}");
     signal(&worker, Signal::SIGCONT);
     assert_cancelled(&site, "n").await;
     signal(&worker, Signal::SIGTERM);

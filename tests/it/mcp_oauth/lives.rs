@@ -116,8 +116,8 @@ async fn client_credentials_get_and_renew_tokens_with_nobody_there() {
     let oauth = "oauth = { client_id = \"machine\", client_secret_env_var = \"SECRET\", \
                  grant = \"client_credentials\" }\nscopes = [\"write\"]\n";
     let pool = pool(&site.url, oauth, logins.path());
-    let said = call(&pool, "write").await.unwrap().text;
-    assert_eq!(said, "write as Some(Ok(\"Bearer [redacted]\"))");
+    let words = call(&pool, "write").await.unwrap().text;
+    assert_eq!(words, "write as Some(Ok(\"Bearer [redacted]\"))");
     site.life().tokens.clear();
     call(&pool, "write").await.unwrap();
     assert_eq!(site.life().given("client_credentials"), 2);
@@ -137,7 +137,8 @@ async fn client_credentials_get_and_renew_tokens_with_nobody_there() {
 
 #[tokio::test]
 async fn the_secret_of_the_operator_goes_to_no_other_authorization_server() {
-    let (site, other) = (Site::start().await, Site::start().await);
+    let site = Site::start().await;
+    let other = Site::start().await;
     let logins = tempfile::tempdir().unwrap();
     let machine = |more: &str| {
         format!(
@@ -201,8 +202,8 @@ async fn a_login_that_nobody_finishes_leaves_the_one_before() {
 async fn a_login_made_elsewhere_is_taken_up_at_once() {
     let site = Site::start().await;
     let logins = tempfile::tempdir().unwrap();
-    let (here, elsewhere) =
-        (pool(&site.url, "", logins.path()), pool(&site.url, "", logins.path()));
+    let here = pool(&site.url, "", logins.path());
+    let elsewhere = pool(&site.url, "", logins.path());
     finish(elsewhere.log_in("tracker").await.unwrap()).await.unwrap();
     call(&here, "greet").await.unwrap();
     site.life().revoke_all();
@@ -246,7 +247,8 @@ async fn a_token_that_was_rotated_for_a_call_that_nobody_waits_for_is_kept() {
 
 #[tokio::test]
 async fn a_refresh_token_is_not_shown_to_another_authorization_server() {
-    let (site, other) = (Site::start().await, Site::start().await);
+    let site = Site::start().await;
+    let other = Site::start().await;
     let logins = tempfile::tempdir().unwrap();
     let pool = pool(&site.url, "", logins.path());
     finish(pool.log_in("tracker").await.unwrap()).await.unwrap();

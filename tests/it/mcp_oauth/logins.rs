@@ -35,7 +35,8 @@ async fn a_person_logs_in_and_runs_use_the_login_which_shows_nowhere() {
     {
         let life = site.life();
         let asked = &life.authorizations[0];
-        let (method, scope) = (&asked["code_challenge_method"], &asked["scope"]);
+        let method = &asked["code_challenge_method"];
+        let scope = &asked["scope"];
         assert_eq!((&**method, &**scope), ("S256", "greet"));
         assert_eq!(asked["resource"], site.url);
         assert_eq!(life.registrations[0]["application_type"], "native");
@@ -55,8 +56,8 @@ async fn a_person_logs_in_and_runs_use_the_login_which_shows_nowhere() {
     let dump = world.run(&["threads", "export", "t"]).await.code(0);
     assert!(dump.stdout.contains("greet as Some(Ok(\\\"Bearer [redacted]"), "the tool's own words");
     let trace = world.run(&["trace", "t", "--json"]).await.code(0);
-    for said in [&run.stdout, &run.stderr, &state.stdout, &dump.stdout, &trace.stdout] {
-        assert_clean(said);
+    for output in [&run.stdout, &run.stderr, &state.stdout, &dump.stdout, &trace.stdout] {
+        assert_clean(output);
     }
     let database = std::fs::read(world.path("data/perihelion/perihelion.db")).unwrap();
     assert_clean(&String::from_utf8_lossy(&database));
@@ -89,9 +90,9 @@ async fn a_login_that_is_not_accepted_any_longer_costs_a_run_that_agent_and_no_m
     site.life().revoke_all();
     let run = world.run(&["run", "greet", "--thread", "t", "--json"]).await.code(0);
     assert_eq!(run.json()["status"], "done");
-    let told = world.model.requests();
-    let told = told.iter().map(|one| format!("{:?}", one.body)).collect::<String>();
-    assert!(told.contains("log in again: perihelion agents login tracker"), "{told}");
+    let prompt = world.model.requests();
+    let prompt = prompt.iter().map(|one| format!("{:?}", one.body)).collect::<String>();
+    assert!(prompt.contains("log in again: perihelion agents login tracker"), "{prompt}");
     let listed = world.run(&["agents"]).await.code(0);
     assert!(listed.stdout.contains("needs login"), "{listed:?}");
     let shown = world.run(&["agents", "show", "tracker"]).await.code(0).stdout;
@@ -161,7 +162,8 @@ async fn a_server_that_says_that_it_is_another_gets_no_login() {
 /// X6
 #[tokio::test]
 async fn a_login_is_for_the_address_that_it_was_made_for() {
-    let (site, other) = (Site::start().await, Site::start().await);
+    let site = Site::start().await;
+    let other = Site::start().await;
     let world = world(&site, greeting()).await;
     log_in(&world).await;
     world.write("mcp-servers.toml", &servers(&other.url, ""));

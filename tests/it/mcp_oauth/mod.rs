@@ -47,19 +47,23 @@ fn greeting() -> Script {
 struct Waiting {
     child: Child,
     address: String,
-    said: BufReader<tokio::process::ChildStderr>,
+    output: BufReader<tokio::process::ChildStderr>,
 }
 
 impl Waiting {
     async fn begin(world: &World, more: &[&str]) -> Self {
         let mut child = world.start(&[&["agents", "login", "tracker"], more].concat());
-        let mut said = BufReader::new(child.stderr.take().unwrap());
+        let mut output = BufReader::new(child.stderr.take().unwrap());
         let mut line = String::new();
         while !line.starts_with("http") {
             line.clear();
-            assert_ne!(said.read_line(&mut line).await.unwrap(), 0, "it ended without an address");
+            assert_ne!(
+                output.read_line(&mut line).await.unwrap(),
+                0,
+                "it ended without an address"
+            );
         }
-        Self { child, address: line.trim().to_owned(), said }
+        Self { child, address: line.trim().to_owned(), output }
     }
 
     /// Does what a browser would, and returns the page at the end.
@@ -69,7 +73,7 @@ impl Waiting {
 
     async fn end(mut self) -> Ended {
         let mut rest = Vec::new();
-        tokio::io::AsyncReadExt::read_to_end(&mut self.said, &mut rest).await.unwrap();
+        tokio::io::AsyncReadExt::read_to_end(&mut self.output, &mut rest).await.unwrap();
         let ended = ended(self.child).await;
         Ended { stderr: String::from_utf8(rest).unwrap(), ..ended }
     }

@@ -187,14 +187,14 @@ impl ServerHandler for Greeter {
 /// Lets requests with a good token pass; `write` takes a scope of its own.
 async fn guard(State(there): State<There>, request: Request, next: Next) -> Response {
     let (parts, body) = request.into_parts();
-    let said = parts.headers.get(header::AUTHORIZATION).and_then(|it| it.to_str().ok());
+    let words = parts.headers.get(header::AUTHORIZATION).and_then(|it| it.to_str().ok());
     let metadata =
         format!("resource_metadata=\"{}/.well-known/oauth-protected-resource/mcp\"", there.server);
     let is_curt = there.life.lock().unwrap().is_curt;
     let scopes = {
         let mut life = there.life.lock().unwrap();
-        life.seen.push(said.map(str::to_owned));
-        let token = said.and_then(|said| said.strip_prefix("Bearer ")).unwrap_or_default();
+        life.seen.push(words.map(str::to_owned));
+        let token = words.and_then(|words| words.strip_prefix("Bearer ")).unwrap_or_default();
         life.tokens.get(token).cloned()
     };
     let Some(scopes) = scopes else {
@@ -309,8 +309,8 @@ fn give(there: &There, headers: &HeaderMap, body: &[u8]) -> Response {
             scopes
         }
         "client_credentials" => {
-            let said = headers.get(header::AUTHORIZATION).and_then(|it| it.to_str().ok());
-            if said != Some(BASIC) {
+            let words = headers.get(header::AUTHORIZATION).and_then(|it| it.to_str().ok());
+            if words != Some(BASIC) {
                 return (StatusCode::UNAUTHORIZED, Json(json!({ "error": "invalid_client" })))
                     .into_response();
             }

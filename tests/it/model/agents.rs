@@ -10,7 +10,8 @@ use super::{KEY, request, serve};
 #[tokio::test]
 async fn an_agents_own_calls_go_to_its_own_endpoint_and_its_judges_do_not() {
     let say = |text: &str| Script::new().rule(Rule::new(Reply::text(text)));
-    let (common, own) = (serve(say("common")).await, serve(say("own")).await);
+    let common = serve(say("common")).await;
+    let own = serve(say("own")).await;
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("perihelion.toml");
     let text = format!(

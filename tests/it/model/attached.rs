@@ -47,24 +47,24 @@ async fn sent(api: &str, input: &str) -> Value {
 /// S1.02
 #[tokio::test]
 async fn images_and_files_are_sent_in_the_form_of_each_wire() {
-    let said = sent("chat_completions", "text,image,pdf").await;
-    assert_eq!(said[1]["image_url"]["url"], "data:image/png;base64,cG5n");
+    let words = sent("chat_completions", "text,image,pdf").await;
+    assert_eq!(words[1]["image_url"]["url"], "data:image/png;base64,cG5n");
     let file = json!({ "filename": "plan.pdf", "file_data": "data:application/pdf;base64,cGRm" });
-    assert_eq!(said[2], json!({ "type": "file", "file": file }));
-    let text = said[0]["text"].as_str().unwrap();
+    assert_eq!(words[2], json!({ "type": "file", "file": file }));
+    let text = words[0]["text"].as_str().unwrap();
     assert!(text.starts_with("Hello\n\nattached: a.png, image/png, 3 bytes"), "{text}");
     assert!(text.contains("<attached>\na,b\n</attached>"), "{text}");
 
-    let said = sent("anthropic", "text,image,pdf").await;
+    let words = sent("anthropic", "text,image,pdf").await;
     let source = json!({ "type": "base64", "media_type": "image/png", "data": "cG5n" });
-    assert_eq!(said[1], json!({ "type": "image", "source": source }));
-    assert_eq!((&said[2]["type"], &said[2]["title"]), (&json!("document"), &json!("plan.pdf")));
-    assert_eq!(said[2]["source"]["data"], "cGRm");
+    assert_eq!(words[1], json!({ "type": "image", "source": source }));
+    assert_eq!((&words[2]["type"], &words[2]["title"]), (&json!("document"), &json!("plan.pdf")));
+    assert_eq!(words[2]["source"]["data"], "cGRm");
 
-    let said = sent("gemini", "text,image,pdf").await;
+    let words = sent("gemini", "text,image,pdf").await;
     let data = json!({ "mimeType": "image/png", "data": "cG5n" });
-    assert_eq!(said[1], json!({ "inlineData": data }));
-    assert_eq!(said[2]["inlineData"]["mimeType"], "application/pdf");
+    assert_eq!(words[1], json!({ "inlineData": data }));
+    assert_eq!(words[2]["inlineData"]["mimeType"], "application/pdf");
 }
 
 /// S1.02
@@ -72,13 +72,13 @@ async fn images_and_files_are_sent_in_the_form_of_each_wire() {
 async fn a_model_that_takes_no_files_is_told_their_names() {
     for api in ["chat_completions", "anthropic", "gemini"] {
         for (input, images) in [("text", false), ("text,image", true)] {
-            let said = sent(api, input).await.to_string();
+            let words = sent(api, input).await.to_string();
             assert!(
-                said.contains("attached: plan.pdf, 3 bytes; this model takes no files"),
-                "{said}"
+                words.contains("attached: plan.pdf, 3 bytes; this model takes no files"),
+                "{words}"
             );
-            assert_eq!(said.contains("cG5n"), images, "{api}: {said}");
-            assert!(!said.contains("cGRm"), "{api}: {said}");
+            assert_eq!(words.contains("cG5n"), images, "{api}: {words}");
+            assert!(!words.contains("cGRm"), "{api}: {words}");
         }
     }
 }

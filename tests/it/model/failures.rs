@@ -107,9 +107,9 @@ async fn refusals_of_any_form_are_told_in_one_short_line() {
         ("", "(no message)"),
     ] {
         let error = answer_to(Reply { status: Some(422), ..Reply::raw(body) }).await.unwrap_err();
-        let told = error.to_string();
-        let message = told.split("status 422: ").nth(1).unwrap_or_default();
-        assert!(message.starts_with(shown) && message.len() < 500, "{told}");
+        let error_text = error.to_string();
+        let message = error_text.split("status 422: ").nth(1).unwrap_or_default();
+        assert!(message.starts_with(shown) && message.len() < 500, "{error_text}");
     }
 }
 
@@ -127,7 +127,7 @@ async fn the_api_key_shows_in_no_error() {
         Reply::drop_connection(),
     ] {
         let error = answer_to(reply).await.unwrap_err();
-        let told = format!("{error} {error:?}");
-        assert!(!told.contains(&KEY[..9]), "{told}");
+        let error_text = format!("{error} {error:?}");
+        assert!(!error_text.contains(&KEY[..9]), "{error_text}");
     }
 }

@@ -44,10 +44,10 @@ async fn a_tool_loop_runs_over_each_wire_with_a_prefix_that_stays() {
         assert_eq!(asked.finish_reason.as_deref(), Some("tool_calls"));
         assert_eq!(asked.usage, Usage { input_tokens: 7, output_tokens: 2, cached_tokens: 0 });
 
-        let mut said = ChatMessage::assistant(asked.content);
+        let mut words = ChatMessage::assistant(asked.content);
         let ids: Vec<String> = asked.tool_calls.iter().map(|call| call.id.clone()).collect();
-        said.tool_calls = asked.tool_calls;
-        request.messages.push(said);
+        words.tool_calls = asked.tool_calls;
+        request.messages.push(words);
         request.messages.extend(ids.iter().map(|id| ChatMessage::tool(id, "42")));
         let answer = model.chat(&request, None).await.unwrap();
         assert_eq!(answer.content, "It is 42.", "{api}");
@@ -63,7 +63,8 @@ async fn a_tool_loop_runs_over_each_wire_with_a_prefix_that_stays() {
             }
             turns
         };
-        let (first, second) = (turns(&sent[0]), turns(&sent[1]));
+        let first = turns(&sent[0]);
+        let second = turns(&sent[1]);
         assert_eq!(second[..first.len()], first, "{api}");
         assert_eq!(sent[0]["tools"], sent[1]["tools"], "{api}");
         server.stop().await;

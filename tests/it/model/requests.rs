@@ -43,7 +43,8 @@ async fn a_role_gets_its_own_model_endpoint_key_and_limits() {
     assert_eq!(model.chat(&request(Role::Qa), None).await.unwrap().content, "other");
 
     let requests = main.requests();
-    let (reflector, agent) = (&requests[0], &requests[1]);
+    let reflector = &requests[0];
+    let agent = &requests[1];
     assert_eq!(reflector.body["model"], "small");
     assert_eq!(reflector.body["temperature"], 0.0);
     assert_eq!(reflector.body["max_tokens"], 99);
@@ -83,9 +84,9 @@ async fn tools_and_their_results_travel_in_the_usual_form() {
     let calls: Vec<_> = first.tool_calls.iter().map(|c| (c.name.as_str(), &c.arguments)).collect();
     assert_eq!(calls, [("read", &json!({ "path": "a" })), ("list", &json!({}))]);
 
-    let mut said = ChatMessage::assistant("");
-    said.tool_calls = first.tool_calls.clone();
-    asked.messages.push(said);
+    let mut words = ChatMessage::assistant("");
+    words.tool_calls = first.tool_calls.clone();
+    asked.messages.push(words);
     for call in &first.tool_calls {
         asked.messages.push(ChatMessage::tool(&call.id, "result"));
     }

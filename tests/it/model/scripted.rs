@@ -67,12 +67,12 @@ async fn a_responder_is_asked_before_the_rules_and_hanging_requests_end_with_the
     let server = serve(script).await;
     let model =
         std::sync::Arc::new(model_at(server.url(), &[("PERIHELION_MODELS_MAX_RETRIES", "0")]));
-    let held = tokio::spawn({
+    let waiting = tokio::spawn({
         let model = model.clone();
         async move { model.chat(&request(Role::Agent), None).await }
     });
     server.wait_for_requests(1).await;
     assert_eq!(model.chat(&request(Role::Agent), None).await.unwrap().content, "rules");
     server.stop().await;
-    assert!(held.await.unwrap().is_err());
+    assert!(waiting.await.unwrap().is_err());
 }

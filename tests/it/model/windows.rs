@@ -22,8 +22,8 @@ async fn a_request_that_is_refused_as_too_long_is_shortened_once() {
     let requests = server.requests();
     let [first, second] = requests.as_slice() else { panic!("{requests:#?}") };
     assert!(second.last_text().len() < first.last_text().len() / 2 + 1_000);
-    for said in ["find it", "characters are left out here)"] {
-        assert!(second.contains(said), "{said}: {}", second.last_text());
+    for words in ["find it", "characters are left out here)"] {
+        assert!(second.contains(words), "{words}: {}", second.last_text());
     }
 
     let script = Script::new().rule(Rule::new(Reply::status(400, refusal)));

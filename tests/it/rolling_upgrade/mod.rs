@@ -1,12 +1,12 @@
-//! A thread begun by an older program goes on under a newer one, on a database that the older one made.
+//! A thread begun by an older program continues under a newer one, on a database that the older one made.
 //!
 //! Enter at [`database::older`], a database at any earlier migration with a thread in the middle of a step, and
 //! [`program`], the same graph in two versions. Invariant: what is stored in `tests/golden` was written by a
 //! program of that time and is never written again. Deliberately absent: two binaries; both versions of the
 //! program's own types and graphs run in this one, on connections of their own.
 
+mod continuing;
 mod database;
-mod going_on;
 mod program;
 mod side_by_side;
 

@@ -147,11 +147,11 @@ impl Outside {
             .boxed()
         };
         let posted = ctx.effect(action, Box::new(post)).await?;
-        let told = |outcome| match outcome {
+        let error_text = |outcome| match outcome {
             Outcome::Value(value) => value.to_string(),
             Outcome::Failed(message) => message,
         };
-        Ok(format!("{} {}", told(rates), told(posted)))
+        Ok(format!("{} {}", error_text(rates), error_text(posted)))
     }
 }
 

@@ -12,7 +12,7 @@ use crate::store_suite::{on_durable_stores, stores::Fixture};
 use crate::support::postgres::server;
 
 on_durable_stores!(
-    an_old_process_keeps_its_threads_and_refuses_those_that_the_new_one_went_on_with,
+    an_old_process_keeps_its_threads_and_refuses_those_that_the_new_one_continued_with,
 );
 
 /// Starts a thread of the older program, which waits for an answer.
@@ -26,12 +26,13 @@ async fn waiting(program: &Runner<old::Ledger>) -> ThreadId {
     thread
 }
 
-async fn an_old_process_keeps_its_threads_and_refuses_those_that_the_new_one_went_on_with(
+async fn an_old_process_keeps_its_threads_and_refuses_those_that_the_new_one_continued_with(
     on: &Fixture,
 ) {
     let outside = Outside::new(true);
     let older = runner::<old::Ledger>(&on.store, &outside, None);
-    let (taken, kept) = (waiting(&older).await, waiting(&older).await);
+    let taken = waiting(&older).await;
+    let kept = waiting(&older).await;
 
     let another = on.another().await;
     let newer = runner::<new::Ledger>(&another, &outside, None);
@@ -49,7 +50,7 @@ async fn an_old_process_keeps_its_threads_and_refuses_those_that_the_new_one_wen
     assert!(error.to_string().contains("upgrade this binary"), "{error}");
     assert_eq!(on.store.info(taken).await.unwrap(), before);
 
-    // What the new one did not touch, the old one ends itself; the new one goes on from there.
+    // What the new one did not touch, the old one ends itself; the new one continues from there.
     let outcome = older.resume(kept, RunOptions::default()).await.unwrap();
     assert_eq!((&outcome.result, outcome.state.lines.len()), (&RunResult::Done, 5));
     let view = newer.state(kept, None).await.unwrap();
@@ -59,7 +60,7 @@ async fn an_old_process_keeps_its_threads_and_refuses_those_that_the_new_one_wen
     another.close().await;
 }
 
-/// A newer program migrates while this one runs: what is open goes on, and what is opened again is refused.
+/// A newer program migrates while this one runs: what is open continues, and what is opened again is refused.
 async fn meets_a_newer_migration(store: Arc<dyn Store>, url: &str) {
     let outside = Outside::new(true);
     let program = runner::<old::Ledger>(&store, &outside, None);
@@ -75,7 +76,7 @@ async fn meets_a_newer_migration(store: Arc<dyn Store>, url: &str) {
 }
 
 #[tokio::test]
-async fn a_process_on_postgres_goes_on_beside_a_newer_migration_and_is_refused_when_it_starts_again()
+async fn a_process_on_postgres_continues_beside_a_newer_migration_and_is_refused_when_it_starts_again()
  {
     let database = server().await.fresh().await;
     let store = checkpoint::open(&database.url).await.unwrap();
@@ -88,8 +89,8 @@ async fn a_process_on_postgres_goes_on_beside_a_newer_migration_and_is_refused_w
 }
 
 #[tokio::test]
-async fn a_process_on_sqlite_goes_on_beside_a_newer_migration_and_is_refused_when_it_starts_again()
-{
+async fn a_process_on_sqlite_continues_beside_a_newer_migration_and_is_refused_when_it_starts_again()
+ {
     let directory = tempfile::tempdir().unwrap();
     let url = format!("sqlite:{}", directory.path().join("threads.db").display());
     let store = checkpoint::open(&url).await.unwrap();

@@ -25,9 +25,11 @@ on_every_store!(
 
 /// A node that calls a tool; the first call hangs at the gate, as if the process died while it was under way.
 fn caller(world: &World, gate: &Gate, repeatable: bool) -> Arc<dyn Node<Story>> {
-    let (world, gate) = (world.clone(), gate.clone());
+    let world = world.clone();
+    let gate = gate.clone();
     node_fn(move |ctx| {
-        let (world, gate) = (world.clone(), gate.clone());
+        let world = world.clone();
+        let gate = gate.clone();
         async move {
             let first = world.seen().is_empty();
             let request = request(
@@ -68,7 +70,7 @@ async fn crashed(on: &Fixture, world: &World, repeatable: bool) -> (Runner<Story
     (runner, thread)
 }
 
-/// Answers the only open question and goes on; answers the node's second question too.
+/// Answers the only open question and continues; answers the node's second question too.
 async fn decide(runner: &Runner<Story>, thread: ThreadId, verdict: Value) -> String {
     let outcome = resume(runner, thread).await;
     let [question] = interrupts(&outcome) else { panic!() };
@@ -184,7 +186,7 @@ async fn a_repeatable_call_is_sent_again_under_the_same_key(on: &Fixture) {
 async fn a_recorded_failure_is_part_of_the_history_and_only_a_retry_tries_again(on: &Fixture) {
     let world = World::default();
     let counted = world.clone();
-    // The server refuses the first call; the node goes on without it, asks, and in the end gives up.
+    // The server refuses the first call; the node continues without it, asks, and in the end gives up.
     let node = node_fn(move |ctx: perihelion::graph::Context<Story>| {
         let world = counted.clone();
         async move {
@@ -214,14 +216,14 @@ async fn a_recorded_failure_is_part_of_the_history_and_only_a_retry_tries_again(
     let thread = world.thread(&runner).await;
     let first = start(&runner, thread).await;
     let id = interrupts(&first)[0].id;
-    runner.answer(thread, id, &json!("go on")).await.unwrap();
+    runner.answer(thread, id, &json!("continue")).await.unwrap();
     // The same question (and so the same id) shows that the node saw the same failure again; then it
     // fails, is tried once more, and that attempt sends the call again: the question is another one.
     let second = resume(&runner, thread).await;
     let again = &interrupts(&second)[0];
     assert!(again.id != id && again.payload.as_str().unwrap().contains("written"), "{again:?}");
     assert_eq!(world.seen().len(), 2);
-    runner.answer(thread, again.id, &json!("go on")).await.unwrap();
+    runner.answer(thread, again.id, &json!("continue")).await.unwrap();
     assert_eq!(resume(&runner, thread).await.state.last, "\"written\"");
     assert_eq!(world.seen().len(), 2);
 }

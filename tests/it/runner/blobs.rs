@@ -23,7 +23,7 @@ on_every_store_sealed_too!(
     a_shortened_thread_travels_whole,
     however_a_run_is_cut_short_it_ends_the_same,
     an_edit_brings_its_texts_and_names_none_that_are_not_there,
-    a_thread_whose_texts_stand_in_its_steps_is_read_and_replayed_and_goes_on,
+    a_thread_whose_texts_stand_in_its_steps_is_read_and_replayed_and_continues,
 );
 
 perihelion::graph_state! {
@@ -177,7 +177,8 @@ async fn a_shortened_thread_travels_whole(on: &Fixture) {
 
 /// Polls a run so often and drops it there, as the end of a process would; says whether it ended before.
 async fn cut_after<T>(polls: usize, run: impl Future<Output = T>) -> bool {
-    let (mut run, mut left) = (pin!(run), polls);
+    let mut run = pin!(run);
+    let mut left = polls;
     std::future::poll_fn(move |cx| {
         if left == 0 {
             return Poll::Ready(false);
@@ -263,7 +264,7 @@ mod before {
     }
 }
 
-async fn a_thread_whose_texts_stand_in_its_steps_is_read_and_replayed_and_goes_on(on: &Fixture) {
+async fn a_thread_whose_texts_stand_in_its_steps_is_read_and_replayed_and_continues(on: &Fixture) {
     let old = before::library(&on.store).run_new(before::keep("given")).await.unwrap();
     let graph = GraphBuilder::new("old").node("one", writer("one")).entry("one").build().unwrap();
     let runner = Runner::new(graph, Arc::clone(&on.store));

@@ -57,8 +57,8 @@ async fn what_a_process_with_a_wrong_clock_does_is_dated_by_the_database() {
     let outcome = runner.resume(thread, RunOptions::default()).await.unwrap();
 
     let off = chrono::TimeDelta::minutes(30);
-    let told: i64 = said(&outcome.state)[1].rsplit(' ').next().unwrap().parse().unwrap();
-    assert!(told > (clock::now() + off).timestamp(), "a node is told the database's time");
+    let reported: i64 = lines(&outcome.state)[1].rsplit(' ').next().unwrap().parse().unwrap();
+    assert!(reported > (clock::now() + off).timestamp(), "a node is told the database's time");
     assert!(store.now().await.unwrap() > clock::now() + off, "approvals are decided by it");
     for run in store.runs(thread).await.unwrap() {
         // Where the time limit of a turn counts from.

@@ -1,4 +1,4 @@
-//! A run that is broken off goes on from what was kept (S1.03).
+//! A run that is broken off continues from what was kept (S1.03).
 
 use perihelion::checkpoint::ThreadStatus;
 use perihelion::graph::{Outcome, node_fn};
@@ -18,11 +18,14 @@ on_every_store!(
 
 /// S1.03
 async fn a_run_that_crashed_in_a_node_resumes_that_node(on: &Fixture) {
-    let (world, gate) = (World::default(), Gate::closed());
+    let world = World::default();
+    let gate = Gate::closed();
     let slow = {
-        let (world, gate) = (world.clone(), gate.clone());
+        let world = world.clone();
+        let gate = gate.clone();
         node_fn(move |_| {
-            let (world, gate) = (world.clone(), gate.clone());
+            let world = world.clone();
+            let gate = gate.clone();
             async move {
                 world.note("slow");
                 gate.pass().await;
@@ -46,13 +49,14 @@ async fn a_run_that_crashed_in_a_node_resumes_that_node(on: &Fixture) {
     let another = super::world::runner(&graph, &on.another().await);
     let outcome = resume(&another, thread).await;
     assert!(is_done(&outcome));
-    assert_eq!(said(&outcome.state), ["input", "first", "slow"]);
+    assert_eq!(lines(&outcome.state), ["input", "first", "slow"]);
     assert_eq!(world.seen(), ["first", "slow", "slow"]);
     assert_eq!(on.store.info(thread).await.unwrap().status, ThreadStatus::Idle);
 }
 
 async fn what_finished_beside_the_crash_is_not_run_again(on: &Fixture) {
-    let (world, gate) = (World::default(), Gate::closed());
+    let world = World::default();
+    let gate = Gate::closed();
     let slow = {
         let gate = gate.clone();
         node_fn(move |_| {
@@ -81,18 +85,21 @@ async fn what_finished_beside_the_crash_is_not_run_again(on: &Fixture) {
     }
     gate.open();
     let outcome = resume(&runner, thread).await;
-    assert_eq!(said(&outcome.state), ["input", "slow", "fast"], "in frontier order");
+    assert_eq!(lines(&outcome.state), ["input", "slow", "fast"], "in frontier order");
     assert_eq!(world.count("fast"), 1);
     assert!(on.store.load(thread, None).await.unwrap().pending.is_empty());
 }
 
 /// X2: what was recorded is read back, in the same process or another.
 async fn a_model_call_is_paid_once_whatever_crashes(on: &Fixture) {
-    let (world, gate) = (World::default(), Gate::closed());
+    let world = World::default();
+    let gate = Gate::closed();
     let node = {
-        let (world, gate) = (world.clone(), gate.clone());
+        let world = world.clone();
+        let gate = gate.clone();
         node_fn(move |ctx| {
-            let (world, gate) = (world.clone(), gate.clone());
+            let world = world.clone();
+            let gate = gate.clone();
             async move {
                 let mut text = Vec::new();
                 for what in ["plan", "plan", "write"] {
@@ -119,11 +126,14 @@ async fn a_model_call_is_paid_once_whatever_crashes(on: &Fixture) {
 }
 
 async fn time_and_chance_are_the_same_after_a_crash(on: &Fixture) {
-    let (world, gate) = (World::default(), Gate::closed());
+    let world = World::default();
+    let gate = Gate::closed();
     let node = {
-        let (world, gate) = (world.clone(), gate.clone());
+        let world = world.clone();
+        let gate = gate.clone();
         node_fn(move |ctx| {
-            let (world, gate) = (world.clone(), gate.clone());
+            let world = world.clone();
+            let gate = gate.clone();
             async move {
                 let drawn = (ctx.now().await?, ctx.random().await?, ctx.random().await?);
                 assert_ne!(drawn.1, drawn.2);
@@ -158,7 +168,8 @@ async fn a_crash_after_the_last_commit_leaves_nothing_to_run(on: &Fixture) {
 }
 
 async fn an_unfinished_thread_takes_no_new_input_and_a_finished_one_no_resume(on: &Fixture) {
-    let (world, gate) = (World::default(), Gate::closed());
+    let world = World::default();
+    let gate = Gate::closed();
     let slow = {
         let gate = gate.clone();
         node_fn(move |_| {
@@ -184,5 +195,5 @@ async fn an_unfinished_thread_takes_no_new_input_and_a_finished_one_no_resume(on
     let again = runner.resume(thread, RunOptions::default()).await;
     assert!(matches!(again, Err(Error::Finished { .. })), "{again:?}");
     let next = start(&runner, thread).await;
-    assert_eq!(said(&next.state), ["input", "slow", "input", "slow"]);
+    assert_eq!(lines(&next.state), ["input", "slow", "input", "slow"]);
 }

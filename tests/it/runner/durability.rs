@@ -34,7 +34,7 @@ async fn every_mode_ends_with_the_same_history(on: &Fixture) {
         let runner = runner(&graph, &on.store);
         let thread = world.thread(&runner).await;
         let outcome = runner.start(thread, input(), options(durability)).await.unwrap();
-        assert_eq!(said(&outcome.state), ["input", "a", "b", "c", "c"]);
+        assert_eq!(lines(&outcome.state), ["input", "a", "b", "c", "c"]);
         let rows = on.store.history(thread, None, 100).await.unwrap();
         assert_eq!(rows.len() as u64, outcome.head);
         hashes.push(rows.iter().map(|row| row.hash).collect::<Vec<_>>());
@@ -57,9 +57,11 @@ fn asking(world: &World, gate: &Gate) -> std::sync::Arc<perihelion::graph::Graph
         })
     };
     let last = {
-        let (world, gate) = (world.clone(), gate.clone());
+        let world = world.clone();
+        let gate = gate.clone();
         node_fn(move |ctx: Context<Story>| {
-            let (world, gate) = (world.clone(), gate.clone());
+            let world = world.clone();
+            let gate = gate.clone();
             async move {
                 world.call_tool(&ctx, false, || Ok("written".into())).await?;
                 gate.pass().await;
@@ -80,7 +82,8 @@ fn asking(world: &World, gate: &Gate) -> std::sync::Arc<perihelion::graph::Graph
 
 async fn exit_loses_steps_in_a_crash_but_neither_the_input_nor_a_call(on: &Fixture) {
     for durability in [Durability::Exit, Durability::Async, Durability::Sync] {
-        let (world, gate) = (World::default(), Gate::closed());
+        let world = World::default();
+        let gate = Gate::closed();
         let runner = runner(&asking(&world, &gate), &on.store);
         let thread = world.thread(&runner).await;
         crash_at(&gate, runner.start(thread, input(), options(durability))).await;
@@ -89,13 +92,14 @@ async fn exit_loses_steps_in_a_crash_but_neither_the_input_nor_a_call(on: &Fixtu
         }
         gate.open();
         let outcome = runner.resume(thread, options(durability)).await.unwrap();
-        assert_eq!(said(&outcome.state), ["input", "one #0", "two #0", "last"]);
+        assert_eq!(lines(&outcome.state), ["input", "one #0", "two #0", "last"]);
         assert_eq!((world.count("one"), world.count("two"), world.seen().len()), (1, 1, 3));
     }
 }
 
 async fn async_loses_no_call_and_keeps_what_parallel_tasks_wrote(on: &Fixture) {
-    let (world, gate) = (World::default(), Gate::closed());
+    let world = World::default();
+    let gate = Gate::closed();
     let slow = {
         let gate = gate.clone();
         node_fn(move |_| {
@@ -127,7 +131,7 @@ async fn async_loses_no_call_and_keeps_what_parallel_tasks_wrote(on: &Fixture) {
     }
     gate.open();
     let outcome = resume(&runner, thread).await;
-    assert_eq!(said(&outcome.state), ["input", "first", "slow", "fast"]);
+    assert_eq!(lines(&outcome.state), ["input", "first", "slow", "fast"]);
     assert_eq!((world.count("first"), world.count("fast")), (1, 1));
 }
 
@@ -143,5 +147,5 @@ async fn a_long_exit_run_has_its_snapshot_too(on: &Fixture) {
     let outcome = runner.start(thread, input(), options(Durability::Exit)).await.unwrap();
     let loaded = on.store.load(thread, None).await.unwrap();
     assert_eq!(loaded.snapshot.map(|snapshot| snapshot.seq), Some(outcome.head));
-    assert_eq!(said(&runner.state(thread, None).await.unwrap().state).len(), 3);
+    assert_eq!(lines(&runner.state(thread, None).await.unwrap().state).len(), 3);
 }

@@ -47,7 +47,7 @@ async fn the_state_at_any_step_is_what_the_steps_fold_to(on: &Fixture) {
             }
         }
         let view = runner.state(thread, Some(seq)).await.unwrap();
-        assert_eq!((said(&view.state), view.seq), (said(&folded), seq));
+        assert_eq!((lines(&view.state), view.seq), (lines(&folded), seq));
         assert_eq!(view.next, Vec::from_iter(next.map(str::to_owned)));
     }
     let beyond = runner.state(thread, Some(9)).await;
@@ -64,7 +64,7 @@ async fn a_fork_runs_on_from_its_step_and_leaves_its_source_alone(on: &Fixture) 
     let refused = runner.start(fork.id, input(), RunOptions::default()).await;
     assert!(matches!(refused, Err(Error::Unfinished { .. })), "{refused:?}");
     let outcome = resume(&runner, fork.id).await;
-    assert_eq!((said(&outcome.state), outcome.head), (vec!["input", "a", "b", "c"], 4));
+    assert_eq!((lines(&outcome.state), outcome.head), (vec!["input", "a", "b", "c"], 4));
     assert_eq!(world.seen(), ["a", "b", "c", "b", "c"]);
     assert_eq!(on.own_steps(fork.id).await.unwrap_or(2), 2, "shared steps are not copied");
     let more = start(&runner, fork.id).await;
@@ -77,7 +77,7 @@ async fn an_edit_is_a_step_after_which_the_named_node_leads_on(on: &Fixture) {
     let runner = runner(&chain(&world), &on.store);
     let thread = world.thread(&runner).await;
     start(&runner, thread).await;
-    let update = StoryUpdate::new().said(vec!["edited".into()]);
+    let update = StoryUpdate::new().lines(vec!["edited".into()]);
     let view = runner.update_state(thread, update, "b").await.unwrap();
     assert_eq!(
         (view.seq, &view.next[..], view.info.status),
@@ -86,7 +86,7 @@ async fn an_edit_is_a_step_after_which_the_named_node_leads_on(on: &Fixture) {
     let row = on.store.history(thread, None, 1).await.unwrap().pop().unwrap();
     assert_eq!(row.kind, StepKind::Edit);
     let outcome = resume(&runner, thread).await;
-    assert_eq!(said(&outcome.state), ["input", "a", "b", "c", "edited", "c"]);
+    assert_eq!(lines(&outcome.state), ["input", "a", "b", "c", "edited", "c"]);
 }
 
 /// X5: what is next stays what it is, whatever the node leads to that is named as the writer.
@@ -96,12 +96,12 @@ async fn an_edit_leaves_what_is_next_as_it_is_where_it_is_asked_to(on: &Fixture)
     let thread = world.thread(&runner).await;
     start(&runner, thread).await;
     let fork = runner.fork(thread, 2, None).await.unwrap().id;
-    let update = StoryUpdate::new().said(vec!["edited".into()]);
+    let update = StoryUpdate::new().lines(vec!["edited".into()]);
     let view = runner.update_state_and_go(fork, update, "c", AfterEdit::Unchanged).await.unwrap();
     assert_eq!((view.seq, &view.next[..]), (3, &["b".to_owned()][..]));
     assert_eq!(view.info.status, ThreadStatus::Interrupted);
     let outcome = resume(&runner, fork).await;
-    assert_eq!(said(&outcome.state), ["input", "a", "edited", "b", "c"]);
+    assert_eq!(lines(&outcome.state), ["input", "a", "edited", "b", "c"]);
 }
 
 async fn an_edit_can_end_a_thread_or_begin_it_again(on: &Fixture) {
@@ -111,12 +111,12 @@ async fn an_edit_can_end_a_thread_or_begin_it_again(on: &Fixture) {
     let runner = runner(&graph, &on.store);
     let thread = world.thread(&runner).await;
     start(&runner, thread).await;
-    let update = || StoryUpdate::new().said(vec!["enough".into()]);
+    let update = || StoryUpdate::new().lines(vec!["enough".into()]);
     let view = runner.update_state(thread, update(), END).await.unwrap();
     assert_eq!((view.info.status, view.next.len()), (ThreadStatus::Idle, 0));
     let view = runner.update_state(thread, update(), "__input__").await.unwrap();
     assert_eq!(view.next, ["a"]);
-    assert_eq!(said(&view.state), ["input", "enough", "enough"]);
+    assert_eq!(lines(&view.state), ["input", "enough", "enough"]);
 }
 
 async fn an_edit_in_the_name_of_an_unknown_node_changes_nothing(on: &Fixture) {
@@ -148,7 +148,7 @@ async fn an_edit_drops_what_its_abandoned_step_already_had(on: &Fixture) {
     assert_eq!(on.store.load(thread, None).await.unwrap().pending.len(), 1);
     runner.update_state(thread, StoryUpdate::new(), "fast").await.unwrap();
     assert!(on.store.load(thread, None).await.unwrap().pending.is_empty());
-    assert_eq!(said(&resume(&runner, thread).await.state), ["input", "other"]);
+    assert_eq!(lines(&resume(&runner, thread).await.state), ["input", "other"]);
 }
 
 async fn a_thread_of_another_graph_is_refused(on: &Fixture) {

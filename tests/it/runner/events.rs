@@ -29,12 +29,12 @@ async fn each_mode_shows_its_events_in_order(on: &Fixture) {
     runner.answer(thread, id, &json!("yes")).await.unwrap();
     runner.resume(thread, options()).await.unwrap();
     drop(sender);
-    let mut told: Vec<RunEvent<Story>> = Vec::new();
+    let mut heard_events: Vec<RunEvent<Story>> = Vec::new();
     while let Some(event) = events.recv().await {
-        told.push(event);
+        heard_events.push(event);
     }
     let shown = |mode| -> Vec<String> {
-        let types = told.iter().filter(|event| event.is_in(mode));
+        let types = heard_events.iter().filter(|event| event.is_in(mode));
         types
             .map(|event| serde_json::to_value(event).unwrap()["type"].as_str().unwrap().to_owned())
             .collect()
@@ -49,8 +49,8 @@ async fn each_mode_shows_its_events_in_order(on: &Fixture) {
     assert_eq!(shown(StreamMode::Debug).len(), 5);
     assert_eq!(shown(StreamMode::Custom), ["published", "published"]);
     assert_eq!(shown(StreamMode::Messages).len(), 2);
-    let values = told.iter().find_map(|event| match event {
-        RunEvent::Values { step, state } => Some((*step, said(state).join(" "))),
+    let values = heard_events.iter().find_map(|event| match event {
+        RunEvent::Values { step, state } => Some((*step, lines(state).join(" "))),
         _ => None,
     });
     assert_eq!(values, Some((2, "input a".to_owned())));

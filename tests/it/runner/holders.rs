@@ -17,7 +17,8 @@ on_every_store!(
 );
 
 async fn of_two_runners_of_one_thread_the_second_is_told_who_holds_it(on: &Fixture) {
-    let (world, gate) = (World::default(), Gate::closed());
+    let world = World::default();
+    let gate = Gate::closed();
     let slow = {
         let gate = gate.clone();
         node_fn(move |_| {
@@ -29,7 +30,8 @@ async fn of_two_runners_of_one_thread_the_second_is_told_who_holds_it(on: &Fixtu
         })
     };
     let graph = graph(|graph| graph.node("a", slow).entry("a"));
-    let (one, two) = (runner(&graph, &on.store), runner(&graph, &on.another().await));
+    let one = runner(&graph, &on.store);
+    let two = runner(&graph, &on.another().await);
     let thread = world.thread(&one).await;
     let (outcome, ()) = futures::future::join(start(&one, thread), async {
         gate.reached().await;
@@ -52,7 +54,8 @@ async fn of_two_runners_of_one_thread_the_second_is_told_who_holds_it(on: &Fixtu
 }
 
 async fn a_run_that_was_dropped_frees_its_thread_at_once(on: &Fixture) {
-    let (world, gate) = (World::default(), Gate::closed());
+    let world = World::default();
+    let gate = Gate::closed();
     let slow = {
         let gate = gate.clone();
         node_fn(move |_| {
@@ -75,11 +78,14 @@ async fn a_run_that_was_dropped_frees_its_thread_at_once(on: &Fixture) {
 
 /// A stale writer changes nothing; a call that it had not sent yet is never sent.
 async fn a_runner_that_lost_its_thread_commits_nothing_and_sends_nothing(on: &Fixture) {
-    let (world, gate) = (World::default(), Gate::closed());
+    let world = World::default();
+    let gate = Gate::closed();
     let caller = {
-        let (world, gate) = (world.clone(), gate.clone());
+        let world = world.clone();
+        let gate = gate.clone();
         node_fn(move |ctx: Context<Story>| {
-            let (world, gate) = (world.clone(), gate.clone());
+            let world = world.clone();
+            let gate = gate.clone();
             async move {
                 gate.pass().await;
                 world.call_tool(&ctx, false, || Ok(json!("written"))).await?;
@@ -88,7 +94,8 @@ async fn a_runner_that_lost_its_thread_commits_nothing_and_sends_nothing(on: &Fi
         })
     };
     let graph = graph(|graph| graph.node("a", caller).entry("a"));
-    let (stale, fresh) = (runner(&graph, &on.store), runner(&graph, &on.another().await));
+    let stale = runner(&graph, &on.store);
+    let fresh = runner(&graph, &on.another().await);
     let thread = world.thread(&stale).await;
     let (lost, ()) =
         futures::future::join(stale.start(thread, input(), RunOptions::default()), async {
@@ -102,7 +109,7 @@ async fn a_runner_that_lost_its_thread_commits_nothing_and_sends_nothing(on: &Fi
     assert!(world.seen().is_empty(), "the intent was refused, so nothing was sent");
     let info = on.store.info(thread).await.unwrap();
     assert_eq!((info.head, info.status), (1, ThreadStatus::Busy), "the new holder's, untouched");
-    assert_eq!(said(&resume(&fresh, thread).await.state), ["input", "called"]);
+    assert_eq!(lines(&resume(&fresh, thread).await.state), ["input", "called"]);
     assert_eq!(world.seen().len(), 1);
     let runs = on.store.runs(thread).await.unwrap();
     assert_eq!(runs.last().unwrap().status, RunStatus::Done);
@@ -110,7 +117,7 @@ async fn a_runner_that_lost_its_thread_commits_nothing_and_sends_nothing(on: &Fi
 
 async fn what_cannot_be_read_is_not_taken(on: &Fixture) {
     perihelion::graph_state! {
-        pub struct Newer, update NewerUpdate, version 2 { said: Vec<String> => append }
+        pub struct Newer, update NewerUpdate, version 2 { lines: Vec<String> => append }
     }
     let newer = perihelion::graph::GraphBuilder::<Newer>::new("story")
         .node(

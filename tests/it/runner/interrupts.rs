@@ -54,7 +54,7 @@ async fn several_questions_are_open_at_once_and_answered_one_by_one(on: &Fixture
     assert_eq!(interrupts(&outcome), std::slice::from_ref(a));
     runner.answer(thread, a.id, &json!("A")).await.unwrap();
     let outcome = resume(&runner, thread).await;
-    assert_eq!(said(&outcome.state), ["input", "a A", "b B", "c"]);
+    assert_eq!(lines(&outcome.state), ["input", "a A", "b B", "c"]);
     assert_eq!((world.count("c"), world.count("b"), world.count("a")), (1, 2, 3));
 }
 
@@ -62,7 +62,8 @@ async fn a_second_answer_is_refused_and_so_is_an_unknown_question(on: &Fixture) 
     let world = World::default();
     let graph = graph(|graph| graph.node("a", asker(&world, "a")).entry("a"));
     let runner = runner(&graph, &on.store);
-    let (thread, other) = (world.thread(&runner).await, world.thread(&runner).await);
+    let thread = world.thread(&runner).await;
+    let other = world.thread(&runner).await;
     let outcome = start(&runner, thread).await;
     let id = interrupts(&outcome)[0].id;
     let foreign = runner.answer(other, id, &json!("x")).await;
@@ -91,17 +92,18 @@ async fn a_question_that_an_edit_abandoned_can_no_longer_be_answered(on: &Fixtur
     let thread = world.thread(&runner).await;
     let outcome = start(&runner, thread).await;
     let id = interrupts(&outcome)[0].id;
-    let update = StoryUpdate::new().said(vec!["edited".into()]);
+    let update = StoryUpdate::new().lines(vec!["edited".into()]);
     let view = runner.update_state(thread, update, "a").await.unwrap();
     assert_eq!((view.seq, &view.next[..]), (2, &["b".to_owned()][..]));
     assert!(runner.open_interrupts(thread).await.unwrap().is_empty());
     let late = runner.answer(thread, id, &json!("late")).await;
     assert!(matches!(late, Err(Error::Store(StoreError::InterruptClosed(_)))), "{late:?}");
-    assert_eq!(said(&resume(&runner, thread).await.state), ["input", "edited", "b"]);
+    assert_eq!(lines(&resume(&runner, thread).await.state), ["input", "edited", "b"]);
 }
 
 async fn answers_given_while_others_still_work_are_found_at_the_resume(on: &Fixture) {
-    let (world, gate) = (World::default(), Gate::closed());
+    let world = World::default();
+    let gate = Gate::closed();
     let slow = {
         let gate = gate.clone();
         node_fn(move |_| {
@@ -129,5 +131,5 @@ async fn answers_given_while_others_still_work_are_found_at_the_resume(on: &Fixt
     })
     .await;
     assert_eq!(interrupts(&outcome).len(), 1);
-    assert_eq!(said(&resume(&runner, thread).await.state), ["input", "slow", "a early"]);
+    assert_eq!(lines(&resume(&runner, thread).await.state), ["input", "slow", "a early"]);
 }

@@ -20,10 +20,10 @@ on_every_store!(
     a_node_that_hangs_is_ended_by_its_time_limit,
     a_stop_lets_a_sent_call_finish_and_starts_nothing_new,
     a_stop_ends_one_run_and_not_its_neighbours,
-    the_deadline_stops_what_runs_and_a_resume_goes_on,
+    the_deadline_stops_what_runs_and_a_resume_continues,
     the_step_limit_ends_a_run_and_a_resume_has_it_again,
     a_node_that_panics_fails_its_run_and_nothing_else,
-    a_wrong_target_is_named_and_a_corrected_graph_goes_on,
+    a_wrong_target_is_named_and_a_corrected_graph_continues,
 );
 
 const QUICK: RetryPolicy = RetryPolicy {
@@ -79,7 +79,7 @@ async fn a_failed_step_is_tried_again_by_a_resume(on: &Fixture) {
         (info.status, info.error.as_deref()),
         (ThreadStatus::Failed, Some("the node a failed: out of ink"))
     );
-    assert_eq!(said(&resume(&runner, thread).await.state), ["input", "ok", "b"]);
+    assert_eq!(lines(&resume(&runner, thread).await.state), ["input", "ok", "b"]);
     assert_eq!(world.count("b"), 1, "what had finished is kept");
     assert_eq!(on.store.info(thread).await.unwrap().error, None);
 }
@@ -99,16 +99,21 @@ async fn a_node_that_hangs_is_ended_by_its_time_limit(on: &Fixture) {
 }
 
 async fn a_stop_lets_a_sent_call_finish_and_starts_nothing_new(on: &Fixture) {
-    let (world, gate, stop) = (World::default(), Gate::closed(), CancellationToken::new());
+    let world = World::default();
+    let gate = Gate::closed();
+    let stop = CancellationToken::new();
     let caller = {
-        let (world, gate) = (world.clone(), gate.clone());
+        let world = world.clone();
+        let gate = gate.clone();
         node_fn(move |ctx: Context<Story>| {
-            let (world, gate) = (world.clone(), gate.clone());
+            let world = world.clone();
+            let gate = gate.clone();
             async move {
                 let class = EffectClass::Action { repeatable: false };
                 let sent = world.clone();
                 let perform = Box::new(move |_| {
-                    let (world, gate) = (sent.clone(), gate.clone());
+                    let world = sent.clone();
+                    let gate = gate.clone();
                     Box::pin(async move {
                         world.note("sent");
                         gate.pass().await;
@@ -140,7 +145,8 @@ async fn a_stop_lets_a_sent_call_finish_and_starts_nothing_new(on: &Fixture) {
 }
 
 async fn a_stop_ends_one_run_and_not_its_neighbours(on: &Fixture) {
-    let (world, gate) = (World::default(), Gate::closed());
+    let world = World::default();
+    let gate = Gate::closed();
     let waits = node_fn(|ctx: Context<Story>| async move {
         ctx.port().until_cancelled().await;
         Err::<NodeOutput<Story>, _>(NodeError::Cancelled)
@@ -158,7 +164,8 @@ async fn a_stop_ends_one_run_and_not_its_neighbours(on: &Fixture) {
     };
     let one = runner(&graph(|graph| graph.node("a", waits).entry("a")), &on.store);
     let two = runner(&graph(|graph| graph.node("a", slow).entry("a")), &on.store);
-    let (first, second) = (world.thread(&one).await, world.thread(&two).await);
+    let first = world.thread(&one).await;
+    let second = world.thread(&two).await;
     // The deadline of one run stops it alone, though both were given the same token.
     let cancel = CancellationToken::new();
     let short = RunOptions {
@@ -180,7 +187,7 @@ async fn a_stop_ends_one_run_and_not_its_neighbours(on: &Fixture) {
     assert!(is_done(&second.unwrap()) && !cancel.is_cancelled());
 }
 
-async fn the_deadline_stops_what_runs_and_a_resume_goes_on(on: &Fixture) {
+async fn the_deadline_stops_what_runs_and_a_resume_continues(on: &Fixture) {
     let world = World::default();
     let counted = world.clone();
     let waits_once = node_fn(move |ctx: Context<Story>| {
@@ -200,7 +207,7 @@ async fn the_deadline_stops_what_runs_and_a_resume_goes_on(on: &Fixture) {
     let options = RunOptions { deadline: Some(Duration::from_millis(1)), ..RunOptions::default() };
     let outcome = runner.start(thread, input(), options).await.unwrap();
     assert_eq!(outcome.result, RunResult::Failed(EngineError::Deadline));
-    assert_eq!(said(&resume(&runner, thread).await.state), ["input", "done"]);
+    assert_eq!(lines(&resume(&runner, thread).await.state), ["input", "done"]);
 }
 
 fn circling(world: &World, rounds: usize) -> Arc<dyn Node<Story>> {
@@ -251,10 +258,10 @@ async fn a_node_that_panics_fails_its_run_and_nothing_else(on: &Fixture) {
     let outcome = start(&runner, thread).await;
     let RunResult::Failed(error) = &outcome.result else { panic!() };
     assert_eq!(error.to_string(), "the node a failed: it panicked: out of ink");
-    assert_eq!(said(&resume(&runner, thread).await.state), ["input", "ok", "b"]);
+    assert_eq!(lines(&resume(&runner, thread).await.state), ["input", "ok", "b"]);
 }
 
-async fn a_wrong_target_is_named_and_a_corrected_graph_goes_on(on: &Fixture) {
+async fn a_wrong_target_is_named_and_a_corrected_graph_continues(on: &Fixture) {
     let world = World::default();
     let leads_to = |target: &'static str| {
         let world = world.clone();
@@ -271,7 +278,7 @@ async fn a_wrong_target_is_named_and_a_corrected_graph_goes_on(on: &Fixture) {
     let outcome = start(&wrong, thread).await;
     let RunResult::Failed(error) = &outcome.result else { panic!() };
     assert!(error.to_string().starts_with("the node a leads to an unknown node: nobody;"));
-    assert_eq!(said(&outcome.state), ["input"], "the state is that of the newest committed step");
+    assert_eq!(lines(&outcome.state), ["input"], "the state is that of the newest committed step");
     let outcome = resume(&runner(&leads_to("b"), &on.store), thread).await;
-    assert_eq!(said(&outcome.state), ["input", "a", "b"]);
+    assert_eq!(lines(&outcome.state), ["input", "a", "b"]);
 }

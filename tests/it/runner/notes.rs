@@ -1,4 +1,4 @@
-//! What a node sees of its surroundings: durable with the next thing that depends on it, and at the latest when the node ends (X2).
+//! What a node observes: durable with the next thing that depends on it, and at the latest when the node ends (X2).
 
 use std::sync::Arc;
 
@@ -74,9 +74,11 @@ async fn a_subgraph_finds_notes_kept(on: &Fixture) {
     let world = World::default();
     let parent = Arc::new(std::sync::OnceLock::<ThreadId>::new());
     let looks = {
-        let (store, parent) = (Arc::clone(&on.store), Arc::clone(&parent));
+        let store = Arc::clone(&on.store);
+        let parent = Arc::clone(&parent);
         node_fn(move |_: Context<Story>| {
-            let (store, parent) = (Arc::clone(&store), Arc::clone(&parent));
+            let store = Arc::clone(&store);
+            let parent = Arc::clone(&parent);
             async move { Ok(say(kinds(&store, *parent.get().unwrap()).await.join(" "))) }
         })
     };

@@ -10,7 +10,7 @@ use perihelion::runner::RunResult;
 use super::world::*;
 use crate::store_suite::{on_every_store, stores::Fixture};
 
-on_every_store!(a_thread_whose_next_node_is_gone_is_parked_and_goes_on_when_it_is_back,);
+on_every_store!(a_thread_whose_next_node_is_gone_is_parked_and_continues_when_it_is_back,);
 
 /// One agent that can be taken away.
 struct Roster {
@@ -25,7 +25,7 @@ impl Resolver<Story> for Roster {
     }
 }
 
-async fn a_thread_whose_next_node_is_gone_is_parked_and_goes_on_when_it_is_back(on: &Fixture) {
+async fn a_thread_whose_next_node_is_gone_is_parked_and_continues_when_it_is_back(on: &Fixture) {
     let world = World::default();
     let roster = Arc::new(Roster { world: world.clone(), there: AtomicBool::new(false) });
     let graph = graph(|graph| {
@@ -52,6 +52,6 @@ async fn a_thread_whose_next_node_is_gone_is_parked_and_goes_on_when_it_is_back(
     roster.there.store(true, Ordering::Relaxed);
     let outcome = resume(&runner, thread).await;
     assert!(is_done(&outcome));
-    assert_eq!(said(&outcome.state), ["input", "a", "agent", "end", "end"]);
+    assert_eq!(lines(&outcome.state), ["input", "a", "agent", "end", "end"]);
     assert_eq!(world.count("a"), 1);
 }

@@ -39,19 +39,19 @@ async fn a_run_pauses_before_a_node_and_a_resume_passes_it(on: &Fixture) {
     let thread = world.thread(&runner).await;
     let paused = runner.start(thread, input(), pausing(&["b"], &[])).await.unwrap();
     assert!(interrupts(&paused).is_empty(), "it asks nothing");
-    assert_eq!((said(&paused.state), world.seen()), (vec!["input", "a"], vec!["a".to_owned()]));
+    assert_eq!((lines(&paused.state), world.seen()), (vec!["input", "a"], vec!["a".to_owned()]));
     let view = runner.state(thread, None).await.unwrap();
     assert_eq!((view.next, view.info.status), (vec!["b".to_owned()], ThreadStatus::Interrupted));
     let runs = on.store.runs(thread).await.unwrap();
     assert_eq!(runs[0].status, RunStatus::Interrupted);
     // An edit between is what pauses are for.
     runner
-        .update_state(thread, StoryUpdate::new().said(vec!["edit".to_owned()]), "a")
+        .update_state(thread, StoryUpdate::new().lines(vec!["edit".to_owned()]), "a")
         .await
         .unwrap();
     let done = runner.resume(thread, pausing(&["b"], &[])).await.unwrap();
     assert!(is_done(&done), "{done:?}");
-    assert_eq!(said(&done.state), ["input", "a", "edit", "b", "c"]);
+    assert_eq!(lines(&done.state), ["input", "a", "edit", "b", "c"]);
 }
 
 async fn a_run_pauses_after_a_node_unless_the_graph_has_ended(on: &Fixture) {
@@ -60,9 +60,9 @@ async fn a_run_pauses_after_a_node_unless_the_graph_has_ended(on: &Fixture) {
     let thread = world.thread(&runner).await;
     let all = || pausing(&[], &["*"]);
     let first = runner.start(thread, input(), all()).await.unwrap();
-    assert_eq!((interrupts(&first).len(), said(&first.state)), (0, vec!["input", "a"]));
+    assert_eq!((interrupts(&first).len(), lines(&first.state)), (0, vec!["input", "a"]));
     let second = runner.resume(thread, all()).await.unwrap();
-    assert_eq!((interrupts(&second).len(), said(&second.state)), (0, vec!["input", "a", "b"]));
+    assert_eq!((interrupts(&second).len(), lines(&second.state)), (0, vec!["input", "a", "b"]));
     let third = runner.resume(thread, all()).await.unwrap();
     assert!(is_done(&third), "{third:?}");
     assert_eq!(world.seen(), ["a", "b", "c"]);
@@ -77,19 +77,20 @@ async fn a_new_input_pauses_before_the_first_step_as_well(on: &Fixture) {
     assert_eq!((interrupts(&paused).len(), paused.head), (0, 1));
     assert_eq!(world.seen(), Vec::<String>::new());
     let next = runner.resume(thread, before()).await.unwrap();
-    assert_eq!((interrupts(&next).len(), said(&next.state)), (0, vec!["input", "a"]));
+    assert_eq!((interrupts(&next).len(), lines(&next.state)), (0, vec!["input", "a"]));
     let mut at_start = before();
     at_start.pauses.at_start = true;
     let still = runner.resume(thread, at_start).await.unwrap();
-    assert_eq!((interrupts(&still).len(), said(&still.state)), (0, vec!["input", "a"]));
+    assert_eq!((interrupts(&still).len(), lines(&still.state)), (0, vec!["input", "a"]));
     assert!(is_done(&resume(&runner, thread).await));
 }
 
 async fn a_run_that_broke_off_before_its_pause_still_comes_to_it(on: &Fixture) {
-    let (world, gate) = (World::default(), Gate::closed());
-    let held = gate.clone();
+    let world = World::default();
+    let gate = Gate::closed();
+    let gate_of_node = gate.clone();
     let waits = perihelion::graph::node_fn(move |_| {
-        let gate = held.clone();
+        let gate = gate_of_node.clone();
         async move {
             gate.pass().await;
             Ok(say("a"))
@@ -103,7 +104,7 @@ async fn a_run_that_broke_off_before_its_pause_still_comes_to_it(on: &Fixture) {
     crash_at(&gate, runner.start(thread, input(), pausing(&["b"], &[]))).await;
     gate.open();
     let paused = runner.resume(thread, pausing(&["b"], &[])).await.unwrap();
-    assert_eq!((interrupts(&paused).len(), said(&paused.state)), (0, vec!["input", "a"]));
+    assert_eq!((interrupts(&paused).len(), lines(&paused.state)), (0, vec!["input", "a"]));
     assert!(is_done(&resume(&runner, thread).await));
 }
 
@@ -123,9 +124,9 @@ async fn any_node_of_a_parallel_step_pauses_it_and_every_durability_keeps_what_w
         let paused = runner.start(thread, input(), options()).await.unwrap();
         assert_eq!((interrupts(&paused).len(), world.seen()), (0, vec!["a".to_owned()]));
         let stored = runner.state(thread, None).await.unwrap();
-        assert_eq!((stored.seq, said(&stored.state)), (paused.head, vec!["input", "a"]));
+        assert_eq!((stored.seq, lines(&stored.state)), (paused.head, vec!["input", "a"]));
         let done = runner.resume(thread, options()).await.unwrap();
         assert!(is_done(&done), "the graph has ended after b: {done:?}");
-        assert_eq!(said(&done.state), ["input", "a", "b", "c"]);
+        assert_eq!(lines(&done.state), ["input", "a", "b", "c"]);
     }
 }

@@ -33,7 +33,7 @@ fn rich(on: &Fixture, world: &World, changed: &Arc<AtomicBool>) -> Arc<Graph<Sto
     let changed = Arc::clone(changed);
     let ends = node_fn(move |ctx: Context<Story>| {
         let changed = changed.load(Ordering::Relaxed);
-        async move { Ok(say(format!("{} {changed}", ctx.state().said.len()))) }
+        async move { Ok(say(format!("{} {changed}", ctx.state().lines.len()))) }
     });
     let child =
         GraphBuilder::new("child").node("inner", world.speaker("inner")).entry("inner").build();
@@ -58,7 +58,8 @@ fn rich(on: &Fixture, world: &World, changed: &Arc<AtomicBool>) -> Arc<Graph<Sto
 async fn recorded(
     on: &Fixture,
 ) -> (Runner<Story>, perihelion::ids::ThreadId, World, Arc<AtomicBool>) {
-    let (world, changed) = (World::default(), Arc::new(AtomicBool::new(false)));
+    let world = World::default();
+    let changed = Arc::new(AtomicBool::new(false));
     let runner = runner(&rich(on, &world, &changed), &on.store);
     let thread = world.thread(&runner).await;
     let outcome = start(&runner, thread).await;
@@ -75,7 +76,9 @@ async fn a_recorded_run_replays_to_the_same_bytes_without_touching_anything(on: 
     let calls = |world: &World| world.seen().iter().filter(|it| it.contains("call")).count();
     let before =
         (on.store.info(thread).await.unwrap(), on.store.effects(thread, None).await.unwrap());
-    let (models, tools, inner) = (world.count("plan"), calls(&world), world.count("inner"));
+    let models = world.count("plan");
+    let tools = calls(&world);
+    let inner = world.count("inner");
     let report = runner.replay(thread, None).await.unwrap();
     assert_eq!(report.divergence, None);
     assert_eq!((report.from, report.replayed, report.taken), (1, 4, 2));

@@ -30,7 +30,7 @@ async fn long_thread(
         let step = ctx.place().step;
         let text = format!("{step} {}", "x".repeat(bytes));
         let update = if append {
-            StoryUpdate::new().said(vec![text])
+            StoryUpdate::new().lines(vec![text])
         } else {
             StoryUpdate::new().last(text)
         };
@@ -57,9 +57,9 @@ async fn a_long_thread_is_opened_from_a_snapshot_and_few_steps(on: &Fixture) {
         "{deltas} bytes of deltas after {state} of snapshot"
     );
     let view = runner.state(thread, None).await.unwrap();
-    assert_eq!(view.state.said.len(), 49);
+    assert_eq!(view.state.lines.len(), 49);
     let early = runner.state(thread, Some(5)).await.unwrap();
-    assert_eq!(early.state.said.len(), 5);
+    assert_eq!(early.state.lines.len(), 5);
 }
 
 /// Steps of a thread that grew old.
@@ -75,7 +75,7 @@ async fn appending_thread(
         async move {
             let step = ctx.place().step;
             at(step);
-            let update = StoryUpdate::new().said(vec![format!("{step:08}")]);
+            let update = StoryUpdate::new().lines(vec![format!("{step:08}")]);
             Ok(NodeOutput::goto(update, (step as usize <= OLD + 20).then(|| Target::node("a"))))
         }
     });
@@ -163,14 +163,14 @@ async fn a_shortened_thread_runs_on_and_its_newest_step_is_never_dropped(on: &Fi
         let again = compact::<Story>(on.store.as_ref(), thread, keep).await.unwrap();
         assert_eq!(again, None, "nothing is left to drop, whatever an earlier call kept");
     }
-    assert_eq!(said(&runner.state(thread, Some(2)).await.unwrap().state), ["input", "a"]);
+    assert_eq!(lines(&runner.state(thread, Some(2)).await.unwrap().state), ["input", "a"]);
     let refused = runner.fork(thread, 2, None).await;
     assert!(
         matches!(refused, Err(Error::Store(StoreError::UnknownStep { seq: 2, .. }))),
         "{refused:?}"
     );
     runner.answer(thread, interrupts(&outcome)[0].id, &serde_json::json!("go")).await.unwrap();
-    assert_eq!(said(&resume(&runner, thread).await.state), ["input", "a", "b", "asked"]);
+    assert_eq!(lines(&resume(&runner, thread).await.state), ["input", "a", "b", "asked"]);
     let fork = runner.fork(thread, 3, None).await.unwrap();
     assert_eq!(interrupts(&resume(&runner, fork.id).await).len(), 1, "it asks in its own name");
     let report = runner.replay(thread, None).await.unwrap();

@@ -38,8 +38,8 @@ fn as_node(on: &Fixture, child: &Arc<Graph<Story>>) -> Arc<dyn Node<Story>> {
     let runner = Runner::new(Arc::clone(child), Arc::clone(&on.store));
     Arc::new(Subgraph::<Story, Story>::new(
         runner,
-        |ctx| Ok(StoryUpdate::new().said(vec![format!("from {}", ctx.state().last)])),
-        |_, child| Ok(say(said(child).join("+"))),
+        |ctx| Ok(StoryUpdate::new().lines(vec![format!("from {}", ctx.state().last)])),
+        |_, child| Ok(say(lines(child).join("+"))),
     ))
 }
 
@@ -69,7 +69,8 @@ async fn a_subgraph_runs_in_a_thread_of_its_own_under_its_place(on: &Fixture) {
 }
 
 async fn a_crash_inside_a_subgraph_resumes_inside_it(on: &Fixture) {
-    let (world, gate) = (World::default(), Gate::closed());
+    let world = World::default();
+    let gate = Gate::closed();
     let slow = {
         let gate = gate.clone();
         node_fn(move |_| {
@@ -125,11 +126,13 @@ async fn an_edit_of_the_parent_closes_the_questions_of_its_subgraphs(on: &Fixtur
 }
 
 async fn a_stop_of_the_parent_stops_its_subgraph(on: &Fixture) {
-    let (world, stop) = (World::default(), CancellationToken::new());
+    let world = World::default();
+    let stop = CancellationToken::new();
     let token = stop.clone();
     let counted = world.clone();
     let waits_once = node_fn(move |ctx: Context<Story>| {
-        let (world, token) = (counted.clone(), token.clone());
+        let world = counted.clone();
+        let token = token.clone();
         async move {
             world.note("waits");
             if world.count("waits") == 1 {
@@ -191,7 +194,8 @@ async fn events_of_nested_subgraphs_reach_the_parent_with_their_place(on: &Fixtu
     let wants = Wants { updates: true, ..Wants::default() };
     let options = RunOptions { wants, events: Some(sender), ..RunOptions::default() };
     runner.start(thread, input(), options).await.unwrap();
-    let (mut updates, mut custom) = (Vec::new(), Vec::new());
+    let mut updates = Vec::new();
+    let mut custom = Vec::new();
     while let Some(event) = events.recv().await {
         if event.is_in(StreamMode::Custom) {
             custom.push(serde_json::to_value(&event).unwrap());
@@ -205,7 +209,8 @@ async fn events_of_nested_subgraphs_reach_the_parent_with_their_place(on: &Fixtu
             });
         }
     }
-    let (team, deep) = ("team:3:0", "team:3:0|deep:2:0");
+    let team = "team:3:0";
+    let deep = "team:3:0|deep:2:0";
     assert_eq!(
         updates,
         [

@@ -17,7 +17,7 @@ use tokio::sync::{Notify, Semaphore};
 perihelion::graph_state! {
     /// What the test graphs know.
     pub struct Story, update StoryUpdate, version 1 {
-        said: Log<String> => append,
+        lines: Log<String> => append,
         last: String => overwrite,
     }
 }
@@ -26,15 +26,15 @@ pub type Result = core::result::Result<NodeOutput<Story>, NodeError>;
 
 pub fn say(text: impl Into<String>) -> NodeOutput<Story> {
     let text = text.into();
-    NodeOutput::update(StoryUpdate::new().said(vec![text.clone()]).last(text))
+    NodeOutput::update(StoryUpdate::new().lines(vec![text.clone()]).last(text))
 }
 
 pub fn input() -> StoryUpdate {
-    StoryUpdate::new().said(vec!["input".to_owned()])
+    StoryUpdate::new().lines(vec!["input".to_owned()])
 }
 
-pub fn said(state: &Story) -> Vec<&str> {
-    state.said.iter().map(String::as_str).collect()
+pub fn lines(state: &Story) -> Vec<&str> {
+    state.lines.iter().map(String::as_str).collect()
 }
 
 /// Everything that happens outside a node, counted.
@@ -76,7 +76,8 @@ impl World {
         what: &str,
     ) -> std::result::Result<Outcome, NodeError> {
         let request = request(EffectClass::Inquiry, "model", what);
-        let (world, what) = (self.clone(), what.to_owned());
+        let world = self.clone();
+        let what = what.to_owned();
         ctx.effect(
             request,
             Box::new(move |_| {

@@ -40,7 +40,8 @@ fn whatever_breaks_every_invariant_holds() {
     let count = number("SIMULATION_SEEDS").unwrap_or(SEEDS).max(SEEDS);
     println!("{count} seeds from {first}");
     let mut faults: HashMap<&str, u64> = HashMap::new();
-    let (mut stale, mut orphans) = (0, 0);
+    let mut stale = 0;
+    let mut orphans = 0;
     for seed in first..first + count {
         let report = runtime.block_on(play(seed, None, false));
         assert_clean(seed, &report);
@@ -61,7 +62,7 @@ fn whatever_breaks_every_invariant_holds() {
 }
 
 #[test]
-fn the_kept_seeds_hold() {
+fn the_kept_seeds_still_pass() {
     let runtime = runtime();
     for (seed, why) in KEPT {
         println!("{seed}: {why}");

@@ -25,7 +25,8 @@ pub async fn reference(stage: &Stage, end: End) -> Reference {
 }
 
 pub async fn read(stage: &mut Stage, depth: Depth) {
-    let (store, thread) = (stage.reader.store().clone(), stage.thread);
+    let store = stage.reader.store().clone();
+    let thread = stage.thread;
     let info = store.info(thread).await.unwrap();
     let steps = oldest_first(store.as_ref(), thread).await;
     let effects = stage.truth.effects(thread, None).await.unwrap();
@@ -60,7 +61,7 @@ async fn oldest_first(store: &dyn Store, thread: ThreadId) -> Vec<StepRow> {
     steps
 }
 
-/// Stands the thread up at every step, and folds its steps without any snapshot beside it.
+/// Restores the thread at every step, and folds its steps without any snapshot beside it.
 async fn states(
     store: &dyn Store,
     thread: ThreadId,
@@ -87,7 +88,8 @@ fn value(state: &Tale) -> Value {
 
 /// Forks the thread, runs the fork on, takes the source away, and looks at the fork's history again.
 async fn fork(stage: &mut Stage) {
-    let (store, source) = (stage.reader.store().clone(), stage.thread);
+    let store = stage.reader.store().clone();
+    let source = stage.thread;
     let steps = stage.sim.board().record.steps.clone();
     let (Some(first), Some(last)) = (steps.first(), steps.last()) else { return };
     let span = (last.seq - first.seq + 1) as usize;
@@ -110,7 +112,7 @@ async fn fork(stage: &mut Stage) {
     let end = stage.play_calmly().await;
     let end = reference(stage, end).await;
     stage.thread = source;
-    stage.sim.go_on_with_record(seen_of_source);
+    stage.sim.continue_with_record(seen_of_source);
     store.delete(source).await.unwrap();
     let after: Vec<StepRow> = shared(oldest_first(store.as_ref(), id).await);
     // A later input is another turn of the source; a careless person answers each thread again.

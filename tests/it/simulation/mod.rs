@@ -3,7 +3,7 @@
 //! Enter at [`seed::play`]: a seed draws a graph with its nodes ([`plan`]), then plays it ([`play`]) with up to
 //! three processes at a time that share one thread. Each is a call of the real [`perihelion::runner::Runner`],
 //! polled by hand, on a [`watched::Watched`] view of one [`perihelion::checkpoint::MemoryStore`]: every write
-//! waits twice and every effect waits twice, and the scheduler draws who goes on, who is killed, whose
+//! waits twice and every effect waits twice, and the scheduler draws who continues, who is killed, whose
 //! connection breaks before or after a write took hold, who takes the thread over from a process that still
 //! lives, and when a person answers. Then the weather calms down and the thread is resumed until it is
 //! through. Invariant of the simulation itself: a seed always plays the same story. Deliberately absent: wall

@@ -1,4 +1,4 @@
-//! Plays one seed: a scheduler that draws who goes on, what breaks and when somebody answers.
+//! Plays one seed: a scheduler that draws who continues, what breaks and when somebody answers.
 
 use std::sync::Arc;
 
@@ -102,7 +102,7 @@ impl Stage {
         });
         match outcome {
             Ok(outcome) => {
-                board.record.told.push(outcome.head);
+                board.record.acknowledged.push(outcome.head);
                 self.doom = None;
                 match outcome.result {
                     RunResult::Failed(EngineError::Node { kind, node, .. }) if kind == "doom" => {
@@ -250,9 +250,9 @@ impl Stage {
             return Some(Call::Resume);
         }
         let turn = restore::<Tale>(self.truth.as_ref(), self.thread, None).await;
-        let told =
-            turn.map(|it| it.state.told.iter().filter(|one| one.starts_with("input")).count());
-        let turn = told.unwrap_or(usize::MAX);
+        let turns =
+            turn.map(|it| it.state.lines.iter().filter(|one| one.starts_with("input")).count());
+        let turn = turns.unwrap_or(usize::MAX);
         (turn < self.sim.plan.turns).then_some(Call::Start { turn })
     }
 
@@ -356,7 +356,8 @@ impl Stage {
             Ok(()) | Err(StoreError::InterruptClosed(_)) => {}
             Err(error) => board.record.surprises.push(error.to_string()),
         }
-        let (kind, is_accepted) = (kind.to_owned(), result.is_ok());
+        let kind = kind.to_owned();
+        let is_accepted = result.is_ok();
         board.record.answers.push(Answered { id, kind, payload, answer, is_accepted });
     }
 }

@@ -99,7 +99,8 @@ impl Process {
 
 /// Makes the real runner on one process's view of the store.
 pub fn runner(sim: &Arc<Sim>, truth: &Arc<dyn Store>, process: usize) -> Runner<Tale> {
-    let (sim, truth) = (Arc::clone(sim), Arc::clone(truth));
+    let sim = Arc::clone(sim);
+    let truth = Arc::clone(truth);
     let graph = graph(&sim, process);
     Runner::new(graph, Arc::new(Watched { sim, process, truth }))
 }

@@ -139,7 +139,7 @@ pub struct Record {
     pub plan: Option<Plan>,
     pub acks: Vec<Ack>,
     /// Heads that callers of the runner were told.
-    pub told: Vec<u64>,
+    pub acknowledged: Vec<u64>,
     /// A reading that came after an acknowledgement and did not see it: head read, step acknowledged.
     pub rewinds: Vec<(u64, u64)>,
     pub kept: Vec<Kept>,
@@ -163,7 +163,7 @@ pub struct Record {
     pub base: u64,
     pub effects: Vec<EffectRow>,
     pub reference: Option<Reference>,
-    /// Step, the state the store stands up, the state folded from the steps alone.
+    /// Step, the state the store restores, the state folded from the steps alone.
     pub states: Vec<(u64, Value, Value)>,
     pub replay: Option<ReplayReport>,
     pub fork: Option<Forked>,

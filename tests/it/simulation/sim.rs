@@ -1,4 +1,4 @@
-//! The scheduler's board: what waits, who may go on, and what was seen.
+//! The scheduler's board: what waits, who may continue, and what was seen.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -93,7 +93,7 @@ impl Sim {
     }
 
     /// Continues with an earlier record; what was wrong in the one between stays wrong.
-    pub fn go_on_with_record(&self, earlier: Record) {
+    pub fn continue_with_record(&self, earlier: Record) {
         let mut board = self.board();
         let between = std::mem::replace(&mut board.record, earlier);
         board.record.surprises.extend(between.surprises);
@@ -112,7 +112,7 @@ impl Sim {
         }
     }
 
-    /// Waits until the scheduler lets it go on.
+    /// Waits until the scheduler lets it continue.
     pub fn gate(&self, process: usize, label: &'static str) -> Gate<'_> {
         Gate { sim: self, process, label, slot: None }
     }
@@ -133,7 +133,7 @@ impl Board {
         *self.record.faults.entry(fault).or_default() += 1;
     }
 
-    /// Lets one go on.
+    /// Lets one continue.
     pub fn grant(&mut self, id: u64, verdict: Verdict) {
         if let Some(slot) = self.slots.iter_mut().find(|slot| slot.id == id) {
             slot.verdict = Some(verdict);
@@ -146,7 +146,7 @@ impl Board {
         self.slots.iter().filter(|slot| slot.verdict.is_none())
     }
 
-    /// Ends the weather: everybody goes on at once.
+    /// Ends the weather: everybody continues at once.
     pub fn calm_down(&mut self) {
         self.is_calm = true;
         self.is_guest_there = true;
@@ -154,7 +154,7 @@ impl Board {
         waiting.into_iter().for_each(|id| self.grant(id, Verdict::Go));
     }
 
-    fn is_held_up(&mut self, process: usize) -> bool {
+    fn is_delayed(&mut self, process: usize) -> bool {
         let life = self.lives[process];
         let is_quick = life.is_quick && life.claimed_at.is_none();
         if self.is_calm || is_quick {
@@ -182,12 +182,14 @@ impl Future for Gate<'_> {
             return Poll::Ready(Verdict::Dead);
         }
         let Some(id) = self.slot else {
-            if !board.is_held_up(self.process) {
+            if !board.is_delayed(self.process) {
                 return Poll::Ready(Verdict::Go);
             }
             board.next_slot += 1;
             let id = board.next_slot;
-            let (process, label, waker) = (self.process, self.label, context.waker().clone());
+            let process = self.process;
+            let label = self.label;
+            let waker = context.waker().clone();
             board.slots.push(Slot { id, process, label, verdict: None, waker });
             drop(board);
             self.slot = Some(id);

@@ -22,7 +22,7 @@ fn add(current: &mut u64, more: u64) {
 perihelion::graph_state! {
     /// What is told, so that any change of order, any loss and any repetition shows.
     pub struct Tale, update TaleUpdate, version 1 {
-        told: Log<String> => append,
+        lines: Log<String> => append,
         sum: u64 => with(add),
         last: String => overwrite,
         steps: Dict<u64> => merge,
@@ -30,7 +30,7 @@ perihelion::graph_state! {
 }
 
 pub fn input(turn: usize) -> TaleUpdate {
-    TaleUpdate::new().told(vec![format!("input {turn}")]).sum(turn as u64)
+    TaleUpdate::new().lines(vec![format!("input {turn}")]).sum(turn as u64)
 }
 
 /// Brings the node that comes and goes.
@@ -66,7 +66,9 @@ pub fn graph(sim: &Arc<Sim>, process: usize) -> Arc<Graph<Tale>> {
         }
         if plan.guest == Some(index) {
             // It has no routes of its own: those are declared with fixed nodes.
-            let (sim, name, entry) = (Arc::clone(sim), node.name.clone(), Arc::new(entry));
+            let sim = Arc::clone(sim);
+            let name = node.name.clone();
+            let entry = Arc::new(entry);
             graph = graph.resolver(Arc::new(Guest { sim, name, entry }));
             continue;
         }
@@ -100,7 +102,8 @@ struct Visit {
 
 impl Visit {
     async fn run(&self, index: usize) -> Result<NodeOutput<Tale>, NodeError> {
-        let (plan, place) = (Arc::clone(&self.sim.plan), self.ctx.place());
+        let plan = Arc::clone(&self.sim.plan);
+        let place = self.ctx.place();
         let node = &plan.nodes[index];
         self.sim.tell(|| {
             format!(
@@ -125,14 +128,15 @@ impl Visit {
     }
 
     fn output(&self, plan: &Plan, node: &NodePlan, text: String) -> NodeOutput<Tale> {
-        let (state, step) = (self.ctx.state(), self.ctx.place().step);
+        let state = self.ctx.state();
+        let step = self.ctx.place().step;
         let sum = text.bytes().fold(7, |sum: u64, byte| sum.wrapping_mul(131) + u64::from(byte));
         let update = TaleUpdate::new()
-            .told(vec![text.clone()])
+            .lines(vec![text.clone()])
             .sum(sum & 0xffff)
             .last(text)
             .steps(BTreeMap::from([(node.name.clone(), step)]));
-        if state.told.len() >= plan.fuel {
+        if state.lines.len() >= plan.fuel {
             return NodeOutput::goto(update, []);
         }
         match &node.next {
@@ -163,7 +167,8 @@ impl Visit {
             }
             Act::Both { one, other } => {
                 let name = |what: &str| format!("{}.{number}.both.{what}", node.name);
-                let (one, other) = (name(one), name(other));
+                let one = name(one);
+                let other = name(other);
                 let both =
                     futures::join!(self.send(one, false, false), self.send(other, false, false));
                 both.0? + &both.1?
@@ -207,8 +212,12 @@ impl Visit {
         let answer = format!("answer {what}");
         let place = self.ctx.place().clone();
         let perform = Box::new(move |key: String| {
-            let (sim, process, answer) = (Arc::clone(&self.sim), self.process, answer.clone());
-            let (thread, step, task) = (place.thread, place.step, place.task);
+            let sim = Arc::clone(&self.sim);
+            let process = self.process;
+            let answer = answer.clone();
+            let thread = place.thread;
+            let step = place.step;
+            let task = place.task;
             async move {
                 {
                     let mut board = sim.board();
@@ -226,7 +235,7 @@ impl Visit {
             }
             .boxed()
         });
-        Ok(told(&self.ctx.effect(request, perform).await?))
+        Ok(lines(&self.ctx.effect(request, perform).await?))
     }
 
     /// Sends an action whose result follows from the request alone.
@@ -245,8 +254,11 @@ impl Visit {
         let request = EffectRequest { class, name: name.into(), request };
         let place = self.ctx.place().clone();
         let perform = Box::new(move |key: String| {
-            let (sim, process) = (Arc::clone(&self.sim), self.process);
-            let (thread, step, task) = (place.thread, place.step, place.task);
+            let sim = Arc::clone(&self.sim);
+            let process = self.process;
+            let thread = place.thread;
+            let step = place.step;
+            let task = place.task;
             let sent = Sent { key, thread, step, task, what: what.clone(), repeatable };
             async move {
                 if sim.gate(process, "send").await == Verdict::Dead || fails {
@@ -271,7 +283,7 @@ impl Visit {
             }
             .boxed()
         });
-        Ok(told(&self.ctx.effect(request, perform).await?))
+        Ok(lines(&self.ctx.effect(request, perform).await?))
     }
 }
 
@@ -280,7 +292,7 @@ pub fn result_of(what: &str) -> Value {
     json!(format!("did {what}"))
 }
 
-fn told(outcome: &Outcome) -> String {
+fn lines(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Value(value) => format!(" got {value}"),
         Outcome::Failed(message) => format!(" failed {message}"),

@@ -10,7 +10,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use perihelion::checkpoint::{
     BlobRow, Commit, EffectKind, EffectRow, EffectSettlement, EffectStatus, Effects, Encoded,
-    Error, EventMark, EventRow, Events, Leases, Loaded, NewThread, OpenInterrupt, PendingRow,
+    Error, EventPosition, EventRow, Events, Leases, Loaded, NewThread, OpenInterrupt, PendingRow,
     Questions, RunEnd, RunRow, SnapshotRow, StepRow, Steps, Store, ThreadDump, ThreadFilter,
     ThreadInfo, ThreadStatus, Threads, Transfer, Waiting, Wanted,
 };
@@ -115,7 +115,9 @@ impl Watched {
         for row in effects {
             if row.kind == EffectKind::Model && row.status == EffectStatus::Done {
                 let at = board.tick();
-                let (step, task, key) = (row.step, row.task, hex(&row.key));
+                let step = row.step;
+                let task = row.task;
+                let key = hex(&row.key);
                 let process = self.process;
                 let answered = OfModel { at, process, thread, step, task, key };
                 board.record.answered_by_models.push(answered);
@@ -273,7 +275,8 @@ impl Leases for Watched {
 #[async_trait]
 impl Steps for Watched {
     async fn commit(&self, commit: &Commit) -> Result<(), Error> {
-        let (seq, hash) = (commit.step.seq, commit.step.hash);
+        let seq = commit.step.seq;
+        let hash = commit.step.hash;
         let is_lost = self.sim.has(Flaw::LosesSteps) && self.sim.board().rng.chance(20);
         let work = async |fence| {
             if is_lost {
@@ -419,8 +422,8 @@ impl Events for Watched {
         self.write("append_events", self.fenced("append_events", thread, fence, work)).await
     }
 
-    async fn event_mark(&self, thread: ThreadId) -> Result<EventMark, Error> {
-        self.read(self.truth.event_mark(thread)).await
+    async fn event_position(&self, thread: ThreadId) -> Result<EventPosition, Error> {
+        self.read(self.truth.event_position(thread)).await
     }
 
     async fn events_after(

@@ -22,7 +22,7 @@ use proptest::test_runner::{Config, FileFailurePersistence, RngSeed, TestRunner}
 use proptest_state_machine::{ReferenceStateMachine, StateMachineTest};
 
 use self::story::Story;
-use self::subject::{DESK, Desk, StoreTest};
+use self::subject::{SETUP, Setup, StoreTest};
 use crate::support::postgres::server;
 
 /// Where failing stories are kept.
@@ -33,10 +33,10 @@ fn number(variable: &str) -> Option<u64> {
 }
 
 /// Tells `cases` stories of up to `longest` operations.
-fn tell(desk: Desk, cases: u32, longest: usize) {
+fn tell(setup: Setup, cases: u32, longest: usize) {
     let seed = number("PROPTEST_RNG_SEED").unwrap_or_else(|| uuid::Uuid::new_v4().as_u64_pair().0);
     println!("PROPTEST_RNG_SEED={seed}");
-    DESK.set(Some(desk));
+    SETUP.set(Some(setup));
     let config = Config {
         cases: number("PROPTEST_CASES").map_or(cases, |cases| cases as u32),
         rng_seed: RngSeed::Fixed(seed),
@@ -49,8 +49,8 @@ fn tell(desk: Desk, cases: u32, longest: usize) {
         StoreTest::test_sequential(config.clone(), story, ops, seen);
         Ok(())
     });
-    if let Some(desk) = DESK.take() {
-        desk.runtime.block_on(desk.store.close());
+    if let Some(setup) = SETUP.take() {
+        setup.runtime.block_on(setup.store.close());
     }
     if let Err(error) = result {
         panic!("PROPTEST_RNG_SEED={seed}: {error}");
@@ -65,7 +65,7 @@ fn runtime() -> tokio::runtime::Runtime {
 #[test]
 fn memory_does_what_the_model_does() {
     let store = std::sync::Arc::new(MemoryStore::new());
-    tell(Desk { runtime: runtime(), store, url: None }, 300, 80);
+    tell(Setup { runtime: runtime(), store, url: None }, 300, 80);
 }
 
 /// X4
@@ -75,7 +75,7 @@ fn sqlite_does_what_the_model_does() {
     let url = format!("sqlite:{}", Path::new(directory.path()).join("model.db").display());
     let runtime = runtime();
     let store = runtime.block_on(checkpoint::open(&url)).unwrap();
-    tell(Desk { runtime, store, url: Some(url) }, 40, 60);
+    tell(Setup { runtime, store, url: Some(url) }, 40, 60);
 }
 
 /// X4
@@ -84,5 +84,5 @@ fn postgres_does_what_the_model_does() {
     let runtime = runtime();
     let database = runtime.block_on(async { server().await.fresh().await });
     let store = runtime.block_on(checkpoint::open(&database.url)).unwrap();
-    tell(Desk { runtime, store, url: Some(database.url.clone()) }, 12, 60);
+    tell(Setup { runtime, store, url: Some(database.url.clone()) }, 12, 60);
 }

@@ -30,7 +30,7 @@ pub struct Thread {
 }
 
 pub const EXPORTED: &str =
-    "it was exported in the middle of its run; resume it to go on from there";
+    "it was exported in the middle of its run; resume it to continue from there";
 
 #[derive(Clone, Debug, Default)]
 pub struct Model {
@@ -47,11 +47,11 @@ impl Model {
         self.threads.get_mut(&id).ok_or(Error::UnknownThread(id))
     }
 
-    fn fenced(&mut self, thread: ThreadId, held: u64) -> Result<&mut Thread, Error> {
+    fn fenced(&mut self, thread: ThreadId, token: u64) -> Result<&mut Thread, Error> {
         let found = self.get_mut(thread)?;
         match found.info.fence {
-            current if current == held => Ok(found),
-            current => Err(Error::Fenced { thread, held, current }),
+            current if current == token => Ok(found),
+            current => Err(Error::Fenced { thread, token, current }),
         }
     }
 
@@ -395,7 +395,8 @@ impl Model {
     /// Forks keep what they see of threads that are about to lose it, and become forks of what lies before.
     fn hand_over(&mut self, doomed: &[ThreadId]) {
         let of_doomed = |one: &&Thread| {
-            let (id, origin) = (one.info.id, one.info.forked_from);
+            let id = one.info.id;
+            let origin = one.info.forked_from;
             !doomed.contains(&id) && origin.is_some_and(|(origin, _)| doomed.contains(&origin))
         };
         let forks: Vec<ThreadId> =

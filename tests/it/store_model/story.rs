@@ -84,7 +84,8 @@ impl Story {
 
     /// Everything there is to see of a thread: its export, and how it loads at each step.
     pub fn everything_of(&self, thread: usize) -> Value {
-        let (id, names) = (thread_id(thread), &self.names);
+        let id = thread_id(thread);
+        let names = &self.names;
         let dump = self.model.export(id);
         let mut all = vec![names.result(&dump, |dump| names.dump(dump))];
         for at in 0..=dump.map_or(0, |dump| dump.info.head) {
@@ -119,14 +120,14 @@ impl Story {
                 names.result(&number, |number| json!(number))
             }
             Op::EndRun { fence, run, run_status, status, error } => {
-                let held = (thread_id(fence.thread), token, run_id(*run));
+                let own = (thread_id(fence.thread), token, run_id(*run));
                 let error = error.then_some("it failed");
-                names.result(&model.end_run(held, (*run_status, *status), error), done)
+                names.result(&model.end_run(own, (*run_status, *status), error), done)
             }
             Op::Commit { fence, body, status, clears, .. } => {
-                let held = (thread_id(fence.thread), token, run_id(0));
-                let top = model.top(held.0, step);
-                let commit = rows::commit(held, (step, previous), (*body, *status, *clears), top);
+                let own = (thread_id(fence.thread), token, run_id(0));
+                let top = model.top(own.0, step);
+                let commit = rows::commit(own, (step, previous), (*body, *status, *clears), top);
                 names.result(&model.commit(&commit), done)
             }
             Op::Pending { fence, task, body, .. } => {
@@ -225,7 +226,9 @@ impl ReferenceStateMachine for Story {
             threads: (0..THREADS).map(|thread| (thread_id(thread), thread)).collect(),
             runs: (0..RUNS).map(|run| (run_id(run), run)).collect(),
         };
-        let (model, expected, aim) = (Model::default(), Value::Null, Aim::default());
+        let model = Model::default();
+        let expected = Value::Null;
+        let aim = Aim::default();
         Just(Self { model, names, count: 0, expected, aim }).boxed()
     }
 

@@ -17,7 +17,7 @@ use super::story::{RUNS, Story, effective_root, listing, thread_id};
 use super::view::{Names, effects};
 
 /// The store of the test that runs on this thread.
-pub struct Desk {
+pub struct Setup {
     pub runtime: tokio::runtime::Runtime,
     pub store: Arc<dyn Store>,
     /// Where it can be opened again; `None` for memory.
@@ -25,11 +25,11 @@ pub struct Desk {
 }
 
 thread_local! {
-    pub static DESK: RefCell<Option<Desk>> = const { RefCell::new(None) };
+    pub static SETUP: RefCell<Option<Setup>> = const { RefCell::new(None) };
 }
 
-fn at_the_desk<T>(work: impl FnOnce(&mut Desk) -> T) -> T {
-    DESK.with_borrow_mut(|desk| work(desk.as_mut().unwrap()))
+fn with_setup<T>(work: impl FnOnce(&mut Setup) -> T) -> T {
+    SETUP.with_borrow_mut(|setup| work(setup.as_mut().unwrap()))
 }
 
 /// One story's threads in the store.
@@ -47,8 +47,8 @@ impl StateMachineTest for StoreTest {
     type Reference = Story;
 
     fn init_test(_: &Story) -> Subject {
-        at_the_desk(|desk| {
-            desk.runtime.block_on(clear(desk.store.as_ref()));
+        with_setup(|setup| {
+            setup.runtime.block_on(clear(setup.store.as_ref()));
         });
         let threads: Vec<ThreadId> = (0..THREADS).map(|_| ThreadId::new()).collect();
         let runs: Vec<RunId> = (0..RUNS).map(|_| RunId::new()).collect();
@@ -60,15 +60,15 @@ impl StateMachineTest for StoreTest {
     }
 
     fn apply(mut subject: Subject, story: &Story, op: Op) -> Subject {
-        let seen = at_the_desk(|desk| {
+        let seen = with_setup(|setup| {
             if matches!(op, Op::Reopen) {
-                if let Some(url) = &desk.url {
-                    desk.runtime.block_on(desk.store.close());
-                    desk.store = desk.runtime.block_on(checkpoint::open(url)).unwrap();
+                if let Some(url) = &setup.url {
+                    setup.runtime.block_on(setup.store.close());
+                    setup.store = setup.runtime.block_on(checkpoint::open(url)).unwrap();
                 }
                 return Value::Null;
             }
-            desk.runtime.block_on(subject.run(desk.store.as_ref(), story, &op))
+            setup.runtime.block_on(subject.run(setup.store.as_ref(), story, &op))
         });
         assert_eq!(seen, story.expected, "{op:?}");
         subject
@@ -76,7 +76,7 @@ impl StateMachineTest for StoreTest {
 
     /// At the end everything there is to see is looked at.
     fn teardown(subject: Subject, story: Story) {
-        at_the_desk(|desk| desk.runtime.block_on(subject.compare(desk.store.as_ref(), &story)));
+        with_setup(|setup| setup.runtime.block_on(subject.compare(setup.store.as_ref(), &story)));
     }
 }
 
@@ -141,7 +141,8 @@ impl Subject {
                 names.result(&number, |number| json!(number))
             }
             Op::EndRun { fence, run, run_status, status, error } => {
-                let (thread, run) = (id(fence.thread), runs[usize::from(*run)]);
+                let thread = id(fence.thread);
+                let run = runs[usize::from(*run)];
                 let error = error.then_some("it failed");
                 let ended = store
                     .end_run(
@@ -154,11 +155,11 @@ impl Subject {
                 names.result(&ended, done)
             }
             Op::Commit { fence, body, status, clears, .. } => {
-                let held = (id(fence.thread), aim.fence, runs[0]);
+                let token = (id(fence.thread), aim.fence, runs[0]);
                 let tip = (aim.step, aim.previous);
                 let top = top(story, fence.thread, aim.step);
                 let top = (id(top.0), top.1);
-                let commit = rows::commit(held, tip, (*body, *status, *clears), top);
+                let commit = rows::commit(token, tip, (*body, *status, *clears), top);
                 names.result(&store.commit(&commit).await, done)
             }
             Op::Pending { fence, task, body, .. } => {

@@ -1,11 +1,11 @@
-//! Where a writer of a thread goes on from: its head and hash, its token, the thread at the top.
+//! Where a writer of a thread continues from: its head and hash, its token, the thread at the top.
 
 use perihelion::ids::ThreadId;
 
 use super::model::Model;
 
 impl Model {
-    /// Returns the head and the newest hash a writer would go on from.
+    /// Returns the head and the newest hash a writer would continue from.
     pub fn tip(&self, thread: ThreadId) -> (u64, [u8; 32]) {
         let found = self.threads.get(&thread);
         let hash = found.and_then(|one| one.steps.last()).map_or([0; 32], |step| step.hash);

@@ -86,8 +86,8 @@ impl Names {
                 json!(["unknown step", id(thread), seq, head])
             }
             Error::Busy { thread, owner, .. } => json!(["busy", id(thread), owner]),
-            Error::Fenced { thread, held, current } => {
-                json!(["fenced", id(thread), held, current])
+            Error::Fenced { thread, token, current } => {
+                json!(["fenced", id(thread), token, current])
             }
             Error::Conflict { thread, seq, head } => json!(["conflict", id(thread), seq, head]),
             Error::UnknownInterrupt(_) => json!(["unknown interrupt"]),

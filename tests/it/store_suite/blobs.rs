@@ -85,7 +85,8 @@ fn assert_missing(read: Result<Arc<str>, Error>, from: ThreadId) {
 /// X4
 async fn a_text_is_kept_with_the_step_that_names_it(on: &Fixture) {
     let mut writer = Writer::with_steps(&on.store, 1).await;
-    let (first, second) = (text("first"), text("second"));
+    let first = text("first");
+    let second = text("second");
     assert_missing(writer.reads(&first).await, writer.thread);
     let mut commit = writer.next(naming(&first));
     let brought = [&second, &first].map(|text| row(writer.thread, 2, text));
@@ -110,7 +111,9 @@ fn pending_naming(text: &BlobText, step: u64) -> PendingRow {
 
 async fn a_text_of_a_pending_write_is_kept_with_it(on: &Fixture) {
     let mut writer = Writer::with_steps(&on.store, 1).await;
-    let (thread, fence, found) = (writer.thread, writer.fence, text("found"));
+    let thread = writer.thread;
+    let fence = writer.fence;
+    let found = text("found");
     let pending = pending_naming(&found, 2);
     let blobs = [row(thread, 2, &found)];
     // A repetition after a lost reply changes nothing.
@@ -129,7 +132,9 @@ async fn a_text_of_a_pending_write_is_kept_with_it(on: &Fixture) {
 
 async fn a_refused_write_keeps_no_text(on: &Fixture) {
     let mut zombie = Writer::with_steps(&on.store, 2).await;
-    let (thread, stale, found) = (zombie.thread, zombie.fence, text("found"));
+    let thread = zombie.thread;
+    let stale = zombie.fence;
+    let found = text("found");
     let late = zombie.bringing(&found);
     let blobs = [row(thread, 3, &found)];
     let mut holder = Writer::claim(&on.store, thread).await;
@@ -171,7 +176,9 @@ async fn child_of(top: &Writer, namespace: &str) -> Writer {
 
 async fn what_a_subgraph_writes_is_read_above_it(on: &Fixture) {
     let mut top = Writer::with_steps(&on.store, 2).await;
-    let (above, below, deep) = (text("above"), text("below"), text("deep"));
+    let above = text("above");
+    let below = text("below");
+    let deep = text("deep");
     top.bring(&above).await;
     let mut child = child_of(&top, "team:4:0").await;
     let mut deeper = child_of(&top, "team:4:0|agent:1:0").await;
@@ -200,7 +207,9 @@ async fn what_a_subgraph_writes_is_read_above_it(on: &Fixture) {
 
 async fn a_fork_reads_the_texts_it_shares_and_keeps_them_when_its_origin_goes(on: &Fixture) {
     let mut source = Writer::new(&on.store).await;
-    let (shared, later, own) = (text("shared"), text("later"), text("own"));
+    let shared = text("shared");
+    let later = text("later");
+    let own = text("own");
     source.bring(&shared).await;
     source.steps(1).await;
     source.bring(&later).await;
@@ -247,7 +256,8 @@ fn snapshot_naming(
 
 async fn a_shortened_thread_keeps_its_texts_and_so_do_its_forks(on: &Fixture) {
     let mut source = Writer::new(&on.store).await;
-    let (early, late) = (text("early"), text("late"));
+    let early = text("early");
+    let late = text("late");
     source.bring(&early).await;
     let branch = fork(on, source.thread, 1).await;
     source.steps(2).await;
@@ -268,7 +278,8 @@ async fn a_shortened_thread_keeps_its_texts_and_so_do_its_forks(on: &Fixture) {
 
 async fn a_shortened_fork_takes_its_texts_over(on: &Fixture) {
     let mut source = Writer::new(&on.store).await;
-    let (shared, later) = (text("shared"), text("later"));
+    let shared = text("shared");
+    let later = text("later");
     source.bring(&shared).await;
     source.steps(1).await;
     let mut branch = fork(on, source.thread, 2).await;
@@ -284,7 +295,8 @@ async fn a_shortened_fork_takes_its_texts_over(on: &Fixture) {
 
 async fn texts_travel_with_their_thread(on: &Fixture) {
     let mut writer = Writer::new(&on.store).await;
-    let (first, second) = (text("first"), text("second"));
+    let first = text("first");
+    let second = text("second");
     writer.bring(&first).await;
     writer.bring(&second).await;
     let dump = on.store.export(writer.thread).await.unwrap();
@@ -309,7 +321,8 @@ async fn texts_travel_with_their_thread(on: &Fixture) {
 
 async fn a_thread_without_one_of_its_texts_is_not_taken_in(on: &Fixture) {
     let mut writer = Writer::new(&on.store).await;
-    let (first, second) = (text("first"), text("second"));
+    let first = text("first");
+    let second = text("second");
     writer.bring(&first).await;
     writer.bring(&second).await;
     let whole = on.store.export(writer.thread).await.unwrap();

@@ -42,7 +42,8 @@ impl Proxy {
                 Way::Statement => Cut::BeforeTheStatement,
                 Way::Reply => Cut::BeforeTheReply,
             };
-            let (cut, nothing) = (cut as u8, Cut::Nothing as u8);
+            let cut = cut as u8;
+            let nothing = Cut::Nothing as u8;
             armed.compare_exchange(cut, nothing, Ordering::SeqCst, Ordering::SeqCst).is_ok()
         };
         let url = proxy::before(url, cuts).await;
@@ -92,7 +93,8 @@ async fn a_commit_is_one_round_trip() {
     let before = pieces.lock().unwrap().len();
     writer.steps(3).await;
     let pieces = pieces.lock().unwrap();
-    let (first, commits) = (pieces[before].passed, &pieces[before..]);
+    let first = pieces[before].passed;
+    let commits = &pieces[before..];
     assert!(commits.iter().all(|piece| piece.is_commit), "{commits:?}");
     assert!(commits.iter().map(|piece| piece.passed).eq(first..first + 6), "{commits:?}");
     let replies = commits.iter().filter(|piece| piece.way == Way::Reply);
@@ -150,7 +152,9 @@ async fn a_strangers_step_in_the_same_place_is_not_taken_for_ones_own() {
 #[tokio::test]
 async fn journal_writes_survive_a_lost_reply_and_are_kept_once() {
     let (proxy, writer) = behind_a_proxy().await;
-    let (store, thread, fence) = (&writer.store, writer.thread, writer.fence);
+    let store = &writer.store;
+    let thread = writer.thread;
+    let fence = writer.fence;
     let call = writer.tool_call(0);
     let end = EffectSettlement {
         step: call.step,
@@ -229,7 +233,7 @@ async fn a_call_that_was_given_up_leaves_the_store_usable() {
         () = until_somebody_waits_for(&mut other, &mut watcher) => {}
     }
     sqlx::raw_sql("ROLLBACK").execute(&mut other).await.unwrap();
-    // Whether it still took effect is open, as with a crash; the store goes on either way.
+    // Whether it still took effect is open, as with a crash; the store continues either way.
     let mut heir = Writer::claim(&on.store, writer.thread).await;
     heir.steps(2).await;
     let steps = on.store.load(writer.thread, None).await.unwrap().steps;

@@ -24,7 +24,8 @@ async fn several(on: &Fixture) -> Vec<Arc<dyn Store>> {
 
 async fn of_writers_racing_for_one_head_exactly_one_wins_each_step(on: &Fixture) {
     let writer = Writer::new(&on.store).await;
-    let (thread, fence) = (writer.thread, writer.fence);
+    let thread = writer.thread;
+    let fence = writer.fence;
     let racers = several(on).await.into_iter().cycle().take(9).map(|store| {
         tokio::spawn(async move {
             let mut won = Vec::new();

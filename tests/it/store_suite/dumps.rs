@@ -21,13 +21,14 @@ on_every_store_sealed_too!(
     importing_what_is_there_already_is_refused_and_changes_nothing,
     an_altered_step_is_refused,
     a_row_that_is_there_twice_is_refused,
-    an_imported_thread_goes_on,
+    an_imported_thread_continues,
 );
 
 /// A thread with something of everything, a subgraph's thread included.
 async fn rich_thread(on: &Fixture) -> Writer {
     let mut writer = Writer::new(&on.store).await;
-    let (thread, fence) = (writer.thread, writer.fence);
+    let thread = writer.thread;
+    let fence = writer.fence;
     on.store.begin_run(thread, fence, writer.run, false).await.unwrap();
     let awkward = Encoded { codec: Codec::Json, bytes: b" {\"b\":1.0,\n \"a\": 1e2} ".to_vec() };
     let packed = Encoded::json(&"long ".repeat(2000), 0).unwrap();
@@ -66,7 +67,8 @@ fn content(dump: &ThreadDump) -> String {
     {
         (info.owner, info.lease_until, info.forked_from) = (None, None, None);
         if info.status == ThreadStatus::Busy {
-            let error = "it was exported in the middle of its run; resume it to go on from there";
+            let error =
+                "it was exported in the middle of its run; resume it to continue from there";
             (info.status, info.error) = (ThreadStatus::Failed, Some(error.to_owned()));
         }
     }
@@ -174,7 +176,7 @@ async fn a_row_that_is_there_twice_is_refused(on: &Fixture) {
     assert!(on.store.info(writer.thread).await.is_err());
 }
 
-async fn an_imported_thread_goes_on(on: &Fixture) {
+async fn an_imported_thread_continues(on: &Fixture) {
     let writer = rich_thread(on).await;
     let dump = on.store.export(writer.thread).await.unwrap();
     on.store.delete(writer.thread).await.unwrap();
@@ -220,9 +222,9 @@ async fn a_cut_damaged_or_foreign_file_is_refused_with_the_line() {
         (whole.replacen("\"attempt\":1", "\"attempt\":2", 1), altered.clone()),
         (whole.replacen("\"digest\":\"", "\"digested\":\"", 1), altered),
     ];
-    for (text, said) in cases {
+    for (text, error_text) in cases {
         let message = read_dump(text.as_bytes()).unwrap_err().to_string();
-        assert!(message.contains(&said), "{message} does not say: {said}");
+        assert!(message.contains(&error_text), "{message} does not say: {error_text}");
     }
     assert!(read_dump(&b"\xff\xfe"[..]).is_err());
     let elsewhere = whole.replace('\n', "\r\n");

@@ -78,7 +78,8 @@ async fn the_first_record_under_a_key_stands(on: &Fixture) {
 
 async fn effects_of_one_task_are_one_write(on: &Fixture) {
     let writer = Writer::new(&on.store).await;
-    let (thread, fence) = (writer.thread, writer.fence);
+    let thread = writer.thread;
+    let fence = writer.fence;
     let rows: Vec<EffectRow> = (0..40).map(|number| writer.tool_call(number)).collect();
     on.store.record_effects(thread, fence, &rows[..1]).await.unwrap();
     on.store.record_effects(thread, fence, &rows).await.expect("what is there already stays");
@@ -93,7 +94,8 @@ async fn effects_of_one_task_are_one_write(on: &Fixture) {
 /// X2
 async fn a_started_effect_is_settled_once(on: &Fixture) {
     let writer = Writer::new(&on.store).await;
-    let (thread, fence) = (writer.thread, writer.fence);
+    let thread = writer.thread;
+    let fence = writer.fence;
     let call = writer.tool_call(0);
     on.store.record_effect(thread, fence, &call).await.unwrap();
     let done = settlement(&call, EffectStatus::Done, "written");
@@ -123,7 +125,9 @@ async fn a_further_attempt_is_recorded_before_it_is_sent(on: &Fixture) {
 
 async fn a_failed_effect_can_be_tried_again_and_a_done_one_cannot(on: &Fixture) {
     let writer = Writer::new(&on.store).await;
-    let (thread, fence, call) = (writer.thread, writer.fence, writer.tool_call(0));
+    let thread = writer.thread;
+    let fence = writer.fence;
+    let call = writer.tool_call(0);
     on.store.record_effect(thread, fence, &call).await.unwrap();
     let failed = settlement(&call, EffectStatus::Failed, "refused");
     on.store.settle_effect(thread, fence, &failed).await.unwrap();

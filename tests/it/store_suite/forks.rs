@@ -107,7 +107,8 @@ async fn a_fork_needs_a_fresh_id(on: &Fixture) {
 
 async fn a_fork_starts_without_pending_writes_effects_and_runs(on: &Fixture) {
     let source = Writer::with_steps(&on.store, 2).await;
-    let (thread, fence) = (source.thread, source.fence);
+    let thread = source.thread;
+    let fence = source.fence;
     on.store.begin_run(thread, fence, source.run, false).await.unwrap();
     on.store.save_pending(thread, fence, &source.pending(0), &[]).await.unwrap();
     on.store.record_effect(thread, fence, &source.question(0).1).await.unwrap();

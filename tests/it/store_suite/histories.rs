@@ -5,7 +5,7 @@ use perihelion::{checkpoint::Error, ids::ThreadId};
 use super::{on_every_store_sealed_too, stores::Fixture, writer::Writer};
 
 on_every_store_sealed_too!(
-    a_thread_stands_up_at_any_step,
+    a_thread_is_restored_at_any_step,
     loading_starts_at_the_newest_snapshot_that_fits,
     the_first_snapshot_of_a_step_stands,
     a_snapshot_of_a_step_that_is_not_there_is_refused,
@@ -19,7 +19,7 @@ pub fn seqs(steps: &[perihelion::checkpoint::StepRow]) -> Vec<u64> {
 }
 
 /// X3
-async fn a_thread_stands_up_at_any_step(on: &Fixture) {
+async fn a_thread_is_restored_at_any_step(on: &Fixture) {
     let writer = Writer::with_steps(&on.store, 12).await;
     on.store.put_snapshot(writer.thread, &writer.snapshot(4)).await.unwrap();
     on.store.put_snapshot(writer.thread, &writer.snapshot(9)).await.unwrap();
@@ -62,7 +62,8 @@ async fn a_snapshot_of_a_step_that_is_not_there_is_refused(on: &Fixture) {
 async fn history_is_newest_first_and_pages_without_gaps(on: &Fixture) {
     let writer = Writer::with_steps(&on.store, 10).await;
     on.store.put_snapshot(writer.thread, &writer.snapshot(6)).await.unwrap();
-    let (mut found, mut before) = (Vec::new(), None);
+    let mut found = Vec::new();
+    let mut before = None;
     loop {
         let page = on.store.history(writer.thread, before, 4).await.unwrap();
         assert!(page.len() <= 4);

@@ -82,7 +82,8 @@ async fn a_stale_writer_changes_nothing_by_any_method(on: &Fixture) {
     let heir = Writer::claim(&on.store, zombie.thread).await;
     let before = on.store.export(zombie.thread).await.unwrap();
 
-    let (thread, fence) = (zombie.thread, zombie.fence);
+    let thread = zombie.thread;
+    let fence = zombie.fence;
     let commit = zombie.next(encoded(&json!([])));
     let end = EffectSettlement {
         step: call.step,
@@ -105,8 +106,8 @@ async fn a_stale_writer_changes_nothing_by_any_method(on: &Fixture) {
     ];
     for refusal in refusals {
         match refusal {
-            Err(Error::Fenced { held, current, .. }) => {
-                assert_eq!((held, current), (fence, heir.fence));
+            Err(Error::Fenced { token, current, .. }) => {
+                assert_eq!((token, current), (fence, heir.fence));
             }
             other => panic!("{other:?}"),
         }
@@ -117,7 +118,8 @@ async fn a_stale_writer_changes_nothing_by_any_method(on: &Fixture) {
 
 async fn an_ended_run_gives_the_lease_back(on: &Fixture) {
     let writer = Writer::new(&on.store).await;
-    let (thread, fence) = (writer.thread, writer.fence);
+    let thread = writer.thread;
+    let fence = writer.fence;
     on.store.begin_run(thread, fence, writer.run, false).await.unwrap();
     let error = Some("the model said \0 nothing");
     on.store

@@ -1,7 +1,7 @@
 //! Many threads of one process commit to Postgres at the same time and share statements.
 //!
 //! Two commits wait for rows that another session holds, and so keep the ways to commit for a moment: what
-//! comes meanwhile gathers.
+//! comes meanwhile collects.
 
 use std::sync::Arc;
 
@@ -17,12 +17,12 @@ use super::{
 };
 
 /// Another session, and the writers whose threads' rows it holds.
-struct Held {
+struct Locked {
     session: PgConnection,
     writers: Vec<Writer>,
 }
 
-impl Held {
+impl Locked {
     async fn rows(on: &Fixture, count: usize) -> Self {
         let mut session = connect(on.url.as_deref().unwrap()).await;
         sqlx::raw_sql("BEGIN").execute(&mut session).await.unwrap();
@@ -48,7 +48,8 @@ type Committing = JoinHandle<(Commit, Result<(), Error>)>;
 
 /// Commits the next step in a task of its own.
 fn committing(writer: &Writer) -> Committing {
-    let (store, commit) = (Arc::clone(&writer.store), writer.next(encoded(&json!([]))));
+    let store = Arc::clone(&writer.store);
+    let commit = writer.next(encoded(&json!([])));
     tokio::spawn(async move {
         let done = store.commit(&commit).await;
         (commit, done)
@@ -71,16 +72,16 @@ async fn writers(store: &Arc<dyn Store>, count: usize) -> Vec<Writer> {
 #[tokio::test]
 async fn commits_that_wait_for_a_held_row_hold_up_no_other_thread() {
     let on = stores::postgres().await;
-    let mut held = Held::rows(&on, 5).await;
-    let waiting: Vec<_> = held.writers.iter().map(committing).collect();
+    let mut locked = Locked::rows(&on, 5).await;
+    let waiting: Vec<_> = locked.writers.iter().map(committing).collect();
     let mut watcher = connect(on.url.as_deref().unwrap()).await;
-    until_somebody_waits_for(&mut held.session, &mut watcher).await;
+    until_somebody_waits_for(&mut locked.session, &mut watcher).await;
     let free = writers(&on.store, 30).await;
     for done in free.iter().map(committing).collect::<Vec<_>>() {
         assert_committed(&on, done).await;
     }
     assert!(waiting.iter().all(|waits| !waits.is_finished()));
-    held.let_go().await;
+    locked.let_go().await;
     for done in waiting {
         assert_committed(&on, done).await;
     }
@@ -90,12 +91,12 @@ async fn commits_that_wait_for_a_held_row_hold_up_no_other_thread() {
 #[tokio::test]
 async fn of_commits_that_share_a_statement_each_learns_its_own_fate() {
     let on = stores::postgres().await;
-    let crowd = writers(&on.store, 12).await;
-    let held = Held::rows(&on, 2).await;
-    let waiting: Vec<_> = held.writers.iter().map(committing).collect();
+    let all_writers = writers(&on.store, 12).await;
+    let locked = Locked::rows(&on, 2).await;
+    let waiting: Vec<_> = locked.writers.iter().map(committing).collect();
     // Each third lost its lease, each third is a step behind.
-    let mut told = Vec::new();
-    for (at, writer) in crowd.iter().enumerate() {
+    let mut reported = Vec::new();
+    for (at, writer) in all_writers.iter().enumerate() {
         match at % 3 {
             0 => drop(Writer::claim(&on.store, writer.thread).await),
             1 => {
@@ -104,26 +105,27 @@ async fn of_commits_that_share_a_statement_each_learns_its_own_fate() {
             }
             _ => {}
         }
-        told.push(committing(writer));
+        reported.push(committing(writer));
     }
     // A second one of the last writer, which is free to commit: one step, and one who is told of it.
-    let twin = committing(&crowd[11]);
-    held.let_go().await;
+    let twin = committing(&all_writers[11]);
+    locked.let_go().await;
     let mut won = 0;
-    for (at, committing) in told.into_iter().enumerate() {
+    for (at, committing) in reported.into_iter().enumerate() {
         let (_, done) = committing.await.unwrap();
-        match at {
-            11 => won += u32::from(done.is_ok()),
-            _ if at % 3 == 0 => assert!(matches!(done, Err(Error::Fenced { .. })), "{done:?}"),
-            _ if at % 3 == 1 => {
-                assert!(matches!(done, Err(Error::Conflict { head: 1, .. })), "{done:?}");
-            }
+        if at == 11 {
+            won += u32::from(done.is_ok());
+            continue;
+        }
+        match at % 3 {
+            0 => assert!(matches!(done, Err(Error::Fenced { .. })), "{done:?}"),
+            1 => assert!(matches!(done, Err(Error::Conflict { head: 1, .. })), "{done:?}"),
             _ => done.unwrap(),
         }
     }
     won += u32::from(twin.await.unwrap().1.is_ok());
     assert_eq!(won, 1, "two writers were told that they wrote the same step");
-    for (at, writer) in crowd.iter().enumerate() {
+    for (at, writer) in all_writers.iter().enumerate() {
         let steps = on.store.load(writer.thread, None).await.unwrap().steps.len();
         assert_eq!(steps, usize::from(at % 3 != 0), "thread {at}");
     }
@@ -138,18 +140,18 @@ async fn a_statement_that_many_shared_is_settled_for_each_when_its_connection_br
     let on = stores::postgres().await;
     let proxy = Proxy::before(on.url.as_deref().unwrap()).await;
     let store: Arc<dyn Store> = Arc::new(PostgresStore::open(&proxy.url).await.unwrap());
-    let mut crowd = writers(&store, 24).await;
+    let mut all_writers = writers(&store, 24).await;
     for cut in [Cut::Nothing, Cut::BeforeTheReply, Cut::BeforeTheStatement] {
         proxy.arm(cut);
-        let told: Vec<_> = crowd.iter().map(committing).collect();
-        for (writer, committing) in crowd.iter_mut().zip(told) {
+        let reported: Vec<_> = all_writers.iter().map(committing).collect();
+        for (writer, committing) in all_writers.iter_mut().zip(reported) {
             let (commit, done) = committing.await.unwrap();
             done.unwrap();
             (writer.head, writer.hash) = (commit.step.seq, commit.step.hash);
         }
         assert!(proxy.has_cut());
     }
-    for writer in &crowd {
+    for writer in &all_writers {
         let steps = on.store.load(writer.thread, None).await.unwrap().steps;
         assert_eq!(steps.iter().map(|step| step.seq).collect::<Vec<_>>(), [1, 2, 3]);
     }

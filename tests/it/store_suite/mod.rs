@@ -2,7 +2,7 @@
 //!
 //! Each theme is a file; each of its tests takes a [`stores::Fixture`] and runs on every store.
 
-#![expect(clippy::panic, clippy::expect_used, reason = "a test that cannot go on has failed")]
+#![expect(clippy::panic, clippy::expect_used, reason = "a test that cannot continue has failed")]
 
 mod blobs;
 mod broken_connections;

@@ -8,25 +8,26 @@ use super::{on_every_store, stores::Fixture, writer::Writer};
 on_every_store!(
     what_is_pending_stays_so_until_it_is_delivered,
     a_run_that_begins_while_the_one_before_is_delivered_stays_pending,
-    a_run_that_is_refused_owes_nothing,
-    a_deleted_thread_owes_nothing,
+    a_run_that_is_refused_has_nothing_pending,
+    a_deleted_thread_has_nothing_pending,
 );
 
 /// Begins and ends a run of a thread.
 async fn run(on: &Fixture, thread: ThreadId) {
     let writer = Writer::claim(&on.store, thread).await;
     on.store.begin_run(thread, writer.fence, writer.run, true).await.unwrap();
-    let (done, idle) = (RunStatus::Done, ThreadStatus::Idle);
+    let done = RunStatus::Done;
+    let idle = ThreadStatus::Idle;
     on.store.end_run(thread, writer.fence, writer.run, RunEnd::new(done, idle)).await.unwrap();
 }
 
 async fn pending(on: &Fixture, thread: ThreadId) -> Option<(u32, u32)> {
     let outbox = on.store.outbox().unwrap();
-    let debt = outbox.pending_of(thread).await.unwrap();
+    let pending_export = outbox.pending_of(thread).await.unwrap();
     let all = outbox.pending(100_000).await.unwrap();
-    assert!(outbox.count().await.unwrap() >= u64::from(debt.is_some()));
-    assert_eq!(all.into_iter().find(|one| one.thread == thread), debt);
-    debt.map(|debt| (debt.from_run, debt.to_run))
+    assert!(outbox.count().await.unwrap() >= u64::from(pending_export.is_some()));
+    assert_eq!(all.into_iter().find(|one| one.thread == thread), pending_export);
+    pending_export.map(|pending_export| (pending_export.from_run, pending_export.to_run))
 }
 
 async fn what_is_pending_stays_so_until_it_is_delivered(on: &Fixture) {
@@ -54,7 +55,7 @@ async fn a_run_that_begins_while_the_one_before_is_delivered_stays_pending(on: &
     assert_eq!(pending(on, thread).await, Some((2, 2)));
 }
 
-async fn a_run_that_is_refused_owes_nothing(on: &Fixture) {
+async fn a_run_that_is_refused_has_nothing_pending(on: &Fixture) {
     let zombie = Writer::new(&on.store).await;
     let _heir = Writer::claim(&on.store, zombie.thread).await;
     let refused = on.store.begin_run(zombie.thread, zombie.fence, zombie.run, true).await;
@@ -62,7 +63,7 @@ async fn a_run_that_is_refused_owes_nothing(on: &Fixture) {
     assert_eq!(pending(on, zombie.thread).await, None);
 }
 
-async fn a_deleted_thread_owes_nothing(on: &Fixture) {
+async fn a_deleted_thread_has_nothing_pending(on: &Fixture) {
     let thread = Writer::new(&on.store).await.thread;
     run(on, thread).await;
     on.store.delete(thread).await.unwrap();

@@ -251,7 +251,8 @@ async fn a_thread_that_was_taken_up_since_it_was_seen_is_not_deleted(on: &Fixtur
             0 => {}
             1 => writer.steps(1).await,
             2 => {
-                let (run, status) = (RunStatus::Done, ThreadStatus::Idle);
+                let run = RunStatus::Done;
+                let status = ThreadStatus::Idle;
                 let end =
                     on.store.end_run(thread, writer.fence, writer.run, RunEnd::new(run, status));
                 end.await.unwrap();

@@ -27,7 +27,9 @@ async fn runs_are_numbered_from_one_and_listed_in_order(on: &Fixture) {
     let mut begun = Vec::new();
     for (number, outcome) in (1..).zip(outcomes) {
         writer = Writer::claim(&on.store, writer.thread).await;
-        let (thread, fence, run) = (writer.thread, writer.fence, writer.run);
+        let thread = writer.thread;
+        let fence = writer.fence;
+        let run = writer.run;
         begun.push(on.store.begin_run(thread, fence, run, false).await.unwrap());
         assert_eq!(begun.last().unwrap().number, number);
         on.store
@@ -45,7 +47,9 @@ async fn runs_are_numbered_from_one_and_listed_in_order(on: &Fixture) {
 
 async fn beginning_a_run_again_keeps_its_number(on: &Fixture) {
     let writer = Writer::new(&on.store).await;
-    let (thread, fence, run) = (writer.thread, writer.fence, writer.run);
+    let thread = writer.thread;
+    let fence = writer.fence;
+    let run = writer.run;
     on.store.begin_run(thread, fence, run, false).await.unwrap();
     on.store
         .end_run(thread, fence, run, RunEnd::new(RunStatus::Interrupted, ThreadStatus::Interrupted))
@@ -79,7 +83,9 @@ async fn ending_a_run_that_never_began_still_gives_the_thread_back(on: &Fixture)
 
 async fn an_end_that_is_sent_twice_leaves_what_came_in_between(on: &Fixture) {
     let writer = Writer::with_steps(&on.store, 1).await;
-    let (thread, fence, run) = (writer.thread, writer.fence, writer.run);
+    let thread = writer.thread;
+    let fence = writer.fence;
+    let run = writer.run;
     on.store.begin_run(thread, fence, run, false).await.unwrap();
     let (id, question) = writer.question(0);
     on.store.record_effect(thread, fence, &question).await.unwrap();

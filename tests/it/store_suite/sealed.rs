@@ -46,7 +46,8 @@ async fn talkative(store: &Arc<dyn Store>) -> Writer {
     pending.body = encoded(&json!({ "pending": CANARY }));
     store.save_pending(thread, fence, &pending, &[]).await.unwrap();
     let body = encoded(&json!([{ "event": CANARY }]));
-    let (run, at) = (writer.run, chrono::DateTime::UNIX_EPOCH);
+    let run = writer.run;
+    let at = chrono::DateTime::UNIX_EPOCH;
     let batch = EventRow { first: 1, count: 1, run, step: 3, body, at };
     store.append_events(thread, fence, &batch).await.unwrap();
     let (id, mut question) = writer.question(1);
@@ -54,7 +55,8 @@ async fn talkative(store: &Arc<dyn Store>) -> Writer {
     store.record_effect(thread, fence, &question).await.unwrap();
     store.answer(id, &encoded(&json!({ "answer": CANARY }))).await.unwrap();
     let why = format!("failed: {CANARY}");
-    let (run, thread_status) = (RunStatus::Failed, ThreadStatus::Failed);
+    let run = RunStatus::Failed;
+    let thread_status = ThreadStatus::Failed;
     store
         .end_run(
             thread,
@@ -90,7 +92,7 @@ fn settlement(call: &perihelion::checkpoint::EffectRow) -> EffectSettlement {
 }
 
 /// Returns whether any file of a database holds some bytes.
-fn holds(url: &str, bytes: &[u8]) -> bool {
+fn contains(url: &str, bytes: &[u8]) -> bool {
     let path = Path::new(url.strip_prefix("sqlite:").unwrap());
     let files = std::fs::read_dir(path.parent().unwrap()).unwrap();
     files
@@ -125,18 +127,18 @@ async fn nothing_that_was_said_stands_in_the_file() {
     let plain = sqlite().await;
     let writer = talkative(&plain.store).await;
     let hash = writer.hash;
-    assert!(holds(plain.url.as_deref().unwrap(), CANARY.as_bytes()), "the test sees nothing");
+    assert!(contains(plain.url.as_deref().unwrap(), CANARY.as_bytes()), "the test sees nothing");
     for bytes in [hash, kept().name.hash] {
-        assert!(holds(plain.url.as_deref().unwrap(), &bytes), "the test sees nothing");
+        assert!(contains(plain.url.as_deref().unwrap(), &bytes), "the test sees nothing");
     }
 
     let on = sealed_sqlite().await;
     let writer = talkative(&on.store).await;
     let url = on.url.as_deref().unwrap();
-    assert!(!holds(url, CANARY.as_bytes()));
+    assert!(!contains(url, CANARY.as_bytes()));
     // Nor what follows from it, by which a guess could be confirmed.
-    assert!(!holds(url, &writer.hash) && !holds(url, &[2; 32]));
-    assert!(!holds(url, &kept().name.hash));
+    assert!(!contains(url, &writer.hash) && !contains(url, &[2; 32]));
+    assert!(!contains(url, &kept().name.hash));
     assert_eq!(read(&on.store, &writer).await.unwrap().matches(CANARY).count(), 18);
     on.store.close().await;
 }
@@ -192,8 +194,10 @@ async fn new_writes_take_the_first_key_and_older_ones_still_read() {
 #[tokio::test]
 async fn a_value_that_was_altered_moved_or_replaced_is_refused() {
     let on = sealed_sqlite().await;
-    let (one, other) = (talkative(&on.store).await, talkative(&on.store).await);
-    let (one_id, other_id) = (id(&one), id(&other));
+    let one = talkative(&on.store).await;
+    let other = talkative(&on.store).await;
+    let one_id = id(&one);
+    let other_id = id(&other);
     let from = |table: &str, column: &str, place: &str| {
         format!("(SELECT {column} FROM {table} WHERE thread_id = {place})")
     };
@@ -279,7 +283,8 @@ async fn a_fork_reads_what_it_shares_also_when_its_source_is_gone_and_nothing_el
     source = Writer::with_steps(&on.store, 3).await;
     let mut sibling = super::forks::fork(&on, source.thread, 2).await;
     sibling.steps(1).await;
-    let (source_id, sibling_id) = (id(&source), id(&sibling));
+    let source_id = id(&source);
+    let sibling_id = id(&sibling);
     let columns = "delta, frontier, hash, run";
     statement(
         &on,
@@ -297,14 +302,14 @@ async fn a_fork_reads_what_it_shares_also_when_its_source_is_gone_and_nothing_el
 async fn equal_content_is_not_recognisable_across_threads() {
     let memory: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let store = sealed(Arc::clone(&memory), &["suite"]);
-    let (one, other) = (talkative(&store).await, talkative(&store).await);
+    let one = talkative(&store).await;
+    let other = talkative(&store).await;
     assert_eq!(one.hash, other.hash);
     let writers = (one, other);
-    let (one, other) = (&writers.0, &writers.1);
-    let (one, other) = (
-        memory.history(one.thread, None, 9).await.unwrap(),
-        memory.history(other.thread, None, 9).await.unwrap(),
-    );
+    let one = &writers.0;
+    let other = &writers.1;
+    let one = memory.history(one.thread, None, 9).await.unwrap();
+    let other = memory.history(other.thread, None, 9).await.unwrap();
     for (one, other) in one.iter().zip(&other) {
         assert_ne!(one.hash, other.hash);
         assert_ne!(one.delta, other.delta);
@@ -322,7 +327,7 @@ async fn equal_content_is_not_recognisable_across_threads() {
 #[test]
 fn keys_that_cannot_be_told_apart_are_refused() {
     let key = |name: &str| (name.to_owned(), [1; 32]);
-    for (keys, said) in [
+    for (keys, words) in [
         (vec![], "none"),
         (vec![key("a"), key("a")], "same name: a"),
         (vec![key("")], "1 to 32"),
@@ -330,7 +335,7 @@ fn keys_that_cannot_be_told_apart_are_refused() {
         (vec![key(&"a".repeat(33))], "1 to 32"),
     ] {
         let message = perihelion::checkpoint::Keyring::new(keys).unwrap_err().to_string();
-        assert!(message.contains(said), "{message}");
+        assert!(message.contains(words), "{message}");
     }
     assert_eq!(format!("{:?}", keyring(&["a", "b"])), "[\"a\", \"b\"]", "no key is shown");
 }

@@ -46,7 +46,8 @@ impl Network {
                 Way::Statement => Hole::TheStatement,
                 Way::Reply => Hole::TheReply,
             };
-            let (once, nothing) = (once as u8, Hole::Nothing as u8);
+            let once = once as u8;
+            let nothing = Hole::Nothing as u8;
             now.load(Ordering::SeqCst) == Hole::All as u8
                 || now.compare_exchange(once, nothing, Ordering::SeqCst, Ordering::SeqCst).is_ok()
         };
@@ -62,7 +63,7 @@ impl Network {
 
 /// S1.03
 #[tokio::test]
-async fn a_commit_that_was_swallowed_or_whose_reply_was_is_there_once_and_the_writer_goes_on() {
+async fn a_commit_that_was_swallowed_or_whose_reply_was_is_there_once_and_the_writer_continues() {
     let network = Network::new().await;
     let mut writer = Writer::with_steps(&network.store, 1).await;
     for hole in [Hole::TheStatement, Hole::TheReply] {
@@ -114,11 +115,12 @@ async fn a_database_that_is_silent_altogether_is_unreachable_until_it_is_back() 
 #[tokio::test]
 async fn a_run_that_is_told_to_stop_ends_though_its_database_is_silent() {
     let network = Network::new().await;
-    let (world, gate) = (World::default(), Gate::closed());
-    let held = gate.clone();
+    let world = World::default();
+    let gate = Gate::closed();
+    let gate_of_node = gate.clone();
     let graph = graph(|graph| {
         let slow = node_fn(move |_| {
-            let gate = held.clone();
+            let gate = gate_of_node.clone();
             async move {
                 gate.pass().await;
                 Ok(say("slow"))

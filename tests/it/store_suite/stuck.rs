@@ -27,7 +27,7 @@ async fn fill(store: &SqliteStore) {
 
 /// S1.03
 #[tokio::test]
-async fn a_store_goes_on_after_a_full_disk_broke_off_a_transaction() {
+async fn a_store_continues_after_a_full_disk_broke_off_a_transaction() {
     let elsewhere = stores::memory().await;
     // One row: what fails within a statement of several is undone by that statement alone.
     let mut large = Writer::new(&elsewhere.store).await;
@@ -52,7 +52,7 @@ async fn a_store_goes_on_after_a_full_disk_broke_off_a_transaction() {
 }
 
 #[tokio::test]
-async fn a_store_goes_on_after_a_call_was_given_up_at_any_moment() {
+async fn a_store_continues_after_a_call_was_given_up_at_any_moment() {
     let (sqlite, _directory) = store().await;
     let store: Arc<dyn Store> = sqlite.clone();
     let mut writer = Writer::with_steps(&store, 1).await;

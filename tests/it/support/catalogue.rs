@@ -17,8 +17,10 @@ fn program() -> PathBuf {
 
 /// Writes the table of a server with so many tools, which notes its starts and calls in files of a directory.
 pub fn table(server: usize, tools: usize, notes: &Path) -> String {
-    let (name, program) = (name(server), program());
-    let (started, called) = (notes.join("started"), notes.join("called"));
+    let name = name(server);
+    let program = program();
+    let started = notes.join("started");
+    let called = notes.join("called");
     format!(
         "[mcp_servers.{name}]\ncommand = {program:?}\nargs = [\"{server}\", \"{tools}\"]\n\
          env = {{ STARTED = {started:?}, CALLED = {called:?} }}\n\n"

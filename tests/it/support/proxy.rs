@@ -62,12 +62,14 @@ async fn begin(
 ) -> String {
     let (credentials, rest) = url.split_once('@').unwrap();
     let (address, database) = rest.split_once('/').unwrap();
-    let (address, cuts) = (address.to_owned(), Arc::new(cuts));
+    let address = address.to_owned();
+    let cuts = Arc::new(cuts);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     tokio::spawn(async move {
         while let Ok((client, _)) = listener.accept().await {
-            let (address, cuts) = (address.clone(), Arc::clone(&cuts));
+            let address = address.clone();
+            let cuts = Arc::clone(&cuts);
             tokio::spawn(async move {
                 // A server that is away refuses; so does the proxy, by closing.
                 if let Ok(server) = TcpStream::connect(&address).await {
@@ -87,8 +89,10 @@ async fn carry(
     cuts: &(dyn Fn(Piece) -> bool + Sync),
 ) {
     let _ = (client.set_nodelay(true), server.set_nodelay(true));
-    let (mut up, mut down) = (vec![0; 64 << 10], vec![0; 64 << 10]);
-    let (mut commits, mut is_commit) = (Commits::default(), false);
+    let mut up = vec![0; 64 << 10];
+    let mut down = vec![0; 64 << 10];
+    let mut commits = Commits::default();
+    let mut is_commit = false;
     for passed in 0.. {
         tokio::select! {
             read = client.read(&mut up) => {

@@ -9,7 +9,7 @@ use crate::store_suite::{on_every_store, stores, stores::Fixture};
 
 on_every_store!(
     a_servers_question_waits_for_a_person_and_the_call_continues_with_the_answer,
-    a_crash_during_a_task_goes_on_asking_after_it_and_makes_no_second_one
+    a_crash_during_a_task_keeps_asking_after_it_and_makes_no_second_one
 );
 
 const OLD: &str = "2025-11-25";
@@ -44,10 +44,10 @@ fn only(report: &RunReport) -> &Value {
 }
 
 /// What the agent's model was told last.
-fn told(room: &Room) -> String {
-    let told = room.agent_requests(A).last().unwrap().last_text().to_owned();
+fn prompt(room: &Room) -> String {
+    let prompt = room.agent_requests(A).last().unwrap().last_text().to_owned();
     // It stands in a tag, escaped.
-    told.replace("&quot;", "\"")
+    prompt.replace("&quot;", "\"")
 }
 
 fn lines(room: &Room, beside: &str) -> usize {
@@ -77,7 +77,7 @@ async fn a_servers_question_waits_for_a_person_and_the_call_continues_with_the_a
 
     assert_done(&room.answer(address()).await);
     assert_eq!(room.log("alpha"), ["bread to \"Bern\", \"slow\""], "the default was filled in");
-    assert!(told(&room).contains("bread to"), "{}", told(&room));
+    assert!(prompt(&room).contains("bread to"), "{}", prompt(&room));
     room.assert_nothing_paid_twice("");
 }
 
@@ -107,11 +107,11 @@ async fn a_refused_question_reaches_the_server_as_such() {
     room.ask("Order bread").await;
     assert_done(&room.answer(Answer::Deny { reason: None }).await);
     assert!(room.log("alpha").is_empty());
-    assert!(told(&room).contains("not ordered: \"decline\""), "{}", told(&room));
+    assert!(prompt(&room).contains("not ordered: \"decline\""), "{}", prompt(&room));
 }
 
 #[tokio::test]
-async fn an_address_is_shown_whole_and_the_call_goes_on_once_a_person_was_there() {
+async fn an_address_is_shown_whole_and_the_call_continues_once_a_person_was_there() {
     for protocol in [OLD, NEW] {
         let room = room("pay", protocol, "").await;
         let report = room.ask("Pay").await;
@@ -129,7 +129,7 @@ async fn nobody_is_asked_for_a_password() {
     for protocol in [OLD, NEW] {
         let room = room("log_in", protocol, "").await;
         assert_done(&room.ask("Log in").await);
-        assert!(told(&room).contains("log in: \"decline\""), "{}", told(&room));
+        assert!(prompt(&room).contains("log in: \"decline\""), "{}", prompt(&room));
     }
 }
 
@@ -168,11 +168,15 @@ async fn a_question_during_a_call_ends_it_and_an_answer_makes_it_again_with_a_pe
     let refused = declared.answer(Answer::Deny { reason: None }).await;
     assert_done(&refused);
     assert!(declared.log("alpha").is_empty());
-    assert!(told(&declared).contains("the call ended with: not ordered"), "{}", told(&declared));
+    assert!(
+        prompt(&declared).contains("the call ended with: not ordered"),
+        "{}",
+        prompt(&declared)
+    );
 }
 
 /// X6
-async fn a_crash_during_a_task_goes_on_asking_after_it_and_makes_no_second_one(fixture: &Fixture) {
+async fn a_crash_during_a_task_keeps_asking_after_it_and_makes_no_second_one(fixture: &Fixture) {
     let room = room_on(fixture, "bake", NEW, "").await;
     let mut run = room.ask_in_background("Bake").await;
     let asked_after = async {
@@ -187,7 +191,7 @@ async fn a_crash_during_a_task_goes_on_asking_after_it_and_makes_no_second_one(f
     std::fs::write(format!("{}.go", room.log_path("alpha").display()), "").unwrap();
     assert_done(&room.resume().await);
     assert_eq!(room.log("alpha"), ["bake begun"], "one task was made");
-    assert!(told(&room).contains("baked"), "{}", told(&room));
+    assert!(prompt(&room).contains("baked"), "{}", prompt(&room));
     room.assert_nothing_paid_twice("");
 }
 
@@ -199,7 +203,7 @@ async fn a_task_that_asks_gets_its_answer_once_and_ends() {
     assert_done(&room.answer(Answer::Value(json!({ "sweet": true }))).await);
     assert_eq!(room.log("alpha"), ["bake_to_taste begun"]);
     assert_eq!(lines(&room, "answers"), 1);
-    assert!(told(&room).contains("\"sweet\":true"), "{}", told(&room));
+    assert!(prompt(&room).contains("\"sweet\":true"), "{}", prompt(&room));
 }
 
 /// X6
@@ -217,13 +221,13 @@ async fn a_task_that_the_server_lost_is_put_to_a_person_unless_the_call_may_be_r
     assert_eq!(room.log("alpha").len(), 2);
     assert_done(&room.answer(Answer::OutcomeDone { result: json!("in the oven") }).await);
     assert_eq!(room.log("alpha").len(), 2);
-    assert!(told(&room).contains("in the oven"), "{}", told(&room));
+    assert!(prompt(&room).contains("in the oven"), "{}", prompt(&room));
 }
 
 #[tokio::test]
 async fn a_task_that_does_not_end_in_time_is_told_to_stop() {
     let room = room("bake", NEW, "repeatable = [\"bake\"]\ntask_timeout_sec = 0.05").await;
     assert_done(&room.ask("Bake").await);
-    assert!(told(&room).contains("task_timeout_sec"), "{}", told(&room));
+    assert!(prompt(&room).contains("task_timeout_sec"), "{}", prompt(&room));
     assert_eq!(lines(&room, "cancelled"), 1);
 }

@@ -117,7 +117,7 @@ async fn the_time_limit_leads_to_qa_and_each_run_has_its_own() {
     assert_done(&report);
     assert_eq!(reason_given_to_qa(&room), "the time limit of 1 s was reached");
     // What the first run took is none of the second's: its agents work as before.
-    let again = room.ask("Go on").await;
+    let again = room.ask("Continue").await;
     assert_done(&again);
     assert!(!again.results.is_empty(), "it had no time of its own: {again:#?}");
     assert_eq!(reason_given_to_qa(&room), "the time limit of 1 s was reached");
@@ -126,7 +126,7 @@ async fn the_time_limit_leads_to_qa_and_each_run_has_its_own() {
 
 /// An agent stops at the budget as well, not only the supervisor after it.
 #[tokio::test]
-async fn an_agent_that_would_go_on_for_ever_stops_at_the_budget() {
+async fn an_agent_that_would_never_end_stops_at_the_budget() {
     let room = Room::in_memory(script(|asked| match (asked.role, asked.results) {
         ("supervisor", 0) => Some(decide(&["try"], &[A], json!([])).usage(10, 10)),
         ("agent", _) => {

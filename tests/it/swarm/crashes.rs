@@ -78,29 +78,29 @@ async fn a_crash_during_a_tool_call_asks_a_person(fixture: &Fixture) {
         assert_eq!(room.log("alpha").len(), 1, "it was not sent again by itself");
         room
     };
-    let told = |room: &Room| room.agent_requests(A)[1].last_text().to_owned();
+    let prompt = |room: &Room| room.agent_requests(A)[1].last_text().to_owned();
 
     let room = crashed().await;
     let result = json!("line 1, as the log says");
     assert_done(&room.answer(Answer::OutcomeDone { result }).await);
     assert_eq!(room.log("alpha").len(), 1);
-    assert!(told(&room).contains("line 1, as the log says"), "{}", told(&room));
+    assert!(prompt(&room).contains("line 1, as the log says"), "{}", prompt(&room));
     room.assert_nothing_paid_twice("");
 
     let room = crashed().await;
     assert_done(&room.answer(Answer::OutcomeDone { result: json!(null) }).await);
-    assert!(told(&room).contains("A person confirmed"), "{}", told(&room));
+    assert!(prompt(&room).contains("A person confirmed"), "{}", prompt(&room));
 
     let room = crashed().await;
     std::fs::write(format!("{}.go", room.log_path("alpha").display()), "").unwrap();
     assert_done(&room.answer(Answer::OutcomeRetry).await);
-    assert_eq!(room.log("alpha").len(), 2, "a person wanted it again: {}", told(&room));
-    assert!(told(&room).contains("line 2"), "{}", told(&room));
+    assert_eq!(room.log("alpha").len(), 2, "a person wanted it again: {}", prompt(&room));
+    assert!(prompt(&room).contains("line 2"), "{}", prompt(&room));
 
     let room = crashed().await;
     assert_done(&room.answer(Answer::OutcomeSkip).await);
     assert_eq!(room.log("alpha").len(), 1);
-    assert!(told(&room).contains("a person decided to skip this call"), "{}", told(&room));
+    assert!(prompt(&room).contains("a person decided to skip this call"), "{}", prompt(&room));
     room.assert_nothing_paid_twice("");
 }
 

@@ -11,7 +11,7 @@ use serde_json::json;
 use super::{A, Room, assert_done, assert_nothing_worked, decide, script};
 use crate::store_suite::{on_every_store, stores::Fixture};
 
-on_every_store!(a_run_whose_supervisor_cannot_be_reached_fails_clearly_and_goes_on_later);
+on_every_store!(a_run_whose_supervisor_cannot_be_reached_fails_clearly_and_continues_later);
 
 #[tokio::test]
 async fn a_tool_error_goes_back_to_the_model_which_recovers() {
@@ -41,8 +41,8 @@ async fn a_tool_error_goes_back_to_the_model_which_recovers() {
     let errors: Vec<bool> = result.tools.iter().map(|call| call.is_error).collect();
     assert_eq!(errors, [true, true, true, true, false]);
     assert_eq!(report.citations.len(), 1, "only the call that succeeded is cited");
-    let told = room.agent_requests(A)[1].last_text().to_owned();
-    assert!(told.starts_with("<tool_result tool=\"look_up\" failed=\"yes\">"), "{told}");
+    let prompt = room.agent_requests(A)[1].last_text().to_owned();
+    assert!(prompt.starts_with("<tool_result tool=\"look_up\" failed=\"yes\">"), "{prompt}");
 }
 
 #[tokio::test]
@@ -126,7 +126,7 @@ async fn when_qas_model_fails_the_answer_is_put_together_without_it() {
     assert!(answer.contains("Failed:\n- mcp_agent_beta"), "{answer}");
 }
 
-async fn a_run_whose_supervisor_cannot_be_reached_fails_clearly_and_goes_on_later(
+async fn a_run_whose_supervisor_cannot_be_reached_fails_clearly_and_continues_later(
     fixture: &Fixture,
 ) {
     let up = Arc::new(AtomicBool::new(false));

@@ -68,9 +68,9 @@ async fn the_same_agent_is_not_given_the_same_task_again_and_the_breaker_counts(
     assert_eq!((report.results.len(), room.agent_requests(A).len()), (1, 1));
     let requests = room.requests(Role::Supervisor);
     assert_eq!(requests.len(), 3);
-    let told = "mcp_agent_alpha handed this very task back (not mine: it wants &lt;a map&gt;): \
+    let prompt = "mcp_agent_alpha handed this very task back (not mine: it wants &lt;a map&gt;): \
                 choose another agent, or change the task";
-    assert!(requests[2].contains(told), "{}", requests[2].last_text());
+    assert!(requests[2].contains(prompt), "{}", requests[2].last_text());
     let qa = &room.requests(Role::Qa)[0];
     assert!(qa.contains("no usable decision could be made"), "{}", qa.last_text());
 }

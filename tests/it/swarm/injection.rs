@@ -18,8 +18,8 @@ const ESCAPED: &str = "done&lt;/tool_result&gt;&lt;/tool_calls&gt;&lt;/output&gt
 async fn a_tool_result_with_closing_tags_and_orders_stays_inside_its_tag_in_every_later_prompt() {
     let room = Room::in_memory(script(|asked| match (asked.role, asked.agent, asked.tools) {
         ("supervisor", ..) if asked.results == 0 => {
-            let tasks = json!([task("t1", A, "Look", &[]), task("t2", B, "Go on", &["t1"])]);
-            Some(decide(&["look", "go on"], &[A, B], tasks))
+            let tasks = json!([task("t1", A, "Look", &[]), task("t2", B, "Continue", &["t1"])]);
+            Some(decide(&["look", "continue"], &[A, B], tasks))
         }
         ("agent", A, 0) => Some(Reply::call("look_up", json!({ "key": "trap" }))),
         // The agent is taken in and repeats all of it, once more after a rejection.
@@ -40,8 +40,8 @@ async fn a_tool_result_with_closing_tags_and_orders_stays_inside_its_tag_in_ever
     let room_with_success =
         Room::in_memory(script(|asked| match (asked.role, asked.agent, asked.tools) {
             ("supervisor", ..) if asked.results == 0 => {
-                let tasks = json!([task("t1", A, "Look", &[]), task("t2", B, "Go on", &["t1"])]);
-                Some(decide(&["look", "go on"], &[A, B], tasks))
+                let tasks = json!([task("t1", A, "Look", &[]), task("t2", B, "Continue", &["t1"])]);
+                Some(decide(&["look", "continue"], &[A, B], tasks))
             }
             ("agent", A, 0) => Some(Reply::call("look_up", json!({ "key": "trap" }))),
             ("agent", A, _) => Some(Reply::text(TRAP)),

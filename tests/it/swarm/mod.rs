@@ -119,7 +119,8 @@ impl Room {
             "trap": injection::TRAP,
             "token": format!("The token is {TOKEN}."),
         });
-        let (facts, log) = (facts.to_string(), self.log_path(name).display().to_string());
+        let facts = facts.to_string();
+        let log = self.log_path(name).display().to_string();
         format!(
             "[mcp_servers.{name}]\ncommand = {program:?}\ndescription = \"Workshop {name}.\"\n\
              env = {{ FACTS = {facts:?}, LOG = {log:?}, TOKEN = \"${{SERVER_TOKEN}}\" }}\n{lines}\n"
@@ -199,7 +200,7 @@ impl Room {
         report
     }
 
-    /// Answers the one open question that fits, and goes on.
+    /// Answers the one open question that fits, and continues.
     async fn answer(&self, answer: perihelion::runtime::Answer) -> RunReport {
         let runtime = self.open().await;
         runtime.answer(self.thread, None, answer).await.unwrap();

@@ -110,7 +110,7 @@ async fn an_approved_call_is_made_once_and_a_denied_one_never(fixture: &Fixture)
     let report = room.answer(Answer::Deny { reason: Some("not today".into()) }).await;
     assert_done(&report);
     assert!(room.log("alpha").is_empty());
-    let told = room.agent_requests(A)[1].last_text().to_owned();
-    assert!(told.contains("a person denied this call: not today"), "{told}");
+    let prompt = room.agent_requests(A)[1].last_text().to_owned();
+    assert!(prompt.contains("a person denied this call: not today"), "{prompt}");
     assert!(report.results[0].tools[0].is_error);
 }

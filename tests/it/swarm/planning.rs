@@ -59,7 +59,7 @@ async fn when_the_model_fails_the_candidates_stand_with_less_confidence() {
 
 /// S2.03: what was found is answered from, and without anything found the run fails as clearly as before.
 #[tokio::test]
-async fn a_model_that_goes_on_failing_ends_the_run_with_what_the_candidates_found() {
+async fn a_model_that_keeps_failing_ends_the_run_with_what_the_candidates_found() {
     for works in [true, false] {
         let room = Room::in_memory(script(move |asked| match asked.role {
             "supervisor" => Some(Reply::status(503, "overloaded")),

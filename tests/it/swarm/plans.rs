@@ -177,7 +177,7 @@ async fn a_disabled_agent_is_refused_as_unknown_and_a_preferred_one_is_told() {
     assert!(room.agent_requests(A).is_empty());
 }
 
-/// S1.09: a thread whose agent is gone is parked, and goes on when it is back.
+/// S1.09: a thread whose agent is gone is parked, and continues when it is back.
 #[tokio::test]
 async fn a_thread_whose_agent_vanished_is_parked_until_it_is_back() {
     let mut room = Room::in_memory(super::one_call("look_up", json!({ "key": "color" })))
@@ -221,7 +221,7 @@ async fn an_agent_is_given_the_entities_of_its_task() {
     }))
     .await;
     assert_done(&room.ask("Go").await);
-    let told = |role: &str| {
+    let prompt = |role: &str| {
         let requests = room.model.requests();
         let texts =
             requests.iter().filter(|request| request.role == role).map(|one| one.texts().concat());
@@ -229,7 +229,7 @@ async fn an_agent_is_given_the_entities_of_its_task() {
             .filter(|text| text.contains("find the invoice\n\nIt is about:\n- n0: v0\n- n1: v1"))
             .count()
     };
-    assert_eq!((told("agent"), told("reflector")), (1, 1));
+    assert_eq!((prompt("agent"), prompt("reflector")), (1, 1));
 }
 
 /// S1.06: An agent is given what its task depends on once, though the session's last messages say it too; the bytes of all

@@ -109,9 +109,9 @@ async fn a_server_that_is_distrusted_while_its_agent_works_taints_what_it_says_f
         let (runtime, report) = changed_during(&mut room, directory.path(), lines).await;
         assert_done(&report);
         runtime.close().await;
-        let told = room.agent_requests(A).last().unwrap().last_text().to_owned();
-        assert_eq!(told.contains("aloud"), is_called, "{told}");
-        assert_eq!(told.contains("has no tool named: echo"), !is_called, "{told}");
+        let prompt = room.agent_requests(A).last().unwrap().last_text().to_owned();
+        assert_eq!(prompt.contains("aloud"), is_called, "{prompt}");
+        assert_eq!(prompt.contains("has no tool named: echo"), !is_called, "{prompt}");
         let state = room.state().await;
         let tainted_by = &state.results.get(0).unwrap().tainted_by;
         assert_eq!(tainted_by.contains("alpha.echo"), is_called, "{tainted_by:?}");
@@ -129,9 +129,9 @@ fn both_look_up() -> Script {
     })
 }
 
-/// X6: runs go on over a thousand reloads, one of which in two replaces a server that they use.
+/// X6: runs continue over a thousand reloads, one of which in two replaces a server that they use.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn runs_under_way_go_on_over_a_thousand_reloads_and_no_process_is_left() {
+async fn runs_under_way_continue_over_a_thousand_reloads_and_no_process_is_left() {
     const RELOADS: usize = 1000;
     const RUNNING: usize = 4;
     let mark = uuid::Uuid::new_v4().to_string();
@@ -151,7 +151,8 @@ async fn runs_under_way_go_on_over_a_thousand_reloads_and_no_process_is_left() {
     let cache = tempfile::tempdir().unwrap();
     let options = PoolOptions { cache: Some(cache.path().to_owned()), ..PoolOptions::default() };
     let runtime = room.open_with(options).await;
-    let (reloads, runs) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let reloads = AtomicUsize::new(0);
+    let runs = AtomicUsize::new(0);
     let run = async || {
         while reloads.load(Ordering::Relaxed) < RELOADS {
             let request = Request { question: "Go".into(), ..Request::default() };

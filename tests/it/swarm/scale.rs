@@ -54,11 +54,11 @@ fn find(query: &str) -> Reply {
 
 /// How many searches a supervisor's prompt tells of.
 fn searches(asked: &Asked<'_>) -> usize {
-    let told = asked
+    let shown_tools = asked
         .text
         .split_once("<searches>\n")
         .and_then(|(_, rest)| rest.split_once("\n</searches>"));
-    told.map_or(0, |(told, _)| told.lines().count())
+    shown_tools.map_or(0, |(shown_tools, _)| shown_tools.lines().count())
 }
 
 fn menu(request: &RecordedRequest) -> Vec<String> {
@@ -68,7 +68,7 @@ fn menu(request: &RecordedRequest) -> Vec<String> {
 }
 
 /// Three searches, three agents, one of them named by heart, and QA.
-fn looking_around() -> Script {
+fn exploring() -> Script {
     let paragraph = "The parcel left the depot in the morning and is due on Thursday. ".repeat(10);
     script(move |asked| match (asked.role, searches(asked), asked.results) {
         ("supervisor", 0, _) => Some(find("air quality")),
@@ -90,7 +90,7 @@ fn looking_around() -> Script {
 /// S1.04, S1.09, X3: nothing is started for the menu, what is kept is read once, and the run can be replayed.
 #[tokio::test]
 async fn a_hundred_cached_servers_make_a_small_prompt_that_grows_by_what_is_found() {
-    let room = with_catalogue(looking_around()).await;
+    let room = with_catalogue(exploring()).await;
     room.close(open(&room).await).await;
     assert_eq!(started(&room), SERVERS, "each is asked once for its tools");
 
@@ -119,7 +119,8 @@ async fn a_hundred_cached_servers_make_a_small_prompt_that_grows_by_what_is_foun
     assert!(requests[0].contains("- find_agent: searches the 88 agents that are not shown here."));
     let last = menu(&requests[3]);
     for (round, found) in [(1, "weather_asia"), (3, "hiring_asia"), (3, "fleet_asia")] {
-        let (found, now) = (format!("mcp_agent_{found}"), menu(&requests[round]));
+        let found = format!("mcp_agent_{found}");
+        let now = menu(&requests[round]);
         assert!(!first.contains(&found) && now.contains(&found), "{found} {now:?}");
     }
     assert!(
@@ -163,7 +164,9 @@ async fn searching_for_ever_ends_at_qa() {
 async fn a_turn_has_eight_searches_and_agents_that_were_preferred_stay_in_the_menu() {
     let fields = catalogue::FIELDS.map(|(_, about, _)| about);
     let room = with_catalogue(script(move |asked| match (asked.role, searches(asked)) {
-        ("supervisor", told) if told < fields.len() => Some(find(fields[told])),
+        ("supervisor", shown_tools) if shown_tools < fields.len() => {
+            Some(find(fields[shown_tools]))
+        }
         _ => None,
     }))
     .await;

@@ -41,7 +41,7 @@ async fn ask(room: &Room) -> RunReport {
 }
 
 /// What the agent was told of its calls, in the order of the request.
-fn told(room: &Room) -> Vec<String> {
+fn prompt(room: &Room) -> Vec<String> {
     let request = room.agent_requests(A).pop().unwrap();
     let messages = request.body["messages"].as_array().unwrap().clone();
     let tools = messages.into_iter().filter(|message| message["role"] == "tool");
@@ -77,9 +77,9 @@ async fn reading_calls_of_one_answer_are_in_flight_together(fixture: &Fixture) {
     let room = Room::on(fixture, three).await.with_alpha(MEETS);
     assert_done(&ask(&room).await);
     assert_eq!(room.log("alpha"), ["came 1", "came 2", "came 3", "first", "second"]);
-    let said = ["met as one", "met as two", "met as three", "line 4", "line 5", "teal"];
-    for (told, said) in told(&room).iter().zip(said) {
-        assert!(told.contains(said), "missing: {said}\n{told}");
+    let words = ["met as one", "met as two", "met as three", "line 4", "line 5", "teal"];
+    for (prompt, words) in prompt(&room).iter().zip(words) {
+        assert!(prompt.contains(words), "missing: {words}\n{prompt}");
     }
     let names: Vec<Value> = recorded(&room).await.into_iter().map(|(_, one)| one).collect();
     assert_eq!((&names[0]["name"], &names[2]["name"]), (&json!("one"), &json!("three")));
@@ -115,7 +115,7 @@ async fn a_crash_between_calls_of_one_answer_leaves_no_trace(fixture: &Fixture) 
     let undisturbed = ask(&calm).await;
     assert_eq!(recorded(&room).await, recorded(&calm).await);
     assert_eq!(report.results[0].output, undisturbed.results[0].output);
-    assert_eq!(told(&room)[1..], told(&calm)[1..]);
+    assert_eq!(prompt(&room)[1..], prompt(&calm)[1..]);
 }
 
 /// Waits until so many calls have an outcome.

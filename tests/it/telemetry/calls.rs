@@ -61,14 +61,15 @@ impl Echoing {
         );
         let file = ServersFile::parse("(test)".as_ref(), &file, &|_| None).unwrap();
         let openai = Arc::new(OpenAiModel::new(&settings.models).unwrap());
-        let (servers, store) = (Pool::new(file, pool()), Arc::new(MemoryStore::default()));
+        let servers = Pool::new(file, pool());
+        let store = Arc::new(MemoryStore::default());
         let builder = Runtime::builder(settings).with_model(openai).with_pool(servers);
         let runtime = builder.with_store(store).open().await.unwrap();
         Self { runtime, model }
     }
 
     /// Asserts that the server was told the span that the trace of this run has for the call.
-    async fn assert_told(&self, thread: ThreadId, run: u32) -> Trace {
+    async fn assert_traced(&self, thread: ThreadId, run: u32) -> Trace {
         let trace = self.runtime.traces().read(thread, Some(run)).await.unwrap();
         let span = trace.spans.iter().find(|span| span.name == "execute_tool echo").unwrap();
         let About::Tool { result: Some(result), .. } = &span.about else { panic!("{span:?}") };
@@ -93,21 +94,22 @@ fn request() -> Request {
 async fn a_server_is_told_the_span_under_which_its_own_belong() {
     let (collector, url) = Collector::start(Manner::default()).await;
     let team = Echoing::open(Some(url)).await;
-    let (runtime, thread) = (&team.runtime, ThreadId::new());
+    let runtime = &team.runtime;
+    let thread = ThreadId::new();
     // The second turn opens a trace of its own.
     for turn in 1..=2 {
         let report = runtime.ask(thread, None, request(), runtime.run_options()).await.unwrap();
         assert_eq!(report.answer.as_deref(), Some("done"), "{report:?}");
-        team.assert_told(thread, turn).await;
+        team.assert_traced(thread, turn).await;
     }
     team.close().await;
     let spans = collector.spans();
     let call = spans.iter().find(|span| span.name == "execute_tool echo").unwrap();
-    let said = |name| attribute(&call.attributes, name).unwrap();
-    assert_eq!(said("mcp.method.name"), "tools/call");
-    assert_eq!(said("mcp.protocol.version"), "2025-11-25");
-    assert_eq!(said("network.transport"), "pipe");
-    assert!(!said("jsonrpc.request.id").is_empty());
+    let words = |name| attribute(&call.attributes, name).unwrap();
+    assert_eq!(words("mcp.method.name"), "tools/call");
+    assert_eq!(words("mcp.protocol.version"), "2025-11-25");
+    assert_eq!(words("network.transport"), "pipe");
+    assert!(!words("jsonrpc.request.id").is_empty());
     assert_eq!(attribute(&call.attributes, "mcp.session.id"), None, "stdio has no sessions");
 }
 
@@ -115,17 +117,18 @@ async fn a_server_is_told_the_span_under_which_its_own_belong() {
 #[tokio::test]
 async fn a_run_left_to_the_workers_and_the_workers_own_are_one_trace() {
     let team = Echoing::open(None).await;
-    let (runtime, thread) = (&team.runtime, ThreadId::new());
+    let runtime = &team.runtime;
+    let thread = ThreadId::new();
     // The second turn opens a trace of its own here as well.
     for first in [1, 3] {
         runtime.submit(thread, None, request()).await.unwrap();
         let report = runtime.wake(thread, runtime.run_options()).await.unwrap().unwrap();
         assert_eq!(report.answer.as_deref(), Some("done"), "{report:?}");
-        let trace = team.assert_told(thread, first + 1).await;
+        let trace = team.assert_traced(thread, first + 1).await;
         assert_eq!(trace.head.trace_id, TraceId::of_run(thread, first));
         let About::Workflow { runs, .. } = &trace.spans[0].about else { panic!() };
-        let told: Vec<_> = runs.iter().map(|run| (run.number, run.status)).collect();
-        assert_eq!(told, [(first, RunStatus::Queued), (first + 1, RunStatus::Done)]);
+        let reported: Vec<_> = runs.iter().map(|run| (run.number, run.status)).collect();
+        assert_eq!(reported, [(first, RunStatus::Queued), (first + 1, RunStatus::Done)]);
     }
     team.close().await;
 }

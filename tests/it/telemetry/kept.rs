@@ -42,7 +42,7 @@ fn sent(collector: &Collector) -> Vec<Vec<u8>> {
     collector.spans().into_iter().map(|span| span.span_id).collect()
 }
 
-async fn owes(store: &Arc<dyn Store>) -> usize {
+async fn exports_pending(store: &Arc<dyn Store>) -> usize {
     store.outbox().unwrap().pending(100).await.unwrap().len()
 }
 
@@ -60,7 +60,7 @@ async fn what_a_collector_did_not_take_is_delivered_by_the_next_process_once() {
     assert!(runtime.flush_exports().await.unwrap().failed >= 2);
     runtime.close().await;
     assert!(sent(&collector).is_empty());
-    assert_eq!(owes(&store).await, 1);
+    assert_eq!(exports_pending(&store).await, 1);
 
     collector.behave(Manner::default());
     let runtime = open(settings.clone(), home.path(), Arc::clone(&store)).await;
@@ -70,7 +70,7 @@ async fn what_a_collector_did_not_take_is_delivered_by_the_next_process_once() {
     let mut expected = drawn(&store, &settings, thread, 1).await;
     expected.extend(drawn(&store, &settings, thread, 2).await);
     assert_eq!(sent(&collector), expected);
-    assert_eq!(owes(&store).await, 0);
+    assert_eq!(exports_pending(&store).await, 0);
 
     let runtime = open(settings, home.path(), Arc::clone(&store)).await;
     assert_eq!(runtime.flush_exports().await.unwrap(), ExportCounts::default());
@@ -139,12 +139,12 @@ async fn a_run_whose_process_died_is_delivered_by_the_next_process() {
     let half = sent(&collector);
     let final_ids = drawn(&store, &settings, thread, 1).await;
     assert!(!half.is_empty() && !half.contains(&final_ids[0]), "its root is not final yet");
-    assert_eq!(owes(&store).await, 1, "it may go on, so more of it is due");
+    assert_eq!(exports_pending(&store).await, 1, "it may continue, so more of it is due");
     runtime.resume(thread, runtime.run_options()).await.unwrap();
     runtime.close().await;
     let whole = drawn(&store, &settings, thread, 2).await;
     assert_eq!(sent(&collector)[half.len()..], whole);
-    assert_eq!(owes(&store).await, 0);
+    assert_eq!(exports_pending(&store).await, 0);
 }
 
 /// X7: not every backend takes a half back.
@@ -165,5 +165,5 @@ async fn a_process_that_resumes_a_run_sends_its_trace_once_and_whole() {
     runtime.resume(thread, runtime.run_options()).await.unwrap();
     runtime.close().await;
     assert_eq!(sent(&collector), drawn(&store, &settings, thread, 2).await);
-    assert_eq!(owes(&store).await, 0);
+    assert_eq!(exports_pending(&store).await, 0);
 }

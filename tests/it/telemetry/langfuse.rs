@@ -14,7 +14,7 @@ fn named<'a>(spans: &'a [Span], name: &str) -> &'a Span {
     spans.iter().find(|span| span.name == name).unwrap_or_else(|| panic!("{name}"))
 }
 
-fn said(span: &Span, name: &str) -> Option<String> {
+fn words(span: &Span, name: &str) -> Option<String> {
     attribute(&span.attributes, &format!("langfuse.{name}"))
 }
 
@@ -56,18 +56,18 @@ async fn sent(content: bool) -> (String, Vec<Span>) {
 async fn user_session_tags_and_environment_are_on_every_span() {
     let (thread, spans) = sent(false).await;
     for span in &spans {
-        assert_eq!(said(span, "session.id").as_ref(), Some(&thread));
+        assert_eq!(words(span, "session.id").as_ref(), Some(&thread));
         assert_eq!(
-            said(span, "user.id").as_deref(),
+            words(span, "user.id").as_deref(),
             Some("ada"),
             "the request goes before the settings"
         );
-        assert_eq!(said(span, "environment").as_deref(), Some("staging"));
+        assert_eq!(words(span, "environment").as_deref(), Some("staging"));
         assert_eq!(tags(span), ["demo", "urgent", "nightly"]);
         assert_eq!(attribute(&span.attributes, "user.id").as_deref(), Some("ada"));
         assert!(!format!("{span:?}").contains("canary-context"), "other context is content");
         assert!(thread.len() <= 200, "a longer session would be dropped");
-        assert_eq!(said(span, "trace.name").as_deref(), Some("swarm"));
+        assert_eq!(words(span, "trace.name").as_deref(), Some("swarm"));
     }
 }
 
@@ -85,10 +85,10 @@ async fn observations_have_their_types_metadata_and_graph_places() {
     let prefix = |name: &str| spans.iter().find(|span| span.name.starts_with(name)).unwrap();
     for (name, kind) in types {
         let name = if name.starts_with("chat") { "chat" } else { name };
-        assert_eq!(said(prefix(name), "observation.type").as_deref(), Some(kind), "{name}");
+        assert_eq!(words(prefix(name), "observation.type").as_deref(), Some(kind), "{name}");
     }
     let agent = named(&spans, "invoke_agent mcp_agent_sql");
-    let metadata = |name: &str| said(agent, &format!("observation.metadata.{name}")).unwrap();
+    let metadata = |name: &str| words(agent, &format!("observation.metadata.{name}")).unwrap();
     assert_eq!(metadata("agent_name"), "mcp_agent_sql");
     assert_eq!(metadata("reflection_status"), "APPROVED");
     assert_eq!(metadata("tool_usage"), "sql.list_tables:1, sql.query:3");
@@ -98,9 +98,9 @@ async fn observations_have_their_types_metadata_and_graph_places() {
     );
     // The graph view draws a node as the span that bears its name: one for each turn, whatever happened in it.
     let place = |span: &Span| {
-        let node = said(span, "observation.metadata.langgraph_node")?;
-        let step = said(span, "observation.metadata.langgraph_step").unwrap();
-        Some((step.parse::<u64>().unwrap(), node, said(span, "observation.type").unwrap()))
+        let node = words(span, "observation.metadata.langgraph_node")?;
+        let step = words(span, "observation.metadata.langgraph_step").unwrap();
+        Some((step.parse::<u64>().unwrap(), node, words(span, "observation.type").unwrap()))
     };
     let mut nodes: Vec<_> = spans.iter().filter_map(place).collect();
     nodes.sort();
@@ -117,15 +117,15 @@ async fn observations_have_their_types_metadata_and_graph_places() {
             (6, "qa", "agent"),
         ]
     );
-    let levels: Vec<_> = spans.iter().filter_map(|span| said(span, "observation.level")).collect();
+    let levels: Vec<_> = spans.iter().filter_map(|span| words(span, "observation.level")).collect();
     assert_eq!(levels, ["ERROR", "WARNING"], "a failed query, and a result that was sent back");
     let chat = prefix("chat");
     let usage: serde_json::Value =
-        serde_json::from_str(&said(chat, "observation.usage_details").unwrap()).unwrap();
+        serde_json::from_str(&words(chat, "observation.usage_details").unwrap()).unwrap();
     assert!(usage["input"].as_u64().unwrap() > 0 && usage["output"].is_u64(), "{usage}");
     let root = named(&spans, "invoke_workflow swarm");
-    assert_eq!(said(root, "trace.name").as_deref(), Some("swarm"));
-    assert_eq!((said(root, "trace.input"), said(root, "trace.output")), (None, None));
+    assert_eq!(words(root, "trace.name").as_deref(), Some("swarm"));
+    assert_eq!((words(root, "trace.input"), words(root, "trace.output")), (None, None));
 }
 
 /// X7
@@ -133,11 +133,11 @@ async fn observations_have_their_types_metadata_and_graph_places() {
 async fn with_content_the_root_carries_the_input_and_output_of_the_trace() {
     let (_, spans) = sent(true).await;
     let root = named(&spans, "invoke_workflow swarm");
-    assert_eq!(said(root, "trace.input").as_deref(), Some(demo::QUESTION));
-    assert!(said(root, "trace.output").is_some_and(|answer| !answer.is_empty()));
+    assert_eq!(words(root, "trace.input").as_deref(), Some(demo::QUESTION));
+    assert!(words(root, "trace.output").is_some_and(|answer| !answer.is_empty()));
     let chats = || spans.iter().filter(|span| span.name.starts_with("chat"));
     let read = |span: &Span, name: &str| -> serde_json::Value {
-        serde_json::from_str(&said(span, name).unwrap()).unwrap()
+        serde_json::from_str(&words(span, name).unwrap()).unwrap()
     };
     for chat in chats() {
         let messages = read(chat, "observation.input");

@@ -5,7 +5,8 @@ use perihelion::metrics::{DEFINITIONS, Definition};
 fn row(one: &Definition) -> String {
     let Definition { name, kind, unit, labels, meaning } = *one;
     let labels: Vec<String> = labels.iter().map(|label| format!("`{label}`")).collect();
-    let (prometheus, kind) = (one.prometheus(), kind.as_str());
+    let prometheus = one.prometheus();
+    let kind = kind.as_str();
     format!("| `{name}` | `{prometheus}` | {kind} | `{unit}` | {} | {meaning} |", labels.join(", "))
 }
 

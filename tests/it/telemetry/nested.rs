@@ -182,7 +182,8 @@ async fn each_trace_holds_what_the_subgraph_did_in_it(on: &Fixture) {
 }
 
 async fn a_crash_inside_a_subgraph_leaves_one_whole_trace(on: &Fixture) {
-    let (world, gate) = (World::default(), Gate::closed());
+    let world = World::default();
+    let gate = Gate::closed();
     let slow = {
         let gate = gate.clone();
         node_fn(move |_| {
@@ -222,12 +223,17 @@ async fn a_crash_inside_a_subgraph_leaves_one_whole_trace(on: &Fixture) {
 }
 
 async fn a_call_in_a_subgraph_knows_its_span_in_the_trace_of_the_whole(on: &Fixture) {
-    let (world, gate) = (World::default(), Gate::closed());
+    let world = World::default();
+    let gate = Gate::closed();
     let parents = Arc::new(Parents::new(Arc::clone(&on.store), Scope::Run));
     let calls = {
-        let (gate, parents, world) = (gate.clone(), Arc::clone(&parents), world.clone());
+        let gate = gate.clone();
+        let parents = Arc::clone(&parents);
+        let world = world.clone();
         node_fn(move |ctx: Context<Story>| {
-            let (gate, parents, world) = (gate.clone(), Arc::clone(&parents), world.clone());
+            let gate = gate.clone();
+            let parents = Arc::clone(&parents);
+            let world = world.clone();
             async move {
                 gate.pass().await;
                 let parents = &parents;
@@ -236,9 +242,9 @@ async fn a_call_in_a_subgraph_knows_its_span_in_the_trace_of_the_whole(on: &Fixt
                     async move { Ok(json!(parents.traceparent(place, &key).await)) }.boxed()
                 });
                 let action = EffectClass::Action { repeatable: true };
-                let told = ctx.effect(request(action, "s.echo", "a"), perform).await?;
-                let Outcome::Value(told) = told else { panic!("{told:?}") };
-                world.note(told.as_str().unwrap());
+                let reported = ctx.effect(request(action, "s.echo", "a"), perform).await?;
+                let Outcome::Value(reported) = reported else { panic!("{reported:?}") };
+                world.note(reported.as_str().unwrap());
                 Ok(say("called"))
             }
         })

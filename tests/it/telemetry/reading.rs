@@ -101,7 +101,8 @@ async fn two_runs_of_the_same_question_are_alike_but_for_what_they_saw() {
     let demo = Demo::open(settings(&[])).await;
     demo.ask(demo.runtime.run_options()).await;
     demo.ask(demo.runtime.run_options()).await;
-    let (first, second) = (demo.trace(Some(1)).await, demo.trace(Some(2)).await);
+    let first = demo.trace(Some(1)).await;
+    let second = demo.trace(Some(2)).await;
     demo.runtime.close().await;
     assert!(first.compare(&first).is_same());
     let diff = first.compare(&second);
@@ -152,12 +153,12 @@ async fn a_run_under_way_is_told_from_one_whose_process_is_gone() {
     let idle = demo.store().info(demo.thread).await.unwrap();
     demo.runtime.close().await;
     assert!(!is_under_way(&idle));
-    let held_until = |hours| ThreadInfo {
+    let locked_until = |hours| ThreadInfo {
         status: ThreadStatus::Busy,
         owner: Some("elsewhere".to_owned()),
         lease_until: Some(idle.updated_at + chrono::TimeDelta::hours(hours)),
         ..idle.clone()
     };
-    assert!(is_under_way(&held_until(1)));
-    assert!(!is_under_way(&held_until(-1)));
+    assert!(is_under_way(&locked_until(1)));
+    assert!(!is_under_way(&locked_until(-1)));
 }

@@ -135,14 +135,15 @@ impl Collector {
         let is_empty = request.resource_spans.is_empty();
         let disliked =
             is_empty || spans_of(request).any(|span| manner.dislikes == Some(span.name.as_str()));
-        let status = match (&mut *manner, disliked) {
-            (Manner { status: Some(status), .. }, _) => StatusCode::from_u16(*status).unwrap(),
-            (Manner { late: late @ 1.., .. }, _) => {
-                *late -= 1;
-                StatusCode::SERVICE_UNAVAILABLE
-            }
-            (_, true) => StatusCode::BAD_REQUEST,
-            _ => StatusCode::OK,
+        let status = if let Some(status) = manner.status {
+            StatusCode::from_u16(status).unwrap()
+        } else if manner.late > 0 {
+            manner.late -= 1;
+            StatusCode::SERVICE_UNAVAILABLE
+        } else if disliked {
+            StatusCode::BAD_REQUEST
+        } else {
+            StatusCode::OK
         };
         self.requests.lock().unwrap().push((headers, body, status == StatusCode::OK));
         let partial = ExportTracePartialSuccess {

@@ -112,7 +112,8 @@ async fn a_second_question_opens_a_trace_linked_to_the_first() {
     let demo = Demo::open(settings(&[])).await;
     demo.ask(demo.runtime.run_options()).await;
     demo.ask(demo.runtime.run_options()).await;
-    let (first, second) = (demo.trace(Some(1)).await, demo.trace(None).await);
+    let first = demo.trace(Some(1)).await;
+    let second = demo.trace(None).await;
     assert_whole(&second.spans);
     assert_ne!(first.head.trace_id, second.head.trace_id);
     assert!(first.spans[0].links.is_empty());

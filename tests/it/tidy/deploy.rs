@@ -310,8 +310,9 @@ fn the_units_are_ones_that_systemd_understands() {
             }
             Err(error) => panic!("{error}"),
         };
-        let said = String::from_utf8_lossy(&verified.stderr);
-        let about_it: Vec<&str> = said.lines().filter(|line| line.contains("perihelion")).collect();
-        assert!(about_it.is_empty(), "{unit}: {said}");
+        let printed = String::from_utf8_lossy(&verified.stderr);
+        let about_it: Vec<&str> =
+            printed.lines().filter(|line| line.contains("perihelion")).collect();
+        assert!(about_it.is_empty(), "{unit}: {printed}");
     }
 }

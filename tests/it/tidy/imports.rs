@@ -124,7 +124,8 @@ fn imports() -> Vec<Import> {
             // A room that is imported by its name is used by what stands after that name.
             let named = if path == to { named_after(&to, source.code()) } else { vec![path] };
             for path in named {
-                let (file, from) = (source.path.clone(), source.room().to_owned());
+                let file = source.path.clone();
+                let from = source.room().to_owned();
                 imports.push(Import { file, from, to: to.clone(), path });
             }
         }

@@ -42,7 +42,7 @@ async fn open(served: &Served, name: &'static str, secret: &str) -> Open {
     let message = json!({ "message": { "role": "ROLE_USER", "messageId": "m", "parts": [{ "text": "hang" }] } });
     let rpc = |method: &str, params: &Value| json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
     let tool = json!({ "name": "swarm", "arguments": { "question": "hang" } });
-    let said = json!([{ "role": "user", "content": "hang" }]);
+    let words = json!([{ "role": "user", "content": "hang" }]);
     let mut streams = Vec::new();
     for (method, path, body) in [
         ("GET", format!("{runs}/{run}/stream"), None),
@@ -62,7 +62,7 @@ async fn open(served: &Served, name: &'static str, secret: &str) -> Open {
         (
             "POST",
             "/v1/chat/completions".to_owned(),
-            Some(json!({ "model": "swarm", "messages": said, "stream": true })),
+            Some(json!({ "model": "swarm", "messages": words, "stream": true })),
         ),
         ("POST", "/a2a/message:stream".to_owned(), Some(message.clone())),
         ("POST", "/a2a".to_owned(), Some(rpc("SendStreamingMessage", &message))),
@@ -98,7 +98,7 @@ impl Open {
     async fn ends(mut self) {
         for (what, answer) in self.streams {
             let left = tokio::time::timeout(PATIENCE, answer.text()).await;
-            assert!(left.is_ok(), "it goes on: {what}");
+            assert!(left.is_ok(), "it continues: {what}");
             // What was said before is there; that anything ended well is not.
             let left = left.unwrap().unwrap_or_default();
             assert!(!left.contains("Hello from the star."), "{what}: {left}");
@@ -125,7 +125,7 @@ async fn a_revoked_key_ends_what_is_open_by_it_on_every_face(served: Served) {
     let kept = open(&served, "x-api-key", &other).await;
     served.program(&["keys", "revoke", "reports"]).await;
     open_by_it.ends().await;
-    // What another key holds open goes on: each answers when its key is gone as well.
+    // What another key holds open continues: each answers when its key is gone as well.
     for (what, mut answer) in kept.streams {
         let next = futures::poll!(std::pin::pin!(async {
             while let Ok(Some(_)) = answer.chunk().await {}
@@ -155,7 +155,8 @@ async fn a_token_that_ends_ends_what_is_open_by_it() {
 /// S3.04: `alg: none`, the published key as a secret, keys that the token brings or names, and key ids without end.
 #[tokio::test]
 async fn forged_tokens_let_nobody_in_and_send_nobody_for_keys() {
-    let (issuer, evil) = (Issuer::start().await, Issuer::start().await);
+    let issuer = Issuer::start().await;
+    let evil = Issuer::start().await;
     let served = Served::sqlite().await;
     let served = served.again_with(&[("PERIHELION_SERVE_JWT", &issuer.settings())]).await;
     let claims = claims(perihelion::clock::now().timestamp() + 600);
@@ -220,7 +221,7 @@ async fn a_disabled_user_s_threads_and_streams_end(served: Served) {
     // One that nobody had begun to drive is refused instead.
     let is_over = ["interrupted", "error"].contains(&ended_as["status"].as_str().unwrap());
     assert!(is_over, "{ended} {ended_as}");
-    // What waits for a decision goes on by nobody's.
+    // What waits for a decision continues by nobody's.
     let (_, listed) = ask(&served, "GET", "/v1/approvals", &boss, None).await;
     let one = listed.as_array().unwrap().iter().find(|one| one["thread_id"] == waits.as_str());
     let approve = format!("/v1/approvals/{}/approve", one.unwrap()["id"].as_str().unwrap());

@@ -30,7 +30,8 @@ async fn begin(served: &Served, path: &str, key: Option<&str>) -> TcpStream {
 
 /// Reads until a text has come.
 async fn until(connection: &mut TcpStream, text: &str) -> String {
-    let (mut read, mut piece) = (Vec::new(), [0_u8; 4096]);
+    let mut read = Vec::new();
+    let mut piece = [0_u8; 4096];
     loop {
         let count = connection.read(&mut piece).await.unwrap();
         assert!(count > 0, "it ended: {}", String::from_utf8_lossy(&read));
@@ -78,17 +79,17 @@ async fn idle_streams_by_the_thousand_cost_little_and_hold_nobody_up() {
     let wait = format!("/threads/{}/runs/wait", threads[0]);
     served.post(&wait, &saying("hello")).await;
     let before = served.memory_kb("VmRSS");
-    let mut held = Vec::with_capacity(count);
+    let mut connections = Vec::with_capacity(count);
     for number in 0..count {
         let path = format!("/threads/{}/stream", threads[number / TOGETHER]);
-        held.push(stream(&served, &path, None).await);
+        connections.push(stream(&served, &path, None).await);
     }
     let each = served.memory_kb("VmRSS").saturating_sub(before) / count as u64;
     println!("{count} idle streams take {each} KB each");
     assert!(each <= MOST_KB, "{each} KB each, at most: {MOST_KB}");
     let (code, done) = served.post(&wait, &saying("hello")).await;
     assert_eq!((code, &done["answer"]), (200, &json!("Hello from the star.")), "{done}");
-    for connection in &mut held[..TOGETHER] {
+    for connection in &mut connections[..TOGETHER] {
         until(connection, "run_done").await;
     }
 }
@@ -115,11 +116,11 @@ async fn connections_beyond_the_cap_wait_for_one_that_closes() {
     let thread = served.thread().await;
     // The client's own connection is one of the four.
     let path = format!("/threads/{thread}/stream");
-    let mut held = Vec::new();
+    let mut connections = Vec::new();
     for _ in 0..2 {
-        held.push(stream(&served, &path, None).await);
+        connections.push(stream(&served, &path, None).await);
     }
-    held.push(socket(&served, &format!("{path}/events")).await);
+    connections.push(socket(&served, &format!("{path}/events")).await);
     let mut waits = begin(&served, "/info", None).await;
     for _ in 0..50 {
         assert_eq!(served.get("/info").await.0, 200);
@@ -127,7 +128,7 @@ async fn connections_beyond_the_cap_wait_for_one_that_closes() {
     let mut piece = [0_u8; 1];
     let early = waits.try_read(&mut piece).unwrap_err();
     assert_eq!(early.kind(), std::io::ErrorKind::WouldBlock);
-    held.pop();
+    connections.pop();
     let head = until(&mut waits, "\r\n\r\n").await;
     assert!(head.starts_with("HTTP/1.1 200"), "{head}");
 }
@@ -142,9 +143,9 @@ async fn a_tenant_that_holds_its_streams_open_is_refused_more_and_others_are_not
     let who = [("x-api-key", ours.as_str())];
     let thread = id(&ask(&served, "POST", "/threads", &who, Some(json!({}))).await);
     let path = format!("/threads/{thread}/stream");
-    let mut held = Vec::new();
+    let mut connections = Vec::new();
     for _ in 0..8 {
-        held.push(stream(&served, &path, Some(&ours)).await);
+        connections.push(stream(&served, &path, Some(&ours)).await);
     }
     for path in [path.as_str(), "/info", "/v1/approvals"] {
         let mut refused = begin(&served, path, Some(&ours)).await;
@@ -153,7 +154,7 @@ async fn a_tenant_that_holds_its_streams_open_is_refused_more_and_others_are_not
     }
     let other = [("x-api-key", theirs.as_str())];
     assert_eq!(ask(&served, "GET", "/info", &other, None).await.0, 200);
-    held.pop();
+    connections.pop();
     // The server hears of it a moment later.
     while ask(&served, "GET", "/info", &who, None).await.0 != 200 {
         tokio::task::yield_now().await;

@@ -87,7 +87,7 @@ async fn notifications_and_the_queue_name_threads_and_nothing_else() {
     let (_, done) = served.post(&wait, &saying("whose-question")).await;
     assert_eq!(done["answer"], "Hello from the star.");
     // The run's last batch was told before its end was.
-    let mut told = BTreeSet::new();
+    let mut reported = BTreeSet::new();
     sqlx::raw_sql("SELECT pg_notify('perihelion_events', 'that is all')")
         .execute(&mut listener)
         .await
@@ -98,11 +98,11 @@ async fn notifications_and_the_queue_name_threads_and_nothing_else() {
             payload => {
                 let (thread, last) = payload.split_once(' ').unwrap();
                 assert!(last.parse::<u64>().is_ok(), "{payload}");
-                told.insert(thread.to_owned())
+                reported.insert(thread.to_owned())
             }
         };
     }
-    assert_eq!(told, BTreeSet::from([thread]));
+    assert_eq!(reported, BTreeSet::from([thread]));
     served.program(&["worker", "--drain", "-q"]).await;
     // Nobody is left who could take the job before it is read.
     served.crash().await;
@@ -132,10 +132,11 @@ async fn no_route_takes_json_that_is_sent_as_text() {
         let answer = asked.send().await.unwrap();
         let code = answer.status().as_u16();
         // JSON-RPC says in its body that nothing was done.
-        let said: Value = serde_json::from_str(&answer.text().await.unwrap()).unwrap_or_default();
+        let message: Value =
+            serde_json::from_str(&answer.text().await.unwrap()).unwrap_or_default();
         let is_refused = (400..500).contains(&code)
-            || (path.trim_end_matches('/') == "/a2a" && said["error"].is_object());
-        assert!(is_refused, "{method} {path}: {code} {said}");
+            || (path.trim_end_matches('/') == "/a2a" && message["error"].is_object());
+        assert!(is_refused, "{method} {path}: {code} {message}");
     }
 }
 
@@ -158,8 +159,8 @@ async fn every_route_is_closed_to_strangers_once_somebody_is_known() {
             continue;
         }
         let body = (method != "GET").then(|| json!({}));
-        let (code, said) = ask(&served, &method, &path, &[], body).await;
-        assert_eq!(code, 401, "{method} {path}: {said}");
+        let (code, message) = ask(&served, &method, &path, &[], body).await;
+        assert_eq!(code, 401, "{method} {path}: {message}");
     }
 }
 
@@ -167,7 +168,8 @@ async fn every_route_is_closed_to_strangers_once_somebody_is_known() {
 async fn names_and_ids_of_another_tenant_lead_nowhere(served: Served) {
     let ours = key(&served, &["ours", ALL[0], ALL[1]]).await;
     let theirs = key(&served, &["theirs", "--tenant", "acme", ALL[0], ALL[1]]).await;
-    let (ours, theirs) = ([("x-api-key", ours.as_str())], [("x-api-key", theirs.as_str())]);
+    let ours = [("x-api-key", ours.as_str())];
+    let theirs = [("x-api-key", theirs.as_str())];
     let thread = id(&ask(&served, "POST", "/threads", &theirs, Some(json!({}))).await);
     let wait = format!("/threads/{thread}/runs/wait");
     ask(&served, "POST", &wait, &theirs, Some(saying("approve this"))).await;
@@ -189,15 +191,15 @@ async fn names_and_ids_of_another_tenant_lead_nowhere(served: Served) {
         ("GET", format!("/v1/threads/{thread}/artifacts"), None, [404, 404]),
         ("GET", format!("/v1/responses/resp_{run}"), None, [404, 404]),
     ] {
-        let (code, said) = ask(&served, method, &path, &ours, body).await;
-        assert!(codes.contains(&code), "{method} {path}: {code} {said}");
+        let (code, message) = ask(&served, method, &path, &ours, body).await;
+        assert!(codes.contains(&code), "{method} {path}: {code} {message}");
     }
     let own = id(&ask(&served, "POST", "/threads", &ours, Some(json!({}))).await);
     let mut from_there = saying("hello");
     from_there["checkpoint_id"] = json!(checkpoint);
     let path = format!("/threads/{own}/runs/wait");
-    let (code, said) = ask(&served, "POST", &path, &ours, Some(from_there)).await;
-    assert!((400..500).contains(&code), "a checkpoint of another thread: {code} {said}");
+    let (code, message) = ask(&served, "POST", &path, &ours, Some(from_there)).await;
+    assert!((400..500).contains(&code), "a checkpoint of another thread: {code} {message}");
     let resumed = [ours[0], ("last-event-id", "1")];
     for path in [format!("/threads/{thread}/runs/{run}/stream"), format!("/runs/{run}/stream")] {
         assert_eq!(ask(&served, "GET", &path, &resumed, None).await.0, 404, "{path}");
@@ -214,10 +216,10 @@ async fn names_and_ids_of_another_tenant_lead_nowhere(served: Served) {
     let mut contexts = Vec::new();
     for (one, text) in [(&ours, "m1"), (&theirs, "m2")] {
         let headers = [one[0], ("a2a-version", "1.0")];
-        let (code, said) =
+        let (code, message) =
             ask(&served, "POST", "/a2a/message:send", &headers, Some(send(text))).await;
-        assert_eq!(code, 200, "{said}");
-        contexts.push(said["task"]["contextId"].clone());
+        assert_eq!(code, 200, "{message}");
+        contexts.push(message["task"]["contextId"].clone());
     }
     assert_ne!(contexts[0], contexts[1]);
 }
@@ -226,7 +228,8 @@ async fn names_and_ids_of_another_tenant_lead_nowhere(served: Served) {
 async fn an_approval_is_not_raced_replayed_read_or_given_by_who_may_not(served: Served) {
     let boss = key(&served, &["boss", ALL[0], ALL[1]]).await;
     let agent = key(&served, &["agent", "--scopes", "read,run"]).await;
-    let (boss, agent) = ([("x-api-key", boss.as_str())], [("x-api-key", agent.as_str())]);
+    let boss = [("x-api-key", boss.as_str())];
+    let agent = [("x-api-key", agent.as_str())];
     let thread = id(&ask(&served, "POST", "/threads", &agent, Some(json!({}))).await);
     let wait = format!("/threads/{thread}/runs/wait");
     ask(&served, "POST", &wait, &agent, Some(saying("approve this"))).await;
@@ -239,8 +242,8 @@ async fn an_approval_is_not_raced_replayed_read_or_given_by_who_may_not(served: 
     let path = format!("/v1/approvals/{one}");
     assert_eq!(ask(&served, "POST", &path, &agent, Some(edited)).await.0, 403);
     let beside = json!({ "answer": { "decision": "approve", "timeout": true } });
-    let (code, said) = ask(&served, "POST", &path, &boss, Some(beside)).await;
-    assert_eq!(code, 422, "{said}");
+    let (code, message) = ask(&served, "POST", &path, &boss, Some(beside)).await;
+    assert_eq!(code, 422, "{message}");
 
     let race = (0..1_000).map(|_| ask(&served, "POST", &approve, &boss, Some(json!({}))));
     let answers: Vec<(u16, Value)> =

@@ -22,8 +22,8 @@ async fn no_address_is_called_back() {
         "message": { "messageId": "m", "role": "ROLE_USER", "parts": [{ "text": "hello" }] },
         "configuration": { "taskPushNotificationConfig": { "url": "http://169.254.169.254/" } },
     });
-    let (code, said) = served.post("/a2a/message:send", &message).await;
-    assert!((400..500).contains(&code), "{code} {said}");
+    let (code, reply) = served.post("/a2a/message:send", &message).await;
+    assert!((400..500).contains(&code), "{code} {reply}");
 }
 
 /// S2.12: Webhooks and push notifications that are answered by 301, 302, 303, 307 and 308: what is named then is not asked.
@@ -43,14 +43,14 @@ async fn no_redirect_of_an_address_that_is_called_is_followed(served: Served) {
     for (number, (_, receiver)) in receivers.iter_mut().enumerate() {
         let mut body = saying("hello");
         body["webhook"] = json!(receiver.url);
-        let (code, said) = served.post("/runs/wait", &body).await;
-        assert_eq!(code, 200, "{said}");
+        let (code, reply) = served.post("/runs/wait", &body).await;
+        assert_eq!(code, 200, "{reply}");
         let message = json!({
             "message": { "messageId": format!("m{number}"), "role": "ROLE_USER", "parts": [{ "text": "hello" }] },
             "configuration": { "taskPushNotificationConfig": { "url": receiver.url } },
         });
-        let (code, said) = served.post("/a2a/message:send", &message).await;
-        assert_eq!(code, 200, "{said}");
+        let (code, reply) = served.post("/a2a/message:send", &message).await;
+        assert_eq!(code, 200, "{reply}");
         receiver.next().await;
         receiver.next().await;
     }

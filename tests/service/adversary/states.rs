@@ -52,7 +52,8 @@ async fn pour(served: &Served, method: &str, path: &str, is_chunked: bool, most:
         writer.flush().await
     };
     let reading = async {
-        let (mut read, mut piece) = (Vec::new(), [0_u8; 4096]);
+        let mut read = Vec::new();
+        let mut piece = [0_u8; 4096];
         while !read.windows(4).any(|end| end == b"\r\n\r\n") {
             match reader.read(&mut piece).await {
                 Ok(count) if count > 0 => read.extend_from_slice(&piece[..count]),
@@ -125,10 +126,10 @@ async fn a_state_that_grows_by_steps_is_refused_when_it_is_too_large(served: Ser
     let update = json!({ "values": { "messages": [message] }, "as_node": "qa" });
     let mut taken = 0;
     let refused = loop {
-        let (code, said) = served.post(&state, &update).await;
+        let (code, reply) = served.post(&state, &update).await;
         match code {
             200 => taken += 1,
-            _ => break (code, said),
+            _ => break (code, reply),
         }
         assert!(taken * 500_000 <= MOST, "it was taken without an end");
     };
@@ -144,8 +145,8 @@ async fn a_state_that_grows_by_steps_is_refused_when_it_is_too_large(served: Ser
     assert_eq!(served.post(&copied, &update).await.0, 413);
     let mut resumed = json!({ "assistant_id": "swarm", "command": { "update": update["values"] } });
     resumed["command"]["goto"] = json!("__end__");
-    let (_, said) = served.post(&format!("/threads/{thread}/runs/wait"), &resumed).await;
-    assert!(said["__error__"].to_string().contains("max_state_bytes"), "{}", said["__error__"]);
+    let (_, reply) = served.post(&format!("/threads/{thread}/runs/wait"), &resumed).await;
+    assert!(reply["__error__"].to_string().contains("max_state_bytes"), "{}", reply["__error__"]);
     // What makes it smaller is taken, and a new thread has all the room.
     let fresh = served.thread().await;
     assert_eq!(served.post(&format!("/threads/{fresh}/state"), &update).await.0, 200);

@@ -16,8 +16,8 @@ async fn what_nobody_sees_of_arguments_is_written_out_for_the_one_who_approves_t
     let request = &asked["value"]["action_requests"][0];
     // What is sent is what was asked, and the request says what it is.
     assert_eq!(request["args"]["text"], "pay 1\u{202e}00\u{200b} to Ann", "{waits}");
-    let said = request["description"].as_str().unwrap();
-    assert!(said.contains("nobody sees") && said.contains("\\u{202e}00\\u{200b}"), "{said}");
+    let text = request["description"].as_str().unwrap();
+    assert!(text.contains("nobody sees") && text.contains("\\u{202e}00\\u{200b}"), "{text}");
     let id = asked["id"].as_str().unwrap();
     for shown in [
         served.program(&["approvals", "show", id]).await,

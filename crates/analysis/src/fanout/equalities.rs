@@ -33,7 +33,7 @@ struct Claim<T> {
 }
 
 impl<T> Claim<T> {
-    fn holds(&self, at: usize, owner: usize) -> bool {
+    fn applies(&self, at: usize, owner: usize) -> bool {
         self.outer.as_ref().is_none_or(|sides| sides.says_of(at, owner))
     }
 }
@@ -97,8 +97,9 @@ impl Equalities {
             let next = (0..items.len()).find(|at| {
                 !reached.contains(at) && {
                     let mut known: Vec<String> = Vec::new();
-                    let said = self.pairs.iter().filter(|said| said.holds(*at, owner));
-                    for (one, other) in said.map(|said| &said.what) {
+                    let equality =
+                        self.pairs.iter().filter(|equality| equality.applies(*at, owner));
+                    for (one, other) in equality.map(|equality| &equality.what) {
                         if one.0 == *at && reached.contains(&other.0) {
                             known.push(one.1.clone());
                         }
@@ -106,8 +107,8 @@ impl Equalities {
                             known.push(other.1.clone());
                         }
                     }
-                    let fixed = self.fixed.iter().filter(|said| said.holds(*at, owner));
-                    let fixed = fixed.map(|said| &said.what).filter(|place| place.0 == *at);
+                    let fixed = self.fixed.iter().filter(|equality| equality.applies(*at, owner));
+                    let fixed = fixed.map(|equality| &equality.what).filter(|place| place.0 == *at);
                     known.extend(fixed.map(|place| place.1.clone()));
                     items[*at].keys.iter().any(|key| {
                         !key.is_empty()
@@ -125,7 +126,7 @@ impl Equalities {
     /// Tells whether an item is a table whose keys are known and that is joined by columns.
     pub fn is_joined_by_known_columns(&self, at: usize, items: &[Item<'_>]) -> bool {
         items[at].table.is_some_and(|table| !table.is_view && !items[at].keys.is_empty())
-            && self.pairs.iter().any(|said| said.what.0.0 == at || said.what.1.0 == at)
+            && self.pairs.iter().any(|equality| equality.what.0.0 == at || equality.what.1.0 == at)
     }
 }
 

@@ -20,8 +20,8 @@ fn refuse(what: impl Into<String>) -> Checked {
     Err(Refusal::Construct(what.into()))
 }
 
-fn require(holds: bool, what: &str) -> Checked {
-    if holds { Ok(()) } else { refuse(what) }
+fn require(is_met: bool, what: &str) -> Checked {
+    if is_met { Ok(()) } else { refuse(what) }
 }
 
 /// Returns the word that names the kind of a statement.

@@ -13,8 +13,8 @@ pub async fn within<T, E: From<sqlx::Error>>(
     match tokio::time::timeout(bound, work).await {
         Ok(result) => result,
         Err(_) => {
-            let said = format!("the server did not answer within {bound:?}");
-            let silent = std::io::Error::new(std::io::ErrorKind::TimedOut, said);
+            let text = format!("the server did not answer within {bound:?}");
+            let silent = std::io::Error::new(std::io::ErrorKind::TimedOut, text);
             Err(sqlx::Error::Io(silent).into())
         }
     }

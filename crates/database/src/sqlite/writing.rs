@@ -292,7 +292,7 @@ async fn take_stuck(place: &mut Option<SqliteConnection>) -> Option<SqliteConnec
     if is_alive && !connection.is_in_transaction() { None } else { place.take() }
 }
 
-/// Returns whether it is `SQLITE_CONSTRAINT`, after which a transaction goes on without the statement.
+/// Returns whether it is `SQLITE_CONSTRAINT`, after which a transaction continues without the statement.
 fn is_constraint(error: &sqlx::Error) -> bool {
     is(error, 19)
 }

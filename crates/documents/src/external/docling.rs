@@ -183,8 +183,8 @@ impl Docling {
                 ));
             }
             if !status.is_success() {
-                let said = String::from_utf8_lossy(&answer);
-                return Err(format!("status {}: {}", status.as_u16(), shown(&said)));
+                let output = String::from_utf8_lossy(&answer);
+                return Err(format!("status {}: {}", status.as_u16(), shown(&output)));
             }
             return serde_json::from_slice(&answer)
                 .map_err(|error| format!("its answer cannot be read: {error}"));
@@ -196,10 +196,10 @@ impl Outcome {
     fn paged(self, mark: &str, most: usize) -> Result<Paged, String> {
         let is_read = matches!(self.status.as_deref(), None | Some("success" | "partial_success"));
         let Some(text) = self.document.md_content.filter(|_| is_read) else {
-            let said = self.errors.into_iter().map(|one| one.error_message);
-            let said = said.chain(self.failure.map(|failure| failure.to_string()));
-            let said = said.collect::<Vec<_>>().join("; ");
-            return Err(shown(&format!("it ended without a text. {said}")));
+            let output = self.errors.into_iter().map(|one| one.error_message);
+            let output = output.chain(self.failure.map(|failure| failure.to_string()));
+            let output = output.collect::<Vec<_>>().join("; ");
+            return Err(shown(&format!("it ended without a text. {output}")));
         };
         if text.len() > most {
             return Err(format!("it writes more than {most} bytes"));
@@ -243,15 +243,15 @@ async fn body(mut response: Response, most: usize) -> Result<Vec<u8>, String> {
 /// Returns why a request failed, to the innermost cause.
 fn because(error: reqwest::Error) -> String {
     let error = error.without_url();
-    let mut said = error.to_string();
+    let mut output = error.to_string();
     let mut cause = std::error::Error::source(&error);
     while let Some(inner) = cause {
-        said = format!("{said}: {inner}");
+        output = format!("{output}: {inner}");
         cause = inner.source();
     }
-    said
+    output
 }
 
-fn shown(said: &str) -> String {
-    said.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(SHOWN).collect()
+fn shown(output: &str) -> String {
+    output.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(SHOWN).collect()
 }

@@ -83,9 +83,9 @@ impl External {
             Ok(read) => read.map_err(|reason| self.failed(path, reason)),
             Err(_) => {
                 let seconds = self.timeout.as_secs_f64();
-                let said =
+                let text =
                     format!("it is not done within {seconds} s (documents.parser_timeout_sec)");
-                Err(self.failed(path, said))
+                Err(self.failed(path, text))
             }
         }
     }

@@ -35,18 +35,18 @@ pub(crate) async fn read(
     let stdin = child.stdin.take();
     let stdout = child.stdout.take();
     let stderr = child.stderr.take();
-    let ((), read, said) =
+    let ((), read, output) =
         tokio::join!(write(stdin, bytes), take(stdout, most), last_words(stderr));
     let text = read.map_err(|error| error.to_string())?;
     if text.len() > most {
         return Err(format!("it writes more than {most} bytes"));
     }
     let status = child.wait().await.map_err(|error| error.to_string())?;
-    if status.success() { Ok(text) } else { Err(ended_badly(status, &said)) }
+    if status.success() { Ok(text) } else { Err(ended_badly(status, &output)) }
 }
 
-fn ended_badly(status: ExitStatus, said: &str) -> String {
-    if said.is_empty() { status.to_string() } else { format!("{status}: {said}") }
+fn ended_badly(status: ExitStatus, output: &str) -> String {
+    if output.is_empty() { status.to_string() } else { format!("{status}: {output}") }
 }
 
 /// Returns the last part of a path with letters that no shell takes for anything else.
@@ -82,8 +82,8 @@ async fn last_words(stderr: Option<ChildStderr>) -> String {
     while let Ok(1..) = stderr.read_buf(&mut kept).await {
         kept.drain(..kept.len().saturating_sub(LAST_WORDS));
     }
-    let said = String::from_utf8_lossy(&kept);
-    said.split_whitespace().collect::<Vec<_>>().join(" ")
+    let output = String::from_utf8_lossy(&kept);
+    output.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// The process group of a child, killed when it is dropped.

@@ -66,12 +66,12 @@ async fn a_change_and_a_deletion_leave_no_byte_of_any_version() {
             let input = input("secret.md", &secret(version));
             library.add(&ann, input, Some(&sayer), Some(&endpoint), &|_| {}).await.unwrap();
         }
-        assert!(!kind.holds(&format!("{CANARY}1")), "of the former version");
-        assert!(kind.holds(&format!("{CANARY}2")) || !kind.is_file());
+        assert!(!kind.contains(&format!("{CANARY}1")), "of the former version");
+        assert!(kind.contains(&format!("{CANARY}2")) || !kind.is_file());
         let deleted = library.delete(&ann, "secret.md").await.unwrap();
         let hashes = deleted.attempts.iter().map(|one| one.hash.clone());
         assert_eq!(hashes.collect::<std::collections::BTreeSet<_>>().len(), 2);
-        assert!(!kind.holds(CANARY));
+        assert!(!kind.contains(CANARY));
         assert_eq!(left(&kind).await, Vec::<&str>::new());
         kind.end().await;
     }
@@ -103,7 +103,7 @@ async fn what_an_interrupted_adding_left_is_deleted_by_its_path_or_its_age() {
         assert!(matches!(theirs, Err(Error::Unknown(_))), "{theirs:?}");
         let deleted = library.delete(&ann, "secret.md").await.unwrap();
         assert_eq!((deleted.title(), deleted.document.is_none()), ("secret.md", true));
-        assert!(!kind.holds(CANARY));
+        assert!(!kind.contains(CANARY));
         assert_eq!(left(&kind).await, Vec::<&str>::new());
         let again = library.delete(&ann, "secret.md").await;
         assert!(matches!(again, Err(Error::Unknown(_))), "{again:?}");
@@ -115,7 +115,7 @@ async fn what_an_interrupted_adding_left_is_deleted_by_its_path_or_its_age() {
         assert_eq!(library.abandoned(&ann, None, late).await.unwrap().len(), 1);
         assert!(library.delete_older(&ann, &prepared.id, prepared.now).await.unwrap().is_none());
         assert!(library.delete_older(&ann, &prepared.id, late).await.unwrap().is_some());
-        assert!(!kind.holds(CANARY));
+        assert!(!kind.contains(CANARY));
         assert_eq!(left(&kind).await, Vec::<&str>::new());
         kind.end().await;
     }
@@ -133,14 +133,14 @@ async fn a_deletion_while_another_reads_what_was_there_says_so_and_the_next_one_
         let options = SqliteConnectOptions::new().filename(kind.path().unwrap());
         let mut reader = options.connect().await.unwrap();
         sqlx::raw_sql("BEGIN; SELECT count(*) FROM document").execute(&mut reader).await.unwrap();
-        let said = library.delete(&ann, "secret.md").await.unwrap_err();
+        let message = library.delete(&ann, "secret.md").await.unwrap_err();
         let is_named =
-            matches!(said, Error::Database(perihelion_database::Error::Unscrubbed { .. }));
-        assert!(is_named, "{said}");
+            matches!(message, Error::Database(perihelion_database::Error::Unscrubbed { .. }));
+        assert!(is_named, "{message}");
         assert!(library.search(&ann, &Query::new(CANARY), None).await.unwrap().is_empty());
         sqlx::raw_sql("COMMIT").execute(&mut reader).await.unwrap();
         library.delete(&ann, "other.md").await.unwrap();
-        assert!(!kind.holds(CANARY), "the reader has its connection still");
+        assert!(!kind.contains(CANARY), "the reader has its connection still");
         reader.close().await.unwrap();
         kind.end().await;
     }
@@ -158,12 +158,12 @@ async fn a_copy_at_another_path_costs_no_request() {
             let input = input(path, &secret(1));
             library.add(owner, input, Some(&sayer), Some(&endpoint), &|_| {}).await.unwrap()
         };
-        let said = || sayer.0.load(std::sync::atomic::Ordering::SeqCst);
+        let message = || sayer.0.load(std::sync::atomic::Ordering::SeqCst);
         let first = add(&ann, "one.md").await;
-        let asked = said();
+        let asked = message();
         let texts = endpoint.texts();
         let copy = add(&ann, "two.md").await;
-        assert_eq!((said(), endpoint.texts()), (asked, texts));
+        assert_eq!((message(), endpoint.texts()), (asked, texts));
         assert_ne!(copy.document.id, first.document.id);
         assert_eq!(copy.document.description, first.document.description);
         assert!(copy.document.description.is_some());
@@ -174,7 +174,7 @@ async fn a_copy_at_another_path_costs_no_request() {
         assert!(found.by_meaning && found.passages[0].source.document == copy.document.id);
         let other = perihelion_documents::Scope::new("others", "ann").unwrap();
         add(&other, "one.md").await;
-        assert_eq!(said(), asked + 1);
+        assert_eq!(message(), asked + 1);
         kind.end().await;
     }
 }

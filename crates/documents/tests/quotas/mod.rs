@@ -27,10 +27,10 @@ async fn what_exceeds_a_quota_is_refused_by_name_and_deleting_makes_room() {
         let long = "A word of many. ".repeat(200);
         match add(&ann, "a.md", &long).await {
             Err(error @ Error::Full { what: "bytes of text", permitted: 2_000, .. }) => {
-                let said = error.to_string();
+                let message = error.to_string();
                 assert!(
-                    said.contains("used") && said.contains("documents.max_text_bytes"),
-                    "{said}"
+                    message.contains("used") && message.contains("documents.max_text_bytes"),
+                    "{message}"
                 );
             }
             other => panic!("{other:?}"),

@@ -107,9 +107,9 @@ async fn every_quote_of_a_search_is_the_text_at_its_place() {
                         texts.insert(source.document.clone(), whole.text.chars().collect());
                     }
                     let text = &texts[&source.document];
-                    let said: String = text[source.start..source.end].iter().collect();
-                    assert_eq!(said, source.quote, "{}", source.document);
-                    assert_eq!(said.trim(), said, "a quote is of whole words");
+                    let content: String = text[source.start..source.end].iter().collect();
+                    assert_eq!(content, source.quote, "{}", source.document);
+                    assert_eq!(content.trim(), content, "a quote is of whole words");
                     quotes += 1;
                 }
             }

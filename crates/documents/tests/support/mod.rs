@@ -51,7 +51,7 @@ impl Kind {
     }
 
     /// Tells whether a word stands in any file of the database.
-    pub fn holds(&self, word: &str) -> bool {
+    pub fn contains(&self, word: &str) -> bool {
         let Some(directory) = &self.directory else { return false };
         let files = std::fs::read_dir(directory.path()).unwrap();
         let paths: Vec<PathBuf> = files.map(|entry| entry.unwrap().path()).collect();

@@ -37,9 +37,9 @@ impl<K: Eq + Hash + Copy, N> Default for Calls<K, N> {
 
 impl<K: Eq + Hash + Copy, N: Clone + Default> Calls<K, N> {
     /// Calls those who wait for a key; nobody is no failure.
-    pub fn call(&self, key: K, news: N) {
+    pub fn call(&self, key: K, notice: N) {
         if let Some(sender) = self.lock().get(&key) {
-            sender.send_replace(news);
+            sender.send_replace(notice);
         }
     }
 

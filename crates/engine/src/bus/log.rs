@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::{CallReceiver, Calls, Subscription, ThreadEvent};
 use crate::checkpoint::{Error, EventRow, Store};
 use crate::clock;
-use crate::failpoint::{Point, around};
+use crate::failpoint::{Point, wrap};
 use crate::ids::ThreadId;
 
 /// Batches of one read.
@@ -44,7 +44,7 @@ pub enum Notice {
     /// Its log reaches up to this event.
     UpTo(u64),
     /// What this process just wrote to its log.
-    Told(Arc<[ThreadEvent]>),
+    Reported(Arc<[ThreadEvent]>),
 }
 
 /// The logs of one store, and who is called when one grows.
@@ -75,14 +75,14 @@ impl Log {
         fence: u64,
         batch: &EventRow,
     ) -> Result<(), Error> {
-        around(Point::EventCommit, self.store.append_events(thread, fence, batch)).await?;
+        wrap(Point::EventCommit, self.store.append_events(thread, fence, batch)).await?;
         if self.calls.is_waited_for(thread) {
-            let news = if batch.body.bytes.len() <= HANDED_ON {
-                Notice::Told(events_of(batch)?.collect())
+            let notice = if batch.body.bytes.len() <= HANDED_ON {
+                Notice::Reported(events_of(batch)?.collect())
             } else {
                 Notice::UpTo(batch.last())
             };
-            self.calls.call(thread, news);
+            self.calls.call(thread, notice);
         }
         Ok(())
     }
@@ -165,7 +165,7 @@ impl Reading {
             if self.is_read {
                 match self.called().await {
                     Notice::UpTo(last) if last <= self.after => continue,
-                    Notice::Told(events) if self.joins(&events) => {
+                    Notice::Reported(events) if self.joins(&events) => {
                         let fresh = events.iter().filter(|event| event.id > self.after);
                         self.ready = fresh.cloned().collect();
                         self.after = self.ready.back().map_or(self.after, |newest| newest.id);
@@ -188,7 +188,7 @@ impl Reading {
         }
     }
 
-    /// Returns whether events go on from what was read, with none left out between.
+    /// Returns whether events continue from what was read, with none left out between.
     fn joins(&self, events: &[ThreadEvent]) -> bool {
         events.first().is_some_and(|first| first.id <= self.after + 1)
     }
@@ -201,9 +201,9 @@ impl Reading {
             pause = pause.max(FOR_EACH.saturating_mul(many).min(SELDOM));
         }
         tokio::select! {
-            news = self.calls.called() => {
+            notice = self.calls.called() => {
                 (self.is_called, self.vain) = (true, MOST_VAIN);
-                news
+                notice
             }
             () = clock::sleep(pause) => {
                 self.is_called = false;

@@ -45,7 +45,7 @@ impl EventLogWriter {
         published: RunToPublish,
     ) -> Result<Self, Error> {
         let store = bus.store();
-        let mark = store.event_mark(published.thread).await?;
+        let mark = store.event_position(published.thread).await?;
         let mut step = mark.step;
         if mark.last == 0 {
             let forked_from = store.info(published.thread).await?.forked_from;
@@ -56,7 +56,7 @@ impl EventLogWriter {
         let is_new = mark.last == 0;
         let mut log_writer = Self { bus, published, last: mark.last, step, is_new, lines };
         let mut lines = log_writer.missing::<S>(step, published.head).await?;
-        if published.goes_on && mark.last > 0 {
+        if published.continues && mark.last > 0 {
             let event = event_of(&RunEvent::<S>::StepRestarted { step: published.head + 1 });
             lines.push(Line { step: published.head.max(step), event });
         }

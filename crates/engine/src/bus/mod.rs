@@ -43,7 +43,7 @@ pub struct ThreadEvent {
     pub event: Value,
 }
 
-/// Events as they come; it ends after an error, and a new subscription goes on from the last id heard.
+/// Events as they come; it ends after an error, and a new subscription continues from the last id heard.
 pub type Subscription = BoxStream<'static, Result<ThreadEvent, Error>>;
 
 /// Carries events of threads from the one who runs them to the one who wants to hear them.

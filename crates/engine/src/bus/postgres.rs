@@ -135,9 +135,9 @@ async fn pass_on(
             Some((thread, last)) => (thread, last.parse().ok()),
             None => (call.as_str(), None),
         };
-        let news = last.map_or(Notice::Look, Notice::UpTo);
+        let notice = last.map_or(Notice::Look, Notice::UpTo);
         if let Ok(thread) = uuid::Uuid::parse_str(thread) {
-            calls.call(ThreadId(thread), news);
+            calls.call(ThreadId(thread), notice);
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::clock;
 use crate::graph::{EndStatus, State};
 use crate::ids::{RunId, ThreadId};
 
-/// How long events are gathered before they are written: often enough for an eye that reads along.
+/// How long events are collected before they are written: often enough for an eye that reads along.
 const BATCH_WINDOW: Duration = Duration::from_millis(75);
 
 /// How long it is until a write that failed is tried again.
@@ -33,7 +33,7 @@ pub struct RunToPublish {
     /// Newest committed step.
     pub head: u64,
     /// Whether the run continues with what an earlier one began, without a new input.
-    pub goes_on: bool,
+    pub continues: bool,
 }
 
 /// Tells one run; dropping it ends it where it is, as the end of the process would.

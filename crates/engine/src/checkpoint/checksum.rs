@@ -105,10 +105,12 @@ pub(super) fn check_effect(
 ) -> Result<(), Error> {
     let [of_request, of_outcome] = sums;
     let expected = outcome_of(row);
-    let damaged = match () {
-        () if is_other(of_request, request(thread, row)) => "request",
-        () if is_other(of_outcome, expected) => "outcome",
-        () => return Ok(()),
+    let damaged = if is_other(of_request, request(thread, row)) {
+        "request"
+    } else if is_other(of_outcome, expected) {
+        "outcome"
+    } else {
+        return Ok(());
     };
     let reason = format!(
         "the {damaged} of its recorded call {} (task {}, call {}) does not fit its checksum",

@@ -27,9 +27,9 @@ pub enum Error {
     Busy { thread: ThreadId, owner: String, until: DateTime<Utc> },
     /// The writer's fencing token is stale: another process took the thread over.
     #[error(
-        "this process lost the thread {thread} to another one (its fencing token {held} was replaced by {current}); nothing was written"
+        "this process lost the thread {thread} to another one (its fencing token {token} was replaced by {current}); nothing was written"
     )]
-    Fenced { thread: ThreadId, held: u64, current: u64 },
+    Fenced { thread: ThreadId, token: u64, current: u64 },
     /// The thread is not any more as it was when somebody decided over it.
     #[error(
         "the thread {thread} was taken up since it was looked at; it was left as it is, look at it again"

@@ -30,7 +30,7 @@ impl EventRow {
 
 /// How far a thread's log of events reaches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct EventMark {
+pub struct EventPosition {
     /// Id of the newest event; 0 when there was none.
     pub last: u64,
     /// Newest step whose end has been told; 0 when there was none.

@@ -227,12 +227,12 @@ mod tests {
     #[tokio::test]
     async fn one_that_stopped_waiting_is_not_written_and_loses_no_lane() {
         let group_commit = GroupCommit::<u32, u32>::new(1, 8);
-        for told in [false, true] {
+        for reported in [false, true] {
             let lane = lone(group_commit.turn(|| 0).await);
             let mut gone = Box::pin(group_commit.turn(|| 1));
             assert!(gone.as_mut().now_or_never().is_none());
             // Before the lane is handed to it, and after.
-            if told {
+            if reported {
                 drop(lane);
                 drop(gone);
             } else {

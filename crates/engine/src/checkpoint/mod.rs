@@ -37,7 +37,7 @@ pub use chain::chain_hash;
 pub use dump::{read_dump, write_dump};
 pub use encoded::{Codec, Encoded};
 pub use error::Error;
-pub use events::{EventMark, EventRow};
+pub use events::{EventPosition, EventRow};
 pub use lineage::Lineage;
 pub use memory::MemoryStore;
 pub use outbox::{Outbox, PendingExport};

@@ -17,7 +17,7 @@ pub struct PendingExport {
     pub since: DateTime<Utc>,
 }
 
-/// The export cursor: one row per thread that owes a trace, none for the others.
+/// The export cursor: one row per thread with a pending export, none for the others.
 ///
 /// It is written with the beginning of a run ([`Leases::begin_run`](super::Leases::begin_run)) and after a
 /// delivery, never by a step. A crash before `paid` delivers the same spans, under the same ids, again.
@@ -26,10 +26,10 @@ pub trait Outbox: Send + Sync {
     /// Returns what is pending, longest first, at most `limit`.
     async fn pending(&self, limit: u32) -> Result<Vec<PendingExport>, Error>;
 
-    /// Returns how many threads owe something.
+    /// Returns how many threads have something pending.
     async fn count(&self) -> Result<u64, Error>;
 
-    /// Returns what a thread owes.
+    /// Returns what a thread has pending.
     async fn pending_of(&self, thread: ThreadId) -> Result<Option<PendingExport>, Error>;
 
     /// Notes that all runs up to this number were delivered as they will stay.

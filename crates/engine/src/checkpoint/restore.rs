@@ -1,4 +1,4 @@
-//! Stands a typed state up from stored rows: snapshot, later deltas, upcasters, hash chain.
+//! Restores a typed state from stored rows: snapshot, later deltas, upcasters, hash chain.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::{
 use crate::graph::{Frontier, State, Target, Written};
 use crate::ids::ThreadId;
 
-/// A thread's state at a step, with what a writer needs to go on from there.
+/// A thread's state at a step, with what a writer needs to continue from there.
 #[derive(Clone, Debug)]
 pub struct Restored<S: State> {
     pub info: ThreadInfo,

@@ -66,7 +66,7 @@ mod tests {
     async fn an_outcome_waits_for_a_database_that_is_away_and_nothing_else_does() {
         let away = || Error::Unreachable { url: "db".into(), reason: "refused".into() };
         let full = || Error::Full { url: "db".into(), reason: "disk".into() };
-        let fenced = || Error::Fenced { thread: ThreadId::new(), held: 1, current: 2 };
+        let fenced = || Error::Fenced { thread: ThreadId::new(), token: 1, current: 2 };
         assert_eq!(written(true, 1, away).await, (true, 2));
         assert_eq!(written(false, 1, away).await, (false, 1));
         assert_eq!(written(true, 1, full).await, (false, 1));

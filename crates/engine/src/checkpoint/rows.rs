@@ -52,7 +52,7 @@ stored_enum! {
     /// How a run stands.
     RunStatus {
         Running = "running",
-        /// It ended for another to go on: submitted to the workers, or handed over by one that stopped.
+        /// It ended for another to continue: submitted to the workers, or handed over by one that stopped.
         Queued = "queued",
         Done = "done",
         Interrupted = "interrupted",
@@ -84,7 +84,7 @@ stored_enum! {
         Random = "random",
         /// A question to a person; its key is the [`InterruptId`].
         Interrupt = "interrupt",
-        /// What a node saw of its surroundings; only a replay reads it back.
+        /// What a node observed; only a replay reads it back.
         Observed = "observed",
     }
 }
@@ -176,7 +176,7 @@ impl ThreadInfo {
         match self.status {
             ThreadStatus::Busy | ThreadStatus::Queued => (
                 ThreadStatus::Failed,
-                Some("it was exported in the middle of its run; resume it to go on from there"),
+                Some("it was exported in the middle of its run; resume it to continue from there"),
             ),
             status => (status, self.error.as_deref()),
         }
@@ -251,7 +251,7 @@ pub struct PendingRow {
     pub body: Encoded,
 }
 
-/// Everything needed to stand a thread up at a step.
+/// Everything needed to restore a thread at a step.
 #[derive(Clone, Debug)]
 pub struct Loaded {
     pub info: ThreadInfo,
@@ -374,11 +374,11 @@ pub struct Wanted {
     pub skip: u32,
 }
 
-/// A thread that may go on, by what the store knows.
+/// A thread that may continue, by what the store knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Waiting {
     pub thread: ThreadId,
-    /// Who holds it under a lease that has not run out: it goes on only if that one is dead.
+    /// Who holds it under a lease that has not run out: it continues only if that one is dead.
     pub holder: Option<String>,
 }
 

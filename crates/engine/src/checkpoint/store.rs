@@ -37,7 +37,7 @@ pub trait Store: Threads + Leases + Steps + Effects + Questions + Events + Trans
     /// Returns the clock that dates this store's rows; it has just dated one `told`.
     ///
     /// By default this machine's, as for a store that all its processes share a machine with.
-    fn clock(&self, _told: DateTime<Utc>) -> Clock {
+    fn clock(&self, _given: DateTime<Utc>) -> Clock {
         Clock::default()
     }
 

@@ -63,7 +63,7 @@ macro_rules! __graph_state {
         [$serde:tt $present:tt]
         $(#[$meta:meta])*
         $vis:vis struct $State:ident, update $Update:ident, version $version:literal $(, upcast $upcast:path)?
-        $(, blobs [$($held:ident),+ $(,)?])? {
+        $(, blobs [$($kept:ident),+ $(,)?])? {
             $( $(#[$fmeta:meta])* $field:ident : $ty:ty => $reducer:ident $(($with:path))? ),+ $(,)?
         }
     ) => {
@@ -127,7 +127,7 @@ macro_rules! __graph_state {
 
             $(
                 fn each_blob_mut(&mut self, see: &mut dyn FnMut(&mut $crate::graph::Blob)) {
-                    $( $crate::graph::Blobs::each_blob_mut(&mut self.$held, see); )+
+                    $( $crate::graph::Blobs::each_blob_mut(&mut self.$kept, see); )+
                 }
             )?
         }
@@ -153,7 +153,7 @@ macro_rules! __graph_state {
 
             $(
                 fn each_blob(&self, see: &mut dyn FnMut(&$crate::graph::Blob)) {
-                    $( $crate::graph::Blobs::each_blob(&self.$held, see); )+
+                    $( $crate::graph::Blobs::each_blob(&self.$kept, see); )+
                 }
             )?
         }

@@ -262,7 +262,7 @@ impl<S: State> Engine<S> {
         self.settle(out);
     }
 
-    /// Takes what a task wrote, and has it kept where its step goes on without it.
+    /// Takes what a task wrote, and has it kept where its step continues without it.
     fn keep(
         &self,
         index: usize,
@@ -317,8 +317,8 @@ impl<S: State> Engine<S> {
         }
         if !interrupts.is_empty() {
             let step = self.step;
-            let told = interrupts.clone();
-            out.push(Command::Emit(RunEvent::Interrupted { step, interrupts: told, asking }));
+            let shown = interrupts.clone();
+            out.push(Command::Emit(RunEvent::Interrupted { step, interrupts: shown, asking }));
             out.push(Command::Suspend(interrupts));
         } else if let Some(failure) = failure {
             out.push(Command::Fail(failure));

@@ -1,4 +1,4 @@
-//! What a run tells while it goes on: one stream of typed events, and the modes that filter it.
+//! What a run tells while it runs: one stream of typed events, and the modes that filter it.
 
 use std::sync::Arc;
 
@@ -159,13 +159,14 @@ pub(crate) fn join_pieces(before: &mut Value, next: &Value) -> bool {
     };
     let is_alike = old.len() == new.len()
         && new.iter().all(|(key, value)| key == "text" || old.get(key) == Some(value));
-    match (is_alike, old.get_mut("text"), new.get("text")) {
-        (true, Some(Value::String(text)), Some(Value::String(more))) => {
-            text.push_str(more);
-            true
-        }
-        _ => false,
+    if is_alike
+        && let Some(Value::String(text)) = old.get_mut("text")
+        && let Some(Value::String(more)) = new.get("text")
+    {
+        text.push_str(more);
+        return true;
     }
+    false
 }
 
 #[cfg(test)]

@@ -88,7 +88,7 @@ pub enum Event<S: State> {
 pub enum Command<S: State> {
     /// Run a task.
     Run(NodeRun<S>),
-    /// Keep what a task wrote, because its step goes on; `body` comes from [`Written::to_pending`].
+    /// Keep what a task wrote, because its step continues; `body` comes from [`Written::to_pending`].
     SavePending { task: u32, body: Vec<u8>, texts: Vec<BlobText> },
     /// Commit the step; `delta` is the JSON list of what its tasks wrote.
     ///
@@ -102,11 +102,11 @@ pub enum Command<S: State> {
     Finish,
     /// The run was stopped as asked.
     Stopped,
-    /// The run cannot go on.
+    /// The run cannot continue.
     Fail(EngineError),
 }
 
-/// Why a run cannot go on.
+/// Why a run cannot continue.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EngineError {
     /// A node failed for good.
@@ -120,9 +120,11 @@ pub enum EngineError {
         "the node {node} leads to an unknown node: {target}; correct where it leads and resume the thread"
     )]
     UnknownTarget { node: String, target: String },
-    #[error("the run reached its limit of {0} steps; resume to go on, or raise limits.max_steps")]
+    #[error(
+        "the run reached its limit of {0} steps; resume to continue, or raise limits.max_steps"
+    )]
     StepLimit(u64),
-    #[error("the run passed its deadline; resume to go on, or raise limits.deadline_sec")]
+    #[error("the run passed its deadline; resume to continue, or raise limits.deadline_sec")]
     Deadline,
     /// A written value has no JSON form (a map with keys that are not strings).
     #[error("what the node {node} wrote cannot be stored as JSON: {reason}")]

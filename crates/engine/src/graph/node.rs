@@ -291,7 +291,7 @@ impl TaskContext {
         self.port.keep_notes().await
     }
 
-    /// Notes what the node sees of its surroundings, such as the agents there are, and returns it.
+    /// Notes what the node observes, such as the agents there are, and returns it.
     ///
     /// It is written with the task's next effect, before that is sent, or when the node ends.
     ///
@@ -340,8 +340,8 @@ impl TaskContext {
         let unfit = |error| unfit(name, &error);
         let usual = serde_json::to_value(usual).map_err(unfit)?;
         let seen = serde_json::to_value(seen).map_err(unfit)?;
-        let held = self.port.observed_unless(name, usual, seen).await?;
-        serde_json::from_value(held).map_err(unfit)
+        let recorded = self.port.observed_unless(name, usual, seen).await?;
+        serde_json::from_value(recorded).map_err(unfit)
     }
 
     /// Returns the text of a blob: as the node itself holds it, or as the store keeps it since the step that wrote it.

@@ -85,7 +85,7 @@ pub trait Port: Send + Sync {
     /// Draws 64 random bits, recorded.
     async fn random(&self) -> Result<u64, NodeError>;
 
-    /// Notes what the node sees of its surroundings and returns it; a replay returns what was noted.
+    /// Notes what the node observes and returns it; a replay returns what was noted.
     async fn observed(&self, _name: &str, seen: Value) -> Result<Value, NodeError> {
         Ok(seen)
     }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::task::{Mode, TaskJournal, recorder};
 use crate::checkpoint::{EffectKind, EffectRow, EffectStatus};
-use crate::failpoint::{Point, around};
+use crate::failpoint::{Point, wrap};
 use crate::graph::NodeError;
 use crate::observer::report;
 
@@ -46,7 +46,7 @@ impl TaskJournal {
 
     async fn write(&self, point: Point, rows: &[EffectRow]) -> Result<(), NodeError> {
         let recorded = self.store.record_effects(self.place.thread, self.claimed.fence, rows);
-        around(point, recorded).await.map_err(recorder)?;
+        wrap(point, recorded).await.map_err(recorder)?;
         for row in rows {
             report(|observer| observer.effect_recorded(row.kind.as_str()));
             if row.kind == EffectKind::Interrupt {

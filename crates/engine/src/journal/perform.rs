@@ -7,7 +7,7 @@ use super::key::EffectKey;
 use super::task::{Mode, TaskJournal, recorder};
 use super::unknown::{OUTCOME_UNKNOWN, OutcomeUnknown, Verdict, verdict};
 use crate::checkpoint::{EffectKind, EffectRow, EffectStatus};
-use crate::failpoint::{Point, Side, around, reach};
+use crate::failpoint::{Point, Side, reach, wrap};
 use crate::graph::{EffectFailure, EffectRequest, Interrupt, NodeError, Outcome, Perform};
 use crate::ids::InterruptId;
 
@@ -37,7 +37,7 @@ impl From<String> for RecordedFailure {
 impl TaskJournal {
     /// Reads a recorded outcome back; `None` means that the effect is to be performed (again).
     ///
-    /// A recorded failure is part of the history of its node, which went on from it: a re-run after a
+    /// A recorded failure is part of the history of its node, which continued from it: a re-run after a
     /// crash or an answer must see it again. Only a retry of the node itself tries once more, except
     /// where a person said to leave it.
     pub(super) fn read_back(
@@ -72,7 +72,7 @@ impl TaskJournal {
         let result = tokio::select! {
             // An answer that is there is kept, though the run is being stopped: it was paid for.
             biased;
-            result = around(Point::ModelSend, perform(key.to_string())) => result,
+            result = wrap(Point::ModelSend, perform(key.to_string())) => result,
             () = self.cancel.cancelled() => return Err(NodeError::Cancelled),
         };
         self.seen_alive();
@@ -138,7 +138,7 @@ impl TaskJournal {
         };
         let last = attempt.saturating_add(REPEATS - 1);
         loop {
-            let sent = around(Point::ToolSend, perform(key.to_string())).await;
+            let sent = wrap(Point::ToolSend, perform(key.to_string())).await;
             self.seen_alive();
             match sent {
                 Ok(value) => {

@@ -49,12 +49,12 @@ impl Recorded {
         Some(row)
     }
 
-    /// Returns what a task noted last of its surroundings under a name.
+    /// Returns what a task noted last of what it observed under a name.
     pub(super) fn observed(&self, task: u32, name: &str) -> Option<&EffectRow> {
         self.all_observed(task, name).max_by_key(|row| row.number)
     }
 
-    /// Returns how often a task noted its surroundings under a name.
+    /// Returns how often a task noted what it observed under a name.
     pub(super) fn times_observed(&self, task: u32, name: &str) -> u32 {
         u32::try_from(self.all_observed(task, name).count()).unwrap_or(u32::MAX)
     }

@@ -17,7 +17,7 @@ use crate::checkpoint::{
     EffectKind, EffectRow, EffectSettlement, EffectStatus, Encoded, Error, Store, read_blob,
 };
 use crate::clock::{self, Clock};
-use crate::failpoint::{Point, around};
+use crate::failpoint::{Point, wrap};
 use crate::graph::{
     Blob, EffectClass, EffectRequest, NodeError, NodeLocation, Outcome, Perform, Port, StreamMode,
     Wants,
@@ -189,10 +189,10 @@ impl TaskJournal {
         let end =
             EffectSettlement { step, task, key: key.as_bytes().to_vec(), status, outcome, attempt };
         let settled = self.store.settle_effect(self.place.thread, self.claimed.fence, &end);
-        around(point, settled).await.map_err(recorder)
+        wrap(point, settled).await.map_err(recorder)
     }
 
-    /// Notes that the task goes on; returns how long nothing was seen of it.
+    /// Notes that the task continues; returns how long nothing was seen of it.
     pub(super) fn seen_alive(&self) -> Duration {
         let mut alive_at = self.alive_at.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::replace(&mut *alive_at, clock::monotonic()).elapsed()
@@ -207,12 +207,12 @@ impl TaskJournal {
             return Ok(());
         }
         let thread = self.place.thread;
-        let held = self.claimed.fence;
+        let token = self.claimed.fence;
         let current = self.store.info(thread).await.map_err(recorder)?.fence;
-        if current == held {
+        if current == token {
             Ok(())
         } else {
-            Err(recorder(Error::Fenced { thread, held, current }))
+            Err(recorder(Error::Fenced { thread, token, current }))
         }
     }
 

@@ -33,8 +33,8 @@ impl<S: State> Runner<S> {
             return Err(StoreError::UnknownStep { thread, seq: to, head }.into());
         }
         let target = restore::<S>(store.as_ref(), thread, Some(to)).await?;
-        let held = self.hold(read, &RunOptions::<S>::default().cancel).await?;
-        let seq = held.restored.seq + 1;
+        let claimed = self.claim(read, &RunOptions::<S>::default().cancel).await?;
+        let seq = claimed.restored.seq + 1;
         let unstorable = |error: serde_json::Error| {
             Error::Update(EngineError::Encode {
                 node: "__fork__".into(),
@@ -45,8 +45,8 @@ impl<S: State> Runner<S> {
         let frontier = serde_json::to_vec(&target.frontier).map_err(unstorable)?;
         let kind = StepKind::Fork;
         let step = Step { seq, kind, delta, frontier, clears_pending: true, texts: Vec::new() };
-        if let Err(error) = self.writer(&held, Durability::Sync).write(step).await {
-            return Err(self.give_back(&held, error.into(), FAILED).await);
+        if let Err(error) = self.writer(&claimed, Durability::Sync).write(step).await {
+            return Err(self.give_back(&claimed, error.into(), FAILED).await);
         }
         // What is shortened later may be what it goes back to; without the snapshot it is only read more slowly.
         let expected = target.snapshot_size + target.since_snapshot;
@@ -63,10 +63,10 @@ impl<S: State> Runner<S> {
         } else {
             (
                 ThreadStatus::Failed,
-                Some("the thread went back to an earlier step; resume it to go on from it"),
+                Some("the thread went back to an earlier step; resume it to continue from it"),
             )
         };
-        self.release(&held, RunEnd { error, ..RunEnd::new(RunStatus::Done, status) }).await?;
+        self.release(&claimed, RunEnd { error, ..RunEnd::new(RunStatus::Done, status) }).await?;
         let info = self.store().info(thread).await?;
         Ok(StateView { info, seq, state: target.state, next })
     }

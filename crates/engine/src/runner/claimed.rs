@@ -14,7 +14,7 @@ use crate::checkpoint::{
     Error as StoreError, Restored, RunEnd, RunStatus, ThreadInfo, ThreadStatus, restore,
 };
 use crate::clock::Clock;
-use crate::failpoint::{Point, around};
+use crate::failpoint::{Point, wrap};
 use crate::graph::{EndStatus, State};
 use crate::ids::{RunId, ThreadId};
 use crate::observer::report;
@@ -32,7 +32,7 @@ pub(super) struct ClaimedThread<S: State> {
     /// The live span of the run, once it has one.
     pub span: Arc<OnceLock<Span>>,
     _renewal: AbortOnDropHandle<()>,
-    _hold: LeaseGuard,
+    _guard: LeaseGuard,
 }
 
 impl<S: State> Runner<S> {
@@ -50,36 +50,36 @@ impl<S: State> Runner<S> {
     /// Takes the lease of a thread that was read, reads it again if it moved meanwhile, and starts a run.
     ///
     /// Reading comes first: a thread that cannot be read is left as it is.
-    pub(super) async fn hold(
+    pub(super) async fn claim(
         &self,
         read: Restored<S>,
         cancel: &CancellationToken,
     ) -> Result<ClaimedThread<S>, Error> {
         let store = self.store();
         let thread = read.info.id;
-        let hold = LeaseGuard::new(self.process());
-        let info = lease::claim(store.as_ref(), thread, hold.owner(), self.lease()).await?;
-        self.held(read, info, hold, cancel).await
+        let guard = LeaseGuard::new(self.process());
+        let info = lease::claim(store.as_ref(), thread, guard.owner(), self.lease()).await?;
+        self.claimed(read, info, guard, cancel).await
     }
 
     /// Takes the lease of a thread that was read, unless somebody else took it meanwhile, and starts a run.
-    pub(super) async fn hold_as_read(
+    pub(super) async fn claim_as_read(
         &self,
         read: Restored<S>,
         cancel: &CancellationToken,
     ) -> Result<ClaimedThread<S>, Error> {
-        let hold = LeaseGuard::new(self.process());
+        let guard = LeaseGuard::new(self.process());
         let store = self.store().as_ref();
-        let owner = hold.owner();
+        let owner = guard.owner();
         let info = lease::claim_as_seen(store, &read.info, owner, self.lease()).await?;
-        self.held(read, info, hold, cancel).await
+        self.claimed(read, info, guard, cancel).await
     }
 
-    async fn held(
+    async fn claimed(
         &self,
         read: Restored<S>,
         info: ThreadInfo,
-        hold: LeaseGuard,
+        guard: LeaseGuard,
         cancel: &CancellationToken,
     ) -> Result<ClaimedThread<S>, Error> {
         let store = self.store();
@@ -102,29 +102,38 @@ impl<S: State> Runner<S> {
         // Dated like all that happens in it; time limits count from there.
         let run = RunId::begun_at(restored.info.updated_at);
         let begin = store.begin_run(thread, restored.info.fence, run, self.exports_traces());
-        let clock = store.clock(around(Point::RunBegin, begin).await?.started_at);
-        Ok(ClaimedThread { restored, was, run, clock, stop, span, _renewal: renewal, _hold: hold })
+        let clock = store.clock(wrap(Point::RunBegin, begin).await?.started_at);
+        Ok(ClaimedThread {
+            restored,
+            was,
+            run,
+            clock,
+            stop,
+            span,
+            _renewal: renewal,
+            _guard: guard,
+        })
     }
 
-    pub(super) fn writer(&self, held: &ClaimedThread<S>, durability: Durability) -> Writer {
-        let claim = Claim::of(&held.restored.info, held.run, S::SCHEMA_VERSION);
-        Writer::new(Arc::clone(self.store()), claim, durability, held.restored.hash)
+    pub(super) fn writer(&self, claimed: &ClaimedThread<S>, durability: Durability) -> Writer {
+        let claim = Claim::of(&claimed.restored.info, claimed.run, S::SCHEMA_VERSION);
+        Writer::new(Arc::clone(self.store()), claim, durability, claimed.restored.hash)
     }
 
     pub(super) async fn release(
         &self,
-        held: &ClaimedThread<S>,
+        claimed: &ClaimedThread<S>,
         end: RunEnd<'_>,
     ) -> Result<(), Error> {
-        let info = &held.restored.info;
-        let ended = self.store().end_run(info.id, info.fence, held.run, end);
-        Ok(around(Point::RunEnd, ended).await?)
+        let info = &claimed.restored.info;
+        let ended = self.store().end_run(info.id, info.fence, claimed.run, end);
+        Ok(wrap(Point::RunEnd, ended).await?)
     }
 
     /// Gives a thread back whose run broke on the store, as far as the store still answers.
     pub(super) async fn give_back(
         &self,
-        held: &ClaimedThread<S>,
+        claimed: &ClaimedThread<S>,
         error: Error,
         (run, thread): (RunStatus, ThreadStatus),
     ) -> Error {
@@ -133,7 +142,7 @@ impl<S: State> Runner<S> {
         }
         let text = error.to_string();
         let end = RunEnd { error: Some(&text), ..RunEnd::new(run, thread) };
-        if let Err(second) = self.release(held, end).await {
+        if let Err(second) = self.release(claimed, end).await {
             tracing::debug!(%second, "the thread could not be given back; its lease will run out");
         }
         error

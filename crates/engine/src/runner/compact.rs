@@ -23,7 +23,7 @@ pub async fn compact<S: State>(
 ) -> Result<Option<u64>, Error> {
     let head = store.info(thread).await?.head;
     let seq = head.saturating_sub(keep.max(1));
-    // An earlier call may have kept fewer: then there is nothing left to drop, and no state to stand up.
+    // An earlier call may have kept fewer: then there is nothing left to drop, and no state to restore.
     if seq == 0 || store.history(thread, Some(seq + 1), 1).await?.is_empty() {
         return Ok(None);
     }

@@ -15,22 +15,22 @@ impl<S: State> Runner<S> {
     /// [`Error::CrashLoop`].
     pub(super) async fn refuse_crash_loop(
         &self,
-        held: &ClaimedThread<S>,
+        claimed: &ClaimedThread<S>,
         most: u32,
     ) -> Result<(), Error> {
         // Without a node to run only the run's end is missing, which kills nobody.
-        if held.was != ThreadStatus::Busy || held.restored.frontier.tasks.is_empty() {
+        if claimed.was != ThreadStatus::Busy || claimed.restored.frontier.tasks.is_empty() {
             return Ok(());
         }
         let store = self.store();
-        let thread = held.restored.info.id;
+        let thread = claimed.restored.info.id;
         let newest = store.history(thread, None, 1).await?;
         let newest = newest.first().map(|step| step.run);
         let runs = store.runs(thread).await?;
         let died = |run: &&crate::checkpoint::RunRow| {
             run.status == RunStatus::Running && newest != Some(run.id)
         };
-        let before = runs.iter().rev().skip_while(|run| run.id == held.run);
+        let before = runs.iter().rev().skip_while(|run| run.id == claimed.run);
         let crashes = u32::try_from(before.take_while(died).count()).unwrap_or(u32::MAX);
         if crashes >= most { Err(Error::CrashLoop { thread, crashes }) } else { Ok(()) }
     }

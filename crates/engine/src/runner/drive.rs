@@ -19,7 +19,7 @@ use crate::journal::{Mode, Recorded};
 
 /// One run under way.
 pub(super) struct Drive<S: State> {
-    pub around: RunContext<S>,
+    pub context: RunContext<S>,
     pub deadline: Option<Duration>,
     /// How long the lease lasts.
     pub lease: Duration,
@@ -27,7 +27,7 @@ pub(super) struct Drive<S: State> {
     pub snapshots: Snapshots,
     /// Effects recorded before this run, by step.
     pub recorded: BTreeMap<u64, Arc<Recorded>>,
-    /// Whether the run goes on after a failure, whose causes are to be tried again.
+    /// Whether the run continues after a failure, whose causes are to be tried again.
     pub again: bool,
     /// The step at which the run begins.
     pub first_step: u64,
@@ -59,7 +59,7 @@ impl<S: State> Tasks<S> {
         }
     }
 
-    /// Awaits something while the tasks go on.
+    /// Awaits something while the tasks run.
     async fn beside<T>(&mut self, work: impl Future<Output = T>) -> T {
         tokio::pin!(work);
         loop {
@@ -84,7 +84,7 @@ impl<S: State> Drive<S> {
             && !matches!(error, Error::Fenced { .. })
         {
             // Calls that were sent may still end and be recorded; for no longer than the lease lasts.
-            self.around.stop.cancel();
+            self.context.stop.cancel();
             let ending = async { while tasks.next().await.is_some() {} };
             let _ = tokio::time::timeout(self.lease, ending).await;
         }
@@ -98,7 +98,7 @@ impl<S: State> Drive<S> {
     ) -> Result<RunResult, Error> {
         let mut out = Vec::new();
         let mut queue: VecDeque<Command<S>> = VecDeque::new();
-        let stop = self.around.stop.clone();
+        let stop = self.context.stop.clone();
         let mut deadline = match self.deadline {
             Some(limit) => clock::sleep(limit).boxed(),
             None => futures::future::pending().boxed(),
@@ -151,10 +151,10 @@ impl<S: State> Drive<S> {
         out: &mut Vec<Command<S>>,
     ) -> Result<Option<RunResult>, Error> {
         match command {
-            Command::Emit(event) => tasks.beside(self.around.listeners.tell(event)).await,
+            Command::Emit(event) => tasks.beside(self.context.listeners.tell(event)).await,
             Command::Run(run) => {
                 let (mode, recorded) = tasks.beside(self.history_of(&run)).await?;
-                tasks.running.push(self.around.launch(run, mode, recorded));
+                tasks.running.push(self.context.launch(run, mode, recorded));
             }
             Command::SavePending { task, body, texts } => {
                 tasks.beside(self.keep(engine.step(), task, body, texts)).await?;
@@ -167,7 +167,7 @@ impl<S: State> Drive<S> {
                 let step = Step { seq, kind, delta, frontier, clears_pending, texts };
                 self.writer.write(step).await?;
                 if self.snapshots.is_due(size).await && self.writer.settle().await? {
-                    self.snapshots.write(&self.around.store, seq, engine.state());
+                    self.snapshots.write(&self.context.store, seq, engine.state());
                 }
                 engine.handle(Event::Committed, out);
                 // A graph that never waits for anything lets others run too.
@@ -196,9 +196,9 @@ impl<S: State> Drive<S> {
         let body = Encoded { codec: Codec::Json, bytes: body };
         let row = PendingRow { step, task, body };
         let blobs = self.writer.blobs(step, &texts)?;
-        let RunContext { store, thread, claimed, .. } = &self.around;
+        let RunContext { store, thread, claimed, .. } = &self.context;
         let kept = store.save_pending(*thread, claimed.fence, &row, &blobs);
-        failpoint::around(Point::PendingSave, kept).await?;
+        failpoint::wrap(Point::PendingSave, kept).await?;
         self.has_pending = true;
         Ok(())
     }
@@ -206,7 +206,7 @@ impl<S: State> Drive<S> {
     /// Finds what the journal holds for a task, and how it is to be used.
     async fn history_of(&self, run: &NodeRun<S>) -> Result<(Mode, Arc<Recorded>), Error> {
         if run.attempt > 1 {
-            let rows = self.around.store.effects(self.around.thread, Some(run.step)).await?;
+            let rows = self.context.store.effects(self.context.thread, Some(run.step)).await?;
             return Ok((Mode::Again, Arc::new(rows.into_iter().collect())));
         }
         let mode = if self.again && run.step == self.first_step { Mode::Again } else { Mode::Live };

@@ -13,7 +13,7 @@ use crate::checkpoint::{
     EffectKind, Encoded, Error as StoreError, OpenInterrupt, Restored, RunEnd, RunStatus, StepKind,
     ThreadFilter, ThreadInfo, ThreadStatus, awaited_interrupts, restore,
 };
-use crate::failpoint::{Point, around};
+use crate::failpoint::{Point, wrap};
 use crate::graph::{BlobText, END, EngineError, Finished, Frontier, State, Target, Written, merge};
 use crate::ids::{InterruptId, ThreadId};
 use crate::journal::check_answer;
@@ -83,13 +83,13 @@ impl<S: State> Runner<S> {
         let read = self.read(thread).await?;
         let stays = after == AfterEdit::Unchanged;
         let (edit, texts) = self.tried(&read, update, as_node, &after).await?;
-        let held = self.hold(read, &RunOptions::<S>::default().cancel).await?;
-        let seq = held.restored.seq + 1;
-        let mut state = Arc::clone(&held.restored.state);
-        let joins = held.restored.frontier.joins.clone();
+        let claimed = self.claim(read, &RunOptions::<S>::default().cancel).await?;
+        let seq = claimed.restored.seq + 1;
+        let mut state = Arc::clone(&claimed.restored.state);
+        let joins = claimed.restored.frontier.joins.clone();
         let merged = merge(self.graph(), &mut state, vec![edit], joins)?;
         let (frontier, encoded) = match (&after, as_node) {
-            (AfterEdit::Unchanged, _) => encoded(held.restored.frontier.clone())?,
+            (AfterEdit::Unchanged, _) => encoded(claimed.restored.frontier.clone())?,
             (AfterEdit::Routes, INPUT) => entry_frontier(self.graph())?,
             _ => (merged.frontier, merged.encoded_frontier),
         };
@@ -101,18 +101,20 @@ impl<S: State> Runner<S> {
             clears_pending: true,
             texts,
         };
-        if let Err(error) = self.writer(&held, Durability::Sync).write(step).await {
-            return Err(self.give_back(&held, error.into(), FAILED).await);
+        if let Err(error) = self.writer(&claimed, Durability::Sync).write(step).await {
+            return Err(self.give_back(&claimed, error.into(), FAILED).await);
         }
         let next = names(&frontier);
-        let edited = "the state was edited; resume the thread to go on from it";
-        let (status, error) = match next.as_slice() {
-            [] => (ThreadStatus::Idle, None),
+        let edited = "the state was edited; resume the thread to continue from it";
+        let (status, error) = if next.is_empty() {
+            (ThreadStatus::Idle, None)
+        } else if stays {
             // It pauses there, for the one who edited it.
-            _ if stays => (ThreadStatus::Interrupted, None),
-            _ => (ThreadStatus::Failed, Some(edited)),
+            (ThreadStatus::Interrupted, None)
+        } else {
+            (ThreadStatus::Failed, Some(edited))
         };
-        self.release(&held, RunEnd { error, ..RunEnd::new(RunStatus::Done, status) }).await?;
+        self.release(&claimed, RunEnd { error, ..RunEnd::new(RunStatus::Done, status) }).await?;
         let info = self.store().info(thread).await?;
         Ok(StateView { info, seq, state, next })
     }
@@ -195,7 +197,7 @@ impl<S: State> Runner<S> {
         check_answer(&question.kind, answer)
             .map_err(|reason| Error::Answer { interrupt, reason })?;
         let answer = Encoded::json(answer, self.store().compress_above())?;
-        Ok(around(Point::AnswerCommit, self.store().answer(interrupt, &answer)).await?)
+        Ok(wrap(Point::AnswerCommit, self.store().answer(interrupt, &answer)).await?)
     }
 
     /// Returns whether a thread, or a subgraph of it, ever asked this; only looked up to explain a refusal.

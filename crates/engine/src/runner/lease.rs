@@ -11,14 +11,14 @@ use tracing::Span;
 
 use crate::checkpoint::{Error, Leases, Store, ThreadInfo};
 use crate::clock;
-use crate::failpoint::{Point, around};
+use crate::failpoint::{Point, wrap};
 use crate::ids::ThreadId;
 
 /// How long a lease lasts without renewal, unless the runner is told otherwise.
 pub const LEASE: Duration = Duration::from_secs(15);
 
 /// The holds of this process that are under way, so that one whose run was dropped is known to be dead.
-static HOLDS: Mutex<BTreeSet<u64>> = Mutex::new(BTreeSet::new());
+static GUARDS: Mutex<BTreeSet<u64>> = Mutex::new(BTreeSet::new());
 
 /// One hold on a thread; it dies with the future that runs the thread, however that ends.
 #[derive(Debug)]
@@ -30,11 +30,11 @@ pub(super) struct LeaseGuard {
 impl LeaseGuard {
     /// Starts a hold under the name of this process.
     pub(super) fn new(process: &str) -> Self {
-        let mut holds = HOLDS.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut guards = GUARDS.lock().unwrap_or_else(PoisonError::into_inner);
         // Never a number twice: a dropped hold must not come alive again under a new run.
         static LAST: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
         let number = LAST.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1;
-        holds.insert(number);
+        guards.insert(number);
         Self { number, owner: format!("{process}/{number}") }
     }
 
@@ -46,7 +46,7 @@ impl LeaseGuard {
 
 impl Drop for LeaseGuard {
     fn drop(&mut self) {
-        HOLDS.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.number);
+        GUARDS.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.number);
     }
 }
 
@@ -65,9 +65,9 @@ pub fn owner_name() -> String {
 /// Returns whether the named holder ran on this very machine and process namespace and is gone.
 pub fn holder_is_dead(owner: &str) -> bool {
     let parts: Vec<&str> = owner.split('/').collect();
-    let (place, pid, start, hold) = match parts[..] {
+    let (place, pid, start, claim) = match parts[..] {
         [_, place, pid, start] => (place, pid, start, None),
-        [_, place, pid, start, hold] => (place, pid, start, hold.parse::<u64>().ok()),
+        [_, place, pid, start, claim] => (place, pid, start, claim.parse::<u64>().ok()),
         _ => return false,
     };
     let Ok(pid) = pid.parse::<u32>() else { return false };
@@ -79,8 +79,8 @@ pub fn holder_is_dead(owner: &str) -> bool {
     }
     let is_mine = pid == std::process::id();
     is_mine
-        && hold.is_some_and(|hold| {
-            !HOLDS.lock().unwrap_or_else(PoisonError::into_inner).contains(&hold)
+        && claim.is_some_and(|claim| {
+            !GUARDS.lock().unwrap_or_else(PoisonError::into_inner).contains(&claim)
         })
 }
 
@@ -110,13 +110,13 @@ pub(super) async fn claim(
     owner: &str,
     ttl: Duration,
 ) -> Result<ThreadInfo, Error> {
-    let refused = match around(Point::Claim, store.claim(thread, owner, ttl, false)).await {
+    let refused = match wrap(Point::Claim, store.claim(thread, owner, ttl, false)).await {
         Err(error @ Error::Busy { .. }) => error,
         other => return other,
     };
-    let held = store.info(thread).await?;
-    match &held.owner {
-        Some(holder) if holder_is_dead(holder) => claim_as_seen(store, &held, owner, ttl).await,
+    let claimed = store.info(thread).await?;
+    match &claimed.owner {
+        Some(holder) if holder_is_dead(holder) => claim_as_seen(store, &claimed, owner, ttl).await,
         _ => Err(refused),
     }
 }
@@ -136,7 +136,7 @@ pub(super) async fn claim_as_seen(
         tracing::info!(thread = %seen.id, holder = ?seen.owner, "taking the thread over from a dead process");
     }
     let point = if is_dead { Point::Takeover } else { Point::Claim };
-    around(point, store.claim_at(seen.id, seen.fence, owner, ttl, is_dead)).await
+    wrap(point, store.claim_at(seen.id, seen.fence, owner, ttl, is_dead)).await
 }
 
 /// Renews the lease until dropped; stops the run when the thread was lost to another process.
@@ -151,7 +151,7 @@ pub(super) fn keep(
     AbortOnDropHandle::new(tokio::spawn(async move {
         loop {
             clock::sleep(ttl / 3).await;
-            let renewed = around(Point::Renew, store.renew(thread, fence, ttl)).await;
+            let renewed = wrap(Point::Renew, store.renew(thread, fence, ttl)).await;
             let _within = span.get().map(Span::enter);
             match renewed {
                 Ok(()) => {}
@@ -183,10 +183,10 @@ mod tests {
 
     #[test]
     fn a_hold_of_this_very_process_is_dead_once_its_run_was_dropped() {
-        let hold = LeaseGuard::new(&owner_name());
-        let owner = hold.owner().to_owned();
+        let guard = LeaseGuard::new(&owner_name());
+        let owner = guard.owner().to_owned();
         assert!(!holder_is_dead(&owner), "{owner}");
-        drop(hold);
+        drop(guard);
         assert!(holder_is_dead(&owner), "{owner}");
     }
 }

@@ -52,9 +52,10 @@ impl<S: State> Listeners<S> {
         }
         if let Some(listener) = self.listener.as_ref().filter(|_| self.is_wanted(&event)) {
             let is_ack = matches!(event, RunEvent::Checkpoint { .. });
-            let told = listener.send(event);
+            let reported = listener.send(event);
             // A listener that went away does not stop the run.
-            let _ = if is_ack { failpoint::around(Point::Ack, told).await } else { told.await };
+            let _ =
+                if is_ack { failpoint::wrap(Point::Ack, reported).await } else { reported.await };
         }
     }
 

@@ -3,7 +3,7 @@
 use super::outcome::Error;
 use super::run::Runner;
 use crate::checkpoint::{NewThread, ThreadInfo};
-use crate::failpoint::{Point, around};
+use crate::failpoint::{Point, wrap};
 use crate::graph::State;
 use crate::ids::ThreadId;
 
@@ -19,6 +19,6 @@ impl<S: State> Runner<S> {
         title: Option<String>,
     ) -> Result<ThreadInfo, Error> {
         let new = NewThread { tenant: tenant.to_owned(), ..self.new_thread(thread, title) };
-        Ok(around(Point::ThreadCreate, self.store().create(new)).await?)
+        Ok(wrap(Point::ThreadCreate, self.store().create(new)).await?)
     }
 }

@@ -80,7 +80,7 @@ pub enum RunResult {
     Cancelled,
     /// It was stopped as asked and is left to the workers.
     Queued,
-    /// It cannot go on; a resume tries the failed step again.
+    /// It cannot continue; a resume tries the failed step again.
     Failed(EngineError),
 }
 
@@ -160,7 +160,7 @@ impl RunResult {
             Self::Cancelled => (
                 RunStatus::Cancelled,
                 ThreadStatus::Failed,
-                Some("the run was stopped; resume it to go on".into()),
+                Some("the run was stopped; resume it to continue".into()),
             ),
             Self::Failed(error @ EngineError::Missing { .. }) => {
                 (RunStatus::Failed, ThreadStatus::Parked, Some(error.to_string()))

@@ -141,7 +141,7 @@ impl<S: State> Runner<S> {
         Ok((from, last, left_out))
     }
 
-    /// Finds the oldest step whose predecessor can still be stood up.
+    /// Finds the oldest step whose predecessor can still be restored.
     async fn first_known(&self, thread: ThreadId, head: u64) -> Result<u64, Error> {
         if head == 0 || !self.store().history(thread, Some(2), 1).await?.is_empty() {
             return Ok(1);
@@ -164,7 +164,7 @@ impl<S: State> Runner<S> {
         let position = Position { state, head: row.seq - 1, frontier, done: Vec::new() };
         let limits = Limits { max_steps: 1, ..Limits::default() };
         let mut engine = Engine::new(Arc::clone(self.graph()), position, limits, Wants::default());
-        let around = RunContext::<S> {
+        let context = RunContext::<S> {
             store: Arc::clone(self.store()),
             thread: owner.id,
             run: row.run,
@@ -185,7 +185,7 @@ impl<S: State> Runner<S> {
                 match command {
                     Command::Run(mut run) => {
                         run.after = None;
-                        tasks.push(around.launch(run, Mode::Replay, Arc::clone(&recorded)));
+                        tasks.push(context.launch(run, Mode::Replay, Arc::clone(&recorded)));
                     }
                     Command::Commit { delta, frontier, texts: own, .. } => {
                         texts.extend(own);

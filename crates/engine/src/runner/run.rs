@@ -134,12 +134,12 @@ impl<S: State> Runner<S> {
         input: S::Update,
         options: RunOptions<S>,
     ) -> Result<RunOutcome<S>, Error> {
-        let held = self.hold_finished(thread, &options.cancel).await?;
-        self.drive(held, Some(input), options).await
+        let claimed = self.claim_finished(thread, &options.cancel).await?;
+        self.drive(claimed, Some(input), options).await
     }
 
     /// Takes a thread that can be given an input.
-    pub(super) async fn hold_finished(
+    pub(super) async fn claim_finished(
         &self,
         thread: ThreadId,
         cancel: &CancellationToken,
@@ -157,15 +157,15 @@ impl<S: State> Runner<S> {
         if !read.frontier.tasks.is_empty() && read.info.owner.is_none() {
             return unfinished(read.info.status);
         }
-        let held = self.hold(read, cancel).await?;
-        if !held.restored.frontier.tasks.is_empty() {
-            let status = self.status_between_runs(&held).await?;
-            let error = "its run was broken off; resume it to go on";
+        let claimed = self.claim(read, cancel).await?;
+        if !claimed.restored.frontier.tasks.is_empty() {
+            let status = self.status_between_runs(&claimed).await?;
+            let error = "its run was broken off; resume it to continue";
             let end = RunEnd { error: Some(error), ..RunEnd::new(RunStatus::Cancelled, status) };
-            self.release(&held, end).await?;
+            self.release(&claimed, end).await?;
             return unfinished(status);
         }
-        Ok(held)
+        Ok(claimed)
     }
 
     /// Resumes a thread after a crash, a failure, a stop, a fork, or answers to its interrupts.
@@ -185,32 +185,32 @@ impl<S: State> Runner<S> {
         if read.frontier.tasks.is_empty() && !is_broken_off {
             return Err(Error::Finished { thread });
         }
-        let held = self.hold(read, &options.cancel).await?;
-        self.drive(held, None, options).await
+        let claimed = self.claim(read, &options.cancel).await?;
+        self.drive(claimed, None, options).await
     }
 
     /// Says how an unfinished thread stands that nobody runs.
-    async fn status_between_runs(&self, held: &ClaimedThread<S>) -> Result<ThreadStatus, Error> {
-        let asks = !self.open_interrupts(held.restored.info.id).await?.is_empty();
+    async fn status_between_runs(&self, claimed: &ClaimedThread<S>) -> Result<ThreadStatus, Error> {
+        let asks = !self.open_interrupts(claimed.restored.info.id).await?.is_empty();
         Ok(if asks { ThreadStatus::Interrupted } else { ThreadStatus::Failed })
     }
 
     /// Drives a thread that was taken, and counts how that ends; a subgraph's run is a part of its parent's.
     pub(super) async fn drive(
         &self,
-        held: ClaimedThread<S>,
+        claimed: ClaimedThread<S>,
         input: Option<S::Update>,
         options: RunOptions<S>,
     ) -> Result<RunOutcome<S>, Error> {
-        let is_top = held.restored.info.namespace.is_empty();
+        let is_top = claimed.restored.info.namespace.is_empty();
         let counted = is_top.then(|| ActiveRun::start(self.graph.name()));
         let span = match &self.spans {
-            Some(spans) if is_top => spans.run(held.restored.info.id, held.run).await,
+            Some(spans) if is_top => spans.run(claimed.restored.info.id, claimed.run).await,
             _ => Span::none(),
         };
         // The renewal of the lease began before the run had a number.
-        let _ = held.span.set(span.clone());
-        let driven = self.drive_to_end(held, input, options).instrument(span).await;
+        let _ = claimed.span.set(span.clone());
+        let driven = self.drive_to_end(claimed, input, options).instrument(span).await;
         let Some(counted) = counted else { return driven };
         if let Err(Error::Store(StoreError::Fenced { .. })) = &driven {
             report(|observer| observer.lease_lost());
@@ -224,12 +224,12 @@ impl<S: State> Runner<S> {
 
     async fn drive_to_end(
         &self,
-        held: ClaimedThread<S>,
+        claimed: ClaimedThread<S>,
         input: Option<S::Update>,
         options: RunOptions<S>,
     ) -> Result<RunOutcome<S>, Error> {
         let withdrawn = options.withdrawn.clone();
-        let stop = held.stop.clone();
+        let stop = claimed.stop.clone();
         let stopping = async {
             withdrawn.cancelled().await;
             stop.cancel();
@@ -238,7 +238,7 @@ impl<S: State> Runner<S> {
         let mut hands_over = options.hands_over;
         let mut publisher = None;
         let driven = tokio::select! {
-            driven = self.drive_held(&held, input, options, &mut publisher) => driven,
+            driven = self.drive_claimed(&claimed, input, options, &mut publisher) => driven,
             never = stopping => match never {},
         };
         hands_over &= !withdrawn.is_cancelled();
@@ -254,7 +254,7 @@ impl<S: State> Runner<S> {
                 if let Some(publisher) = publisher {
                     publisher.end(None, end_status(run), Some(error.to_string())).await;
                 }
-                return Err(self.give_back(&held, error, (run, thread)).await);
+                return Err(self.give_back(&claimed, error, (run, thread)).await);
             }
         };
         let (mut run_status, thread_status, error) = result.statuses();
@@ -273,20 +273,20 @@ impl<S: State> Runner<S> {
             error,
             finish_reason: verdict.finish_reason,
         };
-        self.release(&held, end).await?;
+        self.release(&claimed, end).await?;
         Ok(outcome)
     }
 
-    async fn drive_held(
+    async fn drive_claimed(
         &self,
-        held: &ClaimedThread<S>,
+        claimed: &ClaimedThread<S>,
         input: Option<S::Update>,
         options: RunOptions<S>,
         publisher: &mut Option<Publisher>,
     ) -> Result<RunOutcome<S>, Error> {
-        let restored = &held.restored;
+        let restored = &claimed.restored;
         let thread = restored.info.id;
-        let mut writer = self.writer(held, options.durability);
+        let mut writer = self.writer(claimed, options.durability);
         let store = self.store.as_ref();
         let mut snapshots =
             Snapshots::new(store, thread, restored.snapshot_size, restored.since_snapshot);
@@ -297,7 +297,7 @@ impl<S: State> Runner<S> {
             done: restored.pending.clone(),
         };
         let has_pending = !position.done.is_empty();
-        let goes_on = input.is_none();
+        let continues = input.is_none();
         let mut recorded = BTreeMap::new();
         match input {
             Some(input) => {
@@ -313,46 +313,46 @@ impl<S: State> Runner<S> {
         let first_step = position.head + 1;
         *publisher = options.publish.map(|bus| {
             let fence = restored.info.fence;
-            let run = held.run;
+            let run = claimed.run;
             let head = position.head;
-            Publisher::begin::<S>(bus, RunToPublish { thread, fence, run, head, goes_on })
+            Publisher::begin::<S>(bus, RunToPublish { thread, fence, run, head, continues })
         });
         if let Some(most) = options.max_crashes {
-            self.refuse_crash_loop(held, most).await?;
+            self.refuse_crash_loop(claimed, most).await?;
         }
         let sender = publisher.as_ref().map(Publisher::sender);
         let listeners = Listeners::new(options.events, options.wants, sender);
         // A run that broke off may not have come to its pause yet; one that had begun the step was past it.
-        let is_past = held.was != ThreadStatus::Busy
+        let is_past = claimed.was != ThreadStatus::Busy
             || has_pending
             || recorded.contains_key(&(position.head + 1));
-        let passes_first = goes_on && is_past && !options.pauses.at_start;
+        let passes_first = continues && is_past && !options.pauses.at_start;
         let mut engine =
             Engine::new(Arc::clone(&self.graph), position, options.limits, listeners.wants())
                 .pausing(options.pauses, passes_first);
-        let around = RunContext {
+        let context = RunContext {
             store: Arc::clone(&self.store),
             thread,
-            run: held.run,
+            run: claimed.run,
             claimed: Claimed {
                 fence: restored.info.fence,
-                clock: held.clock,
+                clock: claimed.clock,
                 made_at: restored.info.created_at.timestamp_micros(),
             },
             namespace: restored.info.namespace.clone().into(),
             tenant: restored.info.tenant.clone().into(),
-            stop: held.stop.clone(),
+            stop: claimed.stop.clone(),
             listeners,
             spans: self.spans.clone(),
         };
         let mut drive = Drive {
-            around,
+            context,
             deadline: options.deadline,
             lease: self.lease,
             writer,
             snapshots,
             recorded,
-            again: held.was == ThreadStatus::Failed,
+            again: claimed.was == ThreadStatus::Failed,
             first_step,
             has_pending,
             texts: Vec::new(),
@@ -372,6 +372,6 @@ impl<S: State> Runner<S> {
         if is_ahead {
             state = restore::<S>(self.store.as_ref(), thread, Some(head)).await?.state;
         }
-        Ok(RunOutcome { thread, run: held.run, result, state, head, steps })
+        Ok(RunOutcome { thread, run: claimed.run, result, state, head, steps })
     }
 }

@@ -6,7 +6,7 @@ use tokio::task::JoinHandle;
 use tracing::Instrument as _;
 
 use crate::checkpoint::{Encoded, Error, SnapshotRow, Store, names_of_state};
-use crate::failpoint::{Point, around};
+use crate::failpoint::{Point, wrap};
 use crate::graph::State;
 use crate::ids::ThreadId;
 
@@ -72,7 +72,7 @@ impl Snapshots {
             let encode = move || snapshot_of(&*state, seq, above, expected);
             let encoded = tokio::task::spawn_blocking(encode).await;
             let (row, size) = encoded.map_err(|error| Error::Damaged(error.to_string()))??;
-            around(Point::SnapshotWrite, store.put_snapshot(thread, &row)).await?;
+            wrap(Point::SnapshotWrite, store.put_snapshot(thread, &row)).await?;
             Ok(size)
         };
         let task = tokio::spawn(writing.in_current_span());

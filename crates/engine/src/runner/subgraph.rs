@@ -183,7 +183,7 @@ impl<P: State, C: State> Subgraph<P, C> {
             stop.cancel();
             std::future::pending::<()>().await;
         };
-        // The run ends with its sender, so that the last event is told before the node goes on.
+        // The run ends with its sender, so that the last event is told before the node continues.
         tokio::select! {
             (outcome, ()) = futures::future::join(running, publishing) => outcome,
             () = stopping => Err(NodeError::Cancelled.into()),

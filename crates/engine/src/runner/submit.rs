@@ -21,9 +21,9 @@ impl<S: State> Runner<S> {
     /// # Errors
     /// As [`Runner::start`].
     pub async fn submit(&self, thread: ThreadId, input: S::Update) -> Result<RunId, Error> {
-        let held = self.hold_finished(thread, &CancellationToken::new()).await?;
-        let restored = &held.restored;
-        let mut writer = self.writer(&held, Durability::Sync);
+        let claimed = self.claim_finished(thread, &CancellationToken::new()).await?;
+        let restored = &claimed.restored;
+        let mut writer = self.writer(&claimed, Durability::Sync);
         let size = restored.snapshot_size;
         let since = restored.since_snapshot;
         let mut snapshots = Snapshots::new(self.store().as_ref(), thread, size, since);
@@ -37,11 +37,11 @@ impl<S: State> Runner<S> {
             self.take_input(restored, &mut position, input, &mut writer, &mut snapshots).await;
         snapshots.finish::<S>(None).await;
         if let Err(error) = taken {
-            return Err(self.give_back(&held, error, FAILED).await);
+            return Err(self.give_back(&claimed, error, FAILED).await);
         }
         let end = RunEnd::new(RunStatus::Queued, ThreadStatus::Queued);
-        self.release(&held, end).await?;
-        Ok(held.run)
+        self.release(&claimed, end).await?;
+        Ok(claimed.run)
     }
 
     /// Resumes a thread that was handed to the workers, or whose run lost its process.
@@ -57,15 +57,15 @@ impl<S: State> Runner<S> {
         thread: ThreadId,
         options: RunOptions<S>,
     ) -> Result<Option<RunOutcome<S>>, Error> {
-        if !may_go_on(&self.store().info(thread).await?) {
+        if !may_continue(&self.store().info(thread).await?) {
             return Ok(None);
         }
         let read = self.read(thread).await?;
-        if !may_go_on(&read.info) {
+        if !may_continue(&read.info) {
             return Ok(None);
         }
-        match self.hold_as_read(read, &options.cancel).await {
-            Ok(held) => self.drive(held, None, options).await.map(Some),
+        match self.claim_as_read(read, &options.cancel).await {
+            Ok(claimed) => self.drive(claimed, None, options).await.map(Some),
             Err(Error::Store(StoreError::Busy { .. })) => Ok(None),
             Err(error) => Err(error),
         }
@@ -73,6 +73,6 @@ impl<S: State> Runner<S> {
 }
 
 /// Returns whether a thread waits for somebody to continue with it; of a lease, only the database can tell.
-fn may_go_on(info: &ThreadInfo) -> bool {
+fn may_continue(info: &ThreadInfo) -> bool {
     matches!(info.status, ThreadStatus::Queued | ThreadStatus::Busy)
 }

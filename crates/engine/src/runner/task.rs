@@ -101,11 +101,11 @@ impl<S: State> RunContext<S> {
 
 /// A panic is one node's failure, not the process's.
 fn panicked(panic: &(dyn std::any::Any + Send)) -> NodeError {
-    let said = panic
+    let text = panic
         .downcast_ref::<&str>()
         .copied()
         .or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    NodeError::failed("panic", format!("it panicked: {}", said.unwrap_or("without a message")))
+    NodeError::failed("panic", format!("it panicked: {}", text.unwrap_or("without a message")))
 }
 
 /// Hears what a task publishes and passes it to the run's listener.

@@ -11,7 +11,7 @@ use crate::checkpoint::{
     blob_row, chain_hash,
 };
 use crate::clock;
-use crate::failpoint::{Point, around};
+use crate::failpoint::{Point, wrap};
 use crate::graph::{BlobText, step_at_the_top};
 use crate::ids::{RunId, ThreadId};
 use crate::observer::{Timer, report};
@@ -61,7 +61,7 @@ pub(super) struct Writer {
     durability: Durability,
     hash: [u8; 32],
     under_way: Option<JoinHandle<Result<(), Error>>>,
-    held_back: Vec<Commit>,
+    deferred: Vec<Commit>,
 }
 
 impl Writer {
@@ -71,7 +71,7 @@ impl Writer {
         durability: Durability,
         hash: [u8; 32],
     ) -> Self {
-        Self { store, claim, durability, hash, under_way: None, held_back: Vec::new() }
+        Self { store, claim, durability, hash, under_way: None, deferred: Vec::new() }
     }
 
     /// Writes an input: at once in every mode, so that a crash never loses what somebody asked.
@@ -93,7 +93,7 @@ impl Writer {
             }
             Durability::Sync => commit_at(Point::StepCommit, self.store.as_ref(), &commit).await,
             Durability::Exit => {
-                self.held_back.push(commit);
+                self.deferred.push(commit);
                 Ok(())
             }
             Durability::Async => {
@@ -112,7 +112,7 @@ impl Writer {
         if self.durability == Durability::Async {
             self.flush().await?;
         }
-        Ok(self.held_back.is_empty())
+        Ok(self.deferred.is_empty())
     }
 
     /// Links a step to the chain.
@@ -149,7 +149,7 @@ impl Writer {
 
     /// Waits until everything handed over is durable.
     pub(super) async fn flush(&mut self) -> Result<(), Error> {
-        for commit in self.held_back.drain(..) {
+        for commit in self.deferred.drain(..) {
             commit_at(Point::StepCommit, self.store.as_ref(), &commit).await?;
         }
         match self.under_way.take() {
@@ -162,7 +162,7 @@ impl Writer {
 /// Commits a step, at a point where a test may cut the process short, and measures how long that took.
 async fn commit_at(point: Point, store: &dyn Steps, commit: &Commit) -> Result<(), Error> {
     let timer = Timer::start();
-    let committed = around(point, store.commit(commit)).await;
+    let committed = wrap(point, store.commit(commit)).await;
     if let Some(took) = timer.elapsed() {
         report(|observer| observer.step_committed(took, committed.is_ok()));
     }

@@ -128,11 +128,13 @@ async fn claim(imap: &mut Imap, uid: u32, change: Option<u64>) -> Result<bool, E
         if let Response::Done { tag, status, .. } = response.parsed()
             && *tag == id
         {
-            let said = String::from_utf8_lossy(response.borrow_owner()).into_owned();
+            let output = String::from_utf8_lossy(response.borrow_owner()).into_owned();
+            if output.to_ascii_uppercase().contains("[MODIFIED") {
+                return Ok(false);
+            }
             return match status {
-                _ if said.to_ascii_uppercase().contains("[MODIFIED") => Ok(false),
                 Status::Ok => Ok(true),
-                _ => Err(Error::Server(said.trim().to_owned())),
+                _ => Err(Error::Server(output.trim().to_owned())),
             };
         }
     }

@@ -58,22 +58,22 @@ impl JmapClient {
         let answer = login.on(http.get(server.session.clone())).send().await?;
         let status = answer.status();
         let base = answer.url().clone();
-        let offers = |what: &str| Error::NoJmap(format!("{} {what}", server.session));
+        let lacking = |what: &str| Error::NoJmap(format!("{} {what}", server.session));
         match status {
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => return Err(Error::Login),
-            status if !status.is_success() => return Err(offers(&format!("answers {status}"))),
+            status if !status.is_success() => return Err(lacking(&format!("answers {status}"))),
             _ => {}
         }
         let session: Session = serde_json::from_slice(&body(answer).await?)
-            .map_err(|_| offers("describes no session"))?;
+            .map_err(|_| lacking("describes no session"))?;
         let missing = [MAIL, SUBMISSION]
             .into_iter()
             .find(|needed| !session.capabilities.contains_key(*needed));
         if let Some(missing) = missing {
-            return Err(offers(&format!("lacks {missing}")));
+            return Err(lacking(&format!("lacks {missing}")));
         }
-        let own = session.primary_accounts.get(MAIL).ok_or_else(|| offers("names no account"))?;
-        let api = base.join(&session.api_url).map_err(|_| offers("names no address for calls"))?;
+        let own = session.primary_accounts.get(MAIL).ok_or_else(|| lacking("names no account"))?;
+        let api = base.join(&session.api_url).map_err(|_| lacking("names no address for calls"))?;
         protected(&api)?;
         let account = own.clone();
         Ok(Self {
@@ -199,14 +199,14 @@ impl Answers {
     ) -> Result<Result<T, Failure>, Error> {
         let odd = |error: serde_json::Error| Error::Server(format!("what is no JMAP: {error}"));
         let id = call.to_string();
-        let (said, value, _) = self
+        let (method, value, _) = self
             .0
             .iter()
-            .find(|(said, _, of)| {
-                *of == id && name.is_none_or(|name| name == said || said == "error")
+            .find(|(method, _, of)| {
+                *of == id && name.is_none_or(|name| name == method || method == "error")
             })
             .ok_or_else(|| Error::Server("no word about a call".to_owned()))?;
-        if said == "error" {
+        if method == "error" {
             return Ok(Err(serde_json::from_value(value.clone()).map_err(odd)?));
         }
         Ok(Ok(serde_json::from_value(value.clone()).map_err(odd)?))

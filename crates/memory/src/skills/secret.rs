@@ -35,11 +35,13 @@ pub(super) fn without_secrets(text: &str) -> String {
             letter.is_whitespace() || "\"'`,;()[]{}<>".contains(letter)
         });
         let rest = &word[bare.len()..];
-        match (looks_like_key(bare), looks_like_address(bare)) {
-            (true, _) => clean.push_str("{secret}"),
-            (_, true) => clean.push_str("{address}"),
-            _ => clean.push_str(bare),
-        }
+        clean.push_str(if looks_like_key(bare) {
+            "{secret}"
+        } else if looks_like_address(bare) {
+            "{address}"
+        } else {
+            bare
+        });
         clean.push_str(rest);
     }
     clean

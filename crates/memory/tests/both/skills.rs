@@ -79,9 +79,9 @@ async fn near_duplicates_become_one_skill_and_the_same_work_teaches_once() {
         assert_eq!(all.len(), 1, "{all:?}");
         assert_eq!((all[0].successes, all[0].source.as_str()), (2, "t2"));
         // A way around is the same skill, and does not replace the shorter one.
-        let around = [("list", json!({})), ("query", json!({ "city": "Rome" }))]
+        let detour = [("list", json!({})), ("query", json!({ "city": "Rome" }))]
             .map(|(tool, arguments)| Call { tool: tool.to_owned(), arguments, is_error: false });
-        let lesson = distil("How many orders came from Rome?", &around).unwrap();
+        let lesson = distil("How many orders came from Rome?", &detour).unwrap();
         let longer = Skill {
             steps: lesson.steps,
             ..learned("How many orders came from Rome?", "Rome", "t3")

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// Gathers the files below a folder whose names end so, in the order of their paths.
+/// Collects the files below a folder whose names end so, in the order of their paths.
 pub fn files(folder: &Path, endings: &[&str], found: &mut Vec<PathBuf>) {
     let mut entries: Vec<PathBuf> =
         std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();

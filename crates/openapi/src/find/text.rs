@@ -38,7 +38,7 @@ pub fn of_operation(catalogue: &Catalogue, operation: &Operation) -> Weighted {
     ]
 }
 
-/// Gathers the names of a schema's fields, each once.
+/// Collects the names of a schema's fields, each once.
 fn collect<'a>(
     catalogue: &'a Catalogue,
     schema: &'a Value,

@@ -138,7 +138,7 @@ fn address(base: &Base, path: &str, query: &[(String, String)]) -> Result<Url, E
     let text = format!("{}{path}", base.as_str());
     let mut url = Url::parse(&text).map_err(|_| outside(&text))?;
     // A parser that changed the path understood it otherwise than it was rendered: as a step upwards, for one.
-    if url.path() != full || !base.holds(&url) {
+    if url.path() != full || !base.contains(&url) {
         return Err(outside(url.as_str()));
     }
     if !query.is_empty() {

@@ -82,13 +82,13 @@ fn segment(catalogue: &Catalogue, parameter: &Parameter, value: &Value) -> Resul
             if texts.is_empty() {
                 return Err(unsendable(parameter));
             }
-            match (style, parameter.explode) {
-                (Style::Label, true) => format!(".{}", texts.join(".")),
-                (Style::Label, false) => format!(".{}", texts.join(",")),
-                (Style::Matrix, true) => {
+            match style {
+                Style::Label if parameter.explode => format!(".{}", texts.join(".")),
+                Style::Label => format!(".{}", texts.join(",")),
+                Style::Matrix if parameter.explode => {
                     texts.iter().map(|text| format!(";{name}={text}")).collect()
                 }
-                (Style::Matrix, false) => format!(";{name}={}", texts.join(",")),
+                Style::Matrix => format!(";{name}={}", texts.join(",")),
                 _ => texts.join(","),
             }
         }
@@ -99,13 +99,13 @@ fn segment(catalogue: &Catalogue, parameter: &Parameter, value: &Value) -> Resul
             let pairs = |joint: &str, between: &str| {
                 entries.iter().map(|entry| pair(entry, joint)).collect::<Vec<_>>().join(between)
             };
-            match (style, parameter.explode) {
-                (Style::Label, true) => format!(".{}", pairs("=", ".")),
-                (Style::Label, false) => format!(".{}", pairs(",", ",")),
-                (Style::Matrix, true) => format!(";{}", pairs("=", ";")),
-                (Style::Matrix, false) => format!(";{name}={}", pairs(",", ",")),
-                (_, true) => pairs("=", ","),
-                (_, false) => pairs(",", ","),
+            match style {
+                Style::Label if parameter.explode => format!(".{}", pairs("=", ".")),
+                Style::Label => format!(".{}", pairs(",", ",")),
+                Style::Matrix if parameter.explode => format!(";{}", pairs("=", ";")),
+                Style::Matrix => format!(";{name}={}", pairs(",", ",")),
+                _ if parameter.explode => pairs("=", ","),
+                _ => pairs(",", ","),
             }
         }
         (scalar_value, style) => {

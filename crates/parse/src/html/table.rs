@@ -14,7 +14,7 @@ const MOST_CELLS: usize = 200_000;
 pub(super) fn grid(table: &Handle) -> Option<Grid> {
     let rows = rows(table);
     let widest = rows.iter().map(|row| cells(row).len()).max().unwrap_or(0);
-    let arranges = rows.iter().flat_map(cells).any(|cell| holds_blocks(&cell));
+    let arranges = rows.iter().flat_map(cells).any(|cell| contains_blocks(&cell));
     if arranges && (widest < 2 || rows.len() < 2) {
         return None;
     }
@@ -87,7 +87,7 @@ fn span(cell: &Handle, name: &str) -> usize {
     attribute(cell, name).and_then(|value| value.trim().parse().ok()).unwrap_or(1).clamp(1, 1000)
 }
 
-fn holds_blocks(cell: &Handle) -> bool {
+fn contains_blocks(cell: &Handle) -> bool {
     let mut open: Vec<Handle> = cell.children.borrow().clone();
     while let Some(node) = open.pop() {
         if matches!(element(&node), Some("table" | "h1" | "h2" | "h3" | "pre")) {

@@ -53,10 +53,10 @@ pub(crate) fn sheet_extras(
     for part in kinds {
         let Some(text) = package.text(&part)? else { continue };
         let document = xml::read(&text, format)?;
-        let said = document
+        let words = document
             .descendants()
             .filter(|node| xml::is(*node, "threadedComment") || xml::is(*node, "comment"));
-        for comment in said {
+        for comment in words {
             builder.paragraph(&spoken(comment));
         }
     }
@@ -75,6 +75,6 @@ fn points(node: Node<'_, '_>) -> Vec<String> {
 
 fn spoken(node: Node<'_, '_>) -> String {
     let texts = node.descendants().filter(|node| xml::is(*node, "t") || xml::is(*node, "text"));
-    let said: Vec<&str> = texts.filter_map(|text| text.text()).collect();
-    crate::builder::one_line(&said.join(" "))
+    let words: Vec<&str> = texts.filter_map(|text| text.text()).collect();
+    crate::builder::one_line(&words.join(" "))
 }

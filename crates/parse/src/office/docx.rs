@@ -151,10 +151,10 @@ impl Reader {
                 let merge = xml::at(cell, &["tcPr", "vMerge"]);
                 let continues =
                     merge.is_some_and(|merge| xml::attribute(merge, "val") != Some("restart"));
-                let text = match (continues, grid.rows.last()) {
-                    // A merged cell says in every row what it says in the first.
-                    (true, Some(above)) => above.get(texts.len()).cloned().unwrap_or_default(),
-                    _ => self.cell(cell, depth + 1),
+                // A merged cell says in every row what it says in the first.
+                let text = match grid.rows.last().filter(|_| continues) {
+                    Some(above) => above.get(texts.len()).cloned().unwrap_or_default(),
+                    None => self.cell(cell, depth + 1),
                 };
                 texts.extend(std::iter::repeat_n(text, wide));
             }

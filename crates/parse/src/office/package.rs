@@ -101,11 +101,11 @@ impl<'a> Package<'a> {
         let none = Properties::default();
         let Some(text) = self.text("docProps/core.xml")? else { return Ok(none) };
         let Ok(document) = xml::read(&text, self.format) else { return Ok(none) };
-        let said = |name: &'static str| {
+        let words = |name: &'static str| {
             let nodes = document.descendants().filter(move |node| xml::is(*node, name));
             nodes.filter_map(|node| node.text().map(crate::builder::one_line))
         };
-        Ok(Properties { title: said("title").next(), authors: names(said("creator")) })
+        Ok(Properties { title: words("title").next(), authors: names(words("creator")) })
     }
 
     pub fn format(&self) -> Format {

@@ -50,16 +50,16 @@ fn slide(package: &mut Package<'_>, part: &str, builder: &mut Builder) -> Result
             xml::is(*node, "sp") && placeholder(*node).is_some_and(|kind| kind == "body")
         });
         for body in bodies {
-            let said = paragraphs(body).map(|(_, text)| text).collect::<Vec<_>>().join("\n");
-            builder.paragraph(&said);
+            let words = paragraphs(body).map(|(_, text)| text).collect::<Vec<_>>().join("\n");
+            builder.paragraph(&words);
         }
     }
     for comments in package.related(part, "comments")? {
         if let Some(text) = package.text(&comments)? {
             let document = xml::read(&text, Format::Pptx)?;
             for node in document.descendants().filter(|node| xml::is(*node, "cm")) {
-                let said = xml::child(node, "text").and_then(|text| text.text());
-                builder.paragraph(&said.map_or_else(|| spoken(node), str::to_owned));
+                let words = xml::child(node, "text").and_then(|text| text.text());
+                builder.paragraph(&words.map_or_else(|| spoken(node), str::to_owned));
             }
         }
     }
@@ -182,8 +182,8 @@ fn grid(table: Node<'_, '_>) -> Grid {
             };
             texts.push(text.unwrap_or_else(|| {
                 let body = xml::child(cell, "txBody");
-                let said = body.into_iter().flat_map(|body| xml::children(body, "p")).map(spoken);
-                said.collect::<Vec<_>>().join(" ")
+                let words = body.into_iter().flat_map(|body| xml::children(body, "p")).map(spoken);
+                words.collect::<Vec<_>>().join(" ")
             }));
         }
         grid.rows.push(texts);

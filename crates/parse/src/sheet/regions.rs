@@ -69,9 +69,9 @@ impl Sheet {
                 region.left = region.left.min(x);
                 region.bottom = region.bottom.max(y);
                 region.right = region.right.max(x);
-                let around =
+                let neighbors =
                     [(y.wrapping_sub(1), x), (y + 1, x), (y, x.wrapping_sub(1)), (y, x + 1)];
-                for next in around {
+                for next in neighbors {
                     if self.cells.contains_key(&next) && !owner.contains_key(&next) {
                         owner.insert(next, index);
                         open.push(next);

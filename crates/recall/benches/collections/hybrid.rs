@@ -50,7 +50,8 @@ pub async fn judged(
         let lists = fused(collection, weights, &by_words, &by_meaning, collection.items.len());
         let (map, gain) = measure(collection, &lists);
         let wanted = collection.least_by_meaning.iter().find(|(name, _)| *name == way);
-        let said = wanted.map_or(String::new(), |(_, (map, gain))| format!(" (≥ {map}, {gain})"));
+        let content =
+            wanted.map_or(String::new(), |(_, (map, gain))| format!(" (≥ {map}, {gain})"));
         is_good &= wanted.is_none_or(|(_, least)| map >= least.0 && gain >= least.1);
         // An index looks at this many of each list, whatever is asked for.
         let expected = fused(collection, weights, &by_words, &by_meaning, LOOKED_AT);
@@ -62,7 +63,9 @@ pub async fn judged(
             same.push(format!("{name} {is_same}"));
         }
         let same = same.join(", ");
-        println!("  {way}: MAP {map:.4}, nDCG@10 {gain:.4}{said}; the same top {COMPARED}: {same}");
+        println!(
+            "  {way}: MAP {map:.4}, nDCG@10 {gain:.4}{content}; the same top {COMPARED}: {same}"
+        );
     }
     is_good
 }

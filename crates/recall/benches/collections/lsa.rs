@@ -37,7 +37,9 @@ impl Lsa {
             lsa.rarity[number] += 1.0;
         }
         let all = texts.len() as f64;
-        lsa.rarity.iter_mut().for_each(|held| *held = ((1.0 + all) / (1.0 + *held)).ln() + 1.0);
+        lsa.rarity.iter_mut().for_each(|rarity_of_one| {
+            *rarity_of_one = ((1.0 + all) / (1.0 + *rarity_of_one)).ln() + 1.0
+        });
         let texts: Vec<Weighed> = counted.iter().map(|counts| lsa.weighed(counts)).collect();
         let mut draw = 7_u64;
         let mut random = || {
@@ -50,7 +52,7 @@ impl Lsa {
         lsa.base = (0..DIMENSION).map(|_| (0..words).map(|_| random()).collect()).collect();
         for _ in 0..ROUNDS {
             for direction in &mut lsa.base {
-                *direction = gathered(&texts, direction);
+                *direction = collected(&texts, direction);
             }
             put_at_right_angles(&mut lsa.base);
         }
@@ -88,7 +90,7 @@ fn along(text: &Weighed, direction: &[f64]) -> f64 {
 }
 
 /// Adds up all texts, each by how far it goes in a direction.
-fn gathered(texts: &[Weighed], direction: &[f64]) -> Vec<f64> {
+fn collected(texts: &[Weighed], direction: &[f64]) -> Vec<f64> {
     let mut sum = vec![0.0; direction.len()];
     for text in texts {
         let share = along(text, direction);

@@ -127,7 +127,7 @@ async fn look_or_add(database: &Database) -> Result<bool, Error> {
     let Some(row) = database.fetch_optional(&query(LOOK)).await? else { return Ok(false) };
     let has_extension: bool = row.get(0)?;
     let has_column: bool = row.get(1)?;
-    // The role may lack the right, or a backup hold the table: this process goes on without, the next one tries again.
+    // The role may lack the right, or a backup hold the table: this process continues without, the next one tries again.
     Ok(has_extension && (has_column || add(database).await.is_ok()))
 }
 

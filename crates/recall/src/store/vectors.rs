@@ -44,7 +44,7 @@ impl StoredIndex {
         let wanted: Vec<String> = hashes.iter().map(hex).collect();
         let database = self.database_of(scope);
         let mut transaction = database.begin().await?;
-        let known = held(&mut transaction, scope, holder).await?;
+        let known = known(&mut transaction, scope, holder).await?;
         let listed: BTreeSet<&String> = wanted.iter().collect();
         let stale = known.into_iter().filter(|hash| !listed.contains(hash)).collect();
         let dropped = give_up(&mut transaction, scope, holder, stale).await?;
@@ -76,12 +76,12 @@ impl StoredIndex {
         let delete =
             query("DELETE FROM recall_claim WHERE tenant = $1 AND holder = $2 RETURNING hash");
         let rows = transaction.fetch_all(&delete.bind(scope.tenant()).bind(holder)).await?;
-        let held = rows.iter().map(|row| row.get(0)).collect::<Result<Vec<String>, _>>()?;
-        if held.is_empty() { Ok(0) } else { forget_unused(transaction, scope, held).await }
+        let known = rows.iter().map(|row| row.get(0)).collect::<Result<Vec<String>, _>>()?;
+        if known.is_empty() { Ok(0) } else { forget_unused(transaction, scope, known).await }
     }
 }
 
-async fn held(
+async fn known(
     transaction: &mut Transaction<'_>,
     scope: &Scope,
     holder: &str,

@@ -56,7 +56,7 @@ async fn searches_use_the_old_model_until_the_new_one_is_whole() {
         };
         assert!(uses("old", 2).await);
 
-        // Cut off after two batches, the new one goes on where it was.
+        // Cut off after two batches, the new one continues where it was.
         let new = Lengths { model: "new", dimension: 3, left: AtomicUsize::new(2) };
         assert!(matches!(embed_pending(&index, &scope, &new).await, Err(Error::Embedding(_))));
         assert!(uses("old", 2).await && !uses("new", 3).await);

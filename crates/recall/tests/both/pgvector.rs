@@ -260,7 +260,7 @@ async fn pgvector_puts_equal_ones_in_their_order() {
 /// S3.04: of two tenants with the same texts, each finds its own by its own vectors.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs a server with pgvector: tests/pgvector.sh"]
-async fn pgvector_holds_tenants_apart() {
+async fn pgvector_keeps_tenants_apart() {
     let server = Server::start_with_extension().await;
     let ours = Scope::new("ours", "a").unwrap();
     let theirs = Scope::new("theirs", "a").unwrap();

@@ -173,8 +173,8 @@ fn read(
     let mut at = usize::try_from(start).map_err(|_| Errno::Invalid)?;
     let mut total = 0_u32;
     for (address, length) in buffers {
-        let held = guest.host.files.bytes(file.inode)?;
-        let rest = held.get(at..).unwrap_or_default();
+        let content = guest.host.files.bytes(file.inode)?;
+        let rest = content.get(at..).unwrap_or_default();
         let count = rest.len().min(length as usize);
         let place = (address as usize, (address as usize).saturating_add(count));
         let into = guest.memory.get_mut(place.0..place.1).ok_or(Errno::Invalid)?;

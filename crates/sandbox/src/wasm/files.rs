@@ -184,8 +184,8 @@ impl Files {
     /// Writes bytes at an offset, filling a gap with zeros.
     pub fn write(&mut self, inode: Inode, offset: usize, bytes: &[u8]) -> Result<(), Errno> {
         let end = offset.checked_add(bytes.len()).ok_or(Errno::TooBig)?;
-        let held = self.bytes(inode)?.len();
-        if end > held {
+        let length = self.bytes(inode)?.len();
+        if end > length {
             self.resize(inode, end)?;
         }
         if let Some(Node::Data(data)) = self.nodes.get_mut(&inode)
@@ -201,7 +201,7 @@ impl Files {
     pub fn resize(&mut self, inode: Inode, size: usize) -> Result<(), Errno> {
         let is_report = self.is_report(inode);
         let Some(Node::Data(data)) = self.nodes.get_mut(&inode) else { return Err(Errno::Access) };
-        let held = data.len();
+        let length = data.len();
         if is_report {
             if size > REPORT_BYTES {
                 return Err(Errno::NoSpace);
@@ -209,10 +209,10 @@ impl Files {
             Arc::make_mut(data).resize(size, 0);
             return Ok(());
         }
-        let more = size.saturating_sub(held);
+        let more = size.saturating_sub(length);
         self.room = self.room.checked_sub(more).ok_or(Errno::NoSpace)?;
         Arc::make_mut(data).resize(size, 0);
-        self.room = self.room.saturating_add(held.saturating_sub(size));
+        self.room = self.room.saturating_add(length.saturating_sub(size));
         Ok(())
     }
 

@@ -187,7 +187,9 @@ fn find(host: &Host, fd: u32, path: &str) -> Result<PathTarget, Errno> {
             Ok(child) if matches!(host.files.node(child)?, Node::Folder(_)) && !is_last => {
                 steps.push((child, inside))
             }
-            _ if is_last => return Ok(PathTarget { folder, name: part.to_owned(), area }),
+            Ok(_) | Err(_) if is_last => {
+                return Ok(PathTarget { folder, name: part.to_owned(), area });
+            }
             Ok(_) => return Err(Errno::NotFolder),
             Err(errno) => return Err(errno),
         }
@@ -238,10 +240,8 @@ fn open(host: &mut Host, fd: u32, path: &str, wanted: &Wanted) -> Result<u32, Er
         Err(errno) => return Err(errno),
     };
     if matches!(host.files.node(inode)?, Node::Folder(_)) {
-        let area = match (place.folder == ROOT, place.name.as_str()) {
-            (true, WORK | TEMPORARY) => Area::Scratch,
-            _ => place.area,
-        };
+        let is_scratch = place.folder == ROOT && (place.name == WORK || place.name == TEMPORARY);
+        let area = if is_scratch { Area::Scratch } else { place.area };
         return host.open.add(Open::Folder { inode, area });
     }
     if wanted.how & FOLDER_ONLY != 0 {

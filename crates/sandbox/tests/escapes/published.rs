@@ -46,8 +46,8 @@ fn published(tier: Tier) {
                 rest.split(|c: char| !c.is_alphanumeric()).next().filter(|word| !word.is_empty())
             });
             for word in words {
-                let is_said = outcome.stdout.lines().any(|line| line.trim() == word);
-                assert!(!is_said, "{code}: {}", outcome.stdout);
+                let is_stated = outcome.stdout.lines().any(|line| line.trim() == word);
+                assert!(!is_stated, "{code}: {}", outcome.stdout);
             }
             count += 1;
         }

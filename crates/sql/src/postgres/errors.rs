@@ -47,8 +47,8 @@ mod tests {
 
     #[test]
     fn a_value_in_a_complaint_is_left_out() {
-        let said = "invalid input syntax for type integer: \"hidden \" text\"";
-        assert_eq!(without_values(said), "invalid input syntax for type integer: … text…");
+        let text = "invalid input syntax for type integer: \"hidden \" text\"";
+        assert_eq!(without_values(text), "invalid input syntax for type integer: … text…");
         assert_eq!(without_values("division by zero"), "division by zero");
     }
 }

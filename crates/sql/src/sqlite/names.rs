@@ -24,13 +24,13 @@ pub fn defined(sql: &str) -> HashSet<String> {
         match token {
             Token::Open => opened.push(at),
             Token::Close => {
-                let holds_query = opened.pop().is_some_and(|open| is_query(&tokens[open..at]));
+                let contains_query = opened.pop().is_some_and(|open| is_query(&tokens[open..at]));
                 let alias = match &tokens[at + 1..] {
                     [Token::Word(word), Token::Word(alias), ..] if word == "as" => Some(alias),
                     [Token::Word(alias), ..] => Some(alias),
                     _ => None,
                 };
-                if let Some(alias) = alias.filter(|_| holds_query) {
+                if let Some(alias) = alias.filter(|_| contains_query) {
                     names.insert(alias.clone());
                 }
             }

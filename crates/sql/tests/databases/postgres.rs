@@ -47,9 +47,12 @@ async fn a_complaint_of_the_database_quotes_no_value_of_a_row() {
     let only = Options { tables: names(&["visible"]), ..options(&server.url) };
     let database = Database::open(only).await.unwrap();
     let error = database.query("SELECT customer::int FROM visible", None).await.unwrap_err();
-    let said = error.to_string();
-    assert!(said.contains("invalid input syntax for type integer"), "{said}");
-    assert!(!said.contains("Ada") && !said.contains("Cy") && !said.contains("Bob"), "{said}");
+    let message = error.to_string();
+    assert!(message.contains("invalid input syntax for type integer"), "{message}");
+    assert!(
+        !message.contains("Ada") && !message.contains("Cy") && !message.contains("Bob"),
+        "{message}"
+    );
     drop(database);
     server.drop().await;
 }

@@ -109,9 +109,9 @@ async fn mathematics_regular_expressions_and_text_search_are_there() {
 async fn a_misspelt_column_in_double_quotes_is_an_error_and_not_a_text() {
     let file = File::with(SCHEMA).await;
     let error = file.open().await.query("SELECT \"nota\" FROM open", None).await.unwrap_err();
-    let said = error.to_string();
+    let message = error.to_string();
     assert!(
-        said.contains("no such column: nota;") && said.contains("did you mean note?"),
-        "{said}"
+        message.contains("no such column: nota;") && message.contains("did you mean note?"),
+        "{message}"
     );
 }

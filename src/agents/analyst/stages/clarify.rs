@@ -21,12 +21,12 @@ pub async fn clarify(stage: Stage<Turn>) -> StageResult<Turn> {
     );
     let ask =
         Ask::new(Role::Agent, "clarify", "clarification").prompt("analyst_clarify", variables);
-    let said: ClarificationAnswer = stage.ask(ask).await?;
-    let update = TurnUpdate::new().assumptions(said.assumptions);
-    if !said.needed || said.questions.is_empty() {
+    let reply: ClarificationAnswer = stage.ask(ask).await?;
+    let update = TurnUpdate::new().assumptions(reply.assumptions);
+    if !reply.needed || reply.questions.is_empty() {
         return Ok(Step::next(update));
     }
-    let put = put(&said.questions);
+    let put = put(&reply.questions);
     let asked = put.question.clone();
     let answer = stage.clarify(put).await?;
     let mut answers = stage.state().answers.clone();

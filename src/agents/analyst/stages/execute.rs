@@ -43,7 +43,7 @@ async fn freshness(stage: &Stage<Turn>, tables: &[String]) -> Result<Vec<String>
     let mut newest =
         stage.state().pack.as_ref().map(|pack| pack.newest.clone()).unwrap_or_default();
     let today = stage.context().get("current_date").cloned();
-    let mut said = Vec::new();
+    let mut text = Vec::new();
     for table in tables {
         let declared = knowledge.freshness_of(table);
         let column = declared.and_then(|declared| declared.column.clone());
@@ -53,9 +53,9 @@ async fn freshness(stage: &Stage<Turn>, tables: &[String]) -> Result<Vec<String>
         {
             newest.push(Newest { table: table.clone(), column, value });
         }
-        said.extend(known::freshness(table, declared, &newest, today.as_deref()));
+        text.extend(known::freshness(table, declared, &newest, today.as_deref()));
     }
-    Ok(said)
+    Ok(text)
 }
 
 /// Asks for the newest value of a column, as a statement that passes the guard like any other.

@@ -1,4 +1,4 @@
-//! Gathers what a statement stands on: tables, fields, keys, and where words of the question stand in the data.
+//! Collects what a statement stands on: tables, fields, keys, and where words of the question stand in the data.
 
 use perihelion_analysis::linking::Linker;
 use serde_json::{Value, json};
@@ -149,8 +149,8 @@ async fn describe(stage: &Stage<Turn>, pack: &mut Pack) -> Result<(), StageError
             let Some(name) = column.get("name").and_then(Value::as_str) else { continue };
             let id = format!("field:{table}.{name}");
             let Some(doc) = pack.field_docs.iter_mut().find(|doc| doc.id == id) else { continue };
-            let said = |key: &str| column.get(key).filter(|value| !value.is_null());
-            if let (Some(min), Some(max)) = (said("min"), said("max")) {
+            let words = |key: &str| column.get(key).filter(|value| !value.is_null());
+            if let (Some(min), Some(max)) = (words("min"), words("max")) {
                 doc.text.push_str(&format!(", {min} to {max}"));
                 if let Some(value) = max.as_str().filter(|value| known::is_date(value)) {
                     let table = table.clone();
@@ -158,11 +158,11 @@ async fn describe(stage: &Stage<Turn>, pack: &mut Pack) -> Result<(), StageError
                     pack.newest.push(Newest { table, column, value: value.to_owned() });
                 }
             }
-            if let Some(Value::Array(frequent)) = said("frequent") {
+            if let Some(Value::Array(frequent)) = words("frequent") {
                 let values: Vec<String> = frequent.iter().map(Value::to_string).collect();
                 doc.text.push_str(&format!(", such as {}", values.join(", ")));
             }
-            if let Some(Value::String(comment)) = said("comment") {
+            if let Some(Value::String(comment)) = words("comment") {
                 doc.text.push_str(&format!(": {comment}"));
             }
         }

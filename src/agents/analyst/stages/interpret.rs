@@ -29,15 +29,15 @@ pub async fn interpret(stage: Stage<Turn>) -> StageResult<Turn> {
     );
     let ask =
         Ask::new(Role::Agent, "interpret", "interpretation").prompt("analyst_interpret", variables);
-    let said: Interpretation = stage.ask(ask).await?;
+    let reply: Interpretation = stage.ask(ask).await?;
     let Some(mut preview) = state.preview.clone() else {
-        return Ok(Step::done(Finding::text(said.answer).confidence(0.7)));
+        return Ok(Step::done(Finding::text(reply.answer).confidence(0.7)));
     };
-    let words = format!("{}\n{}", said.answer, said.highlights.join("\n"));
+    let words = format!("{}\n{}", reply.answer, reply.highlights.join("\n"));
     let asked = asked(&stage);
     preview.numbers = numbers::check(&words, &asked, &preview.columns, &preview.rows);
     let checked = state.checked.clone().unwrap_or_default();
-    let (drawn, no_chart) = match &said.chart {
+    let (drawn, no_chart) = match &reply.chart {
         Some(wanted) => match chart::draw(wanted, &preview.columns, &preview.rows) {
             Ok(drawn) => (Some(drawn), None),
             Err(error) => (None, Some(format!("No chart was drawn: {error}"))),
@@ -46,16 +46,16 @@ pub async fn interpret(stage: Stage<Turn>) -> StageResult<Turn> {
     };
     let mut notes = notes(&stage, &preview, &checked);
     notes.extend(no_chart);
-    let key = stage.keep(panels::NAME, panels::of(&stage, &preview, &said));
-    let mut text = said.answer.trim().to_owned();
-    for highlight in &said.highlights {
+    let key = stage.keep(panels::NAME, panels::of(&stage, &preview, &reply));
+    let mut text = reply.answer.trim().to_owned();
+    for highlight in &reply.highlights {
         text.push_str(&format!("\n- {}", highlight.trim()));
     }
     if !notes.is_empty() {
         text.push_str(&format!("\n\n{}", notes.join("\n")));
     }
-    if !said.follow_ups.is_empty() {
-        text.push_str(&format!("\n\nYou could ask next: {}", said.follow_ups.join(" | ")));
+    if !reply.follow_ups.is_empty() {
+        text.push_str(&format!("\n\nYou could ask next: {}", reply.follow_ups.join(" | ")));
     }
     let query = stage.tool("query").map(|tool| tool.name.clone()).unwrap_or_default();
     let mut finding = Finding::text(text)

@@ -57,7 +57,7 @@ pub(in crate::api::agent_server) async fn open(
     let upgrade = upgrade.max_message_size(LONGEST).max_frame_size(LONGEST);
     Ok(upgrade.on_upgrade(move |socket| async move {
         // Taken for as long as the socket is open.
-        let _held = (place, connection);
+        let _guard = (place, connection);
         let mut talk = Talk::new(face.clone(), thread, socket);
         let ended = async {
             match ends {

@@ -235,9 +235,9 @@ fn step(
             );
             shown.put("tasks", "tasks", result);
             shown.put("debug", "debug", || debug(number, "task_result", result()));
-            for said in one.update.messages.iter().flatten().filter(|said| said.role != "user") {
+            for words in one.update.messages.iter().flatten().filter(|words| words.role != "user") {
                 shown.put("events", "events", || {
-                    let output = json!({ "output": message::shown(said) });
+                    let output = json!({ "output": message::shown(words) });
                     place.event("on_chat_model_end", number, &one.node, output)
                 });
             }

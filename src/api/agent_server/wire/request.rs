@@ -139,8 +139,8 @@ pub(crate) fn asked(body: &RunBody, thread_head: u64) -> Result<Asked, String> {
         }
     }
     match &body.input {
-        None | Some(Value::Null) => Ok(Asked::GoOn),
-        Some(Value::Object(fields)) if fields.is_empty() => Ok(Asked::GoOn),
+        None | Some(Value::Null) => Ok(Asked::Continue),
+        Some(Value::Object(fields)) if fields.is_empty() => Ok(Asked::Continue),
         Some(Value::Object(fields)) => Ok(Asked::Turn(turn(fields, body.context.as_ref())?)),
         Some(Value::String(question)) => {
             let question = question.clone();

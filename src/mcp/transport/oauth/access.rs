@@ -76,10 +76,10 @@ impl Access {
     /// Returns the token for the next request, renewed where it is about to run out; `None`: there is no login.
     pub async fn token(self: &Arc<Self>) -> Result<Option<SecretString>, LoginFailure> {
         let record = self.known().await?;
-        if let Some(held) = record.as_ref().and_then(|record| self.held(record))
-            && held.is_fresh
+        if let Some(usable) = record.as_ref().and_then(|record| self.usable(record))
+            && usable.is_fresh
         {
-            return Ok(Some(held.token));
+            return Ok(Some(usable.token));
         }
         let is_hopeless = record.is_none_or(|record| record.credentials.is_none());
         if is_hopeless && self.oauth.grant == Grant::AuthorizationCode {
@@ -90,7 +90,7 @@ impl Access {
 
     /// Returns a token in place of one that is old or was refused; `None`: a person must log in.
     ///
-    /// It goes on when nobody waits for it any longer: what the authorization server sends must be kept.
+    /// It continues when nobody waits for it any longer: what the authorization server sends must be kept.
     pub async fn renewed(
         self: &Arc<Self>,
         refused: Option<SecretString>,
@@ -150,7 +150,7 @@ impl Access {
         }
     }
 
-    pub(super) fn held(&self, record: &Record) -> Option<StoredToken> {
+    pub(super) fn usable(&self, record: &Record) -> Option<StoredToken> {
         let credentials = record.credentials.as_ref()?;
         let response = credentials.token_response.as_ref()?;
         let token = response.access_token().secret().clone().into();
@@ -213,8 +213,8 @@ impl Access {
             }
         };
         // What an authorization server says goes into logs.
-        let said = text::one_line(&self.secrets.redact(&failure.to_string()));
-        let why = format!("no token could be got: {}{out}", text::cut(&said, FAILURE_CHARS));
+        let message = text::one_line(&self.secrets.redact(&failure.to_string()));
+        let why = format!("no token could be got: {}{out}", text::cut(&message, FAILURE_CHARS));
         tracing::warn!(%server, reason = %why, "no token for an MCP server");
         Why { brief: format!("no token could be got{out}"), whole: why }
     }
@@ -222,15 +222,15 @@ impl Access {
     /// Says what to do about a server that takes no token that there is.
     fn advice(&self, is_known: bool) -> String {
         let server = &self.server;
-        match (self.oauth.grant, is_known) {
-            (Grant::ClientCredentials, _) => {
-                "it does not accept the token that the client credentials give; see oauth and scopes in its table"
-                    .to_owned()
-            }
-            (_, true) => format!(
+        if self.oauth.grant == Grant::ClientCredentials {
+            "it does not accept the token that the client credentials give; see oauth and scopes in its table"
+                .to_owned()
+        } else if is_known {
+            format!(
                 "its login is not accepted any longer; log in again: perihelion agents login {server}"
-            ),
-            (_, false) => format!("it wants a login: perihelion agents login {server}"),
+            )
+        } else {
+            format!("it wants a login: perihelion agents login {server}")
         }
     }
 

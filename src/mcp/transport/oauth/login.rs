@@ -89,8 +89,8 @@ impl Login {
 
 impl Access {
     pub(super) fn login_error(&self, failure: LoginFailure) -> Error {
-        let said = text::one_line(&self.secrets.redact(&failure.to_string()));
-        let reason = text::cut(&said, 4 * REASON_CHARS);
+        let message = text::one_line(&self.secrets.redact(&failure.to_string()));
+        let reason = text::cut(&message, 4 * REASON_CHARS);
         Error::Login { server: self.server.clone(), reason }
     }
 }
@@ -140,10 +140,7 @@ async fn scopes(access: &Access, authority: &Authority) -> Result<Vec<String>, L
     let record = access.known().await?;
     let wanted = record.as_ref().map(|record| record.wanted.clone()).unwrap_or_default();
     let granted = record.and_then(|record| record.credentials).map(|it| it.granted_scopes);
-    let mut scopes = match (wanted.is_empty(), granted) {
-        (false, Some(granted)) => granted,
-        _ => Vec::new(),
-    };
+    let mut scopes = granted.filter(|_| !wanted.is_empty()).unwrap_or_default();
     scopes.extend(access.oauth.scopes.iter().cloned());
     if scopes.is_empty() {
         scopes = authority.manager.select_initial_scopes(&[]).await;
@@ -173,8 +170,8 @@ async fn exchange(
         Returned { error, error_description, .. } => {
             let error = error.unwrap_or_else(|| "no code came back".to_owned());
             let more = error_description.map(|more| format!(": {more}")).unwrap_or_default();
-            let said = text::one_line(&access.secrets.redact(&format!("{error}{more}")));
-            return Err(LoginFailure::Refused(text::cut(&said, REASON_CHARS)));
+            let message = text::one_line(&access.secrets.redact(&format!("{error}{more}")));
+            return Err(LoginFailure::Refused(text::cut(&message, REASON_CHARS)));
         }
     };
     access.secrets.learn(&code);

@@ -36,13 +36,15 @@ impl Access {
     ) -> Result<Option<SecretString>, LoginFailure> {
         let turn = Arc::new(self.place.turn().await?);
         let record = self.known().await?;
-        let held = record.as_ref().and_then(|record| self.held(record));
-        let is_refused = |held: &StoredToken| {
-            refused.as_ref().is_some_and(|it| it.expose_secret() == held.token.expose_secret())
+        let usable = record.as_ref().and_then(|record| self.usable(record));
+        let is_refused = |usable: &StoredToken| {
+            refused.as_ref().is_some_and(|it| it.expose_secret() == usable.token.expose_secret())
         };
-        if let Some(held) = held.as_ref().filter(|held| held.is_fresh && !is_refused(held)) {
+        if let Some(usable) =
+            usable.as_ref().filter(|usable| usable.is_fresh && !is_refused(usable))
+        {
             // Another process was first.
-            return Ok(Some(held.token.clone()));
+            return Ok(Some(usable.token.clone()));
         }
         if self.oauth.grant == Grant::ClientCredentials {
             return self.fetch(turn).await.map(Some);
@@ -51,9 +53,10 @@ impl Access {
             return Ok(None);
         };
         if !is_refreshable(&credentials)
-            && let Some(held) = held.as_ref().filter(|held| held.is_alive && !is_refused(held))
+            && let Some(usable) =
+                usable.as_ref().filter(|usable| usable.is_alive && !is_refused(usable))
         {
-            return Ok(Some(held.token.clone()));
+            return Ok(Some(usable.token.clone()));
         }
         let refreshed = if is_refreshable(&credentials) {
             self.refresh(turn.clone(), client, credentials).await?
@@ -66,8 +69,8 @@ impl Access {
                 self.place.store(&turn, client, None, wanted).await?;
                 Ok(None)
             }
-            Refreshed::Failed(error) => match held {
-                Some(held) if held.is_alive && !is_refused(&held) => Ok(Some(held.token)),
+            Refreshed::Failed(error) => match usable {
+                Some(usable) if usable.is_alive && !is_refused(&usable) => Ok(Some(usable.token)),
                 _ => Err(error),
             },
         }

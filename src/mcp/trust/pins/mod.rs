@@ -111,9 +111,9 @@ impl Pins {
         }
         match (self.pinned(server)?, self.mode) {
             (Some(pinned), _) => {
-                let mut offered = pinned.clone();
-                offered.tools.retain(|tool, _| !is_switched_off(tool));
-                let changes = Changes::between(Some(&offered), seen);
+                let mut available = pinned.clone();
+                available.tools.retain(|tool, _| !is_switched_off(tool));
+                let changes = Changes::between(Some(&available), seen);
                 if !changes.is_empty() {
                     return Err(not_what_was_pinned(server, &changes));
                 }

@@ -27,7 +27,7 @@ pub(super) fn between(a: &Span, b: &Span) -> Vec<Change> {
             About::Workflow { graph: g, runs: r, question: q, answer: w, .. },
         ) => {
             list.value("graph", graph, g);
-            let ended = |runs: &[crate::telemetry::RunMark]| {
+            let ended = |runs: &[crate::telemetry::RunOfTrace]| {
                 runs.last().map_or("-", |run| run.status.as_str()).to_owned()
             };
             list.value("ended", &ended(runs), &ended(r));

@@ -71,7 +71,7 @@ fn judged(verdict: &str) -> About {
     }
 }
 
-fn told(diff: &TraceDiff) -> Vec<(usize, PairKind, Vec<&'static str>)> {
+fn reported(diff: &TraceDiff) -> Vec<(usize, PairKind, Vec<&'static str>)> {
     let what = |pair: &Pair| pair.changes.iter().map(|change| change.what).collect();
     diff.pairs.iter().map(|pair| (pair.depth, pair.kind, what(pair))).collect()
 }
@@ -106,7 +106,7 @@ fn another_way_another_verdict_and_another_agent_are_told_apart() {
     ]);
     let diff = compare(&a, &b);
     assert_eq!(
-        told(&diff),
+        reported(&diff),
         [
             (0, Same, vec![]),
             (1, Changed, vec!["to"]),

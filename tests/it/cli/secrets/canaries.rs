@@ -23,7 +23,7 @@ pub const SECRETS: [&str; 9] = [
 pub const KEY_AT_REST: &str = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
 
 /// What the person, the models and the tools say in one run.
-pub const SAID: [&str; 13] = [
+pub const STATED: [&str; 13] = [
     "canary-said-question",
     "canary-said-thought",
     "canary-said-plan",
@@ -97,12 +97,12 @@ pub fn script() -> Script {
 
 /// Returns the canaries that stand in some bytes: as they are, as hexadecimal digits, or in Base64.
 pub fn found(bytes: &[u8], canaries: &[&'static str]) -> Vec<&'static str> {
-    let holds = |wanted: &[u8]| bytes.windows(wanted.len()).any(|window| window == wanted);
+    let contains = |wanted: &[u8]| bytes.windows(wanted.len()).any(|window| window == wanted);
     let leaked = |canary: &&&str| {
         let hex: String = canary.bytes().map(|byte| format!("{byte:02x}")).collect();
-        holds(canary.as_bytes())
-            || holds(hex.as_bytes())
-            || base64(canary).iter().any(|one| holds(one.as_bytes()))
+        contains(canary.as_bytes())
+            || contains(hex.as_bytes())
+            || base64(canary).iter().any(|one| contains(one.as_bytes()))
     };
     canaries.iter().filter(leaked).copied().collect()
 }
@@ -128,7 +128,7 @@ fn a_canary_is_found_in_every_spelling() {
         "dGhlIGNhbmFyeS1zYWlkLW5vdGU=",
     ];
     for text in spelt {
-        assert_eq!(found(text.as_bytes(), &SAID), ["canary-said-note"], "{text}");
+        assert_eq!(found(text.as_bytes(), &STATED), ["canary-said-note"], "{text}");
     }
-    assert_eq!(found(b"canary-said-not", &SAID), Vec::<&str>::new());
+    assert_eq!(found(b"canary-said-not", &STATED), Vec::<&str>::new());
 }

@@ -9,7 +9,7 @@ mod canaries;
 mod places;
 mod web;
 
-use canaries::{SAID, SECRETS, found, script};
+use canaries::{SECRETS, STATED, found, script};
 use places::{Database, Place};
 use web::Web;
 
@@ -115,7 +115,7 @@ async fn assert_no_secret(grpc: bool, database: Database, case: &str) {
                 all
             },
         );
-        assert!(found(&all, &SAID).contains(&"canary-said-argument"), "{name}, {case}");
+        assert!(found(&all, &STATED).contains(&"canary-said-argument"), "{name}, {case}");
     }
     assert_nowhere(&places, &SECRETS, case);
     machine.database.close().await;
@@ -143,16 +143,20 @@ async fn what_was_said_is_in_no_export_and_no_log_unless_asked_for() {
         let more = ["--context", "note=canary-said-context", "--log", "perihelion=trace"];
         let ran = machine.run(&[&asked[..], &more[..]].concat(), 0).await;
         let Ok([answer, log]) = <[Place; 2]>::try_from(ran) else { panic!("two streams") };
-        assert_eq!(found(&answer.bytes, &SAID), ["canary-said-answer"], "it is what was asked for");
+        assert_eq!(
+            found(&answer.bytes, &STATED),
+            ["canary-said-answer"],
+            "it is what was asked for"
+        );
         let mut exports = machine.run(&["trace", "t", "--otlp"], 0).await;
         exports.extend(machine.run(&["trace", "export", "t"], 0).await);
         exports.extend([log, machine.sent()]);
         exports.extend(places::jaeger(&machine.world).await);
-        assert_nowhere(&exports, &SAID, &format!("over gRPC: {grpc}"));
+        assert_nowhere(&exports, &STATED, &format!("over gRPC: {grpc}"));
 
         let rows = machine.database.rows(&machine.world).await;
         let all: Vec<u8> = rows.into_iter().flat_map(|place| place.bytes).collect();
-        assert_eq!(found(&all, &SAID), SAID, "the database has it all");
+        assert_eq!(found(&all, &STATED), STATED, "the database has it all");
     }
 }
 
@@ -166,6 +170,6 @@ async fn an_encrypted_database_shows_nothing_that_was_said() {
     let mut places = machine.database.rows(&machine.world).await;
     assert!(places.iter().any(|place| place.name == "the rows of effect"));
     places.extend(places::files(&machine.world).into_iter().filter(Place::is_database));
-    assert_nowhere(&places, &SAID, "encrypted");
+    assert_nowhere(&places, &STATED, "encrypted");
     assert_nowhere(&places, &[canaries::KEY_AT_REST], "encrypted");
 }

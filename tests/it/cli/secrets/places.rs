@@ -48,10 +48,10 @@ pub async fn jaeger(world: &World) -> Vec<Place> {
     let trace = world.run(&["trace", "t", "--json"]).await.code(0).json();
     let id = trace["trace_id"].as_str().unwrap().to_owned();
     let mut server = world.start(&["trace", "serve", "--addr", "127.0.0.1:0", "--log", "trace"]);
-    let mut said = BufReader::new(server.stderr.take().unwrap()).lines();
+    let mut output = BufReader::new(server.stderr.take().unwrap()).lines();
     let mut log = Vec::new();
     let url = loop {
-        let line = said.next_line().await.unwrap().unwrap();
+        let line = output.next_line().await.unwrap().unwrap();
         log.extend(line.bytes());
         let url = line.split_whitespace().find(|word| word.starts_with("http://127.0.0.1:"));
         if let Some(url) = url {
@@ -76,7 +76,7 @@ pub async fn jaeger(world: &World) -> Vec<Place> {
         places.push(Place::new(path, answer.bytes().await.unwrap().to_vec()));
     }
     signal(&server, Signal::SIGTERM);
-    while let Some(line) = said.next_line().await.unwrap() {
+    while let Some(line) = output.next_line().await.unwrap() {
         log.extend(line.bytes());
     }
     assert!(server.wait().await.unwrap().success());

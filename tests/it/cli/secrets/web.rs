@@ -48,7 +48,7 @@ fn answer(body: &[u8]) -> Response {
     let result = |result: Value| {
         Json(json!({ "jsonrpc": "2.0", "id": id, "result": result })).into_response()
     };
-    let said = |text: &str, failed: bool| {
+    let words = |text: &str, failed: bool| {
         result(json!({ "content": [{ "type": "text", "text": text }], "isError": failed }))
     };
     let tool = |name: &str| json!({ "name": name, "inputSchema": { "type": "object" } });
@@ -58,8 +58,8 @@ fn answer(body: &[u8]) -> Response {
             "serverInfo": { "name": "web", "version": "1" },
         })),
         "tools/list" => result(json!({ "tools": [tool("look"), tool("fail")] })),
-        "tools/call" if request["params"]["name"] == "look" => said("canary-said-result", false),
-        "tools/call" => said("canary-said-failure", true),
+        "tools/call" if request["params"]["name"] == "look" => words("canary-said-result", false),
+        "tools/call" => words("canary-said-failure", true),
         _ if id.is_null() => StatusCode::ACCEPTED.into_response(),
         _ => Json(json!({
             "jsonrpc": "2.0", "id": id, "error": { "code": -32601, "message": "Method not found" }

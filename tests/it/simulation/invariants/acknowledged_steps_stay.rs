@@ -16,8 +16,10 @@ pub fn check(record: &Record) -> Result<(), String> {
             None => return Err(format!("step {} was acknowledged and is gone", ack.seq)),
         }
     }
-    match record.told.iter().find(|told| **told > record.head) {
-        Some(told) => Err(format!("a caller was told of step {told}, the head is {}", record.head)),
+    match record.acknowledged.iter().find(|acknowledged| **acknowledged > record.head) {
+        Some(acknowledged) => {
+            Err(format!("a caller was told of step {acknowledged}, the head is {}", record.head))
+        }
         None => Ok(()),
     }
 }

@@ -1,4 +1,4 @@
-//! A fork has its source's steps up to the fork, whatever becomes of the source, and goes on as the source did.
+//! A fork has its source's steps up to the fork, whatever becomes of the source, and continues as the source did.
 
 use super::Record;
 use crate::simulation::record::End;

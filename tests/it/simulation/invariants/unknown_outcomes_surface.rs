@@ -1,4 +1,4 @@
-//! An action found without an outcome is put to a person before the thread goes on past it.
+//! An action found without an outcome is put to a person before the thread continues past it.
 
 use perihelion::checkpoint::{EffectKind, EffectStatus};
 use serde_json::Value;
@@ -29,7 +29,8 @@ pub fn check(record: &Record) -> Result<(), String> {
             question["idempotency_key"] == *orphan.key && question["attempt"] == orphan.attempt
         });
         if !is_asked {
-            let (key, attempt) = (&orphan.key, orphan.attempt);
+            let key = &orphan.key;
+            let attempt = orphan.attempt;
             return Err(format!("nobody was asked about attempt {attempt} at the action {key}"));
         }
     }

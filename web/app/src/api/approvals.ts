@@ -34,6 +34,6 @@ export const approvals = {
   list: () => json<Waiting[]>("v1/approvals"),
   /** What was asked, newest first, with who decided it. */
   history: async () => (await json<{ requests: Decided[] }>("v1/approvals/history?limit=50")).requests,
-  /** Answers by id alone, so that an answer never reaches another question; the thread goes on in the run that is returned. */
+  /** Answers by id alone, so that an answer never reaches another question; the thread continues in the run that is returned. */
   answer: (id: string, reply: Reply) => json<{ thread_id: string; run_id: string }>(`v1/approvals/${encodeURIComponent(id)}`, reply),
 };

@@ -28,7 +28,7 @@ export class Conversation {
   readonly run: Signal<Run | null> = signal(null);
   readonly connection: Signal<Connection> = signal("over");
   readonly error: Signal<string | null> = signal(null);
-  /** Whether the last run was stopped, so that it can go on. */
+  /** Whether the last run was stopped, so that it can continue. */
   readonly stopped: Signal<boolean> = signal(false);
   readonly loading: Signal<boolean> = signal(true);
   /** Whether there is no such thread, or none that may be seen. */

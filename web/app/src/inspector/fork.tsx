@@ -74,7 +74,7 @@ export function ForkDialog({ thread, state, onClose }: Props) {
       </label>
       {field && field in ADDED && <p class="hint">What you write is added to what is there.</p>}
       {field && <textarea class="code" rows={14} aria-label={`New value of ${field}`} value={text} onInput={(event) => setText(event.currentTarget.value)} />}
-      {field && <p class="hint">{next.length ? `Goes on with: ${next.join(", ")}.` : "The thread has ended here: the edit is kept, and nothing runs."}</p>}
+      {field && <p class="hint">{next.length ? `Continues with: ${next.join(", ")}.` : "The thread has ended here: the edit is kept, and nothing runs."}</p>}
       {problem && <p class="error-text" role="alert">{problem}</p>}
       <p class="buttons"><button type="button" class="primary" onClick={() => void fork()}>Branch</button></p>
     </Dialog>

@@ -147,7 +147,7 @@ export class Cutter {
     while (!this.isThrough && this.settled.length < shown - 1);
   }
 
-  /** Cuts a bit more; the last block of it may go on, so that it is cut again with the next. */
+  /** Cuts a bit more; the last block of it may continue, so that it is cut again with the next. */
   step() {
     const end = this.at + this.window;
     this.isThrough = end >= this.text.length;

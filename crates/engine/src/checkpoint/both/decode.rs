@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::super::checksum::{self, Counted};
 use super::super::{
-    BlobRow, Codec, EffectKind, EffectRow, EffectStatus, Encoded, Error, EventMark, EventRow,
+    BlobRow, Codec, EffectKind, EffectRow, EffectStatus, Encoded, Error, EventPosition, EventRow,
     OpenInterrupt, PendingExport, PendingRow, RunRow, RunStatus, SnapshotRow, StepKind, StepRow,
     ThreadInfo, ThreadStatus, Waiting,
 };
@@ -203,8 +203,8 @@ pub(in super::super) fn export(row: &Row) -> Result<PendingExport, Error> {
 }
 
 /// Reads how far a thread's log reaches.
-pub(in super::super) fn mark(row: &Row) -> Result<EventMark, Error> {
-    Ok(EventMark { last: count(row, "events")?, step: count(row, "events_step")? })
+pub(in super::super) fn mark(row: &Row) -> Result<EventPosition, Error> {
+    Ok(EventPosition { last: count(row, "events")?, step: count(row, "events_step")? })
 }
 
 pub(in super::super) fn event(row: &Row) -> Result<EventRow, Error> {

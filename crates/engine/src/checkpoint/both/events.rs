@@ -7,7 +7,7 @@ use perihelion_database::{Database, query};
 
 use super::{
     super::{
-        Error, EventMark, EventRow, Events,
+        Error, EventPosition, EventRow, Events,
         limits::{big, micros},
     },
     Backend, decode, info, now,
@@ -26,7 +26,7 @@ impl<B: Backend> Events for B {
         self.append(thread, fence, batch).await
     }
 
-    async fn event_mark(&self, thread: ThreadId) -> Result<EventMark, Error> {
+    async fn event_position(&self, thread: ThreadId) -> Result<EventPosition, Error> {
         let row = self.database().fetch_short(&query(MARK).bind(thread.0)).await?;
         decode::mark(&row.ok_or(Error::UnknownThread(thread))?)
     }

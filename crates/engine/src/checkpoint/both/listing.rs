@@ -39,13 +39,16 @@ pub(super) fn list(filter: &ThreadFilter) -> Query {
 fn question(filter: &ThreadFilter) -> (String, Vec<Value>) {
     let mut values = vec![Value::from(filter.limit.map_or(i64::MAX, i64::from))];
     let wanted = conditions(filter, &mut values);
-    let parts: &[Part] = match filter.status {
-        // No index holds subgraphs' threads in order.
-        _ if filter.with_children || filter.root.is_some() => &[("", "updated_at")],
-        None => &[UNDER_WAY, AT_REST],
-        Some(ThreadStatus::Busy) => &[UNDER_WAY],
-        Some(ThreadStatus::Idle) => &[AT_REST],
-        Some(_) => &[UNSETTLED],
+    // No index has subgraphs' threads in order.
+    let parts: &[Part] = if filter.with_children || filter.root.is_some() {
+        &[("", "updated_at")]
+    } else {
+        match filter.status {
+            None => &[UNDER_WAY, AT_REST],
+            Some(ThreadStatus::Busy) => &[UNDER_WAY],
+            Some(ThreadStatus::Idle) => &[AT_REST],
+            Some(_) => &[UNSETTLED],
+        }
     };
     let part = |(which, changed): &Part| {
         format!(

@@ -49,7 +49,7 @@ pub(super) use self::{
 #[derive(Clone, Copy)]
 pub struct Claim<'a> {
     pub(super) thread: ThreadId,
-    /// Where it is given, only while it is the newest and the thread may go on.
+    /// Where it is given, only while it is the newest and the thread may continue.
     pub(super) fence: Option<u64>,
     pub(super) owner: &'a str,
     pub(super) ttl: Duration,

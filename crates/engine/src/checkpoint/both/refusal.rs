@@ -21,7 +21,7 @@ impl HeadAndFence {
     }
 
     /// Returns it where the token is the thread's newest.
-    pub(in super::super) fn held(
+    pub(in super::super) fn checked(
         found: Option<Self>,
         thread: ThreadId,
         fence: u64,
@@ -34,9 +34,9 @@ impl HeadAndFence {
     }
 
     /// Refuses a token as one that was stale when the statement looked.
-    pub(in super::super) fn fenced(&self, thread: ThreadId, held: u64) -> Error {
+    pub(in super::super) fn fenced(&self, thread: ThreadId, token: u64) -> Error {
         reach(Point::Fenced, Side::After);
-        Error::Fenced { thread, held, current: self.fence }
+        Error::Fenced { thread, token, current: self.fence }
     }
 }
 
@@ -51,7 +51,7 @@ pub(in super::super) async fn explain(
     fence: u64,
 ) -> Result<HeadAndFence, Error> {
     let found = database.fetch_short(&place(thread)).await?;
-    HeadAndFence::held(found.as_ref().map(HeadAndFence::of).transpose()?, thread, fence)
+    HeadAndFence::checked(found.as_ref().map(HeadAndFence::of).transpose()?, thread, fence)
 }
 
 /// Checks the token within the transaction that writes.
@@ -61,5 +61,5 @@ pub(in super::super) async fn check(
     fence: u64,
 ) -> Result<HeadAndFence, Error> {
     let found = transaction.fetch_optional(&place(thread)).await?;
-    HeadAndFence::held(found.as_ref().map(HeadAndFence::of).transpose()?, thread, fence)
+    HeadAndFence::checked(found.as_ref().map(HeadAndFence::of).transpose()?, thread, fence)
 }

@@ -5,7 +5,7 @@ use perihelion_database::{Database, Query, Transaction, query};
 use super::{
     super::{Error, ThreadInfo, limits::big},
     locking,
-    threads::hold,
+    threads::lock,
 };
 use crate::ids::ThreadId;
 
@@ -122,7 +122,7 @@ async fn delete_all(
     thread: ThreadId,
     seen: Option<&ThreadInfo>,
 ) -> Result<(), Error> {
-    let info = hold(transaction, thread).await?;
+    let info = lock(transaction, thread).await?;
     if seen.is_some_and(|seen| !info.is_as_seen(seen)) {
         return Err(Error::Moved { thread });
     }
@@ -231,7 +231,7 @@ async fn drop_before(
     seq: u64,
 ) -> Result<(), Error> {
     let of_step = |statement: &'static str| query(statement).bind(thread.0).bind(big(seq));
-    let head = hold(transaction, thread).await?.head;
+    let head = lock(transaction, thread).await?.head;
     hand_over(transaction, thread, false).await?;
     for statement in TAKE_OVER {
         transaction.execute(&of_step(statement)).await?;

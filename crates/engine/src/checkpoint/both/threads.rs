@@ -154,11 +154,11 @@ pub(in super::super) async fn read(
 }
 
 /// Reads a thread's row to change the thread: anyone who claims it meanwhile waits.
-pub(super) async fn hold(
+pub(super) async fn lock(
     transaction: &mut Transaction<'_>,
     thread: ThreadId,
 ) -> Result<ThreadInfo, Error> {
-    let hold = locking!(transaction.dialect(), " FOR UPDATE", info!());
-    let row = transaction.fetch_optional(&query(hold).bind(thread.0)).await?;
+    let statement = locking!(transaction.dialect(), " FOR UPDATE", info!());
+    let row = transaction.fetch_optional(&query(statement).bind(thread.0)).await?;
     Ok(decode::thread(&row.ok_or(Error::UnknownThread(thread))?)?.info)
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{
-    super::{Error, EventMark, EventRow, ThreadStatus, limits::moment},
+    super::{Error, EventPosition, EventRow, ThreadStatus, limits::moment},
     state::{Kept, State},
 };
 use crate::{clock, ids::ThreadId};
@@ -17,7 +17,7 @@ impl State {
     ) -> Result<(), Error> {
         let kept = self.fenced(thread, fence)?;
         let first = batch.first;
-        let last = kept.mark.last;
+        let last = kept.position.last;
         if first != last + 1 {
             let same =
                 |row: &EventRow| (row.first, row.count, row.run) == (first, batch.count, batch.run);
@@ -27,7 +27,7 @@ impl State {
                 Err(Error::EventGap { thread, first, last })
             };
         }
-        kept.mark = EventMark { last: batch.last(), step: batch.step };
+        kept.position = EventPosition { last: batch.last(), step: batch.step };
         kept.events.push(EventRow { at: moment(clock::now()), ..batch.clone() });
         Ok(())
     }

@@ -19,7 +19,7 @@ use async_trait::async_trait;
 
 use self::state::State;
 use super::{
-    BlobRow, Commit, EffectRow, EffectSettlement, Effects, Encoded, Error, EventMark, EventRow,
+    BlobRow, Commit, EffectRow, EffectSettlement, Effects, Encoded, Error, EventPosition, EventRow,
     Events, Leases, Loaded, NewThread, OpenInterrupt, Outbox, PendingRow, Questions, RunEnd,
     RunRow, SnapshotRow, StepRow, Steps, Store, ThreadDump, ThreadFilter, ThreadInfo, ThreadStatus,
     Threads, Transfer, Waiting, Wanted,
@@ -228,8 +228,8 @@ impl Events for MemoryStore {
         self.state().append_events(thread, fence, batch)
     }
 
-    async fn event_mark(&self, thread: ThreadId) -> Result<EventMark, Error> {
-        Ok(self.state().get(thread)?.mark)
+    async fn event_position(&self, thread: ThreadId) -> Result<EventPosition, Error> {
+        Ok(self.state().get(thread)?.position)
     }
 
     async fn events_after(

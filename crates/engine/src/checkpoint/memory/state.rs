@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::super::{
-    BlobRow, EffectRow, Error, EventMark, EventRow, Loaded, NewThread, OpenInterrupt,
+    BlobRow, EffectRow, Error, EventPosition, EventRow, Loaded, NewThread, OpenInterrupt,
     PendingExport, PendingRow, RunRow, SnapshotRow, StepRow, ThreadDump, ThreadFilter, ThreadInfo,
     ThreadStatus, Waiting, Wanted, blobs, chain,
     limits::{lease, moment, text},
@@ -30,7 +30,7 @@ pub(super) struct Kept {
     pub(super) effects: BTreeMap<EffectPlace, EffectRow>,
     pub(super) runs: Vec<RunRow>,
     pub(super) events: Vec<EventRow>,
-    pub(super) mark: EventMark,
+    pub(super) position: EventPosition,
     /// Whether an answer came while it was busy.
     pub(super) woken: bool,
     /// Places in `runs`.
@@ -48,7 +48,7 @@ impl Kept {
             effects: BTreeMap::new(),
             runs: Vec::new(),
             events: Vec::new(),
-            mark: EventMark::default(),
+            position: EventPosition::default(),
             woken: false,
             run_index: HashMap::new(),
         }
@@ -93,7 +93,7 @@ impl State {
         let kept = self.get_mut(thread)?;
         match kept.info.fence {
             current if current == fence => Ok(kept),
-            current => Err(Error::Fenced { thread, held: fence, current }),
+            current => Err(Error::Fenced { thread, token: fence, current }),
         }
     }
 

@@ -53,9 +53,9 @@ impl State {
         let now = moment(clock::now());
         let kept = self.get_mut(thread)?;
         let info = &mut kept.info;
-        let is_held = !force && info.lease_until.is_some_and(|until| until > now);
-        let may_go_on = matches!(info.status, ThreadStatus::Queued | ThreadStatus::Busy);
-        if is_held || fence.is_some_and(|fence| fence != info.fence || !may_go_on) {
+        let is_claimed = !force && info.lease_until.is_some_and(|until| until > now);
+        let may_continue = matches!(info.status, ThreadStatus::Queued | ThreadStatus::Busy);
+        if is_claimed || fence.is_some_and(|fence| fence != info.fence || !may_continue) {
             return Err(info.clone().busy());
         }
         kept.woken = false;

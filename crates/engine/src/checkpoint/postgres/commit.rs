@@ -11,7 +11,7 @@ use super::{
     },
     blobs::{Unnested, bind_blobs, kept},
 };
-use crate::failpoint::{Point, around};
+use crate::failpoint::{Point, wrap};
 
 macro_rules! commit_sql {
     ($more:expr) => {
@@ -108,7 +108,7 @@ pub(super) async fn recover(
     for _ in 0..ATTEMPTS {
         let mut connection = connections.fresh().await?;
         let settled = connections.brief(settle_lost(&mut connection, commit));
-        match around(Point::CommitReread, settled).await {
+        match wrap(Point::CommitReread, settled).await {
             Ok(outcome) => {
                 connection.give_back();
                 return outcome;
@@ -160,7 +160,7 @@ async fn read_place(
 /// Says why a commit changed nothing.
 fn refused(row: Option<PgRow>, commit: &Commit) -> Error {
     let found = row.map(|row| HeadAndFence::of(&row.into())).transpose();
-    match found.and_then(|found| HeadAndFence::held(found, commit.thread, commit.fence)) {
+    match found.and_then(|found| HeadAndFence::checked(found, commit.thread, commit.fence)) {
         Ok(HeadAndFence { head, .. }) => {
             Error::Conflict { thread: commit.thread, seq: commit.step.seq, head }
         }

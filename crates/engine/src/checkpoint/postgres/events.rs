@@ -15,15 +15,15 @@ use crate::ids::ThreadId;
 
 /// Moves the mark, which checks fence and place and locks the thread's row, and calls the listeners once
 /// per batch: notifying more often would make commits wait for each other.
-const APPEND: &str = "WITH held AS (
+const APPEND: &str = "WITH leased AS (
         UPDATE thread SET events = $3 + $4 - 1, events_step = $5
         WHERE id = $1 AND fence = $2 AND events = $3 - 1
         RETURNING id
      ), kept AS (
         INSERT INTO event (thread_id, first_id, events, step, run, codec, body)
-        SELECT id, $3, $4, $5, $6, $7, $8 FROM held
+        SELECT id, $3, $4, $5, $6, $7, $8 FROM leased
      )
-     SELECT count(pg_notify('perihelion_events', concat(id, ' ', $3 + $4 - 1))::text) FROM held";
+     SELECT count(pg_notify('perihelion_events', concat(id, ' ', $3 + $4 - 1))::text) FROM leased";
 
 /// The same for several threads at once.
 const APPEND_MANY: &str = "WITH input AS (
@@ -34,17 +34,17 @@ const APPEND_MANY: &str = "WITH input AS (
         SELECT thread.id FROM thread JOIN input USING (id)
         WHERE thread.fence = input.fence AND thread.events = input.first_id - 1
         FOR NO KEY UPDATE OF thread SKIP LOCKED
-     ), held AS (
+     ), leased AS (
         UPDATE thread SET events = input.first_id + input.count - 1, events_step = input.step
         FROM free JOIN input USING (id)
         WHERE thread.id = free.id AND thread.fence = input.fence AND thread.events = input.first_id - 1
         RETURNING thread.id
      ), kept AS (
         INSERT INTO event (thread_id, first_id, events, step, run, codec, body)
-        SELECT id, first_id, count, input.step, run, codec, body FROM held JOIN input USING (id)
+        SELECT id, first_id, count, input.step, run, codec, body FROM leased JOIN input USING (id)
      )
      SELECT id, pg_notify('perihelion_events', concat(id, ' ', first_id + count - 1))::text
-     FROM held JOIN input USING (id)";
+     FROM leased JOIN input USING (id)";
 
 /// A batch on its way to its thread's log.
 #[derive(Clone)]
@@ -61,7 +61,7 @@ impl Shared for Append {
 
     async fn alone(&self, store: &PostgresStore) -> Result<(), Error> {
         let Self { thread, fence, batch } = self;
-        let held: i64 = idempotent!(store.connections, |c| sqlx::query_scalar(APPEND)
+        let token: i64 = idempotent!(store.connections, |c| sqlx::query_scalar(APPEND)
             .bind(thread.0)
             .bind(big(*fence))
             .bind(big(batch.first))
@@ -71,7 +71,7 @@ impl Shared for Append {
             .bind(batch.body.codec as i16)
             .bind(&batch.body.bytes[..])
             .fetch_one(&mut *c))?;
-        if held > 0 {
+        if token > 0 {
             return Ok(());
         }
         why_not_appended(&store.database, *thread, *fence, batch).await

@@ -54,18 +54,18 @@ pub(super) async fn claim(store: &PostgresStore, claim: Claim<'_>) -> Result<Thr
 }
 
 const BEGIN_RUN: &str = concat!(
-    "WITH held AS (
+    "WITH leased AS (
         UPDATE thread SET status = 'busy', updated_at = now(), runs = runs +
             (NOT EXISTS (SELECT FROM run WHERE thread_id = $1 AND run.id = $3))::integer
         WHERE id = $1 AND fence = $2
         RETURNING id, runs
-     ), owing AS (
+     ), pending_export AS (
         INSERT INTO trace_debt (thread_id, from_run, to_run)
-        SELECT id, runs, runs FROM held WHERE $4
+        SELECT id, runs, runs FROM leased WHERE $4
         ON CONFLICT (thread_id) DO UPDATE SET to_run = excluded.to_run
      )
      INSERT INTO run (thread_id, id, number, status)
-     SELECT id, $3, runs, 'running' FROM held
+     SELECT id, $3, runs, 'running' FROM leased
      ON CONFLICT (thread_id, id) DO UPDATE SET status = 'running', ended_at = NULL, finish_reason = NULL
      RETURNING ",
     run_columns!()
@@ -91,17 +91,17 @@ pub(super) async fn begin_run(
     }
 }
 
-const END_RUN: &str = "WITH held AS (
+const END_RUN: &str = "WITH leased AS (
         UPDATE thread SET owner = NULL, lease_until = NULL, updated_at = now(), error = $5,
             status = CASE WHEN $4 = 'interrupted' AND woken THEN 'queued' ELSE $4 END
         WHERE id = $1 AND fence = $2 AND NOT EXISTS (SELECT 1 FROM run
             WHERE run.thread_id = $1 AND run.id = $3 AND run.status <> 'running')
         RETURNING id, status = 'queued' AND root_id IS NULL AS queued
      ), ended AS (
-        UPDATE run SET status = $6, finish_reason = $7, ended_at = now() FROM held
-        WHERE run.thread_id = held.id AND run.id = $3
+        UPDATE run SET status = $6, finish_reason = $7, ended_at = now() FROM leased
+        WHERE run.thread_id = leased.id AND run.id = $3
      )
-     SELECT count(*), count(wake_thread(id)) FILTER (WHERE queued) FROM held";
+     SELECT count(*), count(wake_thread(id)) FILTER (WHERE queued) FROM leased";
 
 pub(super) async fn end_run(
     store: &PostgresStore,
@@ -110,7 +110,7 @@ pub(super) async fn end_run(
     run: RunId,
     end: RunEnd<'_>,
 ) -> Result<(), Error> {
-    let held: i64 = idempotent!(store.connections, |c| sqlx::query_scalar(END_RUN)
+    let token: i64 = idempotent!(store.connections, |c| sqlx::query_scalar(END_RUN)
         .bind(thread.0)
         .bind(big(fence))
         .bind(run.0)
@@ -119,7 +119,7 @@ pub(super) async fn end_run(
         .bind(end.run.as_str())
         .bind(end.finish_reason.map(text))
         .fetch_one(&mut *c))?;
-    if held > 0 {
+    if token > 0 {
         return Ok(());
     }
     let explained = explain(&store.database, thread, fence).await?;

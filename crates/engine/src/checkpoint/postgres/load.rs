@@ -1,4 +1,4 @@
-//! Reading what is needed to stand a thread up, in one statement.
+//! Reading what is needed to restore a thread, in one statement.
 
 use perihelion_database::{Row, idempotent};
 

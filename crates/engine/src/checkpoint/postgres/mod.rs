@@ -173,8 +173,8 @@ impl Store for PostgresStore {
             .map_or_else(|| Ok(clock::now()), |row| row.get("now"))?)
     }
 
-    fn clock(&self, told: DateTime<Utc>) -> Clock {
-        Clock::set_by(told)
+    fn clock(&self, given: DateTime<Utc>) -> Clock {
+        Clock::set_by(given)
     }
 
     fn describe(&self) -> String {

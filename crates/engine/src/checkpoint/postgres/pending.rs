@@ -15,22 +15,22 @@ use crate::ids::ThreadId;
 macro_rules! save_pending {
     ($more:expr) => {
         concat!(
-            "WITH held AS (
+            "WITH leased AS (
                 SELECT id FROM thread WHERE id = $1 AND fence = $2 AND head = $3 - 1 FOR SHARE
              ), saved AS (
                 INSERT INTO pending (thread_id, step, task, codec, body, checksum)
-                SELECT id, $3, $4, $5, $6, $7 FROM held
+                SELECT id, $3, $4, $5, $6, $7 FROM leased
                 ON CONFLICT (thread_id, step, task) DO NOTHING
              )",
             $more,
-            " SELECT count(*) FROM held"
+            " SELECT count(*) FROM leased"
         )
     };
 }
 
 const SAVE_PENDING: &str = save_pending!("");
 const SAVE_PENDING_AND_KEEP: &str =
-    save_pending!(concat!(", kept AS (", kept!("held, ", "8", "9", "10", "11", "12"), ")"));
+    save_pending!(concat!(", kept AS (", kept!("leased, ", "8", "9", "10", "11", "12"), ")"));
 
 pub(super) async fn save(
     store: &PostgresStore,
@@ -52,8 +52,8 @@ pub(super) async fn save(
             .bind(&sum[..]);
         if blobs.is_empty() { query } else { bind_blobs!(query, Unnested::new(blobs)) }
     };
-    let held: i64 = idempotent!(store.connections, |c| query().fetch_one(&mut *c))?;
-    match held {
+    let token: i64 = idempotent!(store.connections, |c| query().fetch_one(&mut *c))?;
+    match token {
         0 => {
             let place = explain(&store.database, thread, fence).await?;
             Err(Error::Conflict { thread, seq: row.step, head: place.head })

@@ -17,11 +17,11 @@ use crate::ids::ThreadId;
 // The thread's row is locked in share mode first: a claim waits for it, and after a claim the fence no
 // longer matches. Tasks of one step do not wait for each other.
 const RECORD: &str = concat!(
-    "WITH held AS (SELECT id FROM thread WHERE id = $1 AND fence = $2 FOR SHARE), recorded AS (
+    "WITH leased AS (SELECT id FROM thread WHERE id = $1 AND fence = $2 FOR SHARE), recorded AS (
         INSERT INTO effect (thread_id, ",
     effect_columns!(),
     ")
-        SELECT held.id, e.* FROM held, unnest($3::bigint[], $4::timestamptz[], $5::timestamptz[], $6::integer[], $7::integer[], $8::integer[], $9::smallint[],
+        SELECT leased.id, e.* FROM leased, unnest($3::bigint[], $4::timestamptz[], $5::timestamptz[], $6::integer[], $7::integer[], $8::integer[], $9::smallint[],
           $10::smallint[], $11::text[], $12::text[], $13::text[], $14::bytea[], $15::bytea[], $16::bytea[],
           $17::bytea[], $18::bytea[]) AS e (",
     effect_columns!(),
@@ -31,7 +31,7 @@ const RECORD: &str = concat!(
         SELECT thread_id, step, task, count(*) FROM recorded GROUP BY thread_id, step, task
         ON CONFLICT (thread_id, step, task) DO UPDATE SET effects = effect_count.effects + excluded.effects
      )
-     SELECT count(*) FROM held"
+     SELECT count(*) FROM leased"
 );
 
 /// Rows as the columns that a statement unnests.
@@ -109,12 +109,12 @@ pub(super) async fn record(
     fence: u64,
     effects: &[EffectRow],
 ) -> Result<(), Error> {
-    let held: i64 = idempotent!(store.connections, |c| bind!(
+    let token: i64 = idempotent!(store.connections, |c| bind!(
         sqlx::query_scalar(RECORD).bind(thread.0).bind(big(fence)),
         Columns::new(thread, effects)
     )
     .fetch_one(&mut *c))?;
-    match held {
+    match token {
         0 => Err(explain(&store.database, thread, fence).await?.fenced(thread, fence)),
         _ => Ok(()),
     }

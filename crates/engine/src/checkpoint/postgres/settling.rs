@@ -17,19 +17,19 @@ use crate::ids::{InterruptId, ThreadId};
 ///
 /// The thread's row is locked in share mode first: a claim waits for it, and after a claim the fence no longer matches.
 /// Tasks of one step do not wait for each other.
-const SETTLE: &str = "WITH held AS (
+const SETTLE: &str = "WITH leased AS (
         SELECT id FROM thread WHERE id = $1 AND fence = $2 FOR SHARE
      ), settled AS (
         UPDATE effect SET status = $6, outcome_codec = $7, outcome = $8, attempt = $9, outcome_sum = $10,
             ended_at = CASE WHEN $6 = 'started' THEN NULL ELSE now() END
-        FROM held
-        WHERE thread_id = held.id AND step = $3 AND task = $4 AND key = $5
+        FROM leased
+        WHERE thread_id = leased.id AND step = $3 AND task = $4 AND key = $5
             AND effect.status <> 'done'
         RETURNING 1
      )
      SELECT (SELECT count(*) FROM settled) + (
-        SELECT count(*) FROM effect, held
-        WHERE thread_id = held.id AND step = $3 AND task = $4 AND key = $5
+        SELECT count(*) FROM effect, leased
+        WHERE thread_id = leased.id AND step = $3 AND task = $4 AND key = $5
             AND effect.status = 'done' AND effect.status = $6
             AND outcome_codec IS NOT DISTINCT FROM $7 AND outcome IS NOT DISTINCT FROM $8
      )";

@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use super::{
-    super::{Error, EventMark, EventRow, Events},
+    super::{Error, EventPosition, EventRow, Events},
     SealedStore, values,
 };
 use crate::ids::ThreadId;
@@ -22,8 +22,8 @@ impl Events for SealedStore {
         self.inner.append_events(thread, fence, &batch).await
     }
 
-    async fn event_mark(&self, thread: ThreadId) -> Result<EventMark, Error> {
-        self.inner.event_mark(thread).await
+    async fn event_position(&self, thread: ThreadId) -> Result<EventPosition, Error> {
+        self.inner.event_position(thread).await
     }
 
     async fn events_after(

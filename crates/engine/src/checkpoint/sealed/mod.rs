@@ -92,8 +92,8 @@ impl Store for SealedStore {
         self.inner.now().await
     }
 
-    fn clock(&self, told: DateTime<Utc>) -> Clock {
-        self.inner.clock(told)
+    fn clock(&self, given: DateTime<Utc>) -> Clock {
+        self.inner.clock(given)
     }
 
     fn describe(&self) -> String {

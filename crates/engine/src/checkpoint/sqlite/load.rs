@@ -1,4 +1,4 @@
-//! Reading what is needed to stand a thread up.
+//! Reading what is needed to restore a thread.
 
 use perihelion_database::{Database, Transaction, query};
 

@@ -18,12 +18,12 @@ pub(super) async fn save(
     row: &PendingRow,
     blobs: &[BlobRow],
 ) -> Result<(), Error> {
-    let held = (thread, fence);
+    let fenced = (thread, fence);
     let file = &store.file;
     let saved = if blobs.is_empty() {
-        file.write(statement(held, row)).await
+        file.write(statement(fenced, row)).await
     } else {
-        with_blobs(file.writer().await?.connection()?, held, row, blobs).await
+        with_blobs(file.writer().await?.connection()?, fenced, row, blobs).await
     };
     if saved.map_err(|e| file.refine(e))? == 0 {
         // Refused, or already there: then the first one stands.
@@ -38,12 +38,12 @@ pub(super) async fn save(
 /// Saves a pending write and its texts, or neither.
 async fn with_blobs(
     connection: &mut SqliteConnection,
-    held: (ThreadId, u64),
+    fenced: (ThreadId, u64),
     row: &PendingRow,
     rows: &[BlobRow],
 ) -> Result<u64, sqlx::Error> {
     let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
-    let saved = statement(held, row).execute(&mut *transaction).await?.rows_affected();
+    let saved = statement(fenced, row).execute(&mut *transaction).await?.rows_affected();
     if saved > 0 {
         blobs::keep(&mut transaction, rows).await?;
     }

@@ -7,7 +7,7 @@ use crate::ids::ThreadId;
 
 /// Keeps the effects of a thread's tasks.
 ///
-/// Crash contract: an effect that was recorded is found by the one who goes on with the thread; one whose end was lost
+/// Crash contract: an effect that was recorded is found by the one who continues with the thread; one whose end was lost
 /// stands as started. The writing methods write nothing and return [`Error::Fenced`] when the token is not the
 /// thread's newest; the check and the write are one statement.
 #[async_trait]

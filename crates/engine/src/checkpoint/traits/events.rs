@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use super::super::{Error, EventMark, EventRow};
+use super::super::{Error, EventPosition, EventRow};
 use crate::ids::ThreadId;
 
 /// Keeps a log of events for each thread.
@@ -27,7 +27,7 @@ pub trait Events: Send + Sync {
     ) -> Result<(), Error>;
 
     /// Returns how far the thread's log of events reaches; it does not go back when rows are dropped.
-    async fn event_mark(&self, thread: ThreadId) -> Result<EventMark, Error>;
+    async fn event_position(&self, thread: ThreadId) -> Result<EventPosition, Error>;
 
     /// Returns batches that hold events with ids above `after`, oldest first, at most `limit`.
     ///

@@ -31,7 +31,7 @@ pub trait Steps: Send + Sync {
         blobs: &[BlobRow],
     ) -> Result<(), Error>;
 
-    /// Reads what is needed to stand the thread up at `at`, or at its head.
+    /// Reads what is needed to restore the thread at `at`, or at its head.
     async fn load(&self, thread: ThreadId, at: Option<u64>) -> Result<Loaded, Error>;
 
     /// Returns steps before `before` (or from the head), newest first, at most `limit`; shared history included.

@@ -9,7 +9,7 @@ use crate::ids::{InterruptId, ThreadId};
 
 crate::graph_state! {
     pub struct Trail, update TrailUpdate, version 1 {
-        said: Vec<String> => append,
+        lines: Vec<String> => append,
         last: String => overwrite,
         keyed: std::collections::BTreeMap<String, i64> => merge,
         odd: std::collections::BTreeMap<Pair, i64> => merge,
@@ -46,7 +46,7 @@ fn at(graph: &Arc<Graph<Trail>>, limits: Limits) -> (Engine<Trail>, Out) {
 }
 
 fn say(text: &str) -> NodeOutput<Trail> {
-    NodeOutput::update(TrailUpdate::new().said(vec![text.to_owned()]).last(text.to_owned()))
+    NodeOutput::update(TrailUpdate::new().lines(vec![text.to_owned()]).last(text.to_owned()))
 }
 
 fn go<const N: usize>(text: &str, targets: [Target; N]) -> NodeOutput<Trail> {
@@ -66,7 +66,7 @@ fn committed(engine: &mut Engine<Trail>) -> Out {
 }
 
 /// Names the commands, as far as they matter to a test.
-fn told(out: &Out) -> Vec<String> {
+fn in_words(out: &Out) -> Vec<String> {
     out.iter()
         .map(|command| match command {
             Command::Run(run) => format!("run {}:{}#{}", run.task, run.node, run.attempt),
@@ -103,7 +103,7 @@ fn updates_merge_in_frontier_order_whatever_the_order_of_completion() {
             out = end(&mut engine, task, Ok(say(["a", "b", "c"][task as usize])));
         }
         let Some(Command::Commit { delta, finished: true, .. }) = out.pop() else { panic!() };
-        assert_eq!((engine.state().said.join(""), &*engine.state().last), ("abc".into(), "c"));
+        assert_eq!((engine.state().lines.join(""), &*engine.state().last), ("abc".into(), "c"));
         results.push(delta);
     }
     assert!(results.iter().all(|delta| *delta == results[0]));
@@ -113,17 +113,17 @@ fn updates_merge_in_frontier_order_whatever_the_order_of_completion() {
 fn a_task_is_kept_as_pending_unless_it_completes_its_step() {
     let graph = graph(&["a", "b"], |graph| graph.entry("a").entry("b"));
     let (mut engine, out) = at(&graph, Limits::default());
-    assert_eq!(told(&out), ["run 0:a#1", "run 1:b#1"]);
-    assert_eq!(told(&end(&mut engine, 1, Ok(say("b")))), ["keep 1"]);
-    assert_eq!(told(&end(&mut engine, 0, Ok(say("a")))), ["commit 1 true"]);
-    assert_eq!(told(&committed(&mut engine)), ["finish"]);
+    assert_eq!(in_words(&out), ["run 0:a#1", "run 1:b#1"]);
+    assert_eq!(in_words(&end(&mut engine, 1, Ok(say("b")))), ["keep 1"]);
+    assert_eq!(in_words(&end(&mut engine, 0, Ok(say("a")))), ["commit 1 true"]);
+    assert_eq!(in_words(&committed(&mut engine)), ["finish"]);
 }
 
 #[test]
 fn what_a_step_already_has_is_not_run_again_and_a_stale_pending_write_is_ignored() {
     let graph = graph(&["a", "b"], |graph| graph.entry("a").entry("b"));
     let done = |task, node: &str, text: &str| {
-        let update = TrailUpdate::new().said(vec![text.to_owned()]);
+        let update = TrailUpdate::new().lines(vec![text.to_owned()]);
         (task, Written::<Trail>::new(node, update, None).0)
     };
     let position = Position {
@@ -135,19 +135,19 @@ fn what_a_step_already_has_is_not_run_again_and_a_stale_pending_write_is_ignored
     let mut engine = Engine::new(graph, position, Limits::default(), Wants::default());
     let mut out = Vec::new();
     engine.start(&mut out);
-    assert_eq!(told(&out), ["run 1:b#1"]);
-    assert_eq!(told(&end(&mut engine, 1, Ok(say("b")))), ["commit 5 true"]);
-    assert_eq!(engine.state().said, ["kept", "b"]);
+    assert_eq!(in_words(&out), ["run 1:b#1"]);
+    assert_eq!(in_words(&end(&mut engine, 1, Ok(say("b")))), ["commit 5 true"]);
+    assert_eq!(engine.state().lines, ["kept", "b"]);
 }
 
 #[test]
 fn no_more_tasks_run_at_once_than_allowed_and_a_bound_of_none_still_runs_one() {
     let graph = graph(&["a", "b", "c"], |graph| graph.entry("a").entry("b").entry("c"));
     let (mut engine, out) = at(&graph, Limits { max_parallel: 2, ..Limits::default() });
-    assert_eq!(told(&out), ["run 0:a#1", "run 1:b#1"]);
-    assert_eq!(told(&end(&mut engine, 1, Ok(say("b")))), ["keep 1", "run 2:c#1"]);
+    assert_eq!(in_words(&out), ["run 0:a#1", "run 1:b#1"]);
+    assert_eq!(in_words(&end(&mut engine, 1, Ok(say("b")))), ["keep 1", "run 2:c#1"]);
     let (_, out) = at(&graph, Limits { max_parallel: 0, ..Limits::default() });
-    assert_eq!(told(&out), ["run 0:a#1"]);
+    assert_eq!(in_words(&out), ["run 0:a#1"]);
 }
 
 #[test]
@@ -180,16 +180,16 @@ fn an_unknown_target_is_refused_by_name_before_anything_is_merged() {
         let (mut engine, _) = at(&graph, Limits::default());
         let out = end(&mut engine, 0, Ok(go("a", [target])));
         assert_eq!(
-            told(&out),
+            in_words(&out),
             [
                 "fail the node a leads to an unknown node: nobody; correct where it leads and resume the thread"
             ]
         );
-        assert!(engine.state().said.is_empty(), "nothing was merged");
+        assert!(engine.state().lines.is_empty(), "nothing was merged");
     }
     let (mut engine, _) = at(&graph, Limits::default());
     let out = end(&mut engine, 0, Ok(go("a", [Target::send(crate::graph::END, json!(1))])));
-    assert!(told(&out)[0].contains("unknown node: __end__"), "an end takes no input");
+    assert!(in_words(&out)[0].contains("unknown node: __end__"), "an end takes no input");
 }
 
 #[test]
@@ -202,7 +202,10 @@ fn with_a_resolver_an_unknown_target_parks_the_next_step_instead() {
     }
     let graph = graph(&["a"], |graph| graph.entry("a").resolver(Arc::new(Nobody)));
     let (mut engine, _) = at(&graph, Limits::default());
-    assert_eq!(told(&end(&mut engine, 0, Ok(go("a", [Target::node("b")])))), ["commit 1 false"]);
+    assert_eq!(
+        in_words(&end(&mut engine, 0, Ok(go("a", [Target::node("b")])))),
+        ["commit 1 false"]
+    );
     let out = committed(&mut engine);
     assert!(
         matches!(&out[..], [Command::Fail(EngineError::Missing { node, why: None })] if node == "b")
@@ -222,16 +225,16 @@ fn a_node_that_vanishes_while_it_runs_does_not_lose_its_branch() {
     let once = Arc::new(Once(false.into()));
     let graph = graph(&["b"], |graph| graph.entry("agent").resolver(once));
     let (mut engine, out) = at(&graph, Limits::default());
-    assert_eq!(told(&out), ["run 0:agent#1"]);
+    assert_eq!(in_words(&out), ["run 0:agent#1"]);
     end(&mut engine, 0, Ok(say("agent")));
-    assert_eq!(told(&committed(&mut engine)), ["run 0:b#1"]);
+    assert_eq!(in_words(&committed(&mut engine)), ["run 0:b#1"]);
 }
 
 #[test]
 fn a_join_waits_for_all_of_its_nodes_over_several_steps_and_again_in_the_next_round() {
     let graph = graph(&["a", "b", "long", "end"], |graph| {
         graph.entry("a").entry("b").edge("b", "long").join(["a", "long"], "end").route("end", |s| {
-            match s.said.iter().filter(|text| *text == "end").count() {
+            match s.lines.iter().filter(|text| *text == "end").count() {
                 1 => vec![Target::node("b"), Target::node("long")],
                 _ => vec![],
             }
@@ -240,17 +243,17 @@ fn a_join_waits_for_all_of_its_nodes_over_several_steps_and_again_in_the_next_ro
     let (mut engine, _) = at(&graph, Limits::default());
     end(&mut engine, 0, Ok(say("a")));
     end(&mut engine, 1, Ok(say("b")));
-    assert_eq!(told(&committed(&mut engine)), ["run 0:long#1"]);
+    assert_eq!(in_words(&committed(&mut engine)), ["run 0:long#1"]);
     end(&mut engine, 0, Ok(say("long")));
-    assert_eq!(told(&committed(&mut engine)), ["run 0:end#1"]);
+    assert_eq!(in_words(&committed(&mut engine)), ["run 0:end#1"]);
     end(&mut engine, 0, Ok(say("end")));
     // In the second round `a` never comes: the join stays closed, and does not hold the run.
-    assert_eq!(told(&committed(&mut engine)), ["run 0:b#1", "run 1:long#1"]);
+    assert_eq!(in_words(&committed(&mut engine)), ["run 0:b#1", "run 1:long#1"]);
     end(&mut engine, 0, Ok(say("b")));
     end(&mut engine, 1, Ok(say("long")));
-    assert_eq!(told(&committed(&mut engine)), ["run 0:long#1"]);
+    assert_eq!(in_words(&committed(&mut engine)), ["run 0:long#1"]);
     end(&mut engine, 0, Ok(say("long")));
-    assert_eq!(told(&committed(&mut engine)), ["finish"]);
+    assert_eq!(in_words(&committed(&mut engine)), ["finish"]);
 }
 
 #[test]
@@ -263,20 +266,20 @@ fn a_fanned_out_node_arrives_at_its_join_once_and_leaves_no_trace_for_the_next_r
     end(&mut engine, 0, Ok(go("a", [Target::node("other"), map(), map()])));
     committed(&mut engine);
     (0..3).for_each(|task| drop(end(&mut engine, task, Ok(say("x")))));
-    assert_eq!(told(&committed(&mut engine)), ["run 0:reduce#1"]);
+    assert_eq!(in_words(&committed(&mut engine)), ["run 0:reduce#1"]);
     end(&mut engine, 0, Ok(say("reduce")));
-    assert_eq!(told(&committed(&mut engine)), ["run 0:other#1"]);
+    assert_eq!(in_words(&committed(&mut engine)), ["run 0:other#1"]);
     end(&mut engine, 0, Ok(say("other")));
-    assert_eq!(told(&committed(&mut engine)), ["finish"], "map did not arrive in this round");
+    assert_eq!(in_words(&committed(&mut engine)), ["finish"], "map did not arrive in this round");
 }
 
 #[test]
 fn questions_wait_for_the_other_tasks_and_are_asked_together() {
     let graph = graph(&["a", "b", "c"], |graph| graph.entry("a").entry("b").entry("c"));
     let (mut engine, _) = at(&graph, Limits::default());
-    assert!(told(&end(&mut engine, 0, Err(question(1)))).is_empty());
-    assert_eq!(told(&end(&mut engine, 1, Ok(say("b")))), ["keep 1"]);
-    assert_eq!(told(&end(&mut engine, 2, Err(question(2)))), ["emit", "suspend 2"]);
+    assert!(in_words(&end(&mut engine, 0, Err(question(1)))).is_empty());
+    assert_eq!(in_words(&end(&mut engine, 1, Ok(say("b")))), ["keep 1"]);
+    assert_eq!(in_words(&end(&mut engine, 2, Err(question(2)))), ["emit", "suspend 2"]);
 }
 
 #[test]
@@ -284,16 +287,16 @@ fn a_question_beside_a_failure_is_asked_first() {
     let graph = graph(&["a", "b"], |graph| graph.entry("a").entry("b"));
     let (mut engine, _) = at(&graph, Limits::default());
     end(&mut engine, 0, Err(NodeError::failed("bad", "broke")));
-    assert_eq!(told(&end(&mut engine, 1, Err(question(1)))), ["emit", "suspend 1"]);
+    assert_eq!(in_words(&end(&mut engine, 1, Err(question(1)))), ["emit", "suspend 1"]);
 }
 
 #[test]
 fn a_failure_lets_the_others_finish_and_names_its_node() {
     let graph = graph(&["a", "b"], |graph| graph.entry("a").entry("b"));
     let (mut engine, _) = at(&graph, Limits::default());
-    assert!(told(&end(&mut engine, 0, Err(NodeError::failed("bad", "broke")))).is_empty());
+    assert!(in_words(&end(&mut engine, 0, Err(NodeError::failed("bad", "broke")))).is_empty());
     let out = end(&mut engine, 1, Ok(say("b")));
-    assert_eq!(told(&out), ["keep 1", "fail the node a failed: broke"]);
+    assert_eq!(in_words(&out), ["keep 1", "fail the node a failed: broke"]);
 }
 
 #[test]
@@ -312,14 +315,14 @@ fn only_retryable_failures_are_retried_and_no_longer_than_the_policy_says() {
     let (mut engine, _) = at(&graph, Limits::default());
     for (attempt, delay) in [(2, 10), (3, 20)] {
         let out = end(&mut engine, 0, Err(NodeError::retryable("net", "refused")));
-        let [Command::Run(run)] = &out[..] else { panic!("{:?}", told(&out)) };
+        let [Command::Run(run)] = &out[..] else { panic!("{:?}", in_words(&out)) };
         assert_eq!((run.attempt, run.after), (attempt, Some(Duration::from_millis(delay))));
     }
     let out = end(&mut engine, 0, Err(NodeError::retryable("net", "refused")));
-    assert_eq!(told(&out), ["fail the node a failed: refused"]);
+    assert_eq!(in_words(&out), ["fail the node a failed: refused"]);
     let (mut engine, _) = at(&graph, Limits::default());
     let out = end(&mut engine, 0, Err(NodeError::failed("bad", "wrong")));
-    assert_eq!(told(&out), ["fail the node a failed: wrong"]);
+    assert_eq!(in_words(&out), ["fail the node a failed: wrong"]);
 }
 
 #[test]
@@ -327,7 +330,7 @@ fn a_stop_starts_nothing_new_and_keeps_what_finished() {
     let graph = graph(&["a", "b"], |graph| graph.entry("a").entry("b"));
     let (mut engine, _) = at(&graph, Limits { max_parallel: 1, ..Limits::default() });
     engine.handle(Event::Stop, &mut Vec::new());
-    assert_eq!(told(&end(&mut engine, 0, Ok(say("a")))), ["keep 0", "stopped"]);
+    assert_eq!(in_words(&end(&mut engine, 0, Ok(say("a")))), ["keep 0", "stopped"]);
 }
 
 #[test]
@@ -335,19 +338,19 @@ fn a_deadline_starts_nothing_new_and_is_the_reason_given() {
     let graph = graph(&["a", "b"], |graph| graph.entry("a").edge("a", "b"));
     let (mut engine, _) = at(&graph, Limits::default());
     engine.handle(Event::Deadline, &mut Vec::new());
-    assert_eq!(told(&end(&mut engine, 0, Ok(say("a")))), ["commit 1 false"]);
+    assert_eq!(in_words(&end(&mut engine, 0, Ok(say("a")))), ["commit 1 false"]);
     let out = committed(&mut engine);
-    assert!(matches!(out[..], [Command::Fail(EngineError::Deadline)]), "{:?}", told(&out));
+    assert!(matches!(out[..], [Command::Fail(EngineError::Deadline)]), "{:?}", in_words(&out));
     let (mut engine, _) = at(&graph, Limits::default());
     engine.handle(Event::Deadline, &mut Vec::new());
     let out = end(&mut engine, 0, Err(NodeError::Cancelled));
-    assert!(matches!(out[..], [Command::Fail(EngineError::Deadline)]), "{:?}", told(&out));
+    assert!(matches!(out[..], [Command::Fail(EngineError::Deadline)]), "{:?}", in_words(&out));
 }
 
 #[test]
 fn the_step_limit_ends_a_run_that_turns_in_circles_but_not_one_that_is_done() {
     let graph = graph(&["a"], |graph| {
-        graph.entry("a").route("a", |s| match s.said.len() {
+        graph.entry("a").route("a", |s| match s.lines.len() {
             2 => vec![],
             _ => vec![Target::node("a")],
         })
@@ -355,7 +358,7 @@ fn the_step_limit_ends_a_run_that_turns_in_circles_but_not_one_that_is_done() {
     for (max_steps, last) in [
         (
             1,
-            "fail the run reached its limit of 1 steps; resume to go on, or raise limits.max_steps",
+            "fail the run reached its limit of 1 steps; resume to continue, or raise limits.max_steps",
         ),
         (2, "finish"),
     ] {
@@ -365,7 +368,7 @@ fn the_step_limit_ends_a_run_that_turns_in_circles_but_not_one_that_is_done() {
             end(&mut engine, 0, Ok(say("x")));
             out = committed(&mut engine);
         }
-        assert_eq!(told(&out), [last]);
+        assert_eq!(in_words(&out), [last]);
     }
 }
 
@@ -374,14 +377,19 @@ fn an_update_without_a_json_form_fails_its_node_and_merges_nothing() {
     let graph = graph(&["a", "b"], |graph| graph.entry("a").entry("b"));
     let odd = || NodeOutput::update(TrailUpdate::new().odd([(Pair(1, 2), 3)].into()));
     let (mut engine, _) = at(&graph, Limits::default());
-    assert!(told(&end(&mut engine, 0, Ok(odd()))).is_empty(), "the other task goes on");
+    assert!(in_words(&end(&mut engine, 0, Ok(odd()))).is_empty(), "the other task continues");
     let out = end(&mut engine, 1, Ok(say("b")));
-    assert!(told(&out)[1].starts_with("fail the node a failed: what it wrote cannot be stored"));
+    assert!(
+        in_words(&out)[1].starts_with("fail the node a failed: what it wrote cannot be stored")
+    );
     let (mut engine, _) = at(&graph, Limits::default());
     end(&mut engine, 0, Ok(say("a")));
     let out = end(&mut engine, 1, Ok(odd()));
-    assert!(told(&out)[0].starts_with("fail what the node b wrote cannot be stored"), "{out:?}");
-    assert!(engine.state().said.is_empty());
+    assert!(
+        in_words(&out)[0].starts_with("fail what the node b wrote cannot be stored"),
+        "{out:?}"
+    );
+    assert!(engine.state().lines.is_empty());
 }
 
 #[test]
@@ -396,13 +404,13 @@ fn updates_are_told_only_after_their_step_was_committed() {
     let mut engine = Engine::new(graph, position, Limits::default(), Wants::ALL);
     let mut out = Vec::new();
     engine.start(&mut out);
-    assert_eq!(told(&out), ["emit", "run 0:a#1"]);
-    assert_eq!(told(&end(&mut engine, 0, Ok(say("a")))), ["emit", "commit 1 true"]);
+    assert_eq!(in_words(&out), ["emit", "run 0:a#1"]);
+    assert_eq!(in_words(&end(&mut engine, 0, Ok(say("a")))), ["emit", "commit 1 true"]);
     let out = committed(&mut engine);
     assert!(matches!(&out[0], Command::Emit(RunEvent::Update { step: 1, .. })));
     assert!(matches!(&out[1], Command::Emit(RunEvent::Checkpoint { step: 1, .. })));
     assert!(matches!(&out[2], Command::Emit(RunEvent::Values { step: 1, .. })));
-    assert_eq!(told(&out)[3], "finish");
+    assert_eq!(in_words(&out)[3], "finish");
 }
 
 /// A random graph: per node its edges, per node how many copies of each target it fans out to.
@@ -426,8 +434,8 @@ fn run_random(edges: &[Vec<usize>], sends: &[Vec<usize>], choices: &[u8]) -> (Ve
     }
     let graph = builder.entry("n0").entry("n1").join(["n0", "n1"], "n1").build().unwrap();
     let (mut engine, mut out) = at(&graph, Limits { max_steps: 6, max_parallel: 3 });
-    let (mut running, mut commits): (Vec<(u32, String, Option<Value>)>, _) =
-        (Vec::new(), Vec::new());
+    let mut running: Vec<(u32, String, Option<Value>)> = Vec::new();
+    let mut commits: _ = Vec::new();
     let mut choices = choices.iter().cycle();
     loop {
         let mut next = Vec::new();
@@ -472,8 +480,8 @@ proptest! {
         let second = run_random(&edges, &sends, &other);
         prop_assert_eq!(&first.0, &second.0);
         prop_assert_eq!(
-            serde_json::to_string(&first.1.said).unwrap(),
-            serde_json::to_string(&second.1.said).unwrap()
+            serde_json::to_string(&first.1.lines).unwrap(),
+            serde_json::to_string(&second.1.lines).unwrap()
         );
         // What is stored folds back into what was merged.
         let mut folded = Trail::default();
@@ -482,7 +490,7 @@ proptest! {
                 folded.apply(written.update);
             }
         }
-        prop_assert_eq!(folded.said, first.1.said);
+        prop_assert_eq!(folded.lines, first.1.lines);
         prop_assert_eq!(folded.keyed, first.1.keyed);
     }
 }

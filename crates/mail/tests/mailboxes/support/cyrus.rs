@@ -174,21 +174,21 @@ impl Cyrus {
         let mut lines = BufReader::new(stream.try_clone().unwrap()).lines().map(Result::unwrap);
         lines.next().unwrap();
         let login = format!("LOGIN {user} secret-pass");
-        let mut said = Vec::new();
+        let mut words = Vec::new();
         for command in std::iter::once(&login).chain(commands) {
             stream.write_all(format!("a {command}\r\n").as_bytes()).unwrap();
-            said = lines.by_ref().take_while(|line| !line.starts_with("a ")).collect();
+            words = lines.by_ref().take_while(|line| !line.starts_with("a ")).collect();
         }
         stream.write_all(b"z LOGOUT\r\n").unwrap();
-        said
+        words
     }
 
     /// Counts the messages in a user's inbox with that subject, once everything that was handed over is delivered.
     pub fn arrived(&self, user: &str, subject: &str) -> usize {
         self.deliver();
         let commands = ["SELECT INBOX".to_owned(), format!("SEARCH SUBJECT \"{subject}\"")];
-        let said = self.ask(user, &commands);
-        let found = said.iter().find_map(|line| line.strip_prefix("* SEARCH"));
+        let words = self.ask(user, &commands);
+        let found = words.iter().find_map(|line| line.strip_prefix("* SEARCH"));
         found.unwrap_or_default().split_whitespace().count()
     }
 

@@ -86,9 +86,9 @@ async fn no_generated_statement_reads_a_hidden_table_past_the_authorizer() {
         let sql = reading::statement(seed);
         if let Ok(answer) = reader.run(&sql, LIMITS).await {
             answered += 1;
-            let said = format!("{:?}", answer.rows);
+            let text = format!("{:?}", answer.rows);
             // The text of a statement may stand in a cell; what the table holds may not.
-            assert!(!said.contains("hush"), "seed {seed}: {sql}: {said}");
+            assert!(!text.contains("hush"), "seed {seed}: {sql}: {text}");
         }
     }
     assert!(answered > 50, "only {answered} statements ran");

@@ -13,8 +13,8 @@ use super::on_older_databases;
 use super::program::{Outside, new, old, runner};
 
 on_older_databases!(
-    a_thread_during_a_step_goes_on_under_the_new_schema_and_the_new_graph,
-    a_thread_whose_node_vanished_is_parked_and_goes_on_when_it_is_back,
+    a_thread_during_a_step_continues_under_the_new_schema_and_the_new_graph,
+    a_thread_whose_node_vanished_is_parked_and_continues_when_it_is_back,
     the_history_of_before_is_read_and_forked,
 );
 
@@ -31,7 +31,7 @@ async fn answer_both(runner: &Runner<new::Ledger>) {
 }
 
 /// S1.03
-async fn a_thread_during_a_step_goes_on_under_the_new_schema_and_the_new_graph(on: &Older) {
+async fn a_thread_during_a_step_continues_under_the_new_schema_and_the_new_graph(on: &Older) {
     let store = checkpoint::open(&on.url).await.unwrap();
     let before = store.load(THREAD, None).await.unwrap();
     assert_eq!((before.info.status, before.info.head), (ThreadStatus::Busy, 2));
@@ -76,7 +76,7 @@ async fn a_thread_during_a_step_goes_on_under_the_new_schema_and_the_new_graph(o
     store.close().await;
 }
 
-async fn a_thread_whose_node_vanished_is_parked_and_goes_on_when_it_is_back(on: &Older) {
+async fn a_thread_whose_node_vanished_is_parked_and_continues_when_it_is_back(on: &Older) {
     let store = checkpoint::open(&on.url).await.unwrap();
     let outside = Outside::new(true);
     let lacking = runner::<new::Ledger>(&store, &outside, Some("caller"));
@@ -211,6 +211,7 @@ async fn dump(kind: Kind, url: &str) -> String {
 }
 
 fn select(table: &str, columns: &[String], quoted: &[String]) -> String {
-    let (columns, values) = (columns.join(", "), quoted.join(" || ', ' || "));
+    let columns = columns.join(", ");
+    let values = quoted.join(" || ', ' || ");
     format!("SELECT 'INSERT INTO {table} ({columns}) VALUES (' || {values} || ');\n' FROM {table}")
 }
