@@ -13,7 +13,7 @@ use crate::runtime::{Answer, Job, Threads};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  perihelion resume weekly-report                         continue after a crash, a failure or a stop
+  perihelion resume weekly-report                         resume after a crash, a failure or a stop
   perihelion resume weekly-report --message \"Only 2024\"   answer the question that was asked
   perihelion resume weekly-report --approve               allow the tool call that waits
   perihelion resume weekly-report --deny --reason \"not on a Friday\"

@@ -55,7 +55,17 @@ const PLAIN_DATA: [(&str, &[&str]); 7] = [
     ),
     (
         "telemetry",
-        &["About", "Reason", "RunMark", "Span", "SpanId", "Spent", "Status", "TraceId", "reading"],
+        &[
+            "About",
+            "Reason",
+            "RunOfTrace",
+            "Span",
+            "SpanId",
+            "Spent",
+            "Status",
+            "TraceId",
+            "reading",
+        ],
     ),
 ];
 
