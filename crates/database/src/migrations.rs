@@ -55,6 +55,7 @@ pub const SQLITE: &[Step] = &[
     migration!("sqlite", 26, "0026_document_attempts"),
     migration!("sqlite", 27, "0027_listed_threads"),
     migration!("sqlite", 28, "0028_recall_recent"),
+    migration!("sqlite", 29, "0029_ended_runs"),
 ];
 
 /// Postgres's migrations in order.
@@ -86,6 +87,7 @@ pub const POSTGRES: &[Step] = &[
     migration!("postgres", 26, "0026_document_attempts"),
     migration!("postgres", 27, "0027_listed_threads"),
     migration!("postgres", 28, "0028_recall_recent"),
+    migration!("postgres", 29, "0029_ended_runs"),
 ];
 
 /// Marks a file as ours ("peri"), so that another program's database is not written to.
