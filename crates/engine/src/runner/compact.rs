@@ -42,7 +42,7 @@ pub async fn compact<S: State>(
     }
 }
 
-/// Stands a thread up at a step and keeps that as a snapshot.
+/// Restores a thread at a step and keeps that as a snapshot.
 async fn keep_snapshot<S: State>(
     store: &dyn Store,
     thread: ThreadId,
