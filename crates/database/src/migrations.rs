@@ -56,6 +56,7 @@ pub const SQLITE: &[Step] = &[
     migration!("sqlite", 27, "0027_listed_threads"),
     migration!("sqlite", 28, "0028_recall_recent"),
     migration!("sqlite", 29, "0029_ended_runs"),
+    migration!("sqlite", 30, "0030_recall_numbers"),
 ];
 
 /// Postgres's migrations in order.
@@ -88,6 +89,7 @@ pub const POSTGRES: &[Step] = &[
     migration!("postgres", 27, "0027_listed_threads"),
     migration!("postgres", 28, "0028_recall_recent"),
     migration!("postgres", 29, "0029_ended_runs"),
+    migration!("postgres", 30, "0030_recall_numbers"),
     migration!("postgres", 31, "0031_items_below_a_path"),
 ];
 

@@ -7,6 +7,7 @@ mod crashes;
 mod durability;
 mod edits;
 mod events;
+mod going_back;
 mod holders;
 mod integrity;
 mod interrupts;

@@ -13,6 +13,7 @@ mod rows;
 mod story;
 mod subject;
 mod tips;
+mod transfer;
 mod view;
 
 use std::path::Path;

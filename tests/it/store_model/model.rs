@@ -5,32 +5,27 @@ use std::collections::BTreeMap;
 use chrono::DateTime;
 use perihelion::checkpoint::{
     Commit, EffectKind, EffectRow, EffectSettlement, EffectStatus, Encoded, Error, Loaded,
-    NewThread, OpenInterrupt, PendingRow, RunRow, RunStatus, SnapshotRow, StepRow, ThreadDump,
-    ThreadInfo, ThreadStatus,
+    NewThread, OpenInterrupt, PendingRow, RunRow, RunStatus, SnapshotRow, StepKind, StepRow,
+    ThreadDump, ThreadInfo, ThreadStatus,
 };
 use perihelion::ids::{InterruptId, RunId, ThreadId};
-
-use super::rows;
 
 type Key = (u64, u32, Vec<u8>);
 #[derive(Clone, Debug)]
 pub struct Thread {
     pub info: ThreadInfo,
     /// Steps up to this one were dropped.
-    base: u64,
+    pub(super) base: u64,
     /// All steps after `base`, those shared with an origin included.
     pub(super) steps: Vec<StepRow>,
     /// Own ones; those of an origin are looked up there.
-    snapshots: BTreeMap<u64, SnapshotRow>,
-    pending: BTreeMap<(u64, u32), PendingRow>,
-    effects: BTreeMap<Key, EffectRow>,
-    runs: Vec<RunRow>,
+    pub(super) snapshots: BTreeMap<u64, SnapshotRow>,
+    pub(super) pending: BTreeMap<(u64, u32), PendingRow>,
+    pub(super) effects: BTreeMap<Key, EffectRow>,
+    pub(super) runs: Vec<RunRow>,
     /// Whether an answer came while it was busy.
-    woken: bool,
+    pub(super) woken: bool,
 }
-
-pub const EXPORTED: &str =
-    "it was exported in the middle of its run; resume it to continue from there";
 
 #[derive(Clone, Debug, Default)]
 pub struct Model {
@@ -39,7 +34,7 @@ pub struct Model {
 }
 
 impl Model {
-    fn get(&self, id: ThreadId) -> Result<&Thread, Error> {
+    pub(super) fn get(&self, id: ThreadId) -> Result<&Thread, Error> {
         self.threads.get(&id).ok_or(Error::UnknownThread(id))
     }
 
@@ -241,12 +236,23 @@ impl Model {
     }
 
     /// The newest snapshot up to a step, of the thread or of those it shares that step with.
-    fn snapshot(&self, thread: ThreadId, upto: u64) -> Option<SnapshotRow> {
+    pub(super) fn snapshot(&self, thread: ThreadId, upto: u64) -> Option<SnapshotRow> {
         let found = self.threads.get(&thread)?;
         let own = found.snapshots.range(..=upto).next_back().map(|(_, row)| row.clone());
         let shared =
             found.info.forked_from.and_then(|(origin, at)| self.snapshot(origin, at.min(upto)));
         own.into_iter().chain(shared).max_by_key(|row| row.seq)
+    }
+
+    /// The snapshots from a step on, of the thread and of those it shares their steps with.
+    pub(super) fn snapshots_from(&self, thread: ThreadId, seq: u64) -> BTreeMap<u64, SnapshotRow> {
+        let Some(found) = self.threads.get(&thread) else { return BTreeMap::new() };
+        let mut all = found.snapshots.clone().split_off(&seq);
+        if let Some((origin, at)) = found.info.forked_from {
+            let shared = self.snapshots_from(origin, seq).into_iter();
+            all.extend(shared.filter(|(seq, _)| *seq <= at));
+        }
+        all
     }
 
     pub fn history(
@@ -377,16 +383,19 @@ impl Model {
 
     pub fn truncate(&mut self, thread: ThreadId, seq: u64) -> Result<(), Error> {
         let head = self.get(thread)?.info.head;
-        let snapshot = self.snapshot(thread, seq).filter(|row| row.seq == seq && seq <= head);
-        let Some(snapshot) = snapshot else {
+        let snapshots = self.snapshots_from(thread, seq);
+        if seq > head || !snapshots.contains_key(&seq) {
             return Err(Error::UnknownStep { thread, seq, head });
-        };
+        }
+        let is_bare = |step: &&StepRow| step.seq > seq && !snapshots.contains_key(&step.seq);
+        if let Some(bare) = self.get(thread)?.returns().find(is_bare) {
+            return Err(Error::BareReturn { thread, seq: bare.seq });
+        }
         self.hand_over(&[thread]);
         let found = self.get_mut(thread)?;
         found.base = seq;
         found.steps.retain(|step| step.seq > seq);
-        found.snapshots.retain(|at, _| *at > seq);
-        found.snapshots.insert(seq, snapshot);
+        found.snapshots = snapshots;
         found.effects.retain(|(step, ..), _| *step > seq);
         found.info.forked_from = None;
         Ok(())
@@ -419,70 +428,19 @@ impl Model {
             }
         }
     }
-
-    pub fn export(&self, thread: ThreadId) -> Result<ThreadDump, Error> {
-        let mut dump = self.export_one(self.get(thread)?);
-        let children = self.threads.values().filter(|one| one.info.root == Some(thread));
-        let mut children: Vec<&Thread> = children.collect();
-        children.sort_by(|one, other| one.info.namespace.cmp(&other.info.namespace));
-        dump.children = children.into_iter().map(|child| self.export_one(child)).collect();
-        dump.blobs = rows::texts_of(&dump);
-        Ok(dump)
-    }
-
-    fn export_one(&self, one: &Thread) -> ThreadDump {
-        let base = (one.base > 0).then(|| self.snapshot(one.info.id, one.base)).flatten();
-        ThreadDump {
-            info: one.info.clone(),
-            snapshot: base,
-            steps: one.steps.clone(),
-            pending: one.pending_now(),
-            effects: one.effects_sorted(|_| true),
-            runs: one.runs.clone(),
-            blobs: Vec::new(),
-            children: Vec::new(),
-        }
-    }
-
-    pub fn import(&mut self, dump: &ThreadDump) -> Result<(), Error> {
-        let all = || std::iter::once(dump).chain(&dump.children);
-        if let Some(taken) = all().find(|one| self.threads.contains_key(&one.info.id)) {
-            return Err(Error::ThreadExists(taken.info.id));
-        }
-        for one in all() {
-            let mut info = one.info.clone();
-            (info.owner, info.lease_until, info.forked_from) = (None, None, None);
-            if matches!(info.status, ThreadStatus::Busy | ThreadStatus::Queued) {
-                (info.status, info.error) = (ThreadStatus::Failed, Some(EXPORTED.to_owned()));
-            }
-            let base = one.snapshot.as_ref().map_or(0, |row| row.seq);
-            let place = |row: &EffectRow| (row.step, row.task, row.key.clone());
-            let thread = Thread {
-                base,
-                steps: one.steps.clone(),
-                snapshots: one.snapshot.iter().map(|row| (row.seq, row.clone())).collect(),
-                pending: one
-                    .pending
-                    .iter()
-                    .map(|row| ((row.step, row.task), row.clone()))
-                    .collect(),
-                effects: one.effects.iter().map(|row| (place(row), row.clone())).collect(),
-                runs: one.runs.clone(),
-                woken: false,
-                info,
-            };
-            self.threads.insert(thread.info.id, thread);
-        }
-        Ok(())
-    }
 }
 
 impl Thread {
-    fn pending_now(&self) -> Vec<PendingRow> {
+    /// The steps that return to earlier ones.
+    pub(super) fn returns(&self) -> impl Iterator<Item = &StepRow> {
+        self.steps.iter().filter(|step| step.kind == StepKind::Fork)
+    }
+
+    pub(super) fn pending_now(&self) -> Vec<PendingRow> {
         self.pending.values().filter(|row| row.step == self.info.head + 1).cloned().collect()
     }
 
-    fn effects_sorted(&self, is_wanted: impl Fn(&EffectRow) -> bool) -> Vec<EffectRow> {
+    pub(super) fn effects_sorted(&self, is_wanted: impl Fn(&EffectRow) -> bool) -> Vec<EffectRow> {
         let mut rows = self.effects.values().cloned().collect::<Vec<_>>();
         rows.retain(is_wanted);
         rows.sort_by_key(|row| (row.step, row.task, row.number));

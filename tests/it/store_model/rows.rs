@@ -31,7 +31,8 @@ pub fn commit(
     let delta = encoded(&json!([written(body)]));
     let frontier = format!("[{body}]").into_bytes();
     let hash = chain_hash(&previous, seq, &delta.bytes, &frontier);
-    let kind = [StepKind::Input, StepKind::Loop, StepKind::Edit][usize::from(body % 3)];
+    let kinds = [StepKind::Input, StepKind::Loop, StepKind::Edit, StepKind::Loop, StepKind::Fork];
+    let kind = kinds[usize::from(body % 5)];
     let at = DateTime::UNIX_EPOCH;
     let step = StepRow { seq, kind, run, schema_version: 1, delta, frontier, hash, at };
     Commit { thread, fence, step, status, clears_pending, blobs: blobs(body, top) }

@@ -70,6 +70,7 @@ impl Names {
         let children: Vec<Value> = dump.children.iter().map(|child| self.dump(child)).collect();
         json!({
             "info": self.info(&dump.info), "snapshot": dump.snapshot.as_ref().map(snapshot),
+            "returned": dump.returned.iter().map(snapshot).collect::<Vec<_>>(),
             "steps": self.steps(&dump.steps), "pending": pending(&dump.pending),
             "effects": effects(&dump.effects), "runs": self.runs(&dump.runs), "children": children,
             "texts": texts(&dump.blobs),
@@ -85,6 +86,7 @@ impl Names {
             Error::UnknownStep { thread, seq, head } => {
                 json!(["unknown step", id(thread), seq, head])
             }
+            Error::BareReturn { thread, seq } => json!(["bare return", id(thread), seq]),
             Error::Busy { thread, owner, .. } => json!(["busy", id(thread), owner]),
             Error::Fenced { thread, token, current } => {
                 json!(["fenced", id(thread), token, current])

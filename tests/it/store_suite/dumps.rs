@@ -210,7 +210,7 @@ async fn a_cut_damaged_or_foreign_file_is_refused_with_the_line() {
         (String::new(), "empty".to_owned()),
         ("{\"some\": \"json\"}\n".to_owned(), "line 1: this is no exported thread".to_owned()),
         ("\u{7f}ELF".to_owned(), "line 1".to_owned()),
-        (whole.replacen("\"version\":2", "\"version\":4", 1), "upgrade".to_owned()),
+        (whole.replacen("\"version\":2", "\"version\":5", 1), "upgrade".to_owned()),
         (without(last - 1), format!("line {last}: the file ends before")),
         (lines[0].to_owned(), "line 2: the file ends before".to_owned()),
         (without(4), format!("line {}: {last} lines were written", last - 1)),

@@ -18,6 +18,7 @@ mod opening;
 mod outbox;
 mod pending;
 mod removals;
+mod returns;
 mod runs;
 mod sealed;
 mod silence;

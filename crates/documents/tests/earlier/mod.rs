@@ -14,7 +14,7 @@ const BEFORE: i64 = 23;
 
 /// Puts rows of now into the tables of then.
 const PUT_BACK: &str = "
-    INSERT INTO recall_space SELECT id, tenant, owner, kind, items, length, next_item, revision, languages
+    INSERT INTO recall_space SELECT id, tenant, owner, kind, items, length, next_number, revision, languages
         FROM now.recall_space;
     INSERT INTO recall_item SELECT space, number, parent || '/1/' || number, parent, attributes, at, payload, meaning,
         hash, terms, length FROM now.recall_item;

@@ -96,9 +96,8 @@ impl Names {
         let mut names = Self { first: BTreeMap::new(), is_sealed: false };
         for one in std::iter::once(dump).chain(&dump.children) {
             let place = &one.info.namespace;
-            if let Some(row) = &one.snapshot
-                && let Some(list) = &row.blobs
-            {
+            for row in one.snapshot.iter().chain(&one.returned) {
+                let Some(list) = &row.blobs else { continue };
                 let list = names.decode::<Vec<BlobName>>(list)?.unwrap_or_default();
                 names.add(list, step_at_the_top(place, row.seq));
             }

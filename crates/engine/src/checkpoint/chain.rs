@@ -1,9 +1,9 @@
 //! The hash chain over a thread's steps.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::hash::Hash;
 
-use super::{Codec, Error, SnapshotRow, StepRow, ThreadDump, blobs};
+use super::{Codec, Error, SnapshotRow, StepKind, StepRow, ThreadDump, blobs};
 use crate::ids::ThreadId;
 
 /// A fencing token above this leaves too little room for further claims; nobody gets there by claiming.
@@ -62,6 +62,13 @@ fn verify_rows(dump: &ThreadDump) -> Result<(), Error> {
         let message = format!("the thread {thread} was claimed {} times", dump.info.fence);
         return Err(Error::Import(message));
     }
+    let is_in_place = |row: &&SnapshotRow| base > 0 && row.seq > base && row.seq <= dump.info.head;
+    if let Some(stray) = dump.returned.iter().find(|row| !is_in_place(row)) {
+        let seq = stray.seq;
+        let message = format!("a snapshot of step {seq} has no place in the thread {thread}");
+        return Err(Error::Import(message));
+    }
+    once(thread, "snapshot", dump.returned.iter().map(|row| row.seq))?;
     let pending = dump.pending.iter().map(|row| (row.step, row.task));
     once(thread, "pending write", pending)?;
     once(thread, "effect", dump.effects.iter().map(|row| (row.step, row.task, &row.key)))?;
@@ -89,6 +96,16 @@ pub(super) fn not_beyond(thread: ThreadId, step: Option<i64>) -> Result<(), Erro
     let Some(step) = step else { return Ok(()) };
     let reason = "it lies beyond the newest step that the thread says it has".to_owned();
     Err(Error::Corrupt { thread, seq: step.unsigned_abs(), reason })
+}
+
+/// Picks of a thread's snapshots, by their steps in order, those that the returns to earlier steps are read from.
+///
+/// That of each return itself; where an older version wrote none, the next one, for what can still be read.
+pub(super) fn of_returns(steps: &[StepRow], snapshots: &[u64]) -> BTreeSet<u64> {
+    let returns = steps.iter().filter(|step| step.kind == StepKind::Fork);
+    returns
+        .filter_map(|step| snapshots.get(snapshots.partition_point(|seq| *seq < step.seq)).copied())
+        .collect()
 }
 
 /// Returns the last step that a snapshot and the steps after it reach; an error when one is missing before `wanted`.

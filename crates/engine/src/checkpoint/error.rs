@@ -35,6 +35,11 @@ pub enum Error {
         "the thread {thread} was taken up since it was looked at; it was left as it is, look at it again"
     )]
     Moved { thread: ThreadId },
+    /// Nobody keeps what a return to an earlier step came to, and that step would be dropped.
+    #[error(
+        "step {seq} of the thread {thread} goes back to an earlier one and has no snapshot; nothing was dropped, shorten the thread again"
+    )]
+    BareReturn { thread: ThreadId, seq: u64 },
     /// The step does not follow the head: somebody else committed first.
     #[error(
         "the thread {thread} is at step {head}, so step {seq} cannot be committed; nothing was written"

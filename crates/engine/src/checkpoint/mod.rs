@@ -34,7 +34,7 @@ mod traits;
 pub use address::{open, open_sealed};
 pub use blobs::{blob_row, names_of_state, read_blob};
 pub use chain::chain_hash;
-pub use dump::{read_dump, write_dump};
+pub use dump::{ThreadDump, read_dump, write_dump};
 pub use encoded::{Codec, Encoded};
 pub use error::Error;
 pub use events::{EventPosition, EventRow};
@@ -48,7 +48,7 @@ pub use restore::{Restored, fork_to, forked_to, read_delta, restore};
 pub use rows::{
     BlobRow, Commit, EffectKind, EffectRow, EffectSettlement, EffectStatus, Loaded, NewThread,
     OpenInterrupt, PendingRow, RunEnd, RunRow, RunStatus, SnapshotRow, StepKind, StepRow,
-    ThreadDump, ThreadFilter, ThreadInfo, ThreadStatus, Waiting, Wanted,
+    ThreadFilter, ThreadInfo, ThreadStatus, Waiting, Wanted,
 };
 pub use sealed::{Keyring, SealedStore};
 pub use sqlite::SqliteStore;

@@ -381,20 +381,3 @@ pub struct Waiting {
     /// Who holds it under a lease that has not run out: it continues only if that one is dead.
     pub holder: Option<String>,
 }
-
-/// A whole thread, independent of any store.
-#[derive(Clone, Debug)]
-pub struct ThreadDump {
-    pub info: ThreadInfo,
-    /// The oldest step that is kept, when those before it were dropped by a truncation.
-    pub snapshot: Option<SnapshotRow>,
-    /// All steps to head, from 1 or from the one after `snapshot`, shared history included.
-    pub steps: Vec<StepRow>,
-    pub pending: Vec<PendingRow>,
-    pub effects: Vec<EffectRow>,
-    pub runs: Vec<RunRow>,
-    /// The texts that these rows and those of the children name; only the thread at the top has them.
-    pub blobs: Vec<BlobRow>,
-    /// Threads of subgraphs, without children of their own nesting (flat, by namespace).
-    pub children: Vec<ThreadDump>,
-}

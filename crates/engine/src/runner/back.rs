@@ -48,7 +48,7 @@ impl<S: State> Runner<S> {
         if let Err(error) = self.writer(&claimed, Durability::Sync).write(step).await {
             return Err(self.give_back(&claimed, error.into(), FAILED).await);
         }
-        // What is shortened later may be what it goes back to; without the snapshot it is only read more slowly.
+        // What is shortened later may be what it goes back to; without the snapshot it is read more slowly until then.
         let expected = target.snapshot_size + target.since_snapshot;
         let kept = match snapshot_of(&*target.state, seq, store.compress_above(), expected) {
             Ok((row, _)) => store.put_snapshot(thread, &row).await,

@@ -27,10 +27,29 @@ pub async fn compact<S: State>(
     if seq == 0 || store.history(thread, Some(seq + 1), 1).await?.is_empty() {
         return Ok(None);
     }
+    keep_snapshot::<S>(store, thread, seq).await?;
+    let mut last = seq;
+    loop {
+        match store.truncate(thread, seq).await {
+            Ok(()) => return Ok(Some(seq + 1)),
+            // Its process ended between the step and the snapshot, or is there now.
+            Err(Error::BareReturn { seq: bare, .. }) if bare > last => {
+                keep_snapshot::<S>(store, thread, bare).await?;
+                last = bare;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Restores a thread at a step and keeps that as a snapshot.
+async fn keep_snapshot<S: State>(
+    store: &dyn Store,
+    thread: ThreadId,
+    seq: u64,
+) -> Result<(), Error> {
     let restored = restore::<S>(store, thread, Some(seq)).await?;
     let expected = restored.snapshot_size + restored.since_snapshot;
     let (snapshot, _) = snapshot_of(&*restored.state, seq, store.compress_above(), expected)?;
-    store.put_snapshot(thread, &snapshot).await?;
-    store.truncate(thread, seq).await?;
-    Ok(Some(seq + 1))
+    store.put_snapshot(thread, &snapshot).await
 }

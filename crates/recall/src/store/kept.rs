@@ -181,7 +181,7 @@ impl Cache {
         }
         let older = kept.iter().find(|(known, vectors)| key.is_after(known, vectors, dimension));
         let new = older.map_or(items, |(_, vectors)| {
-            space.next_item.saturating_sub(vectors.next) + vectors.without.len() as u64
+            space.next_number.saturating_sub(vectors.next) + vectors.without.len() as u64
         });
         let ranked = self.ranked().get(&(key.space, key.model.clone())).copied();
         of(new.min(items)) <= self.most_bytes / SMALL_SHARE

@@ -55,12 +55,12 @@ pub(super) async fn put(
     let stands = (&mut lists, &mut recent);
     remove::take_out(transaction, scope, &mut space, stands, replaced).await?;
 
-    let first = space.next_item;
+    let first = space.next_number;
     let mut new: Vec<New<'_>> = Vec::new();
     for item in kept {
         let (language, counts, length) = counted(&fields_of(item));
-        new.push(New { item, number: space.next_item, language, counts, length });
-        space.next_item += 1;
+        new.push(New { item, number: space.next_number, language, counts, length });
+        space.next_number += 1;
     }
     let mut terms = Terms::new();
     for one in &new {

@@ -76,9 +76,9 @@ impl<'a> Recent<'a> {
         lists: &mut Lists<'_>,
         (first, terms): (u64, Terms),
     ) -> Result<(), Error> {
-        let waiting = space.next_item - space.merged;
+        let waiting = space.next_number - space.merged;
         if waiting <= MOST_ITEMS && space.parts < MOST_PARTS {
-            let last = space.next_item.saturating_sub(1);
+            let last = space.next_number.saturating_sub(1);
             self.parts.insert(first, Part { last, terms, is_changed: true });
             space.parts += 1;
             return Ok(());
@@ -102,7 +102,7 @@ impl<'a> Recent<'a> {
                 lists.add(&term, posting);
             }
         }
-        space.merged = space.next_item;
+        space.merged = space.next_number;
         Ok(())
     }
 
@@ -166,7 +166,7 @@ impl<'a> Recent<'a> {
 pub(super) struct Waiting<'a> {
     kind: &'a str,
     /// The space's next number when it was read: what came later is of another time than its statistics.
-    next_item: u64,
+    next_number: u64,
     bodies: Vec<Vec<u8>>,
 }
 
@@ -177,14 +177,14 @@ impl<'a> Waiting<'a> {
         space: &Space,
         kind: &'a str,
     ) -> Result<Self, Error> {
-        let next_item = space.next_item;
-        if space.merged == next_item {
-            return Ok(Self { kind, next_item, bodies: Vec::new() });
+        let next_number = space.next_number;
+        if space.merged == next_number {
+            return Ok(Self { kind, next_number, bodies: Vec::new() });
         }
         let read = query("SELECT body FROM recall_recent WHERE space = $1 ORDER BY first");
         let rows: Vec<Row> = database.fetch_all(&read.bind(space.id)).await?;
         let bodies = rows.iter().map(|row| row.get(0)).collect::<Result<_, _>>()?;
-        Ok(Self { kind, next_item, bodies })
+        Ok(Self { kind, next_number, bodies })
     }
 
     /// Returns the kind of the space's items.
@@ -207,7 +207,7 @@ impl<'a> Waiting<'a> {
             }
         }
         for postings in lists.values_mut() {
-            postings.retain(|posting| posting.item < self.next_item);
+            postings.retain(|posting| posting.item < self.next_number);
             postings.sort_by_key(|posting| posting.item);
             postings.dedup_by_key(|posting| posting.item);
         }

@@ -12,7 +12,7 @@ use crate::{Error, Scope, bm25::Statistics, words::Language};
 pub(super) struct Space {
     pub(super) id: i64,
     pub(super) statistics: Statistics,
-    pub(super) next_item: u64,
+    pub(super) next_number: u64,
     /// Items below this number stand in the lists, those from it on in parts that wait.
     pub(super) merged: u64,
     /// Parts that wait.
@@ -75,11 +75,13 @@ pub(super) async fn note_gone(
     Ok(())
 }
 
-const READ: &str = "SELECT id, items, length, next_item, revision, languages, noted, merged, parts
+const READ: &str =
+    "SELECT id, items, length, next_number, revision, languages, noted, merged, parts
      FROM recall_space WHERE tenant = $1 AND owner = $2 AND kind = $3";
 
 /// The lock makes writers of one space take turns; SQLite's transaction is a lock already.
-const LOCK: &str = "SELECT id, items, length, next_item, revision, languages, noted, merged, parts
+const LOCK: &str =
+    "SELECT id, items, length, next_number, revision, languages, noted, merged, parts
      FROM recall_space WHERE tenant = $1 AND owner = $2 AND kind = $3 FOR UPDATE";
 
 const MAKE: &str = "INSERT INTO recall_space (tenant, owner, kind) VALUES ($1, $2, $3)
@@ -125,14 +127,14 @@ pub(super) async fn lock_or_make(
 pub(super) async fn save(transaction: &mut Transaction<'_>, space: &Space) -> Result<(), Error> {
     let languages: Vec<&str> = space.languages.iter().map(|language| language.code()).collect();
     let save = query(
-        "UPDATE recall_space SET items = $2, length = $3, next_item = $4, languages = $5,
+        "UPDATE recall_space SET items = $2, length = $3, next_number = $4, languages = $5,
             merged = $6, parts = $7, revision = revision + 1, noted = noted + 1 WHERE id = $1",
     );
     let save = save
         .bind(space.id)
         .bind(space.statistics.items as i64)
         .bind(space.statistics.length as i64)
-        .bind(space.next_item as i64)
+        .bind(space.next_number as i64)
         .bind(languages.join(" "))
         .bind(space.merged as i64)
         .bind(space.parts as i64);
@@ -152,7 +154,7 @@ fn decode(row: &Row) -> Result<Space, Error> {
             items: row.get::<i64>(1)? as u64,
             length: row.get::<i64>(2)? as u64,
         },
-        next_item: row.get::<i64>(3)? as u64,
+        next_number: row.get::<i64>(3)? as u64,
         merged: row.get::<i64>(7)? as u64,
         parts: row.get::<i64>(8)? as u64,
         moment: Moment { revision: row.get(4)?, noted: row.get(6)? },

@@ -5,6 +5,7 @@
 )]
 
 mod databases;
+mod earlier;
 mod equal;
 mod forgetting;
 mod generations;

@@ -4,12 +4,12 @@ use async_trait::async_trait;
 use perihelion_database::{Transaction, query};
 
 use super::{
-    super::{Error, ThreadDump, Transfer, blobs::keep_named, chain},
+    super::{Error, SnapshotRow, StepRow, ThreadDump, Transfer, blobs::keep_named, chain},
     Backend, blobs,
     decode::{self, ThreadRow},
     effects::{self, ALL},
     import, leases, read,
-    steps::{newest_snapshot, pending, steps},
+    steps::{newest_snapshot, pending, snapshots_between, steps},
 };
 use crate::ids::ThreadId;
 
@@ -59,6 +59,10 @@ async fn read_one(
         base => newest_snapshot(transaction, thread, base).await?,
     };
     let steps = steps(transaction, thread, base, info.head).await?;
+    let returned = match base {
+        0 => Vec::new(),
+        base => snapshots_of_returns(transaction, thread, base, &steps).await?,
+    };
     let pending = pending(transaction, thread, info.head + 1).await?;
     let counted = transaction.fetch_all(&effects::counts(thread, ALL)).await?;
     let effects = transaction.fetch_all(&effects::effects(thread, ALL)).await?;
@@ -66,6 +70,7 @@ async fn read_one(
     Ok(ThreadDump {
         info,
         snapshot,
+        returned,
         steps,
         pending,
         effects: decode::effects(thread, &counted, &effects)?,
@@ -73,4 +78,20 @@ async fn read_one(
         blobs: Vec::new(),
         children: Vec::new(),
     })
+}
+
+/// Reads what the returns to earlier steps came to: those steps may be among the dropped ones.
+async fn snapshots_of_returns(
+    transaction: &mut Transaction<'_>,
+    thread: ThreadId,
+    base: u64,
+    steps: &[StepRow],
+) -> Result<Vec<SnapshotRow>, Error> {
+    let Some(head) = steps.last().map(|step| step.seq) else { return Ok(Vec::new()) };
+    let there = snapshots_between(transaction, thread, base, head).await?;
+    let mut snapshots = Vec::new();
+    for seq in chain::of_returns(steps, &there) {
+        snapshots.extend(newest_snapshot(transaction, thread, seq).await?);
+    }
+    Ok(snapshots)
 }

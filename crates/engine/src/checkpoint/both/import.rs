@@ -24,7 +24,7 @@ const STEPS: Insert = Insert {
     on_conflict: "",
 };
 
-const SNAPSHOT: Insert = Insert {
+const SNAPSHOTS: Insert = Insert {
     into: "INSERT INTO snapshot
         (thread_id, seq, schema_version, codec, state, checksum, blobs_codec, blobs)",
     columns: 8,
@@ -116,13 +116,14 @@ async fn write_one(
         },
     );
     steps.await?;
-    let snapshot = SNAPSHOT.all(
+    let snapshots: Vec<_> = dump.snapshot.iter().chain(&dump.returned).collect();
+    let written = SNAPSHOTS.all(
         transaction,
-        dump.snapshot.as_slice(),
+        &snapshots,
         |snapshot| snapshot.state.bytes.len(),
         |query, snapshot| bind_snapshot(query.bind(id), snapshot),
     );
-    snapshot.await?;
+    written.await?;
     write_journal(transaction, dump).await
 }
 

@@ -173,7 +173,7 @@ macro_rules! origins {
     };
 }
 
-/// Makes what a fork shares beyond step $2 its own, and the snapshot at $2 and all texts as well.
+/// Makes what a fork shares beyond step $2 its own, and the snapshots from $2 on and all texts as well.
 const TAKE_OVER: [&str; 3] = [
     origins!(
         "INSERT INTO step
@@ -188,7 +188,7 @@ const TAKE_OVER: [&str; 3] = [
             (thread_id, seq, schema_version, codec, state, checksum, blobs_codec, blobs)
          SELECT $1, s.seq, s.schema_version, s.codec, s.state, s.checksum, s.blobs_codec, s.blobs
          FROM line l CROSS JOIN snapshot s
-         WHERE s.thread_id = l.id AND s.seq = $2 AND s.seq <= l.upto
+         WHERE s.thread_id = l.id AND s.seq >= $2 AND s.seq <= l.upto
          ON CONFLICT DO NOTHING"
     ),
     origins!(
@@ -209,6 +209,11 @@ const TAKE_OVER: [&str; 3] = [
 
 const IS_THERE: &str =
     "SELECT EXISTS (SELECT 1 FROM snapshot WHERE thread_id = $1 AND seq = $2) AS is_there";
+
+/// The first return to an earlier step that stays and whose own state nobody keeps.
+const BARE_RETURN: &str = "SELECT min(seq) AS seq FROM step
+     WHERE thread_id = $1 AND seq > $2 AND kind = 'fork'
+        AND NOT EXISTS (SELECT 1 FROM snapshot s WHERE s.thread_id = $1 AND s.seq = step.seq)";
 
 const DROP: [&str; 5] = [
     "DELETE FROM step WHERE thread_id = $1 AND seq <= $2",
@@ -240,6 +245,10 @@ async fn drop_before(
     let is_there = found.map_or(Ok(false), |row| row.get("is_there"))?;
     if !is_there {
         return Err(Error::UnknownStep { thread, seq, head });
+    }
+    let bare = transaction.fetch_optional(&of_step(BARE_RETURN)).await?;
+    if let Some(seq) = bare.map_or(Ok(None), |row| row.get::<Option<i64>>("seq"))? {
+        return Err(Error::BareReturn { thread, seq: seq.unsigned_abs() });
     }
     for statement in DROP {
         transaction.execute(&of_step(statement)).await?;

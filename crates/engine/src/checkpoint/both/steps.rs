@@ -93,6 +93,13 @@ const SNAPSHOT: &str = concat!(
      ORDER BY s.seq DESC LIMIT 1"
 );
 
+const SNAPSHOTS_BETWEEN: &str = concat!(
+    line!(),
+    " SELECT DISTINCT s.seq FROM line CROSS JOIN snapshot s WHERE s.thread_id = line.id
+        AND s.seq > $3 AND s.seq <= line.upto
+     ORDER BY s.seq"
+);
+
 const STEPS: &str = concat!(
     line!(),
     " SELECT ",
@@ -149,6 +156,18 @@ pub(in super::super) async fn newest_snapshot(
     let snapshot = query(SNAPSHOT).bind(thread.0).bind(big(upto));
     let row = transaction.fetch_optional(&snapshot).await?;
     row.as_ref().map(|row| decode::snapshot(thread, row)).transpose()
+}
+
+/// Lists the steps after `after` up to `upto` that have a snapshot, in order.
+pub(super) async fn snapshots_between(
+    transaction: &mut Transaction<'_>,
+    thread: ThreadId,
+    after: u64,
+    upto: u64,
+) -> Result<Vec<u64>, Error> {
+    let between = query(SNAPSHOTS_BETWEEN).bind(thread.0).bind(big(upto)).bind(big(after));
+    let rows = transaction.fetch_all(&between).await?;
+    rows.iter().map(|row| decode::count(row, "seq")).collect()
 }
 
 /// Reads steps after `after` up to `upto`, oldest first.

@@ -18,6 +18,8 @@ pub(super) enum Line {
     Header(Header),
     Thread(Box<ThreadInfo>),
     Snapshot(Snapshot),
+    /// What a return to an earlier step came to, where steps before it were dropped.
+    Returned(Snapshot),
     Step(Box<Step>),
     Pending(Pending),
     Effect(Box<Effect>),

@@ -1,6 +1,6 @@
 //! A thread as a file: JSON Lines that any store can read back.
 //!
-//! Enter at [`write_dump`] and [`read_dump`]. Invariants: the JSON of deltas and outcomes is kept letter
+//! Enter at [`ThreadDump`], [`write_dump`] and [`read_dump`]. Invariants: the JSON of deltas and outcomes is kept letter
 //! by letter, so that a thread's hash chain still fits after the journey; the last line bears the digest of
 //! all before it. Deliberately absent: any repair, a file that was cut or altered is refused; and any secret,
 //! so anyone who alters a file on purpose can make its digest again.
@@ -10,14 +10,38 @@ mod lines;
 use std::io::{BufRead, Write};
 
 use self::lines::{Header, Line};
-use super::{Error, ThreadDump, ThreadInfo, blobs};
+use super::{
+    BlobRow, EffectRow, Error, PendingRow, RunRow, SnapshotRow, StepRow, ThreadInfo, blobs,
+};
+
+/// A whole thread, independent of any store.
+#[derive(Clone, Debug)]
+pub struct ThreadDump {
+    pub info: ThreadInfo,
+    /// The oldest step that is kept, when those before it were dropped by a truncation.
+    pub snapshot: Option<SnapshotRow>,
+    /// Where steps were dropped: what the returns to earlier steps among `steps` came to, in order.
+    pub returned: Vec<SnapshotRow>,
+    /// All steps to head, from 1 or from the one after `snapshot`, shared history included.
+    pub steps: Vec<StepRow>,
+    pub pending: Vec<PendingRow>,
+    pub effects: Vec<EffectRow>,
+    pub runs: Vec<RunRow>,
+    /// The texts that these rows and those of the children name; only the thread at the top has them.
+    pub blobs: Vec<BlobRow>,
+    /// Threads of subgraphs, without children of their own nesting (flat, by namespace).
+    pub children: Vec<ThreadDump>,
+}
 
 /// First word of every file.
 const FORMAT: &str = "perihelion-thread";
 
-/// Newest version of the format this binary reads, and the one it writes where there are texts beside the states. The first
-/// had no digest.
-const VERSION: u32 = 3;
+/// Newest version of the format this binary reads, and the one it writes where a shortened thread went back. The first had
+/// no digest.
+const VERSION: u32 = 4;
+
+/// The one that it writes where there are texts beside the states, otherwise the same.
+const WITHOUT_RETURNS: u32 = 3;
 
 /// The version before that, otherwise the same.
 const WITHOUT_TEXTS: u32 = 2;
@@ -36,13 +60,23 @@ pub fn write_dump(dump: &ThreadDump, mut to: impl Write) -> Result<(), Error> {
         digest.update(&text);
         to.write_all(&text).map_err(Error::Export)
     };
-    // What has no texts beside its states is read by versions that knew none.
-    let version = if dump.blobs.is_empty() { WITHOUT_TEXTS } else { VERSION };
+    // What has none of what came later is read by versions that knew nothing of it.
+    let has_returns = std::iter::once(dump).chain(&dump.children).any(|it| !it.returned.is_empty());
+    let version = if has_returns {
+        VERSION
+    } else if dump.blobs.is_empty() {
+        WITHOUT_TEXTS
+    } else {
+        WITHOUT_RETURNS
+    };
     put(&Line::Header(Header { format: FORMAT.to_owned(), version }))?;
     for thread in std::iter::once(dump).chain(&dump.children) {
         put(&Line::Thread(Box::new(without_place(&thread.info))))?;
         if let Some(row) = &thread.snapshot {
             put(&Line::Snapshot(lines::Snapshot::new(row)?))?;
+        }
+        for row in &thread.returned {
+            put(&Line::Returned(lines::Snapshot::new(row)?))?;
         }
         for row in &thread.steps {
             put(&Line::Step(Box::new(lines::Step::new(row)?)))?;
@@ -159,6 +193,7 @@ fn empty(info: ThreadInfo) -> ThreadDump {
     ThreadDump {
         info,
         snapshot: None,
+        returned: Vec::new(),
         steps: Vec::new(),
         pending: Vec::new(),
         effects: Vec::new(),
@@ -171,6 +206,7 @@ fn empty(info: ThreadInfo) -> ThreadDump {
 fn add(thread: &mut ThreadDump, line: Line) -> Result<(), Error> {
     match line {
         Line::Snapshot(row) => thread.snapshot = Some(row.into_row()?),
+        Line::Returned(row) => thread.returned.push(row.into_row()?),
         Line::Step(row) => thread.steps.push(row.into_row()?),
         Line::Pending(row) => thread.pending.push(row.into_row()?),
         Line::Effect(row) => thread.effects.push(row.into_row()?),

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::{
-    super::{BlobRow, Error, ThreadInfo},
+    super::{BlobRow, Error, StepKind, StepRow, ThreadInfo},
     state::{Kept, State},
 };
 use crate::ids::ThreadId;
@@ -35,9 +35,15 @@ impl State {
     pub(super) fn truncate(&mut self, thread: ThreadId, seq: u64) -> Result<(), Error> {
         let head = self.get(thread)?.info.head;
         let snapshot = self.snapshot(thread, seq).filter(|snapshot| snapshot.seq == seq);
-        let Some(snapshot) = snapshot.filter(|_| seq <= head) else {
+        if snapshot.is_none() || seq > head {
             return Err(Error::UnknownStep { thread, seq, head });
-        };
+        }
+        let snapshots = self.snapshots_from(thread, seq);
+        let is_bare =
+            |step: &&StepRow| step.kind == StepKind::Fork && !snapshots.contains_key(&step.seq);
+        if let Some(bare) = self.steps(thread, seq, head).iter().find(is_bare) {
+            return Err(Error::BareReturn { thread, seq: bare.seq });
+        }
         self.hand_over(&HashSet::from([thread]));
         let line = self.line(thread, head);
         let steps =
@@ -49,8 +55,7 @@ impl State {
         kept.steps = steps;
         kept.base = seq;
         kept.info.forked_from = None;
-        kept.snapshots = kept.snapshots.split_off(&seq);
-        kept.snapshots.insert(seq, snapshot);
+        kept.snapshots = snapshots;
         kept.effects = kept.effects.split_off(&(seq + 1, 0, Vec::new()));
         self.interrupts.retain(|_, (owner, (step, ..))| *owner != thread || *step > seq);
         Ok(())

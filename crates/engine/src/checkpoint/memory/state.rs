@@ -127,6 +127,21 @@ impl State {
             .map(|(_, snapshot)| Arc::clone(snapshot))
     }
 
+    /// Returns the snapshots of a thread from a step on, shared ones included.
+    pub(super) fn snapshots_from(
+        &self,
+        thread: ThreadId,
+        seq: u64,
+    ) -> BTreeMap<u64, Arc<SnapshotRow>> {
+        let mut found = BTreeMap::new();
+        for (kept, upto) in self.line(thread, u64::MAX) {
+            for (at, row) in kept.snapshots.range(seq..).take_while(|(at, _)| **at <= upto) {
+                found.entry(*at).or_insert_with(|| Arc::clone(row));
+            }
+        }
+        found
+    }
+
     /// Returns the threads whose texts a thread may name: it, the one at the top, and those they were forked from.
     pub(super) fn owners(&self, thread: ThreadId) -> Vec<ThreadId> {
         let mut owners = vec![thread];
@@ -304,10 +319,19 @@ impl State {
     fn export_one(&self, thread: ThreadId) -> Result<ThreadDump, Error> {
         let kept = self.get(thread)?;
         let base = (kept.base > 0).then(|| self.snapshot(thread, kept.base)).flatten();
+        let steps = self.steps(thread, kept.base, kept.info.head);
+        let mut returned = Vec::new();
+        if base.is_some() {
+            let there = self.snapshots_from(thread, kept.base + 1);
+            let seqs: Vec<u64> = there.keys().copied().collect();
+            let of_returns = chain::of_returns(&steps, &seqs).into_iter();
+            returned.extend(of_returns.map(|seq| SnapshotRow::clone(&there[&seq])));
+        }
         Ok(ThreadDump {
             info: kept.info.clone(),
             snapshot: base.map(|snapshot| SnapshotRow::clone(&snapshot)),
-            steps: self.steps(thread, kept.base, kept.info.head),
+            returned,
+            steps,
             pending: kept.pending_of(kept.info.head + 1),
             effects: kept.effects_of(None),
             runs: kept.runs.clone(),

@@ -301,7 +301,8 @@ impl State {
             let thread = info.id;
             let mut kept = Kept::new(info, one.snapshot.as_ref().map_or(0, |it| it.seq));
             kept.steps = one.steps.iter().cloned().map(Arc::new).collect();
-            kept.snapshots = one.snapshot.iter().map(|it| (it.seq, Arc::new(it.clone()))).collect();
+            let snapshots = one.snapshot.iter().chain(&one.returned);
+            kept.snapshots = snapshots.map(|it| (it.seq, Arc::new(it.clone()))).collect();
             kept.pending =
                 one.pending.iter().map(|row| ((row.step, row.task), row.clone())).collect();
             kept.runs = one.runs.clone();

@@ -42,8 +42,15 @@ impl SealedStore {
         thread: ThreadId,
         row: Option<SnapshotRow>,
     ) -> Result<Option<SnapshotRow>, Error> {
-        let rows = row.into_iter().collect();
-        Ok(self.open_each(thread, rows, values::open_snapshot, |row| row.seq).await?.pop())
+        Ok(self.open_snapshots(thread, row.into_iter().collect()).await?.pop())
+    }
+
+    async fn open_snapshots(
+        &self,
+        thread: ThreadId,
+        rows: Vec<SnapshotRow>,
+    ) -> Result<Vec<SnapshotRow>, Error> {
+        self.open_each(thread, rows, values::open_snapshot, |row| row.seq).await
     }
 
     pub(super) async fn open_pending(
@@ -124,6 +131,7 @@ impl SealedStore {
     pub(super) async fn open_dump(&self, mut dump: ThreadDump) -> Result<ThreadDump, Error> {
         let thread = dump.info.id;
         dump.snapshot = self.open_snapshot(thread, dump.snapshot).await?;
+        dump.returned = self.open_snapshots(thread, dump.returned).await?;
         dump.steps = self.open_steps(thread, dump.steps).await?;
         dump.pending = self.open_pending(thread, dump.pending).await?;
         dump.effects = self.open_effects(thread, dump.effects).await?;
@@ -145,6 +153,7 @@ impl SealedStore {
         Ok(ThreadDump {
             info,
             snapshot: snapshot.map(|row| values::seal_snapshot(keys, thread, row)).transpose()?,
+            returned: each(&dump.returned, |row| values::seal_snapshot(keys, thread, row))?,
             steps: each(&dump.steps, |row| values::seal_step(keys, thread, row))?,
             pending: each(&dump.pending, |row| values::seal_pending(keys, thread, row))?,
             effects: each(&dump.effects, |row| values::seal_effect(keys, thread, row))?,

@@ -37,5 +37,8 @@ pub trait Threads: Send + Sync {
     async fn delete_as_seen(&self, seen: &ThreadInfo) -> Result<(), Error>;
 
     /// Drops steps, effects and snapshots older than the snapshot at `seq`, which must exist; forks keep theirs.
+    ///
+    /// Each return to an earlier step that stays needs a snapshot too, since that step may be dropped: otherwise
+    /// [`Error::BareReturn`], and nothing is dropped.
     async fn truncate(&self, thread: ThreadId, seq: u64) -> Result<(), Error>;
 }
