@@ -7,6 +7,7 @@ mod a2a;
 mod adversary;
 mod approvals;
 mod attached;
+mod behind;
 mod callbacks;
 mod cancelled;
 mod crons;
