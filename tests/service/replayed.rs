@@ -29,9 +29,8 @@ const LEFT_OUT: [(&str, &str); 6] = [
 ];
 
 /// What is different, by the end of what is found, and why it is.
-const DIFFERENT: [(&str, &str); 16] = [
+const DIFFERENT: [(&str, &str); 15] = [
     (".about lacks created_by", "who made a run stands in the run, not in each of its messages"),
-    (" debug lacks timestamp", "of a task it is not told when it began and ended"),
     ("19-error-stream 3.error is not as recorded", NOTHING_FAILED),
     (".metadata lacks created_by", "who made a run stands in the run, not in each of its steps"),
     (".metadata lacks run_attempt", "how often a run was begun again is its own affair"),
