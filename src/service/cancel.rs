@@ -21,7 +21,8 @@ impl Service {
             Some(RunStatus::Pending) => {
                 self.0.ended.call(run.id, ());
                 self.runtime().bus().call(ThreadId(run.thread)).await;
-                if how == Cancel::Rollback {
+                // One that was made for the run goes with it.
+                if how == Cancel::Rollback && !run.temporary {
                     self.kept().delete_run(run.thread, run.id).await?;
                 }
             }
@@ -31,12 +32,15 @@ impl Service {
         Ok(stood)
     }
 
-    /// Deletes a run that has ended; what it did stays in its thread.
+    /// Deletes a run that has ended; what it did stays in its thread, unless that was made for it.
     ///
     /// # Errors
     /// [`Error::OthersThread`].
     pub async fn delete_run(&self, run: &Run) -> Result<(), Error> {
         self.user_on(ThreadId(run.thread), None).await?;
+        if run.temporary && run.status.is_terminal() {
+            return self.delete_thread(ThreadId(run.thread)).await;
+        }
         self.kept().delete_run(run.thread, run.id).await?;
         Ok(())
     }

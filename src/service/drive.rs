@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::kept::{Begin, Cancel, Ended, Run, RunStatus};
 use super::{Asked, Error, Order, Service, answers, stops};
-use crate::checkpoint::{self, StepKind, ThreadStatus};
+use crate::checkpoint::{self, ThreadStatus};
 use crate::clock;
 use crate::ids::ThreadId;
 use crate::runner::RunOptions;
@@ -213,21 +213,6 @@ impl Service {
         })
     }
 
-    /// Returns whether a run of a process that is gone had already moved its thread.
-    async fn has_begun(&self, run: &Run, order: &Order) -> Result<bool, Error> {
-        let store = self.runtime().store();
-        let info = store.info(ThreadId(run.thread)).await?;
-        // An answer leaves no step; a thread that is under way without a step of the run has not heard its message or edit.
-        let leaves_step = matches!(order.asked, Asked::Turn(_) | Asked::Edit { .. });
-        if !leaves_step && matches!(info.status, ThreadStatus::Busy | ThreadStatus::Queued) {
-            return Ok(true);
-        }
-        let base = run.base_step.unwrap_or_default();
-        let since = (info.head - base.min(info.head)).min(1_024) as u32;
-        let steps = store.history(info.id, None, since).await?;
-        Ok(steps.iter().any(|step| step.seq > base && step.kind != StepKind::Fork))
-    }
-
     /// Continues with what another process began.
     async fn continue_run(
         &self,
@@ -266,6 +251,10 @@ impl Service {
 
     /// Puts a thread back to where it stood before a run that moved it, as far as that can be, and deletes the run.
     async fn roll_back(&self, run: &Run, has_begun: bool) {
+        // One that was made for the run goes with it.
+        if run.temporary {
+            return;
+        }
         let thread = ThreadId(run.thread);
         if has_begun {
             let back = self.runtime().go_back(thread, run.base_step.unwrap_or_default()).await;

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use chrono::{DateTime, TimeDelta, Utc};
 use uuid::Uuid;
 
 use super::kept::Run;
@@ -12,6 +13,9 @@ use crate::ids::{InterruptId, ThreadId};
 use crate::runtime::{self, InterruptView};
 use crate::swarm::GraphState;
 use crate::swarm::question::Question;
+
+/// How far the clock of a database may be before that of the process that wrote a run's end.
+const CLOCKS: TimeDelta = TimeDelta::milliseconds(500);
 
 /// How a run that has ended left its thread.
 #[derive(Clone, Debug)]
@@ -57,7 +61,8 @@ impl Service {
         if let Some(step) = run.last_step.filter(|step| (1..head).contains(step))
             && let Some(state) = self.state_at(thread, step).await?
         {
-            return Ok((Some(state), self.asked_at(thread, step + 1).await?));
+            let asked = self.asked_at(thread, step + 1, Some(run.updated_at)).await?;
+            return Ok((Some(state), asked));
         }
         let view = self.thread(thread).await?;
         Ok((view.state, view.open))
@@ -78,7 +83,7 @@ impl Service {
             let is_done = view.info.status == ThreadStatus::Idle;
             return Ok(Left { turn, state, asked, is_done, now: Some(view.status) });
         };
-        let asked = self.asked_at(thread, step + 1).await?;
+        let asked = self.asked_at(thread, step + 1, None).await?;
         let is_done = self.is_done_at(thread, step).await?;
         let left = Left { turn: 0, state: Arc::default(), asked, is_done, now: None };
         Ok(match self.state_at(thread, step).await? {
@@ -114,11 +119,22 @@ impl Service {
         Ok(None)
     }
 
-    /// Returns what the tasks of a step have asked a person, answered since or not; no subgraph's questions.
-    async fn asked_at(&self, thread: ThreadId, step: u64) -> Result<Vec<InterruptView>, Error> {
+    /// Returns what the tasks of a step have asked a person, answered since or not, or what of it was open at a time; no
+    /// subgraph's questions.
+    async fn asked_at(
+        &self,
+        thread: ThreadId,
+        step: u64,
+        open_at: Option<DateTime<Utc>>,
+    ) -> Result<Vec<InterruptView>, Error> {
         let effects = self.runtime().store().effects(thread, Some(step)).await?;
+        let was_open = |effect: &&EffectRow| {
+            open_at.is_none_or(|at| {
+                effect.started_at <= at + CLOCKS && effect.ended_at.is_none_or(|ended| ended > at)
+            })
+        };
         let asked = effects.iter().filter(|effect| effect.kind == EffectKind::Interrupt);
-        asked.map(question).collect()
+        asked.filter(was_open).map(question).collect()
     }
 
     /// Returns the turn that a run was of; the state after it is at turn `newest`.

@@ -28,6 +28,8 @@ mod schedule;
 mod sealing;
 mod search;
 mod stops;
+mod sweep;
+mod taken_over;
 mod threads;
 mod whose;
 mod words;
@@ -92,6 +94,8 @@ struct Parts {
     followers: OnceLock<Arc<dyn Followers>>,
     /// Whether old requests for approval were looked at, which have expired rather than been withdrawn.
     are_stale_expired: AtomicBool,
+    /// Whether threads of one run are being deleted.
+    is_sweeping: AtomicBool,
     /// Cancelled when this process is to end.
     stop: CancellationToken,
     tasks: TaskTracker,
@@ -120,6 +124,7 @@ impl Service {
             ended: Calls::default(),
             followers: OnceLock::new(),
             are_stale_expired: AtomicBool::new(false),
+            is_sweeping: AtomicBool::new(false),
             stop,
             tasks: TaskTracker::new(),
         };

@@ -53,10 +53,8 @@ impl Service {
             if turn.is_multiple_of(FORGET_EVERY) {
                 self.prune_documents();
             }
-            if turn.is_multiple_of(SWEEP_EVERY)
-                && let Err(error) = self.forget_threads_of_one_run().await
-            {
-                tracing::debug!(%error, "threads of one run could not be deleted; trying again");
+            if turn.is_multiple_of(SWEEP_EVERY) {
+                self.sweep();
             }
             if let Err(error) = self.look(turn.is_multiple_of(BEAT_EVERY)).await {
                 tracing::debug!(%error, "runs could not be looked for; trying again");

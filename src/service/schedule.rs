@@ -52,7 +52,7 @@ impl Schedule {
             let next = next.with_timezone(&Utc);
             (offset_at(next) == offset).then_some(next)
         });
-        of_clocks.into_iter().flatten().chain(of_zone).min()
+        of_clocks.into_iter().flatten().chain(of_zone).filter(|next| *next > time).min()
     }
 }
 

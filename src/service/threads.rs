@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use chrono::TimeDelta;
 use futures::{StreamExt as _, TryStreamExt as _};
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -14,12 +13,6 @@ use crate::clock;
 use crate::ids::ThreadId;
 use crate::runtime::{InterruptView, Removal};
 use crate::swarm::{Artifact, GraphState};
-
-/// How long a thread of one run stays after it.
-const FORGET_AFTER: TimeDelta = TimeDelta::seconds(60);
-
-/// Threads of one run that are deleted in one look.
-const FORGOTTEN_AT_ONCE: u32 = 256;
 
 /// Threads of a list that are read at the same time.
 const READ_AT_ONCE: usize = 8;
@@ -195,28 +188,11 @@ impl Service {
     }
 
     /// Ends what this process does on a thread, and deletes it.
-    async fn remove_thread(&self, info: &ThreadInfo) -> Result<(), Error> {
+    pub(super) async fn remove_thread(&self, info: &ThreadInfo) -> Result<(), Error> {
         for run in self.kept().open_runs(info.id.0).await? {
             self.stop_driving(run.id);
         }
         Ok(self.runtime().threads().remove(info, Removal::Forced).await?)
-    }
-
-    /// Deletes threads that were made for one run each, once nobody can be reading the run's stream any more.
-    pub(super) async fn forget_threads_of_one_run(&self) -> Result<(), Error> {
-        let before = clock::now() - FORGET_AFTER;
-        for (thread, tenant) in self.kept().threads_of_one_run(before, FORGOTTEN_AT_ONCE).await? {
-            if !self.drives(&tenant) {
-                continue;
-            }
-            let service = self.driving_for(&tenant);
-            match service.info(ThreadId(thread)).await {
-                Ok(info) => service.remove_thread(&info).await?,
-                Err(Error::UnknownThread(_)) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(())
     }
 
     /// Forgets the steps of a thread before its newest one.

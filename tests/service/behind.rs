@@ -1,4 +1,4 @@
-//! Runs on a thread that a command line is at work on: each is done once the thread is free, and none is lost (X5, X8).
+//! Runs behind a command line, and runs whose process dies: each is done once, and none is lost (X5, X8).
 
 use std::process::Stdio;
 
@@ -11,6 +11,7 @@ use super::{on_both, saying};
 on_both!(
     a_run_that_waits_behind_a_command_line_is_done_after_it,
     a_run_that_is_stopped_while_it_waits_behind_a_command_line_lets_the_next_one_begin,
+    an_answer_that_was_heard_before_a_crash_is_no_question_after_it,
 );
 
 /// Has a command line ask something on a thread that the model does not answer.
@@ -76,4 +77,19 @@ async fn a_run_that_is_stopped_while_it_waits_behind_a_command_line_lets_the_nex
         values["messages"].as_array().unwrap().iter().any(|one| one["content"] == words)
     };
     assert!(has("hello again") && !has("hello"), "{values}");
+}
+
+async fn an_answer_that_was_heard_before_a_crash_is_no_question_after_it(mut served: Served) {
+    let thread = served.thread().await;
+    served.post(&format!("/threads/{thread}/runs/wait"), &saying("clarify this: hang")).await;
+    let before = served.model.requests().len();
+    let run = begin(&served, &thread, "1945").await;
+    served.model.wait_for_requests(before + 1).await;
+    served.crash_and_start_again().await;
+    served.model.wait_for_requests(before + 2).await;
+    let asked = served.model.requests().last().unwrap().texts().join("\n");
+    let question = asked.rsplit("<user_request>").next().unwrap();
+    assert!(question.contains("clarify this: hang"), "{question}");
+    served.post(&format!("{run}/cancel?wait=true"), &json!({})).await;
+    assert_eq!(served.get(&run).await.1["status"], "interrupted");
 }

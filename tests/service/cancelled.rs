@@ -5,7 +5,10 @@ use serde_json::json;
 use super::served::Served;
 use super::{on_both, saying};
 
-on_both!(runs_are_stopped_by_how_they_stand_over_all_threads);
+on_both!(
+    runs_are_stopped_by_how_they_stand_over_all_threads,
+    a_thread_that_was_made_for_one_run_goes_with_it,
+);
 
 async fn runs_are_stopped_by_how_they_stand_over_all_threads(served: Served) {
     let before = served.model.requests().len();
@@ -32,4 +35,20 @@ async fn runs_are_stopped_by_how_they_stand_over_all_threads(served: Served) {
     assert_eq!(cancel(json!({ "status": "all" })).await, 204);
     served.get(&format!("{running}/join")).await;
     assert_eq!(status(&running).await, "interrupted");
+}
+
+/// X5: what is rolled back is still there for those who read its stream, and goes with its thread.
+async fn a_thread_that_was_made_for_one_run_goes_with_it(served: Served) {
+    let before = served.model.requests().len();
+    let (code, run) = served.post("/runs", &saying("hang")).await;
+    assert_eq!(code, 200, "{run}");
+    let thread = format!("/threads/{}", run["thread_id"].as_str().unwrap());
+    let run = format!("{thread}/runs/{}", run["run_id"].as_str().unwrap());
+    served.model.wait_for_requests(before + 1).await;
+    served.post(&format!("{run}/cancel?wait=true&action=rollback"), &json!({})).await;
+    let status = served.get(&run).await.1["status"].clone();
+    assert_eq!((status, served.get(&thread).await.0), (json!("interrupted"), 200));
+    let (code, why) = served.send(reqwest::Method::DELETE, &run, &json!({})).await;
+    assert_eq!(code, 204, "{why}");
+    assert_eq!(served.get(&thread).await.0, 404);
 }

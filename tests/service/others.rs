@@ -86,6 +86,10 @@ async fn nobody_else_changes_stops_or_deletes_what_is_a_user_s(served: Served) {
             let (code, why) = sent_as(&served, who, method, &path, body).await;
             assert_eq!(code, 403, "{method} {path}: {why}");
         }
+        // Of all that are open none is theirs.
+        let all = Some(json!({ "status": "all" }));
+        let (code, why) = sent_as(&served, who, "POST", "/runs/cancel", all).await;
+        assert_eq!(code, 404, "{why}");
         let mut versioned = who.clone();
         versioned.push(("a2a-version", "1.0".to_owned()));
         let cancel = format!("/a2a/tasks/{}:cancel", hers.task);

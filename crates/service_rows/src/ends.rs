@@ -85,6 +85,8 @@ impl Kept {
 
     /// Puts a run that has done nothing back among those that wait; one that is to be stopped ends instead.
     ///
+    /// Of one that was taken over it stays known where it began first: the process that had it may be alive after all.
+    ///
     /// # Errors
     /// [`Error`].
     pub async fn put_back(
@@ -96,7 +98,9 @@ impl Kept {
     ) -> Result<(), Error> {
         let back = query(
             "UPDATE service_run SET status = CASE WHEN cancel IS NULL THEN 'pending' ELSE 'interrupted' END, \
-                owner = NULL, due_at = $1, updated_at = $2, attempt = 0, base_step = NULL, \
+                owner = NULL, due_at = $1, updated_at = $2, \
+                attempt = CASE WHEN attempt > 1 THEN attempt ELSE 0 END, \
+                base_step = CASE WHEN attempt > 1 THEN base_step END, \
                 last_step = CASE WHEN cancel IS NULL THEN NULL ELSE base_step END, \
                 last_event = CASE WHEN cancel IS NULL THEN NULL ELSE first_event END, \
                 first_event = CASE WHEN cancel IS NULL THEN NULL ELSE first_event END \

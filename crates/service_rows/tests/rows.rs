@@ -79,6 +79,12 @@ async fn a_run_that_did_nothing_waits_again_and_one_that_is_to_be_stopped_ends_i
     let again = Begin { now: now() + TimeDelta::seconds(1), ..begin };
     let begun = kept.begin_next(thread, again).await.unwrap().unwrap();
     assert_eq!((begun.id, begun.attempt), (first.id, 1), "nobody has driven it before");
+    // One that was taken over is known as such, and by its first step.
+    let later = Begin { owner: "two", now: now() + TimeDelta::seconds(2) };
+    assert!(kept.take_over(&begun, TimeDelta::zero(), later).await.unwrap());
+    kept.put_back(first.id, "two", now(), pause).await.unwrap();
+    let begun = kept.begin_next(thread, again).await.unwrap().unwrap();
+    assert_eq!((begun.attempt, begun.base_step), (3, Some(0)));
     // It is cancelled while it is being put back.
     let cancelled = kept.ask_to_cancel(first.id, Cancel::Interrupt, now()).await.unwrap();
     assert_eq!(cancelled, Some(RunStatus::Running));

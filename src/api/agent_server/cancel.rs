@@ -16,6 +16,7 @@ use super::{Face, Refusal, wait};
 use crate::api::openapi::Forms;
 use crate::clock;
 use crate::ids::ThreadId;
+use crate::service::Error;
 use crate::service::kept::{Cancel, Run, RunStatus};
 
 /// Runs of a tenant that are read at a time.
@@ -129,18 +130,24 @@ async fn stop(
     Ok(stopped)
 }
 
-/// Stops those of the tenant's open runs that are meant, of those that there are now.
+/// Stops those of the tenant's open runs that are meant, of those that there are now and that the one who asks may stop.
 async fn stop_open(face: &Face, many: &CancelMany, action: Cancel) -> Result<usize, Refusal> {
     let now = clock::now();
     let mut stopped = 0;
     let mut after = None;
     loop {
         let runs = face.service.kept().open_runs_of_tenant(now, after, AT_ONCE).await?;
-        stopped += stop(face, many, action, &runs).await?;
-        match runs.last() {
-            Some(last) => after = Some(last.id),
-            None => return Ok(stopped),
+        let Some(last) = runs.last() else { return Ok(stopped) };
+        after = Some(last.id);
+        let mut own = Vec::with_capacity(runs.len());
+        for run in runs {
+            match face.service.user_on(ThreadId(run.thread), None).await {
+                Ok(_) => own.push(run),
+                Err(Error::OthersThread) => {}
+                Err(error) => return Err(error.into()),
+            }
         }
+        stopped += stop(face, many, action, &own).await?;
     }
 }
 
