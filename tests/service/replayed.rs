@@ -188,6 +188,11 @@ impl Replay {
                 let is_thread_s = path.contains("/stream?") && !path.contains("/runs/");
                 let how = (recorded.left, is_thread_s);
                 let heard = self.stream(&place, answer, names, how).await;
+                if recorded.left && recorded.asked["on_disconnect"] == "cancel" {
+                    // What was recorded next is how the thread stands once its run has ended by that.
+                    let thread = path.split("/runs").next().unwrap_or_default();
+                    self.served.until_got(thread, |thread| thread["status"] != "busy").await;
+                }
                 // One who follows on was recorded from a later event on.
                 if recorded.after.as_deref() != Some("event") {
                     self.data(&place, &recorded.data, &heard);

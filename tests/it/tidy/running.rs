@@ -79,13 +79,14 @@ impl Place {
     }
 }
 
-/// The files that a module elsewhere names by `#[path]`, with their places there.
+/// The files that a module elsewhere names, with their places there.
 pub struct Places(BTreeMap<PathBuf, Vec<Place>>);
 
 impl Places {
     pub fn read() -> Self {
         let named = Regex::new(r#"#\[path = "([^"]+)"\]\n(?:\s*#.*\n)*\s*(?:pub )?mod (\w+);"#);
         let named = named.unwrap();
+        let module = Regex::new(r"(?m)^mod (\w+);").unwrap();
         let mut places: BTreeMap<PathBuf, Vec<Place>> = BTreeMap::new();
         for source in ["src", "crates", "tests"].into_iter().flat_map(sources) {
             let Some(within) = Place::of(&source.path) else { continue };
@@ -93,6 +94,16 @@ impl Places {
                 let mut place = within.clone();
                 place.modules.push(found[2].to_owned());
                 let file = beside(Path::new(&source.path), &found[1]);
+                places.entry(file).or_default().push(place);
+            }
+            // Of tests the modules of one file lie in directories beside it.
+            if !source.path.contains("/tests/") || !within.modules.is_empty() {
+                continue;
+            }
+            for found in module.captures_iter(&source.text) {
+                let mut place = within.clone();
+                place.modules.push(found[1].to_owned());
+                let file = beside(Path::new(&source.path), &format!("{}/mod.rs", &found[1]));
                 places.entry(file).or_default().push(place);
             }
         }
@@ -156,6 +167,11 @@ fn tests_of_one_name_are_told_apart() {
     ));
     assert!(is("perihelion-sandbox::system it_holds", "crates/sandbox/tests/system.rs", true));
     assert!(is("perihelion-recall vectors::tests::it_holds", "crates/recall/src/vectors.rs", true));
+    assert!(is(
+        "perihelion-documents::library changes::it_holds",
+        "crates/documents/tests/changes/mod.rs",
+        true
+    ));
     assert!(is("perihelion llm::prompts::tests::it_holds", "src/llm/prompts_tests.rs", true));
     assert!(is("perihelion::it simulation_cases::it_holds", "tests/it/simulation/cases.rs", true));
     for (line, file) in [
