@@ -85,7 +85,8 @@ impl Kept {
 
     /// Puts a run that has done nothing back among those that wait; one that is to be stopped ends instead.
     ///
-    /// Of one that was taken over it stays known where it began first: the process that had it may be alive after all.
+    /// Of one that was taken over it stays known where it began first: the process that had it may be alive after all, and
+    /// its followers have heard events of it.
     ///
     /// # Errors
     /// [`Error`].
@@ -103,7 +104,7 @@ impl Kept {
                 base_step = CASE WHEN attempt > 1 THEN base_step END, \
                 last_step = CASE WHEN cancel IS NULL THEN NULL ELSE base_step END, \
                 last_event = CASE WHEN cancel IS NULL THEN NULL ELSE first_event END, \
-                first_event = CASE WHEN cancel IS NULL THEN NULL ELSE first_event END \
+                first_event = CASE WHEN cancel IS NULL AND attempt <= 1 THEN NULL ELSE first_event END \
              WHERE id = $3 AND owner = $4 AND tenant = $5 AND status = 'running'",
         );
         let back = back.bind(now + pause).bind(now).bind(id).bind(owner);

@@ -165,7 +165,7 @@ impl Kept {
         let claim = query(
             "UPDATE service_run SET status = 'running', owner = $1, seen_at = $2, updated_at = $2, \
                 attempt = attempt + 1, base_step = COALESCE(base_step, (SELECT head FROM thread WHERE id = $3)), \
-                first_event = (SELECT events FROM thread WHERE id = $3) \
+                first_event = COALESCE(first_event, (SELECT events FROM thread WHERE id = $3)) \
              WHERE id = $4 AND tenant = $5 AND status = 'pending' AND NOT EXISTS \
                 (SELECT 1 FROM service_run r WHERE r.thread_id = $3 AND r.status = 'running')",
         );

@@ -69,7 +69,7 @@ async fn a_run_is_taken_over_once_and_only_from_who_was_seen() {
 
 #[tokio::test]
 async fn a_run_that_did_nothing_waits_again_and_one_that_is_to_be_stopped_ends_instead() {
-    let (_place, kept, thread) = with_thread().await;
+    let (place, kept, thread) = with_thread().await;
     let begin = Begin { owner: "one", now: now() };
     let pause = TimeDelta::zero();
     let first = kept.add_run(&run(thread), begin).await.unwrap().unwrap();
@@ -82,9 +82,11 @@ async fn a_run_that_did_nothing_waits_again_and_one_that_is_to_be_stopped_ends_i
     // One that was taken over is known as such, and by its first step.
     let later = Begin { owner: "two", now: now() + TimeDelta::seconds(2) };
     assert!(kept.take_over(&begun, TimeDelta::zero(), later).await.unwrap());
+    let database = Database::open(place.path().join("t.db").to_str().unwrap()).await.unwrap();
+    database.execute(&query("UPDATE thread SET head = 5, events = 7")).await.unwrap();
     kept.put_back(first.id, "two", now(), pause).await.unwrap();
     let begun = kept.begin_next(thread, again).await.unwrap().unwrap();
-    assert_eq!((begun.attempt, begun.base_step), (3, Some(0)));
+    assert_eq!((begun.attempt, begun.base_step, begun.first_event), (3, Some(0), Some(0)));
     // It is cancelled while it is being put back.
     let cancelled = kept.ask_to_cancel(first.id, Cancel::Interrupt, now()).await.unwrap();
     assert_eq!(cancelled, Some(RunStatus::Running));
