@@ -10,8 +10,11 @@ use serde_json::json;
 use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
+#[path = "support/items.rs"]
+mod items;
 mod support;
-use support::{item, now};
+use items::item;
+use support::now;
 
 async fn rows(database: &Database, table: &str) -> i64 {
     let count = query(AssertSqlSafe(format!("SELECT count(*) FROM {table}")));

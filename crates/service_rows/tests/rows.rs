@@ -10,8 +10,11 @@ use perihelion_service_rows::{
 use serde_json::json;
 use uuid::Uuid;
 
+#[path = "support/items.rs"]
+mod items;
 mod support;
-use support::{item, now, run};
+use items::item;
+use support::{now, run};
 
 /// A database with one thread.
 async fn with_thread() -> (tempfile::TempDir, Kept, Uuid) {

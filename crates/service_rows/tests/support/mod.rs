@@ -1,8 +1,8 @@
 //! The moment at which these tests stand still, and a run that waits.
 
 use chrono::{DateTime, Utc};
-use perihelion_service_rows::{Item, Multitask, NewRun};
-use serde_json::{Value, json};
+use perihelion_service_rows::{Multitask, NewRun};
+use serde_json::json;
 use uuid::Uuid;
 
 pub fn now() -> DateTime<Utc> {
@@ -19,17 +19,5 @@ pub fn run(thread: Uuid) -> NewRun {
         metadata: json!({}),
         temporary: false,
         due_at: now(),
-    }
-}
-
-/// An item that was put now, and stays.
-pub fn item(namespace: &[&str], key: &str, value: Value) -> Item {
-    Item {
-        namespace: namespace.iter().map(|name| (*name).to_owned()).collect(),
-        key: key.to_owned(),
-        value,
-        created_at: now(),
-        updated_at: now(),
-        expires_at: None,
     }
 }

@@ -435,7 +435,7 @@ fn run_random(edges: &[Vec<usize>], sends: &[Vec<usize>], choices: &[u8]) -> (Ve
     let graph = builder.entry("n0").entry("n1").join(["n0", "n1"], "n1").build().unwrap();
     let (mut engine, mut out) = at(&graph, Limits { max_steps: 6, max_parallel: 3 });
     let mut running: Vec<(u32, String, Option<Value>)> = Vec::new();
-    let mut commits: _ = Vec::new();
+    let mut commits = Vec::new();
     let mut choices = choices.iter().cycle();
     loop {
         let mut next = Vec::new();
