@@ -159,6 +159,7 @@ async fn a_socket_takes_commands_and_subscriptions(served: Served) {
     assert!(answer.to_text().unwrap().contains("\"success\""), "{answer}");
     // The same path without an upgrade is no stream.
     assert_eq!(served.get(&format!("/threads/{thread}/stream/events")).await.0, 426);
+    assert_eq!(served.get("/threads/nothing/stream/events").await.0, 422);
 }
 
 /// X5

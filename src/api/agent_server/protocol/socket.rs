@@ -42,10 +42,15 @@ pub(in crate::api::agent_server) async fn open(
     connection: Option<Extension<Connection>>,
     upgrade: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
 ) -> Result<Response, Refusal> {
-    let upgrade = upgrade.map_err(|error| {
-        let why = format!("events come over a WebSocket, or are asked for by POST: {error}");
-        Refusal(axum::http::StatusCode::UPGRADE_REQUIRED, why)
-    })?;
+    let upgrade = match upgrade {
+        Ok(upgrade) => upgrade,
+        Err(error) => {
+            // Where no socket is opened, a thread is refused as on every other route.
+            thread?;
+            let why = format!("events come over a WebSocket, or are asked for by POST: {error}");
+            return Err(Refusal(axum::http::StatusCode::UPGRADE_REQUIRED, why));
+        }
+    };
     let thread = match thread {
         Ok(OfThread(thread)) => thread,
         Err(refusal) => {
