@@ -83,11 +83,14 @@ impl Presence {
     fn begin(directory: &Path, about: About) -> io::Result<Self> {
         fs::create_dir_all(directory)?;
         let place = ProcessFiles(directory.join(Uuid::new_v4().to_string()));
-        let alive = File::create(place.alive())?;
+        // Locked before it has its name: one who looks in between would take this process for dead.
+        let nameless = place.0.with_extension("starting");
+        let alive = File::create(&nameless)?;
         alive.try_lock()?;
         let announcement = Announcement { about, states: Vec::new(), answered: None };
         let mut presence = Self { place, announcement, written: None, _alive: alive };
         presence.write();
+        fs::rename(nameless, presence.place.alive())?;
         Ok(presence)
     }
 
@@ -131,7 +134,10 @@ impl Drop for Presence {
 
 /// Finds the running processes of this user on this machine; removes what dead ones left.
 pub fn processes() -> Vec<Process> {
-    let Some(directory) = config::processes_directory() else { return Vec::new() };
+    config::processes_directory().map_or_else(Vec::new, |directory| processes_of(&directory))
+}
+
+fn processes_of(directory: &Path) -> Vec<Process> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let places = entries
         .map(|entry| entry.path())
@@ -205,5 +211,39 @@ impl ProcessFiles {
         let Announcement { about, states, .. } = self.read()?;
         let About { pid, role, servers_file, database } = about;
         Some(Process { pid, role, servers_file, database, states, place: self.clone() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+
+    /// S3.12
+    #[test]
+    fn a_process_that_begins_while_others_look_is_not_taken_for_dead() {
+        let directory = tempfile::tempdir().unwrap();
+        let about = About {
+            pid: 1,
+            role: "worker".into(),
+            servers_file: PathBuf::new(),
+            database: "memory:".into(),
+        };
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    processes_of(directory.path());
+                }
+            });
+            for _ in 0..500 {
+                let presence = Presence::begin(directory.path(), about.clone());
+                let found = processes_of(directory.path());
+                is_over.store(presence.is_err() || found.is_empty(), Ordering::Relaxed);
+                assert!(presence.is_ok() && found.len() == 1, "{presence:?} {found:?}");
+            }
+            is_over.store(true, Ordering::Relaxed);
+        });
     }
 }
