@@ -86,7 +86,7 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
 }
 
 async fn perform(accounts: &Accounts, args: Args) -> Result<(), Error> {
-    let Args { command, tenant, json } = args;
+    let Args { command, json, .. } = args;
     let now = clock::now();
     match command {
         Command::Create { name, scopes, expires, user } => {
@@ -95,7 +95,6 @@ async fn perform(accounts: &Accounts, args: Args) -> Result<(), Error> {
                 Until::In(age) => age.after(now),
             });
             let new = NewKey {
-                tenant: &tenant,
                 name: &name,
                 user: user.as_deref(),
                 made_by: None,

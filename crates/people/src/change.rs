@@ -42,21 +42,20 @@ impl<'a> Change<'a> {
         &mut self.transaction
     }
 
-    /// Makes a key of the tenant, as [`People::create_key`] does.
+    /// Makes a key of the tenant; its secret is returned here and nowhere else.
     ///
     /// # Errors
-    /// As [`People::create_key`].
+    /// [`Error::Taken`] when a key of this name is in force, [`Error::Unfit`] for an empty or long name.
     pub async fn create_key(&mut self, new: NewKey<'_>) -> Result<CreatedKey, Error> {
-        let new = NewKey { tenant: self.tenant, ..new };
-        let created = keys::insert(&mut self.transaction, new, self.now).await?;
+        let created = keys::insert(&mut self.transaction, self.tenant, new, self.now).await?;
         self.note("key.created", &created.key.name).await?;
         Ok(created)
     }
 
-    /// Revokes a key, as [`People::revoke_key`] does.
+    /// Revokes a key by its name; from the next look at it on, nobody gets in by it.
     ///
     /// # Errors
-    /// As [`People::revoke_key`].
+    /// [`Error::Unknown`] when no key of this name is in force.
     pub async fn revoke_key(&mut self, name: &str) -> Result<(), Error> {
         keys::revoke(&mut self.transaction, self.tenant, name, self.now).await?;
         self.note("key.revoked", name).await
@@ -72,10 +71,12 @@ impl<'a> Change<'a> {
         Ok(user)
     }
 
-    /// Shuts a user out, as [`People::disable_user`] does.
+    /// Shuts a user out, with all sessions; the name stays taken, so that nobody else is taken for them.
+    ///
+    /// Who is shut out already stays so, since the time when it was first done.
     ///
     /// # Errors
-    /// As [`People::disable_user`].
+    /// [`Error::Unknown`].
     pub async fn disable_user(&mut self, name: &str) -> Result<(), Error> {
         users::disable(&mut self.transaction, self.tenant, name, self.now).await?;
         self.note("user.disabled", name).await

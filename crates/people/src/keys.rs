@@ -18,7 +18,6 @@ const PREFIX: &str = "ph_";
 /// A key that is to be made.
 #[derive(Clone, Debug)]
 pub struct NewKey<'a> {
-    pub tenant: &'a str,
     /// What it is called; unique among the keys of the tenant that are in force.
     pub name: &'a str,
     /// Whom it acts for; the key's own name where it is nobody.
@@ -67,21 +66,6 @@ fn read(row: &Row) -> Result<ApiKey, Error> {
 }
 
 impl People {
-    /// Makes a key; its secret is returned here and nowhere else.
-    ///
-    /// # Errors
-    /// [`Error::Taken`] when a key of this name is in force, [`Error::Unfit`] for an empty or long name.
-    pub async fn create_key(
-        &self,
-        new: NewKey<'_>,
-        now: DateTime<Utc>,
-    ) -> Result<CreatedKey, Error> {
-        let database = self.of(new.tenant);
-        let mut transaction = database.begin().await?;
-        let created = insert(&mut transaction, new, now).await;
-        transaction.settle(created).await
-    }
-
     /// Lists the keys of a tenant, newest first, the revoked ones too.
     ///
     /// # Errors
@@ -90,22 +74,6 @@ impl People {
         let all = query("SELECT id, tenant, name, person, scopes, created_at, expires_at, revoked_at, made_by FROM api_key WHERE tenant = $1 ORDER BY created_at DESC, id DESC")
             .bind(tenant);
         self.of(tenant).fetch_all(&all).await?.iter().map(read).collect()
-    }
-
-    /// Revokes a key by its name; from the next look at it on, nobody gets in by it.
-    ///
-    /// # Errors
-    /// [`Error::Unknown`] when no key of this name is in force.
-    pub async fn revoke_key(
-        &self,
-        tenant: &str,
-        name: &str,
-        now: DateTime<Utc>,
-    ) -> Result<(), Error> {
-        let database = self.of(tenant);
-        let mut transaction = database.begin().await?;
-        let revoked = revoke(&mut transaction, tenant, name, now).await;
-        transaction.settle(revoked).await
     }
 
     /// Finds who a key belongs to.
@@ -194,6 +162,7 @@ impl People {
 /// Makes a key as part of a transaction.
 pub(crate) async fn insert(
     transaction: &mut Transaction<'_>,
+    tenant: &str,
     new: NewKey<'_>,
     now: DateTime<Utc>,
 ) -> Result<CreatedKey, Error> {
@@ -204,7 +173,7 @@ pub(crate) async fn insert(
     let secret = Secret::draw(PREFIX)?;
     let key = ApiKey {
         id: Uuid::now_v7(),
-        tenant: new.tenant.to_owned(),
+        tenant: tenant.to_owned(),
         name: name.to_owned(),
         user: new.user.map(str::to_owned),
         made_by: new.made_by,

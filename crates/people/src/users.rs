@@ -110,24 +110,6 @@ impl People {
             })
             .collect()
     }
-
-    /// Shuts a user out, with all sessions; the name stays taken, so that nobody else is taken for them.
-    ///
-    /// Who is shut out already stays so, since the time when it was first done.
-    ///
-    /// # Errors
-    /// [`Error::Unknown`].
-    pub async fn disable_user(
-        &self,
-        tenant: &str,
-        name: &str,
-        now: DateTime<Utc>,
-    ) -> Result<(), Error> {
-        let database = self.of(tenant);
-        let mut transaction = database.begin().await?;
-        let disabled = disable(&mut transaction, tenant, name, now).await;
-        transaction.settle(disabled).await
-    }
 }
 
 /// Adds a user as part of a transaction.

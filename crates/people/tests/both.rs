@@ -3,7 +3,9 @@
 
 use chrono::{DateTime, Duration, Utc};
 use perihelion_database::Database;
-use perihelion_people::{AuditEntry, AuditQuery, Error, NewKey, People, ProvedBy, Scope};
+use perihelion_people::{
+    AuditEntry, AuditQuery, CreatedKey, Error, NewKey, People, ProvedBy, Scope,
+};
 use perihelion_test_database::TestDatabase;
 use serde_json::json;
 use uuid::Uuid;
@@ -23,26 +25,38 @@ async fn on_both<F: Future<Output = ()>>(test: impl Fn(People) -> F) {
     database.close().await;
 }
 
-fn key<'a>(tenant: &'a str, name: &'a str) -> NewKey<'a> {
+fn key(name: &str) -> NewKey<'_> {
     let scopes = &[Scope::Read, Scope::Run];
-    NewKey { tenant, name, user: None, made_by: None, scopes, expires_at: None }
+    NewKey { name, user: None, made_by: None, scopes, expires_at: None }
+}
+
+async fn create(people: &People, tenant: &str, new: NewKey<'_>) -> Result<CreatedKey, Error> {
+    people.change(tenant, "boss", now(), async |change| change.create_key(new).await).await
+}
+
+async fn revoke(people: &People, name: &str) -> Result<(), Error> {
+    people.change("acme", "boss", now(), async |change| change.revoke_key(name).await).await
+}
+
+async fn disable(people: &People, name: &str) -> Result<(), Error> {
+    people.change("acme", "boss", now(), async |change| change.disable_user(name).await).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_lets_its_owner_in_until_it_is_revoked_and_its_name_is_free_again() {
     on_both(|people| async move {
-        let made = people.create_key(key("acme", "ci"), now()).await.unwrap();
+        let made = create(&people, "acme", key("ci")).await.unwrap();
         let who = people.by_key(made.secret.expose(), now()).await.unwrap();
         assert_eq!((who.tenant.as_str(), who.user.as_str()), ("acme", "ci"));
         assert_eq!(who.proved_by, ProvedBy::Key { id: made.key.id, owner: None });
         assert!(who.may(Scope::Run) && !who.may(Scope::Manage));
-        assert!(matches!(people.create_key(key("acme", "ci"), now()).await, Err(Error::Taken(_))));
-        people.create_key(key("other", "ci"), now()).await.unwrap();
-        people.revoke_key("acme", "ci", now()).await.unwrap();
+        assert!(matches!(create(&people, "acme", key("ci")).await, Err(Error::Taken(_))));
+        create(&people, "other", key("ci")).await.unwrap();
+        revoke(&people, "ci").await.unwrap();
         let refused = people.by_key(made.secret.expose(), now()).await.unwrap_err();
         assert!(refused.to_string().contains("revoked"), "{refused}");
-        assert!(matches!(people.revoke_key("acme", "ci", now()).await, Err(Error::Unknown { .. })));
-        people.create_key(key("acme", "ci"), now()).await.unwrap();
+        assert!(matches!(revoke(&people, "ci").await, Err(Error::Unknown { .. })));
+        create(&people, "acme", key("ci")).await.unwrap();
         let listed = people.keys("acme").await.unwrap();
         assert_eq!(listed.len(), 2, "the revoked key stays in the list");
         assert!(!format!("{made:?}").contains(made.secret.expose()), "secrets are not printed");
@@ -54,8 +68,7 @@ async fn a_key_lets_its_owner_in_until_it_is_revoked_and_its_name_is_free_again(
 async fn an_expired_or_unknown_key_is_refused() {
     on_both(|people| async move {
         let expires_at = Some(now() + Duration::hours(1));
-        let made =
-            people.create_key(NewKey { expires_at, ..key("acme", "brief") }, now()).await.unwrap();
+        let made = create(&people, "acme", NewKey { expires_at, ..key("brief") }).await.unwrap();
         assert!(people.by_key(made.secret.expose(), now()).await.is_ok());
         assert!(people.by_key(made.secret.expose(), now() + Duration::hours(1)).await.is_err());
         for wrong in ["", "ph_", "ph_unknown", "Bearer x", &"ph_x".repeat(1_000)] {
@@ -122,7 +135,7 @@ async fn a_session_ends_by_time_by_logout_and_with_its_user() {
         people.end_session(cookie).await.unwrap();
         assert!(people.by_session(cookie, None, now()).await.is_err());
         let begun = people.begin_session(&ann, Duration::hours(8), now()).await.unwrap();
-        people.disable_user("acme", "ann", now()).await.unwrap();
+        disable(&people, "ann").await.unwrap();
         assert!(people.by_session(begun.cookie.expose(), None, now()).await.is_err());
         assert!(people.check_password("acme", "ann", "correct horse battery").await.is_err());
         let again =
@@ -174,7 +187,7 @@ async fn a_change_and_its_entry_in_the_audit_are_kept_together_or_not_at_all() {
         let cookie = begun.cookie.expose();
         let broken = people.change("acme", "boss", now(), async |change| {
             change.disable_user("ann").await?;
-            change.create_key(key("acme", "ci")).await?;
+            change.create_key(key("ci")).await?;
             Err::<(), _>(Error::Unfit("what comes after it fails".to_owned()))
         });
         assert!(matches!(broken.await, Err(Error::Unfit(_))));
@@ -184,9 +197,7 @@ async fn a_change_and_its_entry_in_the_audit_are_kept_together_or_not_at_all() {
 
         // What somebody was disabled for before may be done again, and ends what was begun since.
         for _ in 0..2 {
-            let disabled = people
-                .change("acme", "boss", now(), async |change| change.disable_user("ann").await);
-            disabled.await.unwrap();
+            disable(&people, "ann").await.unwrap();
         }
         assert!(people.by_session(cookie, None, now()).await.is_err());
         let noted = people.audit("acme", &AuditQuery::default()).await.unwrap();
@@ -195,9 +206,7 @@ async fn a_change_and_its_entry_in_the_audit_are_kept_together_or_not_at_all() {
             .map(|one| (one.actor.as_str(), one.action.as_str(), one.subject.as_str()))
             .collect();
         assert_eq!(noted, [("boss", "user.disabled", "ann"); 2]);
-        let unknown =
-            people.change("acme", "boss", now(), async |change| change.disable_user("bob").await);
-        assert!(matches!(unknown.await, Err(Error::Unknown { .. })));
+        assert!(matches!(disable(&people, "bob").await, Err(Error::Unknown { .. })));
     })
     .await;
 }

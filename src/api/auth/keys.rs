@@ -64,7 +64,6 @@ pub(super) async fn create(
         return Err(Refusal(StatusCode::FORBIDDEN, why));
     }
     let new = NewKey {
-        tenant: service.tenant(),
         name: &create.name,
         user: who.person(),
         made_by: own_key(who).filter(|_| who.person().is_none()),
