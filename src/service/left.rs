@@ -140,7 +140,7 @@ impl Service {
     /// Returns the turn that a run was of; the state after it is at turn `newest`.
     async fn turn_of(&self, run: &Run, newest: u32) -> Result<u32, Error> {
         let Ok(order) = Order::of(run) else { return Ok(newest) };
-        let begins = u32::from(order.asked.is_turn() && order.clarifies.is_none());
+        let begins = u32::from(order.begins_turn());
         let base = order.at.or(run.base_step).unwrap_or_default();
         if newest <= 1 {
             return Ok(newest);

@@ -61,6 +61,11 @@ impl Order {
         Self::deserialize(&run.kwargs["order"]).map_err(|error| Error::Update(error.to_string()))
     }
 
+    /// Returns whether it begins a turn: a message that answers a clarification does not.
+    pub fn begins_turn(&self) -> bool {
+        self.asked.is_turn() && self.clarifies.is_none()
+    }
+
     /// Returns the turn, where it begins or continues one by a message.
     pub fn turn(&self) -> Option<&Turn> {
         match &self.asked {

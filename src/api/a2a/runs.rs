@@ -21,17 +21,13 @@ pub(super) struct Answered(HashSet<Uuid>);
 impl Answered {
     /// Returns whether a run that began after those asked about before continues a task that its thread is at.
     pub(super) fn continues(&mut self, run: &Run, task: Uuid) -> bool {
-        if names(run, task) {
-            self.note(run);
-            return true;
+        let is_named = names(run, task);
+        if !is_named && run.metadata["a2a"].is_object() {
+            return false;
         }
-        !run.metadata["a2a"].is_object() && (!is_turn(run) || self.note(run))
-    }
-
-    /// Notes what a message answers; returns whether it is the first that answers it.
-    fn note(&mut self, run: &Run) -> bool {
-        let clarified = Order::of(run).ok().and_then(|order| order.clarifies);
-        clarified.is_some_and(|question| self.0.insert(question))
+        let Ok(order) = Order::of(run) else { return true };
+        let is_first = order.clarifies.is_some_and(|question| self.0.insert(question));
+        is_named || !order.asked.is_turn() || is_first
     }
 }
 
@@ -70,9 +66,8 @@ pub(in crate::api) struct TaskAddresses;
 #[async_trait]
 impl Followers for TaskAddresses {
     async fn of_next(&self, service: &Service, next: &Accept) -> Result<Vec<NewDelivery>, Error> {
-        let begins = next.order.asked.is_turn() && next.order.clarifies.is_none();
         // A message of A2A has named them.
-        if begins || next.metadata["a2a"].is_object() {
+        if next.order.begins_turn() || next.metadata["a2a"].is_object() {
             return Ok(Vec::new());
         }
         let all = of_thread(service, next.thread.0).await?;
@@ -100,11 +95,7 @@ fn newest<'a>(mut newest_first: impl Iterator<Item = &'a Run>) -> Option<Uuid> {
 }
 
 fn continues_any(run: &Run) -> bool {
-    !Order::of(run).is_ok_and(|order| order.asked.is_turn() && order.clarifies.is_none())
-}
-
-fn is_turn(run: &Run) -> bool {
-    Order::of(run).is_ok_and(|order| order.asked.is_turn())
+    !Order::of(run).is_ok_and(|order| order.begins_turn())
 }
 
 fn names(run: &Run, task: Uuid) -> bool {

@@ -139,15 +139,13 @@ async fn stop_open(face: &Face, many: &CancelMany, action: Cancel) -> Result<usi
         let runs = face.service.kept().open_runs_of_tenant(now, after, AT_ONCE).await?;
         let Some(last) = runs.last() else { return Ok(stopped) };
         after = Some(last.id);
-        let mut own = Vec::with_capacity(runs.len());
-        for run in runs {
-            match face.service.user_on(ThreadId(run.thread), None).await {
-                Ok(_) => own.push(run),
+        for run in runs.iter().filter(|run| many.means(run)) {
+            match face.service.cancel(run, action).await {
+                Ok(stood) => stopped += usize::from(stood.is_some()),
                 Err(Error::OthersThread) => {}
                 Err(error) => return Err(error.into()),
             }
         }
-        stopped += stop(face, many, action, &own).await?;
     }
 }
 
