@@ -67,6 +67,11 @@ class Model(BaseHTTPRequestHandler):
             return self.answer(body, supervisor(text))
         if role == "reflector":
             return self.answer(body, json.dumps({"status": "APPROVED", "refined_output": None, "feedback": None}))
+        if role == "architect":
+            server = (re.findall(r'<server name="([^"]+)"', text) or ["notes"])[0]
+            agent = {"name": "writer", "role": "a writer", "goal": "Write things down.", "servers": [server]}
+            return self.answer(body, json.dumps({
+                "name": "writers", "description": "Writes things down.", "agents": [agent]}))
         if role == "agent":
             if any(one["role"] == "tool" for one in messages):
                 return self.answer(body, "It is written down.")

@@ -74,3 +74,16 @@ async fn the_main_answers_are_as_described_and_others_are_not() {
         assert!(parameters.iter().any(|one| one["in"] == "query"), "{path}: {parameters:?}");
     }
 }
+
+#[tokio::test]
+async fn a_stream_is_described_whether_its_reader_takes_text_or_events() {
+    let served = Served::sqlite().await;
+    let (_, document) = served.get("/openapi.json").await;
+    for path in ["/runs/stream", "/v1/responses"] {
+        let answer = &document["paths"][path]["post"]["responses"]["200"]["content"];
+        let schema = &answer["text/event-stream"]["schema"];
+        let schema = jsonschema::validator_for(schema).unwrap();
+        let event = json!({ "event": "metadata", "data": "{}", "id": "0-1" });
+        assert!(schema.is_valid(&event) && schema.is_valid(&json!("event: metadata")), "{path}");
+    }
+}

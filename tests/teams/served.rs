@@ -4,7 +4,7 @@ use perihelion::llm::Role;
 use perihelion::llm::scripted::{Reply, Rule};
 use serde_json::{Value, json};
 
-use crate::office::{BOTH, Office, design, working};
+use crate::office::{BOTH, Kept, Office, design, working};
 use crate::world::first;
 
 /// S1.10
@@ -65,4 +65,19 @@ async fn a_team_is_designed_over_http_and_the_next_run_of_the_same_process_route
         assert_eq!(get("/v1/teams").await, json!([]));
         server.kill().await.unwrap();
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_that_designs_no_team_is_a_bad_gateway() {
+    let words = Rule::new(Reply::text("I would rather not.")).role(Role::Architect);
+    let office = Office::open(Kept::Sqlite, first(words, working())).await;
+    let (mut server, url) = office.serve().await;
+    perihelion::config::tls::install();
+    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let asked = http.post(format!("{url}/v1/teams")).header("content-type", "application/json");
+    let answer = asked.body(json!({ "goal": "Find answers" }).to_string()).send().await.unwrap();
+    let code = answer.status().as_u16();
+    let why = answer.text().await.unwrap();
+    assert!(code == 502 && why.contains("architect"), "{code} {why}");
+    server.kill().await.unwrap();
 }

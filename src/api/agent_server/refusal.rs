@@ -123,6 +123,8 @@ fn of_runtime(error: &runtime::Error) -> StatusCode {
             StatusCode::UNPROCESSABLE_ENTITY
         }
         error if error.is_usage() => StatusCode::UNPROCESSABLE_ENTITY,
+        // It is the model that failed; the same request may succeed later.
+        runtime::Error::Model(_) => StatusCode::BAD_GATEWAY,
         _ => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }

@@ -64,6 +64,11 @@ fn content(kind: &str, schema: Value) -> Value {
     json!({ (kind): { "schema": schema } })
 }
 
+/// Describes a stream without a type: some readers hold its whole text to it, and others each event.
+fn events() -> Value {
+    json!({ "description": "Events, each with its `event`, its `data` and, where a stream can be resumed after it, its `id`" })
+}
+
 /// What a route answers when nothing is wrong.
 fn good(answer: &str) -> Value {
     let text = || json!({ "type": "string" });
@@ -76,12 +81,12 @@ fn good(answer: &str) -> Value {
             json!({ "description": "A file", "content": content("application/x-ndjson", text()) })
         }
         "stream" => {
-            json!({ "description": "Server-sent events", "content": content("text/event-stream", text()) })
+            json!({ "description": "Server-sent events", "content": content("text/event-stream", events()) })
         }
         // What a client asked to be streamed comes as events.
         "either" => {
             let mut both = content("application/json", json!({ "type": "object" }));
-            both["text/event-stream"] = json!({ "schema": text() });
+            both["text/event-stream"] = json!({ "schema": events() });
             json!({ "description": "The answer, or its events", "content": both })
         }
         "integer" => json!({
