@@ -101,7 +101,9 @@ impl Service {
             None => {
                 let thread = ThreadId(Uuid::new_v5(&id, b"thread"));
                 match self.info(thread).await {
-                    Err(Error::UnknownThread(_)) => self.create_thread(thread, &json!({})).await?,
+                    Err(Error::UnknownThread(_)) => {
+                        self.create_thread_for_turn(thread, &json!({})).await?;
+                    }
                     found => drop(found?),
                 }
                 thread

@@ -5,14 +5,15 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::on_both;
 use super::people::{ask, key};
 use super::recorded::assert_shape;
 use super::served::Served;
+use super::{on_both, saying};
 
 on_both!(
     crons_are_made_found_changed_and_deleted,
     a_time_that_passed_is_made_up_for_once_no_matter_who_finds_it,
+    a_time_for_which_there_is_no_place_is_passed_over_and_leaves_no_thread,
     a_cron_pauses_when_its_key_is_revoked_or_its_user_disabled,
 );
 
@@ -121,6 +122,21 @@ async fn a_time_that_passed_is_made_up_for_once_no_matter_who_finds_it(mut serve
     let (_, left) = served.get(&format!("/threads/{thread}/runs/{run}/join")).await;
     assert_eq!(left["answer"], "Hello from the star.");
     drop(other);
+}
+
+/// S3.04, X5
+async fn a_time_for_which_there_is_no_place_is_passed_over_and_leaves_no_thread(served: Served) {
+    let served = served.again_with(&[("PERIHELION_SERVE_MAX_RUNS", "1")]).await;
+    let mut waits = saying("hello");
+    waits["after_seconds"] = json!(3600);
+    let (code, run) = served.post("/runs", &waits).await;
+    assert_eq!(code, 200, "{run}");
+    let (_, made) = served.post("/runs/crons", &cron()).await;
+    make_due(&served, &made["cron_id"]).await;
+    let next = made["next_run_date"].clone();
+    served.until("/runs/crons/search", &json!({}), |crons| crons[0]["next_run_date"] == next).await;
+    let (_, threads) = served.post("/threads/search", &json!({})).await;
+    assert_eq!(threads.as_array().unwrap().len(), 1, "that of the run that waits: {threads}");
 }
 
 /// Has a cron be due.

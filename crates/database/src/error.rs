@@ -18,6 +18,11 @@ pub enum Error {
         "the database {url} is full: {reason}; free space and try again, nothing committed is lost"
     )]
     Full { url: String, reason: String },
+    /// Another process has begun to write to the file and has not finished; nothing of the attempted write was kept.
+    #[error(
+        "another process is in the middle of a write to the database {url} and does not finish it; continue or end that process (`fuser` names those that have the file open) and try again, nothing committed is lost"
+    )]
+    Locked { url: String },
     /// The file, or where it lies, can be read only; nothing was written.
     #[error(
         "the database {url} can only be read: copy it to where it can be written to, or name another one with --database"
@@ -42,7 +47,7 @@ impl Error {
     /// What was to be written may be tried again as it is, once that has passed.
     pub fn is_passing(&self) -> bool {
         match self {
-            Self::Unreachable { .. } | Self::Full { .. } => true,
+            Self::Unreachable { .. } | Self::Full { .. } | Self::Locked { .. } => true,
             Self::Failed(error) => is_passing(error),
             _ => false,
         }

@@ -7,6 +7,7 @@
 use std::path::{Path, PathBuf};
 
 use perihelion_database::{Database, Error, query};
+use sqlx::{Connection as _, Executor as _, SqliteConnection};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 
@@ -157,4 +158,23 @@ async fn the_end_of_one_who_has_the_file_open_is_not_that_of_another() {
     let again = Database::open(file.path().to_str().unwrap()).await.unwrap();
     let rows = again.fetch_all(&query("SELECT n FROM kept")).await.unwrap();
     assert_eq!(rows.len(), 1);
+}
+
+/// X1
+#[tokio::test]
+async fn a_write_of_another_that_does_not_end_is_an_error_of_its_own() {
+    let file = File::new().await;
+    file.rooms[0].execute(&query("PRAGMA busy_timeout = 20")).await.unwrap();
+    let url = format!("sqlite:{}", file.path().display());
+    let mut another = SqliteConnection::connect(&url).await.unwrap();
+    another.execute("BEGIN IMMEDIATE").await.unwrap();
+    let insert = query("INSERT INTO kept (n) VALUES (1)");
+    let alone = file.rooms[0].execute(&insert).await.unwrap_err();
+    let within = file.rooms[1].begin().await.err().unwrap();
+    for error in [alone, within] {
+        assert!(matches!(error, Error::Locked { .. }) && error.is_passing(), "{error:?}");
+        assert!(error.to_string().contains(&url), "{error}");
+    }
+    another.execute("ROLLBACK").await.unwrap();
+    assert_eq!(file.rooms[1].execute(&insert).await.unwrap(), 1);
 }

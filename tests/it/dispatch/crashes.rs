@@ -57,7 +57,7 @@ async fn a_worker_that_stood_still_loses_its_thread_and_lives_on(on: Kind) {
     let zombie = site.worker();
     site.world.model.wait_for_requests(CALLS).await;
     let heir = site.worker();
-    signal(&zombie, Signal::SIGSTOP);
+    site.stop_between_writes(&zombie).await;
     // The heir waits for the lease: the one that stands still is not dead.
     site.until("n", "done").await;
     let heir_output = site.stop(heir).await;

@@ -4,5 +4,6 @@ mod crashes;
 mod full;
 mod parked;
 pub mod processes;
+mod stopped;
 mod suite;
 mod withdrawn;

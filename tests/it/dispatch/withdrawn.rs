@@ -83,7 +83,7 @@ async fn a_thread_is_taken_from_a_process_that_does_not_answer(on: Kind) {
     site.submit("n").await;
     let worker = site.worker();
     site.world.model.wait_for_requests(6).await;
-    signal(&worker, Signal::SIGSTOP);
+    site.stop_between_writes(&worker).await;
     let text = cancelled(&site, "n", "0.2").await;
     assert_eq!((&text["by_force"], names(&text, &worker)), (&json!(true), true), "{text}");
     signal(&worker, Signal::SIGCONT);

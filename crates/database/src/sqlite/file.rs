@@ -208,6 +208,8 @@ impl File {
         match code(&error).as_deref() {
             // SQLITE_FULL
             Some("13") => Error::Full { url: self.shown.clone(), reason: error.to_string() },
+            // SQLITE_BUSY, SQLITE_BUSY_RECOVERY
+            Some("5" | "261") => Error::Locked { url: self.shown.clone() },
             // SQLITE_READONLY
             Some("8") => Error::ReadOnly { url: self.shown.clone() },
             _ => Error::Failed(error),
