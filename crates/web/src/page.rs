@@ -68,11 +68,14 @@ const DEEPEST: usize = 512;
 const LABEL: usize = 2_000;
 
 fn html(url: &Url, text: &str, limits: &Limits) -> Page {
-    if is_too_deep(text) {
-        let links = links(url, text, limits.links);
+    let links = links(url, text, limits.links);
+    // What scripts compare looks like tags. The readers get what was found not to be too deep, and nothing else.
+    let stripped = is_too_deep(text).then(|| without_scripts(text, |script| script.contains('<')));
+    let read = stripped.as_deref().unwrap_or(text);
+    if stripped.is_some() && is_too_deep(read) {
         return Page { text: plain(text), links, ..Page::default() };
     }
-    let (body, words) = main_text(url, text);
+    let (body, words) = main_text(url, read);
     let words = words.unwrap_or_default();
     Page {
         title: words.title.unwrap_or_default(),
@@ -81,32 +84,49 @@ fn html(url: &Url, text: &str, limits: &Limits) -> Page {
         published: words.date.map(|date| date.to_rfc3339()),
         author: words.author,
         language: words.language,
-        links: links(url, text, limits.links),
+        links,
         ..Page::default()
     }
 }
 
 /// Leaves the tags out, and what stands within scripts and styles.
 fn plain(text: &str) -> String {
+    let text = without_scripts(text, |_| true);
+    let mut made = String::new();
+    let mut rest = text.as_str();
+    while let Some((before, tag)) = rest.split_once('<') {
+        made.push_str(before);
+        made.push(' ');
+        rest = tag.split_once('>').map_or("", |(_, behind)| behind);
+    }
+    made.push_str(rest);
+    made.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Leaves out those scripts and styles of whose text it `is_unwanted`.
+fn without_scripts(text: &str, is_unwanted: impl Fn(&str) -> bool) -> String {
     // Of the same length: only letters of ASCII change.
     let lower = text.to_ascii_lowercase();
-    let find = |what: &str, from: usize| {
-        lower.get(from..).and_then(|rest| rest.find(what)).map(|place| from + place)
-    };
     let mut made = String::new();
     let mut at = 0;
-    while let Some(start) = find("<", at) {
-        made.push_str(text.get(at..start).unwrap_or_default());
-        made.push(' ');
+    for (start, _) in lower.match_indices('<') {
         let tag = name_of(&lower, start + 1);
-        let end = match tag {
-            "script" | "style" => find(&format!("</{tag}"), start),
-            _ => Some(start),
+        if start < at || !matches!(tag, "script" | "style") {
+            continue;
+        }
+        let find = |what: &str, from: usize| {
+            lower.get(from..).and_then(|rest| rest.find(what)).map(|place| from + place)
         };
-        at = end.and_then(|end| find(">", end)).map_or(text.len(), |close| close + 1);
+        let end = find(&format!("</{tag}"), start);
+        let inner = text.get(start + 1..end.unwrap_or(text.len()));
+        if inner.is_some_and(&is_unwanted) {
+            made.push_str(text.get(at..start).unwrap_or_default());
+            made.push(' ');
+            at = end.and_then(|end| find(">", end)).map_or(text.len(), |close| close + 1);
+        }
     }
     made.push_str(text.get(at..).unwrap_or_default());
-    made.split_whitespace().collect::<Vec<_>>().join(" ")
+    made
 }
 
 /// Returns the name of the tag that begins there.
@@ -239,6 +259,27 @@ mod tests {
             assert!(page.text.contains(word), "{word} is missing in {}", page.text);
         }
         assert!(!page.text.contains("Other pages"), "{}", page.text);
+    }
+
+    #[test]
+    fn comparisons_in_scripts_are_no_elements() {
+        let url = Url::parse("https://sea.test/tides").unwrap();
+        let paragraph = "<p>The tide rises and falls with the moon, which pulls at the sea, as sailors have known for long.</p>".repeat(5);
+        let compares = "for(i=0;i<n;i++)x(i<m);".repeat(DEEPEST);
+        let text = format!(
+            "<html><head><title>Tides</title><SCRIPT>{compares}</script><script>late()</script></head>\
+             <body><nav><a href='/home'>Home</a></nav><article><h1>Tides</h1>{paragraph}</article></body></html>"
+        );
+        let page = read(&url, "text/html", &text, &Limits::default());
+        assert_eq!(page.title, "Tides");
+        assert!(page.text.contains("sailors have known"), "{}", page.text);
+        assert!(!page.text.contains("Home") && !page.text.contains("i<m"), "{}", page.text);
+        assert_eq!(page.links.len(), 1);
+        // What a script hides of the depth is hidden from the readers as well.
+        let hidden = format!("<svg><script/>{}</svg>high tide", "<g>".repeat(50_000));
+        assert_eq!(read(&url, "text/html", &hidden, &Limits::default()).text, "");
+        let kept = "<script>{\"a\": 1}</script><style>b</style><p>c</p>";
+        assert_eq!(without_scripts(kept, |script| script.contains('<')), kept);
     }
 
     #[test]

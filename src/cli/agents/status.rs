@@ -7,7 +7,7 @@ use super::show::row;
 use crate::cli::Error;
 use crate::cli::init::no_agents;
 use crate::config::Settings;
-use crate::runtime::{Process, ServerProblem, ServerState, Survey, processes};
+use crate::runtime::{AgentInfo, Process, ServerProblem, ServerState, Survey, processes};
 
 pub(super) fn list(found: &Survey, settings: &Settings, json: bool) -> Result<(), Error> {
     let running = using(settings);
@@ -52,11 +52,7 @@ pub(super) fn list(found: &Survey, settings: &Settings, json: bool) -> Result<()
             output::warning(&format!("MCP server {}: {problem}", agent.server.name));
         }
     }
-    for agent in &found.agents {
-        if let Some(what) = agent.undeclared() {
-            output::note(&format!("MCP server {} {what}", agent.server.name));
-        }
-    }
+    note_undeclared(&found.agents);
     for one in found.failed.iter().chain(&found.rejected) {
         output::warning(&format!("MCP server {}: {}", one.server, one.problem));
     }
@@ -90,4 +86,25 @@ fn process(process: &Process) -> Value {
 
 fn problem(one: &ServerProblem) -> Value {
     json!({ "server": one.server, "reason": one.problem })
+}
+
+/// Says of which servers nobody declared whether their results may be written by strangers: once, however many they are.
+fn note_undeclared(agents: &[AgentInfo]) {
+    let undeclared: Vec<_> = agents.iter().filter(|agent| agent.server.undeclared).collect();
+    match undeclared.as_slice() {
+        [] => {}
+        [agent] => {
+            let what = agent.undeclared().unwrap_or_default();
+            output::note(&format!("MCP server {} {what}", agent.server.name));
+        }
+        many => {
+            let names: Vec<_> = many.iter().map(|agent| agent.server.name.as_str()).collect();
+            output::note(&format!(
+                "{} MCP servers count as reaching the open world, because neither their tables nor the servers themselves say \
+                 otherwise; set open_world = false (or true) in their tables: {}",
+                many.len(),
+                names.join(", ")
+            ));
+        }
+    }
 }

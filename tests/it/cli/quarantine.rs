@@ -71,6 +71,26 @@ async fn a_changed_server_is_left_out_until_its_difference_was_shown_and_approve
     world.run(&["agents", "approve", "y"]).await.code(2).says("no enabled MCP server");
 }
 
+/// X6
+#[tokio::test]
+async fn servers_that_nobody_declared_are_named_in_one_line() {
+    let world = world().await;
+    let one = "MCP server x counts as reaching the open world";
+    world.run(&["agents"]).await.code(0).says(one);
+    let table = world.read("mcp-servers.toml");
+    let second = table.replace("[mcp_servers.x]", "[mcp_servers.y]");
+    world.write("mcp-servers.toml", &format!("{table}{second}"));
+    let both = "2 MCP servers count as reaching the open world";
+    let list = world.run(&["agents"]).await.code(0).says(both).says("in their tables: x, y");
+    assert_eq!(list.stderr.matches("open world").count(), 1, "{list:?}");
+    world.write(
+        "mcp-servers.toml",
+        &format!("{table}open_world = false\n{second}open_world = true\n"),
+    );
+    let list = world.run(&["agents"]).await.code(0);
+    assert!(!list.stderr.contains("open world"), "{list:?}");
+}
+
 /// X6: what the servers file said when the server was trusted stands beside what it says now.
 #[tokio::test]
 async fn a_change_of_arguments_is_shown_old_and_new() {
