@@ -7,6 +7,11 @@ use serde_json::{Value, json};
 use crate::office::{BOTH, Kept, Office, design, working};
 use crate::world::first;
 
+fn client() -> reqwest::Client {
+    perihelion::config::tls::install();
+    reqwest::Client::builder().no_proxy().build().unwrap()
+}
+
 /// S1.10
 #[tokio::test(flavor = "multi_thread")]
 async fn a_team_is_designed_over_http_and_the_next_run_of_the_same_process_routes_to_it() {
@@ -14,8 +19,7 @@ async fn a_team_is_designed_over_http_and_the_next_run_of_the_same_process_route
         let architect = Rule::new(Reply::json(design())).role(Role::Architect);
         let office = Office::open(kept, first(architect, working())).await;
         let (mut server, url) = office.serve().await;
-        perihelion::config::tls::install();
-        let http = reqwest::Client::builder().no_proxy().build().unwrap();
+        let http = client();
         let post = async |path: &str, body: Value| {
             let asked = http.post(format!("{url}{path}")).body(body.to_string());
             let answer = asked.header("content-type", "application/json").send().await.unwrap();
@@ -72,8 +76,7 @@ async fn a_model_that_designs_no_team_is_a_bad_gateway() {
     let words = Rule::new(Reply::text("I would rather not.")).role(Role::Architect);
     let office = Office::open(Kept::Sqlite, first(words, working())).await;
     let (mut server, url) = office.serve().await;
-    perihelion::config::tls::install();
-    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let http = client();
     let asked = http.post(format!("{url}/v1/teams")).header("content-type", "application/json");
     let answer = asked.body(json!({ "goal": "Find answers" }).to_string()).send().await.unwrap();
     let code = answer.status().as_u16();

@@ -121,11 +121,9 @@ pub enum Error {
         "the database {url} is full: {reason}; free space and resume the thread, nothing committed is lost"
     )]
     Full { url: String, reason: String },
-    /// Another process has begun to write to the database's file and has not finished; nothing of the attempted write was kept.
-    #[error(
-        "another process is in the middle of a write to the database {url} and does not finish it; continue or end that process (`fuser` names those that have the file open) and try again, nothing committed is lost"
-    )]
-    Locked { url: String },
+    /// Another process has begun to write to the database's file and has not finished; the text says what to do.
+    #[error("{0}")]
+    Locked(String),
     /// The database, or where it lies, can be read only; nothing was written.
     #[error(
         "the database {url} can only be read: copy it to where it can be written to, or name another one with --database"
@@ -166,7 +164,7 @@ impl Error {
     /// Whatever was to be written may be tried again as it is, once that has passed.
     pub fn is_passing(&self) -> bool {
         match self {
-            Self::Unreachable { .. } | Self::Full { .. } | Self::Locked { .. } => true,
+            Self::Unreachable { .. } | Self::Full { .. } | Self::Locked(_) => true,
             Self::Database(error) => is_passing(error),
             _ => false,
         }
@@ -183,7 +181,7 @@ impl From<perihelion_database::Error> for Error {
                 Self::Unreachable { url, reason }
             }
             perihelion_database::Error::Full { url, reason } => Self::Full { url, reason },
-            perihelion_database::Error::Locked { url } => Self::Locked { url },
+            locked @ perihelion_database::Error::Locked { .. } => Self::Locked(locked.to_string()),
             perihelion_database::Error::ReadOnly { url } => Self::ReadOnly { url },
             perihelion_database::Error::Failed(error) => Self::Database(error),
             unscrubbed @ perihelion_database::Error::Unscrubbed { .. } => {
