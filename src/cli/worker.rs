@@ -9,11 +9,10 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::output::{self, one_line};
 use super::{Error, Exit, Globals, Signals, environment, looking, patience, plugins};
-use perihelion_http::{Bounds, Server};
-
 use perihelion_api as api;
 use perihelion_engine::ids::ThreadId;
 use perihelion_engine::runner::RunOptions;
+use perihelion_http::{Bounds, Server};
 use perihelion_runtime::{RunReport, RunStatusView, Runtime};
 use perihelion_service::Stops;
 use perihelion_service::worker::{Listener, Options, Worker, WorkerEvent};

@@ -1,6 +1,6 @@
 //! Which addresses may be called: those of the public network, and those that the operator names.
 
-use super::agent_server::Refusal;
+use crate::http::Refusal;
 use perihelion_servers::web::Addresses;
 use perihelion_service::Service;
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::agent_server::Refusal;
 use super::{questions, team};
+use crate::http::Refusal;
 use perihelion_engine::ids::ThreadId;
 use perihelion_llm::Usage;
 use perihelion_runtime::InterruptView;

@@ -14,8 +14,8 @@ use perihelion_people::Principal;
 use serde_json::Value;
 use tokio::task::JoinSet;
 
-use super::places::Places;
 use super::{a2a, agent_server, callbacks};
+use crate::http::Places;
 use perihelion_engine::clock;
 use perihelion_servers::web::Addresses;
 use perihelion_service::Service;

@@ -23,11 +23,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::agent_server::Refusal;
 use super::conversation::{self, Begin, CONTINUES, Conversation, Ending};
-use super::openapi::Forms;
 use super::request_fields::{self, RequestFields};
 use super::team;
+use crate::http::Forms;
+use crate::http::Refusal;
 use perihelion_engine::ids::ThreadId;
 use perihelion_runtime::KeptTeam;
 use perihelion_servers::{Serving, Toolbox, answer, config, failure};

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::agent_server::Refusal;
+use crate::http::Refusal;
 use perihelion_engine::ids::ThreadId;
 use perihelion_service::kept::Run;
 use perihelion_service::{Approvals, Order, Service, Turn};

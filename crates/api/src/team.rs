@@ -2,7 +2,8 @@
 
 use uuid::Uuid;
 
-use super::agent_server::{Refusal, assistant_of};
+use crate::agent_server::assistant_of;
+use crate::http::Refusal;
 use perihelion_runtime::{self as runtime, KeptTeam};
 use perihelion_service::{Service, ThreadView};
 use perihelion_star::{GRAPH, TEAM_PREFIX};

@@ -92,16 +92,14 @@ pub use trace::{
 pub use usage::{Usage, usage};
 
 pub use crate::team_store::{KeptTeam, Workflows};
-pub use perihelion_star::{Team, TeamDesign, TeamMember};
-pub use perihelion_telemetry::{layer as log_layer, place as log_place};
-
-pub use perihelion_eval as eval;
-
 pub use perihelion_engine::runner::{About, Divergence, LeftOut, ReplayReport};
+pub use perihelion_eval as eval;
 pub use perihelion_mcp::{
     Format as ImportFormat, Imported, LoggedIn, LoggedOut, Looked, Phase, Reloaded, ServerState,
     Warning, import as import_servers, is_invisible, redact_log, schema as servers_schema,
 };
+pub use perihelion_star::{Team, TeamDesign, TeamMember};
 pub use perihelion_telemetry::history::{
     Aspect, Change, Comparison, Difference, Pair, Side, Totals, changes,
 };
+pub use perihelion_telemetry::{layer as log_layer, place as log_place};

@@ -9,7 +9,7 @@ use axum::response::{IntoResponse as _, Response};
 use serde_json::{Value, json};
 
 use super::refusal::Refusal;
-use crate::agent_server::Refusal as Plain;
+use crate::http::Refusal as Plain;
 use crate::team;
 use perihelion_runtime::KeptTeam;
 use perihelion_service::Service;

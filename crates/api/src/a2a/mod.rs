@@ -19,7 +19,7 @@ mod tasks;
 use axum::Router;
 use axum::routing::{get, post};
 
-use super::openapi::Forms;
+use crate::http::Forms;
 use perihelion_service::Service;
 
 pub(crate) use push::{KIND, MEDIA, pushed};

@@ -5,7 +5,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
-use crate::agent_server::Refusal as Plain;
+use crate::http::Refusal as Plain;
 
 /// Why a request was refused.
 #[derive(Clone, Debug)]

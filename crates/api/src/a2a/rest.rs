@@ -45,7 +45,7 @@ pub(super) fn check_kind(headers: &HeaderMap) -> Result<(), Refusal> {
 
 fn read<T: serde::de::DeserializeOwned>(headers: &HeaderMap, body: &[u8]) -> Result<T, Refusal> {
     check_kind(headers)?;
-    let read = agent_server::json(body).map_err(|why| Refusal::Invalid(why.to_owned()))?;
+    let read = crate::http::json(body).map_err(|why| Refusal::Invalid(why.to_owned()))?;
     serde_json::from_value(read).map_err(|error| Refusal::Invalid(error.to_string()))
 }
 

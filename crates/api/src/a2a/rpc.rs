@@ -20,7 +20,7 @@ pub(super) async fn call(
     body: Bytes,
 ) -> Response {
     let read = rest::check_kind(&headers)
-        .and_then(|()| agent_server::json(&body).map_err(|why| Refusal::Parse(why.to_owned())));
+        .and_then(|()| crate::http::json(&body).map_err(|why| Refusal::Parse(why.to_owned())));
     let request = match read {
         Ok(request) => request,
         Err(refusal) => return Json(refusal.rpc(&Value::Null)).into_response(),

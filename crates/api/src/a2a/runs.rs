@@ -7,7 +7,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::push;
-use crate::agent_server::Refusal;
+use crate::http::Refusal;
 use perihelion_service::kept::{NewDelivery, Run, RunFilter};
 use perihelion_service::{Accept, Error, Followers, Order, Service};
 

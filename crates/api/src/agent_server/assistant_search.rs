@@ -10,10 +10,10 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::assistants::{MOST, has_all, of_teams};
-use super::body::Body;
 use super::threads::object;
 use super::{Face, Refusal, wire};
-use crate::openapi::Forms;
+use crate::http::Body;
+use crate::http::Forms;
 use perihelion_service::kept::{Assistant, AssistantFilter};
 use perihelion_star::GRAPH;
 

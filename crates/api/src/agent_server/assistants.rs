@@ -8,9 +8,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::body::Body;
 use super::{Face, Refusal, threads::object, wire};
-use crate::openapi::Forms;
+use crate::http::Body;
+use crate::http::Forms;
 use perihelion_engine::clock;
 use perihelion_engine::graph::END;
 use perihelion_runtime as runtime;

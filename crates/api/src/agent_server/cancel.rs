@@ -9,11 +9,11 @@ use serde::Deserialize;
 use serde_json::json;
 use uuid::Uuid;
 
-use super::body::{Asked as Query, Body, OfRun};
 use super::runs::places;
 use super::threads::bounded;
 use super::{Face, Refusal, wait};
-use crate::openapi::Forms;
+use crate::http::Forms;
+use crate::http::{Asked as Query, Body, OfRun};
 use perihelion_engine::clock;
 use perihelion_engine::ids::ThreadId;
 use perihelion_service::Error;

@@ -10,9 +10,9 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use super::body::{Body, OfThread};
 use super::{Face, Refusal, accept, threads, wire};
-use crate::openapi::Forms;
+use crate::http::Forms;
+use crate::http::{Body, OfThread};
 use perihelion_engine::clock;
 use perihelion_engine::ids::ThreadId;
 use perihelion_service::Schedule;

@@ -15,12 +15,12 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::assistants::has_all;
-use super::body::{Asked, Body, OfThread};
 use super::state::step_of;
 use super::threads::object;
 use super::wire::{self, Fields};
 use super::{Face, Refusal};
-use crate::openapi::Forms;
+use crate::http::Forms;
+use crate::http::{Asked, Body, OfThread};
 use perihelion_engine::checkpoint::ThreadInfo;
 use perihelion_runtime::InterruptView;
 use perihelion_service::{Checkpoint, Error, Service};

@@ -10,10 +10,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::body::{Asked, Body};
 use super::threads::object;
 use super::{Face, Refusal};
-use crate::openapi::Forms;
+use crate::http::Forms;
+use crate::http::{Asked, Body};
 use perihelion_engine::clock;
 use perihelion_service::kept::{Item, ItemFilter};
 

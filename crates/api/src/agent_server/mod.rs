@@ -6,13 +6,11 @@
 mod accept;
 mod assistant_search;
 mod assistants;
-mod body;
 mod cancel;
 mod crons;
 mod history;
 mod items;
 mod protocol;
-mod refusal;
 mod runs;
 mod state;
 mod stateless;
@@ -29,12 +27,10 @@ use axum::Router;
 use axum::routing::{get, post};
 use chrono::{DateTime, Utc};
 
-pub(super) use body::{Asked as Query, Body, OfThread, json};
-pub use refusal::Refusal;
 pub(super) use webhooks::called;
 pub(super) use wire::{assistant_of, text_of_content};
 
-use super::openapi::Forms;
+use crate::http::{Forms, Refusal, not_allowed, not_found};
 use perihelion_service::Service;
 
 /// Headers of answers that clients in browsers read.
@@ -104,8 +100,8 @@ pub fn router(service: Service) -> Router {
         .route("/store/items", get(items::get).put(items::put).delete(items::delete))
         .route("/store/items/search", post(items::search))
         .route("/store/namespaces", post(items::namespaces))
-        .fallback(refusal::not_found)
-        .method_not_allowed_fallback(refusal::not_allowed)
+        .fallback(not_found)
+        .method_not_allowed_fallback(not_allowed)
         .with_state(face)
 }
 

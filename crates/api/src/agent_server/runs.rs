@@ -9,10 +9,10 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::accept::accept;
-use super::body::{Asked as Query, Body, OfRun, OfThread};
 use super::wire::{self, RunBody};
 use super::{Face, Refusal, stream, wait};
-use crate::openapi::Forms;
+use crate::http::Forms;
+use crate::http::{Asked as Query, Body, OfRun, OfThread};
 use perihelion_service::kept::{Run, RunFilter, RunStatus};
 
 /// Returns the headers by which clients find a run again.

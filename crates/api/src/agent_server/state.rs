@@ -6,9 +6,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::body::{Body, OfThread};
 use super::{Face, Refusal, wire};
-use crate::openapi::Forms;
+use crate::http::Forms;
+use crate::http::{Body, OfThread};
 use perihelion_engine::ids::ThreadId;
 use perihelion_service::{Error, Service};
 

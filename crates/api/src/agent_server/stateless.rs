@@ -5,8 +5,8 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use serde_json::Value;
 
-use super::body::{Asked, Body};
 use super::{Face, Refusal, accept, runs, stream, wait, wire};
+use crate::http::{Asked, Body};
 use perihelion_engine::ids::ThreadId;
 
 /// Runs of one batch at most.

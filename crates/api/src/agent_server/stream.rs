@@ -13,11 +13,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::accept::Accepted;
-use super::body::{Asked, OfRun};
 use super::runs::places;
 use super::wire::{self, Modes, Wire};
 use super::{Face, Refusal};
 use crate::event_stream;
+use crate::http::{Asked, OfRun};
 use perihelion_engine::ids::ThreadId;
 use perihelion_service::kept::{Cancel, Run};
 use perihelion_service::{From, Listener, Next, Service};

@@ -8,11 +8,11 @@ use serde::Deserialize;
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::body::Body;
 use super::threads::{MOST, bounded, object, refuse};
 use super::wire::{self, Fields};
 use super::{Face, Refusal};
-use crate::openapi::Forms;
+use crate::http::Body;
+use crate::http::Forms;
 use perihelion_service::kept::{ThreadFilter, ThreadOrder};
 use perihelion_star::GRAPH;
 

@@ -16,12 +16,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::body::{Asked, OfThread};
 use super::state::snapshot_at;
 use super::stream::{Heard, named_modes};
 use super::wire::{self, Modes, Wire};
 use super::{Face, Refusal};
 use crate::event_stream;
+use crate::http::{Asked, OfThread};
 use perihelion_engine::ids::ThreadId;
 use perihelion_service::kept::Run;
 use perihelion_service::{BegunRuns, Edits, Error, Listener, Next, Service};

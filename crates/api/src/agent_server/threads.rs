@@ -8,10 +8,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::body::{Body, Object, OfThread};
 use super::wire::{self, Fields};
 use super::{Face, Refusal};
-use crate::openapi::Forms;
+use crate::http::Forms;
+use crate::http::{Body, Object, OfThread};
 use perihelion_engine::clock;
 use perihelion_engine::ids::ThreadId;
 use perihelion_service::Error;

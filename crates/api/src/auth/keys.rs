@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::accounts;
-use crate::agent_server::{Body, Refusal};
+use crate::http::{Body, Refusal};
 use perihelion_service::Service;
 
 #[derive(Deserialize, JsonSchema)]

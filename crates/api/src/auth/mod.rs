@@ -24,8 +24,8 @@ use axum::routing::{delete, get, post};
 pub(super) use gate::{Gate, Setup};
 pub(crate) use watch::Ends;
 
-use super::agent_server::Refusal;
-use super::openapi::Forms;
+use crate::http::Forms;
+use crate::http::Refusal;
 use perihelion_runtime::Accounts;
 use perihelion_service::Service;
 

@@ -5,7 +5,7 @@ use axum::response::Response;
 use futures::StreamExt as _;
 
 use super::rates::too_many;
-use crate::places::{Place, Places};
+use crate::http::{Place, Places};
 
 /// Seconds after which who has too many open is to come again.
 const AGAIN: u64 = 5;

@@ -9,7 +9,7 @@ use axum::response::{IntoResponse as _, Response};
 use governor::clock::{Clock as _, DefaultClock};
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 
-use crate::agent_server::Refusal;
+use crate::http::Refusal;
 use perihelion_service::Service;
 
 /// Tenants that are counted; of more, all begin again.

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::credential::{CSRF, SESSION, cookie};
 use super::gate::{Gate, REGISTERED};
 use super::rates;
-use crate::agent_server::{Body, Refusal};
+use crate::http::{Body, Refusal};
 use perihelion_engine::clock;
 use perihelion_service::Service;
 

@@ -7,7 +7,7 @@ use perihelion_people::Scope;
 use serde_json::{Value, json};
 
 use super::accounts;
-use crate::agent_server::Refusal;
+use crate::http::Refusal;
 use perihelion_service::Service;
 
 pub(super) async fn list(State(service): State<Service>) -> Result<Json<Value>, Refusal> {

@@ -14,7 +14,7 @@ mod shapes;
 use axum::Router;
 use axum::routing::{get, post};
 
-use super::openapi::Forms;
+use crate::http::Forms;
 use perihelion_service::Service;
 
 /// Makes the routes over a service.

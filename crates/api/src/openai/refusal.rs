@@ -8,7 +8,8 @@ use axum::response::{IntoResponse, Response};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::agent_server::{self, Refusal as Plain};
+use crate::agent_server;
+use crate::http::Refusal as Plain;
 
 /// When a client is to come again where the service cannot answer for now, in seconds.
 const AGAIN_SEC: u32 = 1;
@@ -84,7 +85,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
         }
         let bytes = Bytes::from_request(request, state).await;
         let bytes = bytes.map_err(|error| Refusal(error.status(), error.body_text()))?;
-        let read = agent_server::json(&bytes).map_err(Refusal::invalid)?;
+        let read = crate::http::json(&bytes).map_err(Refusal::invalid)?;
         serde_json::from_value(read).map(Self).map_err(|error| Refusal::invalid(error.to_string()))
     }
 }

@@ -5,15 +5,12 @@
 //! with stands in `answers`, to which tests hold real answers.
 
 mod answers;
-mod forms;
 mod operation;
 mod routes;
 
 use axum::routing::get;
 use axum::{Json, Router};
 use serde_json::{Map, Value, json};
-
-pub(super) use forms::Forms;
 
 use super::{a2a, agent_server, auth, mcp, openai, own};
 

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::answers;
-use super::forms::Forms;
 use super::routes::Route;
+use crate::http::Forms;
 
 /// Shows a route.
 pub(super) fn shown(route: &Route, forms: &Forms) -> Value {

@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::{Path, State};
 use serde_json::{Value, json};
 
-use crate::agent_server::Refusal;
+use crate::http::Refusal;
 use perihelion_runtime::{AgentInfo, Phase, ServerState};
 use perihelion_service::Service;
 

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::agent_server::{Body, Query, Refusal};
+use crate::http::{Body, Query, Refusal};
 use perihelion_engine::clock;
 use perihelion_engine::ids::{InterruptId, ThreadId};
 use perihelion_runtime::{Answer, InterruptView};

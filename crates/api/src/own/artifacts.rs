@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::{Path, State};
 use serde_json::{Value, json};
 
-use crate::agent_server::{OfThread, Refusal};
+use crate::http::{OfThread, Refusal};
 use perihelion_service::Service;
 
 pub(super) async fn list(

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::agent_server::{Query, Refusal};
+use crate::http::{Query, Refusal};
 use perihelion_service::Service;
 
 #[derive(Default, Deserialize, JsonSchema)]

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::agent_server::{OfThread, Query, Refusal};
+use crate::http::{OfThread, Query, Refusal};
 use perihelion_engine::ids::ThreadId;
 use perihelion_runtime as runtime;
 use perihelion_service::Service;

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::kept::{Kept, without_document};
-use crate::agent_server::{Query, Refusal};
+use crate::http::{Query, Refusal};
 use perihelion_runtime::{DocumentFilters, DocumentQuery, PageAt};
 
 /// Hits of a search at most.

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::agent_server::{Query, Refusal};
+use crate::http::{Query, Refusal};
 use perihelion_engine::clock;
 use perihelion_engine::ids::ThreadId;
 use perihelion_runtime::{Phase, usage};

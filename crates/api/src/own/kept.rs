@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use perihelion_people::Principal;
 use tokio::sync::OnceCell;
 
-use crate::agent_server::Refusal;
+use crate::http::Refusal;
 use perihelion_runtime::{
     self as runtime, Documents, MemoryError, Skills, UserMemory, open_memory, open_skills,
 };

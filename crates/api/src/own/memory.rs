@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::kept::{Kept, refused};
-use crate::agent_server::{Body, Query, Refusal};
+use crate::http::{Body, Query, Refusal};
 use perihelion_engine::clock;
 use perihelion_runtime::{MemoryKind, Scope};
 

@@ -24,7 +24,7 @@ use axum::extract::DefaultBodyLimit;
 use axum::routing::{get, post, put};
 
 use self::kept::Kept;
-use super::openapi::Forms;
+use crate::http::Forms;
 use perihelion_service::Service;
 
 /// Makes the routes over a service.

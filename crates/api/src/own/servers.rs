@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::agent_server::{Body, Refusal};
+use crate::http::{Body, Refusal};
 use perihelion_engine::clock;
 use perihelion_runtime::{Review, review};
 use perihelion_service::Service;

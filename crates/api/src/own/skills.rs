@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::kept::{Kept, refused};
-use crate::agent_server::{Query, Refusal};
+use crate::http::{Query, Refusal};
 use perihelion_engine::clock;
 use perihelion_runtime::Skill;
 

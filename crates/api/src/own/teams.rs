@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::agent_server::{Body, Refusal};
+use crate::http::{Body, Refusal};
 use perihelion_runtime::{Error, KeptTeam, TeamDesign, find_team};
 use perihelion_service::Service;
 

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::agent_server::{OfThread, Query, Refusal};
+use crate::http::{OfThread, Query, Refusal};
 use perihelion_runtime::Trace;
 use perihelion_service::Service;
 

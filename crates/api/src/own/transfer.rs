@@ -7,7 +7,7 @@ use axum::http::header;
 use axum::response::{IntoResponse as _, Response};
 use serde_json::{Value, json};
 
-use crate::agent_server::{OfThread, Refusal};
+use crate::http::{OfThread, Refusal};
 use perihelion_engine::checkpoint::{self, read_dump, write_dump};
 use perihelion_runtime::Error;
 use perihelion_service::Service;

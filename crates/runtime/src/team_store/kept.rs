@@ -2,7 +2,6 @@
 
 use chrono::{DateTime, Utc};
 use perihelion_database::{Database, Error, Row, query};
-
 use perihelion_star::{Team, TeamDesign};
 
 /// Times that a version is tried to be kept while others keep versions of the same team.

@@ -8,8 +8,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::super::accept::accept;
-use super::super::body::{Body, OfThread};
 use super::super::{Face, Refusal, wire};
+use crate::http::{Body, OfThread};
 use perihelion_engine::ids::ThreadId;
 use perihelion_service::{ClientStatus, Error, ThreadView};
 use perihelion_star::GRAPH;

@@ -13,14 +13,14 @@ use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
 use uuid::Uuid;
 
-use super::super::body::OfThread;
 use super::super::{Face, Refusal};
 use super::commands::{self, Command, Refused};
 use super::follow::Follower;
 use super::stream::Wanted;
 use crate::auth::Ends;
 use crate::event_stream::HEARTBEAT;
-use crate::places::Place;
+use crate::http::OfThread;
+use crate::http::Place;
 use crate::refused_socket;
 use perihelion_engine::clock;
 use perihelion_engine::ids::ThreadId;

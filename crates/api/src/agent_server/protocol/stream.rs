@@ -8,11 +8,11 @@ use perihelion_http::sse;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::super::body::{Body, OfThread};
 use super::super::{Face, Refusal};
 use super::events::{Event, Shown};
 use super::follow::Follower;
 use crate::event_stream;
+use crate::http::{Body, OfThread};
 use perihelion_service::Service;
 use perihelion_service::kept::Run;
 

@@ -12,7 +12,7 @@ struct Counts {
 
 /// A bounded number of places.
 #[derive(Clone)]
-pub(super) struct Places {
+pub(crate) struct Places {
     of_tenant: u32,
     in_all: u32,
     counts: Arc<Mutex<Counts>>,
@@ -20,7 +20,7 @@ pub(super) struct Places {
 
 /// A place that is taken until its last copy is dropped.
 #[derive(Clone)]
-pub(super) struct Place(#[expect(dead_code, reason = "only held")] Arc<Taken>);
+pub(crate) struct Place(#[expect(dead_code, reason = "only held")] Arc<Taken>);
 
 struct Taken {
     tenant: String,
@@ -29,29 +29,29 @@ struct Taken {
 
 impl Places {
     /// Bounds how many one tenant takes, and all together.
-    pub(super) fn new(of_tenant: u32, in_all: u32) -> Self {
+    pub(crate) fn new(of_tenant: u32, in_all: u32) -> Self {
         Self { of_tenant, in_all, counts: Arc::default() }
     }
 
     /// Returns how many places one tenant may take.
-    pub(super) fn of_tenant(&self) -> u32 {
+    pub(crate) fn of_tenant(&self) -> u32 {
         self.of_tenant
     }
 
     /// Returns how many places are free.
-    pub(super) fn free(&self) -> u32 {
+    pub(crate) fn free(&self) -> u32 {
         self.in_all.saturating_sub(locked(&self.counts).in_all)
     }
 
     /// Returns the tenants that have as many as they may have.
-    pub(super) fn full(&self) -> Vec<String> {
+    pub(crate) fn full(&self) -> Vec<String> {
         let counts = locked(&self.counts);
         let full = counts.by_tenant.iter().filter(|(_, taken)| **taken >= self.of_tenant);
         full.map(|(tenant, _)| tenant.clone()).collect()
     }
 
     /// Takes a place for a tenant, if there is one.
-    pub(super) fn take(&self, tenant: &str) -> Option<Place> {
+    pub(crate) fn take(&self, tenant: &str) -> Option<Place> {
         let mut counts = locked(&self.counts);
         let of_tenant = counts.by_tenant.get(tenant).copied().unwrap_or_default();
         if of_tenant >= self.of_tenant || counts.in_all >= self.in_all {

@@ -50,12 +50,12 @@ impl Forms {
     }
 
     /// Returns the body of a route: its content type and its schema.
-    pub(super) fn body_of(&self, route: &str) -> Option<&(&'static str, Value)> {
+    pub(crate) fn body_of(&self, route: &str) -> Option<&(&'static str, Value)> {
         self.bodies.get(route)
     }
 
     /// Returns the parameters of a route's query.
-    pub(super) fn query_of(&self, route: &str) -> Vec<Value> {
+    pub(crate) fn query_of(&self, route: &str) -> Vec<Value> {
         let Some(schema) = self.queries.get(route) else { return Vec::new() };
         let required: Vec<&str> =
             schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
@@ -72,7 +72,7 @@ impl Forms {
     }
 
     #[cfg(test)]
-    pub(super) fn routes(&self) -> impl Iterator<Item = &'static str> {
+    pub(crate) fn routes(&self) -> impl Iterator<Item = &'static str> {
         self.bodies.keys().chain(self.queries.keys()).copied()
     }
 }

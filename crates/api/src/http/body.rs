@@ -12,7 +12,7 @@ use serde_json::Value;
 use url::form_urlencoded;
 use uuid::Uuid;
 
-use super::refusal::Refusal;
+use super::Refusal;
 use perihelion_engine::ids::ThreadId;
 
 /// The header by which a request says whether it waits for people, where its body does not.
@@ -35,7 +35,7 @@ impl Body {
 /// A value that is written as an object, and not as a list of its fields' values.
 #[derive(JsonSchema)]
 #[schemars(transparent)]
-pub(super) struct Object<T>(pub T);
+pub(crate) struct Object<T>(pub T);
 
 impl<'de, T: DeserializeOwned> Deserialize<'de> for Object<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -121,7 +121,7 @@ impl<S: Send + Sync> FromRequestParts<S> for OfThread {
 }
 
 /// The thread and the run that a path names.
-pub(super) struct OfRun(pub ThreadId, pub Uuid);
+pub(crate) struct OfRun(pub ThreadId, pub Uuid);
 
 impl<S: Send + Sync> FromRequestParts<S> for OfRun {
     type Rejection = Refusal;

@@ -5,14 +5,10 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
-use perihelion_people as people;
-
 use perihelion_engine::checkpoint;
-
 use perihelion_engine::runner;
-
+use perihelion_people as people;
 use perihelion_runtime as runtime;
-
 use perihelion_service as service;
 
 /// A refusal: a status and why.
@@ -135,10 +131,10 @@ fn of_runtime(error: &runtime::Error) -> StatusCode {
     }
 }
 
-pub(super) async fn not_found() -> Refusal {
+pub(crate) async fn not_found() -> Refusal {
     Refusal::missing("Not Found")
 }
 
-pub(super) async fn not_allowed() -> Refusal {
+pub(crate) async fn not_allowed() -> Refusal {
     Refusal(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed".into())
 }

@@ -1,0 +1,14 @@
+//! What all APIs share: bodies and queries, refusals, and limits on how many requests run at once.
+//!
+//! Invariant: an error of the service has one status code, whichever API answers. Deliberately absent: the formats of the
+//! APIs, which turn a [`Refusal`] into their own.
+
+mod body;
+mod forms;
+mod places;
+mod refusal;
+
+pub(crate) use body::{Asked, Asked as Query, Body, Object, OfRun, OfThread, json};
+pub(crate) use forms::Forms;
+pub(crate) use places::{Place, Places};
+pub(crate) use refusal::{Refusal, not_allowed, not_found};
