@@ -6,7 +6,7 @@ use super::answer_error::AnswerError;
 use crate::graph::BuildError;
 use crate::ids::ThreadId;
 use crate::swarm::RequestError;
-use crate::{checkpoint, config, dispatch, experience, ingest, llm, mcp, runner, telemetry};
+use crate::{checkpoint, config, experience, ingest, llm, mcp, runner, telemetry};
 
 /// Why the runtime could not be opened, or refused what was asked of it.
 #[derive(Debug, thiserror::Error)]
@@ -21,8 +21,6 @@ pub enum Error {
     Run(runner::Error),
     #[error(transparent)]
     Experience(#[from] experience::Error),
-    #[error(transparent)]
-    Dispatch(dispatch::Error),
     #[error(transparent)]
     Request(#[from] RequestError),
     #[error(transparent)]
@@ -158,15 +156,6 @@ impl From<telemetry::Error> for Error {
         match error {
             telemetry::Error::Store(error) => Self::Store(error),
             other => Self::Trace(other),
-        }
-    }
-}
-
-impl From<dispatch::Error> for Error {
-    fn from(error: dispatch::Error) -> Self {
-        match error {
-            dispatch::Error::Store(error) => Self::Store(error),
-            other => Self::Dispatch(other),
         }
     }
 }
