@@ -204,7 +204,7 @@ mod tests {
                 "P3 UID FETCH 1 (UID BODY[])\r\n",
                 "* 1 FETCH (UID 1 BODY[] {9}\r\nP3 OK )\r\n)\r\nP3 OK done\r\n",
             ),
-            ("P4 APPEND \"x\" (\\Seen) {2}\r\n", "+ go on\r\n"),
+            ("P4 APPEND \"x\" (\\Seen) {2}\r\n", "+ ready\r\n"),
             ("hi\r\n", "P4 NO [TRYCREATE] no such folder\r\n"),
             ("P5 APPEND \"x\" () {2}\r\n", "P5 BAD too large\r\n"),
             ("P6 LOGOUT\r\n", "* BYE bye\r\nP6 OK done\r\n"),
@@ -230,14 +230,14 @@ mod tests {
 
     #[tokio::test]
     async fn a_server_that_hangs_up_or_talks_something_else_is_an_error() {
-        for (said, part) in
+        for (sent, part) in
             [("* OK hel", "hung up"), ("", "hung up"), ("HTTP/1.1 400\r\n\r\n", "not IMAP")]
         {
             let (ours, mut theirs) = tokio::io::duplex(1_000);
-            theirs.write_all(said.as_bytes()).await.unwrap();
+            theirs.write_all(sent.as_bytes()).await.unwrap();
             drop(theirs);
             let error = Imap::begin(ours).await.err().unwrap().to_string();
-            assert!(error.contains(part), "{said}: {error}");
+            assert!(error.contains(part), "{sent}: {error}");
         }
     }
 }
