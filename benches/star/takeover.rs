@@ -45,7 +45,7 @@ pub async fn measure(options: Options) -> anyhow::Result<()> {
 
     let scope =
         Scope { graph: runner.graph().name().to_owned(), except_tenant: None, thorough: false };
-    let dispatcher = dispatch::open(place.address(), Arc::clone(&store), scope).await?;
+    let dispatcher = dispatch::open(place.address(), Arc::clone(&store), scope)?;
     let mut lost = Vec::with_capacity(LOST);
     for number in 0..LOST {
         let thread = ThreadId::new();

@@ -79,7 +79,7 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
         write(path, &text)?;
     }
     if let Some(path) = &args.junit {
-        write(path, &junit(&record).map_err(|error| unwritten(path, &error))?)?;
+        write(path, &junit(&record))?;
     }
     if args.json {
         output::json(&record)?;

@@ -4,7 +4,8 @@ use std::io::{ErrorKind, IsTerminal as _, Write as _};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use comfy_table::{ContentArrangement, presets};
+use comfy_table::{ContentArrangement, Table, presets};
+use console::Term;
 use indicatif::MultiProgress;
 use serde::Serialize;
 
@@ -146,14 +147,10 @@ pub(super) fn brief(text: &str, characters: usize) -> String {
 
 /// Lays rows out as a table: framed on a terminal, aligned elsewhere.
 pub(super) fn table<const N: usize>(head: [&str; N], rows: Vec<[String; N]>) -> String {
-    let mut table = comfy_table::Table::new();
-    if std::io::stdout().is_terminal() {
-        table
-            .load_style(presets::UTF8_HORIZONTAL_ONLY)
-            .set_content_arrangement(ContentArrangement::Dynamic)
-    } else {
-        table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled)
-    };
+    let mut table = framed();
+    if !std::io::stdout().is_terminal() {
+        table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+    }
     table.set_header(head);
     for row in rows {
         table.add_row(row.map(|cell| one_line(&cell)));
@@ -163,13 +160,22 @@ pub(super) fn table<const N: usize>(head: [&str; N], rows: Vec<[String; N]>) -> 
     lines.join("\n")
 }
 
-/// Lays out rows whose columns are known only now.
-pub(super) fn rows(head: &[String], rows: Vec<Vec<String>>) -> String {
-    let mut table = comfy_table::Table::new();
+/// Makes a framed table as wide as the terminal at most.
+fn framed() -> Table {
+    let mut table = Table::new();
     table
         .load_style(presets::UTF8_HORIZONTAL_ONLY)
-        .set_content_arrangement(ContentArrangement::Dynamic)
-        .set_header(head.iter().map(|name| one_line(name)));
+        .set_content_arrangement(ContentArrangement::Dynamic);
+    if let Some((_, columns)) = Term::stdout().size_checked() {
+        table.set_width(columns);
+    }
+    table
+}
+
+/// Lays out rows whose columns are known only now.
+pub(super) fn rows(head: &[String], rows: Vec<Vec<String>>) -> String {
+    let mut table = framed();
+    table.set_header(head.iter().map(|name| one_line(name)));
     for row in rows {
         table.add_row(row.iter().map(|cell| one_line(cell)));
     }

@@ -91,6 +91,7 @@ pub const POSTGRES: &[Step] = &[
     migration!("postgres", 29, "0029_ended_runs"),
     migration!("postgres", 30, "0030_recall_numbers"),
     migration!("postgres", 31, "0031_items_below_a_path"),
+    migration!("postgres", 32, "0032_wake_calls"),
 ];
 
 /// Marks a file as ours ("peri"), so that another program's database is not written to.

@@ -3,7 +3,9 @@
 //! Clippy forbids `SystemTime::now`, `Instant::now` and `tokio::time::sleep` elsewhere.
 #![expect(clippy::disallowed_methods, reason = "this is the one room that may read the clock")]
 
+use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -61,9 +63,91 @@ pub async fn sleep(duration: Duration) {
     }
 }
 
+/// A rate limit: some at once, and then one per period.
+#[derive(Debug)]
+pub struct Rate {
+    period: Duration,
+    /// How far the next one may be ahead of its turn.
+    burst: Duration,
+    /// The next one's turn when all are one period apart.
+    turn: Mutex<Option<Instant>>,
+}
+
+impl Rate {
+    /// Makes a limit of `most` within `per`.
+    pub fn new(most: NonZeroU32, per: Duration) -> Self {
+        let period = per / most.get();
+        Self { period, burst: period * (most.get() - 1), turn: Mutex::default() }
+    }
+
+    /// Counts one more.
+    ///
+    /// # Errors
+    /// How long it is until another one is within the limit; this one is not counted.
+    pub fn count(&self) -> Result<(), Duration> {
+        let mut turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = monotonic();
+        let at = turn.map_or(now, |turn| turn.max(now));
+        match (at - now).saturating_sub(self.burst) {
+            Duration::ZERO => {
+                *turn = Some(at + self.period);
+                Ok(())
+            }
+            wait => Err(wait),
+        }
+    }
+
+    /// Waits until one more is within the limit and counts it, or returns false if that takes longer than `patience`.
+    pub async fn ready(&self, patience: Duration) -> bool {
+        let started = monotonic();
+        while let Err(wait) = self.count() {
+            if started.elapsed() + wait > patience {
+                return false;
+            }
+            sleep(wait.max(Duration::from_millis(1))).await;
+        }
+        true
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_rate_allows_a_burst_and_then_one_per_period() {
+        let most = NonZeroU32::new(3).unwrap();
+        let rate = Rate::new(most, Duration::from_secs(3600));
+        assert!((0..3).all(|_| rate.count().is_ok()));
+        for _ in 0..2 {
+            let wait = rate.count().unwrap_err();
+            assert!(wait <= Duration::from_secs(1200), "what is refused is not counted: {wait:?}");
+        }
+        // A period later there is room for one.
+        let later = rate.turn.lock().unwrap().map(|turn| turn - rate.period);
+        *rate.turn.lock().unwrap() = later;
+        assert!(rate.count().is_ok() && rate.count().is_err());
+        // After a long rest the burst is no larger than before.
+        *rate.turn.lock().unwrap() = Some(monotonic());
+        assert!((0..3).all(|_| rate.count().is_ok()) && rate.count().is_err());
+        let free = Rate::new(most, Duration::ZERO);
+        assert!((0..1_000).all(|_| free.count().is_ok()));
+    }
+
+    #[tokio::test]
+    async fn calls_beyond_a_rate_wait_their_turn_or_are_refused() {
+        let most = NonZeroU32::new(2).unwrap();
+        let rate = Rate::new(most, Duration::from_secs(3600));
+        assert!(rate.ready(Duration::ZERO).await && rate.ready(Duration::ZERO).await);
+        assert!(!rate.ready(Duration::from_secs(60)).await);
+        let often = Rate::new(most, Duration::from_millis(20));
+        let started = monotonic();
+        for _ in 0..12 {
+            assert!(often.ready(Duration::from_secs(60)).await);
+        }
+        // Two at once, the others every 10 ms.
+        assert!(started.elapsed() >= Duration::from_millis(99), "{:?}", started.elapsed());
+    }
 
     #[test]
     fn a_clock_that_was_set_runs_on_from_what_it_was_told() {

@@ -1,7 +1,6 @@
 //! Writes messages, with a Message-ID from the beginning and the headers that keep a thread together.
 
 use lettre::Address;
-use lettre::message::Mailbox as Named;
 use mail_builder::MessageBuilder;
 use mail_builder::headers::address::Address as HeaderAddress;
 use mail_builder::headers::message_id::MessageId;
@@ -185,30 +184,31 @@ pub fn answer(account: &Account, answered: &Message, text: &str) -> Result<Compo
 
 /// Returns the address without the name.
 pub fn plain_address(text: &str) -> Result<String, Error> {
-    Ok(named(text)?.email.to_string())
+    Ok(address(text)?.to_string())
 }
 
 /// Reads the address of a recipient as the outgoing server takes it.
 pub fn address(text: &str) -> Result<Address, Error> {
-    Ok(named(text)?.email)
+    Ok(named(text)?.1)
 }
 
-fn named(text: &str) -> Result<Named, Error> {
+/// Reads an address with the name before it, which need not be quoted.
+fn named(text: &str) -> Result<(Option<String>, Address), Error> {
     if text.chars().any(char::is_control) {
         return Err(Error::Control { what: "an address" });
     }
     let bad = || Error::BadAddress(text.to_owned());
-    if let Ok(named) = text.trim().parse() {
-        return Ok(named);
+    if let Ok(email) = text.trim().parse() {
+        return Ok((None, email));
     }
-    // A name with characters that would have to be quoted.
     let (name, rest) = text.rsplit_once('<').ok_or_else(bad)?;
     let email = rest.trim().trim_end_matches('>').parse().map_err(|_| bad())?;
-    Ok(Named::new(Some(name.trim().trim_matches('"').to_owned()), email))
+    let name = name.trim().trim_matches('"').replace("\\\"", "\"").replace("\\\\", "\\");
+    Ok(((!name.is_empty()).then_some(name), email))
 }
 
-fn pair(named: &Named) -> HeaderAddress<'static> {
-    HeaderAddress::new_address(named.name.clone(), named.email.to_string())
+fn pair((name, email): &(Option<String>, Address)) -> HeaderAddress<'static> {
+    HeaderAddress::new_address(name.clone(), email.to_string())
 }
 
 fn plain(id: &str) -> &str {
@@ -230,6 +230,31 @@ mod tests {
 
     const ASKED: &str = "Message-ID: <two@a.test>\r\nReferences: <zero@a.test>\r\n <one@a.test>\r\nIn-Reply-To: <one@a.test>\r\n\
         From: \"Ann, A.\" <ann@a.test>\r\nTo: bo@b.test\r\nSubject: =?utf-8?q?Gr=C3=BC=C3=9Fe?=\r\nDate: Mon, 6 May 2024 10:00:00 +0200\r\n\r\nHow are you?\r\n";
+
+    #[test]
+    fn addresses_are_read_with_and_without_names() {
+        for (text, name, email) in [
+            ("a@a.test", None, "a@a.test"),
+            (" <a@a.test> ", None, "a@a.test"),
+            ("Ann <a@a.test>", Some("Ann"), "a@a.test"),
+            ("Ann, A. <a@a.test>", Some("Ann, A."), "a@a.test"),
+            ("\"Ann, \\\"A\\\" \\\\\" <a@a.test>", Some("Ann, \"A\" \\"), "a@a.test"),
+            ("Änn <ä@ä.test>", Some("Änn"), "ä@ä.test"),
+        ] {
+            let (read, address) = named(text).unwrap();
+            assert_eq!((read.as_deref(), address.to_string().as_str()), (name, email), "{text}");
+        }
+        for text in [
+            "",
+            "Ann",
+            "Ann <>",
+            "a@a.test, b@b.test",
+            "Ann <a@a.test> b",
+            "a@a.test\nBcc: b@b.test",
+        ] {
+            assert!(named(text).is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn an_answer_keeps_the_thread_together_with_brackets_and_whole_references() {

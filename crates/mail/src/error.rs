@@ -11,6 +11,8 @@ pub enum Error {
     NoJmap(String),
     #[error("the mail server answered: {0}")]
     Server(String),
+    #[error("the connection to the mail server broke: {0}")]
+    Broken(#[source] std::io::Error),
     #[error("the mail server gave no answer within {0} s")]
     Timeout(u64),
     #[error("there is no such folder; there are {known}: {name}")]
@@ -44,12 +46,6 @@ pub enum Error {
     Refused(String),
     #[error("the message cannot be written: {0}")]
     Unwritable(#[from] std::io::Error),
-}
-
-impl From<async_imap::error::Error> for Error {
-    fn from(error: async_imap::error::Error) -> Self {
-        Self::Server(error.to_string())
-    }
 }
 
 impl From<reqwest::Error> for Error {

@@ -50,15 +50,15 @@ fn terms(query: &str) -> Result<Vec<Term>, Error> {
 pub fn imap_key(query: &str) -> Result<String, Error> {
     let key = |term: Term| {
         Ok(match term {
-            Term::From(text) => format!("FROM {}", quoted(&text)?),
-            Term::To(text) => format!("TO {}", quoted(&text)?),
-            Term::Cc(text) => format!("CC {}", quoted(&text)?),
-            Term::Subject(text) => format!("SUBJECT {}", quoted(&text)?),
+            Term::From(text) => format!("FROM {}", quoted("a search", &text)?),
+            Term::To(text) => format!("TO {}", quoted("a search", &text)?),
+            Term::Cc(text) => format!("CC {}", quoted("a search", &text)?),
+            Term::Subject(text) => format!("SUBJECT {}", quoted("a search", &text)?),
             Term::Since(date) => format!("SINCE {}", date.imap()),
             Term::Before(date) => format!("BEFORE {}", date.imap()),
             Term::Unread => "UNSEEN".to_owned(),
             Term::Flagged => "FLAGGED".to_owned(),
-            Term::Text(text) => format!("TEXT {}", quoted(&text)?),
+            Term::Text(text) => format!("TEXT {}", quoted("a search", &text)?),
         })
     };
     let keys = terms(query)?.into_iter().map(key).collect::<Result<Vec<_>, Error>>()?;
@@ -91,9 +91,9 @@ fn phrase(text: &str) -> String {
 }
 
 /// Writes a text so that it is nothing but a text to the server.
-pub fn quoted(text: &str) -> Result<String, Error> {
+pub fn quoted(what: &'static str, text: &str) -> Result<String, Error> {
     if text.chars().any(char::is_control) {
-        return Err(Error::Control { what: "a search" });
+        return Err(Error::Control { what });
     }
     Ok(in_quotes(text))
 }

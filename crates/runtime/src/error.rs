@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use super::answer_error::AnswerError;
-use crate::dispatch;
 use crate::learned as experience;
 use perihelion_engine::checkpoint;
 use perihelion_engine::graph::BuildError;
@@ -29,8 +28,6 @@ pub enum Error {
     Run(runner::Error),
     #[error(transparent)]
     Experience(#[from] experience::Error),
-    #[error(transparent)]
-    Dispatch(dispatch::Error),
     #[error(transparent)]
     Request(#[from] RequestError),
     #[error(transparent)]
@@ -166,15 +163,6 @@ impl From<telemetry::Error> for Error {
         match error {
             telemetry::Error::Store(error) => Self::Store(error),
             other => Self::Trace(other),
-        }
-    }
-}
-
-impl From<dispatch::Error> for Error {
-    fn from(error: dispatch::Error) -> Self {
-        match error {
-            dispatch::Error::Store(error) => Self::Store(error),
-            other => Self::Dispatch(other),
         }
     }
 }

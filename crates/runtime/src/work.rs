@@ -61,13 +61,13 @@ impl Runtime {
     ///
     /// # Errors
     /// As [`dispatch::open`].
-    pub async fn dispatcher(&self, thorough: bool) -> Result<Arc<dyn Dispatcher>, Error> {
+    pub fn dispatcher(&self, thorough: bool) -> Result<Arc<dyn Dispatcher>, Error> {
         let scope = Scope {
             graph: self.runner().graph().name().to_owned(),
             except_tenant: Some(demo::TENANT.to_owned()),
             thorough,
         };
         let url = self.settings().store.database.expose();
-        Ok(dispatch::open(url, self.store().clone(), scope).await?)
+        Ok(dispatch::open(url, self.store().clone(), scope)?)
     }
 }

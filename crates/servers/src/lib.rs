@@ -15,6 +15,7 @@ pub mod http;
 pub mod mail;
 pub mod notes;
 pub mod python;
+mod root;
 pub mod sql;
 mod toolbox;
 pub mod web;

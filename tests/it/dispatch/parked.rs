@@ -61,7 +61,7 @@ async fn answer_and_finish(url: &str, parked: usize, threads: &[ThreadId]) {
     let filter = ThreadFilter { status: Some(ThreadStatus::Interrupted), ..Default::default() };
     assert_eq!(store.list(&filter).await.unwrap().len(), parked);
     let scope = Scope { graph: "story".to_owned(), except_tenant: None, thorough: true };
-    let dispatcher = dispatch::open(url, Arc::clone(&store), scope).await.unwrap();
+    let dispatcher = dispatch::open(url, Arc::clone(&store), scope).unwrap();
     assert!(dispatcher.next().await.unwrap().is_none(), "nobody is called to a thread that waits");
 
     let runner = runner(&asking(), &store);

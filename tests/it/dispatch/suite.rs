@@ -1,6 +1,6 @@
 //! What both dispatchers promise: embedded, where the threads' status is the queue, and Postgres.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use perihelion::checkpoint::{self, RunStatus, Store, ThreadStatus, Waiting, Wanted};
@@ -9,6 +9,7 @@ use perihelion::graph::{Context, node_fn};
 use perihelion::ids::ThreadId;
 use perihelion::runner::{Error, RunOptions, RunResult, Runner, owner_name};
 use serde_json::json;
+use sqlx::postgres::PgListener;
 use tempfile::TempDir;
 
 use crate::runner::world::*;
@@ -43,10 +44,10 @@ async fn postgres() -> Place {
 }
 
 impl Place {
-    async fn dispatcher(&self) -> Arc<dyn Dispatcher> {
+    fn dispatcher(&self) -> Arc<dyn Dispatcher> {
         let except_tenant = Some("demo".to_owned());
         let scope = Scope { graph: "story".to_owned(), except_tenant, thorough: true };
-        dispatch::open(&self.url, Arc::clone(&self.store), scope).await.unwrap()
+        dispatch::open(&self.url, Arc::clone(&self.store), scope).unwrap()
     }
 
     async fn status(&self, thread: ThreadId) -> ThreadStatus {
@@ -124,7 +125,7 @@ async fn wake(runner: &Runner<Story>, thread: ThreadId) -> Option<RunResult> {
 async fn a_submitted_run_is_finished_by_the_one_who_is_called_to_it(on: &Place) {
     let world = World::default();
     let runner = runner(&speaking(&world), &on.store);
-    let dispatcher = on.dispatcher().await;
+    let dispatcher = on.dispatcher();
     assert!(calls(&dispatcher).await.is_empty());
     let thread = world.thread(&runner).await;
     let run = runner.submit(thread, input()).await.unwrap();
@@ -163,7 +164,7 @@ async fn of_many_that_are_called_to_one_thread_one_continues_with_it(on: &Place)
 async fn an_answer_queues_its_thread_also_while_it_is_busy(on: &Place) {
     let world = World::default();
     let runner = runner(&asking(), &on.store);
-    let dispatcher = on.dispatcher().await;
+    let dispatcher = on.dispatcher();
     let thread = world.thread(&runner).await;
     let asked = interrupts(&start(&runner, thread).await)[0].id;
     assert!(calls(&dispatcher).await.is_empty(), "it waits for a person and for nobody else");
@@ -225,7 +226,7 @@ async fn a_thread_at_rest_calls_nobody(on: &Place) {
         assert_eq!(wake(runner, thread).await, None, "{status:?}");
         assert_eq!((on.status(thread).await, on.store.runs(thread).await.unwrap()), (status, runs));
     }
-    assert!(calls(&on.dispatcher().await).await.is_empty());
+    assert!(calls(&on.dispatcher()).await.is_empty());
 }
 
 async fn a_thread_is_found_when_its_lease_has_run_out_or_its_holder_is_dead(on: &Place) {
@@ -243,7 +244,7 @@ async fn a_thread_is_found_when_its_lease_has_run_out_or_its_holder_is_dead(on: 
         graph.node("a", slow).entry("a")
     });
     let runner = runner(&graph, &on.store);
-    let dispatcher = on.dispatcher().await;
+    let dispatcher = on.dispatcher();
     let thread = world.thread(&runner).await;
     let run = runner.start(thread, input(), RunOptions::default());
     crash_at(&gate, async {
@@ -303,7 +304,7 @@ async fn a_thread_whose_runs_all_die_is_left_to_people(on: &Place) {
         graph.node("a", world.speaker("a")).node("b", slow).entry("a").edge("a", "b")
     });
     let runner = runner(&graph, &on.store);
-    let dispatcher = on.dispatcher().await;
+    let dispatcher = on.dispatcher();
     let thread = world.thread(&runner).await;
     runner.submit(thread, input()).await.unwrap();
     let options = || RunOptions { max_crashes: Some(3), ..RunOptions::default() };
@@ -354,7 +355,7 @@ async fn a_run_that_is_stopped_can_be_handed_over(on: &Place) {
     let outcome = woken.unwrap().unwrap();
     assert_eq!(outcome.result, RunResult::Queued);
     assert_eq!(on.status(thread).await, ThreadStatus::Queued);
-    let dispatcher = on.dispatcher().await;
+    let dispatcher = on.dispatcher();
     assert_eq!(threads(&calls(&dispatcher).await), [thread]);
     assert_eq!(wake(&runner, thread).await, Some(RunResult::Done));
     assert_eq!(world.count("b"), 1);
@@ -364,7 +365,7 @@ async fn a_run_that_is_stopped_can_be_handed_over(on: &Place) {
 async fn a_submission_that_is_refused_calls_nobody(on: &Place) {
     let world = World::default();
     let runner = runner(&asking(), &on.store);
-    let dispatcher = on.dispatcher().await;
+    let dispatcher = on.dispatcher();
     let thread = world.thread(&runner).await;
     start(&runner, thread).await;
     let refused = runner.submit(thread, input()).await;
@@ -384,7 +385,7 @@ async fn the_demos_threads_are_left_alone(on: &Place) {
     // Looked for before anybody is called, so that only looking can find them.
     runner.submit(thread, input()).await.unwrap();
     other.submit(foreign, input()).await.unwrap();
-    assert!(calls(&on.dispatcher().await).await.is_empty());
+    assert!(calls(&on.dispatcher()).await.is_empty());
     let wrong = runner.wake(foreign, RunOptions::default()).await;
     assert!(matches!(wrong, Err(Error::WrongGraph { .. })), "{wrong:?}");
 }
@@ -394,12 +395,20 @@ fn graph_named(name: &str, world: &World) -> Arc<perihelion::graph::Graph<Story>
     builder.node("a", world.speaker("a")).entry("a").build().unwrap()
 }
 
-/// Anyone who queues a thread while the first workers set the queue up neither fails nor waits for them.
+/// Threads are queued while four workers take calls: each is continued with once, and no call is left, not even to a thread that
+/// was deleted or is another graph's.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn threads_can_be_queued_while_the_queue_is_set_up() {
+async fn workers_that_take_calls_at_once_share_them_and_leave_none() {
     let place = postgres().await;
+    let mut listener = PgListener::connect(&place.url).await.unwrap();
+    listener.listen("perihelion_wake").await.unwrap();
     let world = World::default();
     let runner = runner(&speaking(&world), &place.store);
+    let other = Runner::new(graph_named("another", &world), Arc::clone(&place.store));
+    let foreign = world.thread(&other).await;
+    other.submit(foreign, input()).await.unwrap();
+    assert_eq!(listener.recv().await.unwrap().payload(), "", "the call itself is in the table");
+    sqlx::raw_sql("SELECT wake_thread(gen_random_uuid())").execute(&mut listener).await.unwrap();
     let submitting = async {
         let mut threads = Vec::new();
         for _ in 0..40 {
@@ -409,25 +418,40 @@ async fn threads_can_be_queued_while_the_queue_is_set_up() {
         }
         threads
     };
-    let openings = futures::future::join_all((0..4).map(|_| place.dispatcher()));
-    let (mut submitted, dispatchers) = futures::future::join(submitting, openings).await;
-    let mut called = Vec::new();
-    while called.len() < submitted.len() {
-        let Some(wake) = dispatchers[0].next().await.unwrap() else { continue };
-        wake_and_count(&runner, wake.thread, &mut called).await;
-    }
+    let dispatchers: Vec<_> = (0..4).map(|_| place.dispatcher()).collect();
+    let called = Mutex::new(Vec::new());
+    let working = futures::future::join_all(dispatchers.iter().map(async |dispatcher| {
+        while called.lock().unwrap().len() < 40 {
+            match dispatcher.next().await.unwrap() {
+                Some(wake) => wake_and_count(&runner, wake.thread, &called).await,
+                None => dispatcher.called().await,
+            }
+        }
+    }));
+    let (mut submitted, _) = futures::future::join(submitting, working).await;
+    let mut called = called.into_inner().unwrap();
     submitted.sort_unstable();
     called.sort_unstable();
     assert_eq!(called, submitted);
     for dispatcher in dispatchers {
+        for late in calls(&dispatcher).await {
+            assert_eq!(
+                wake(&runner, late.thread).await,
+                None,
+                "a call to a thread at rest is void"
+            );
+        }
         dispatcher.close().await;
     }
+    let left = sqlx::query_scalar("SELECT count(*) FROM wake_call").fetch_one(&mut listener);
+    let left: i64 = left.await.unwrap();
+    assert_eq!(left, 0);
     place.store.close().await;
 }
 
-async fn wake_and_count(runner: &Runner<Story>, thread: ThreadId, called: &mut Vec<ThreadId>) {
+async fn wake_and_count(runner: &Runner<Story>, thread: ThreadId, called: &Mutex<Vec<ThreadId>>) {
     if wake(runner, thread).await == Some(RunResult::Done) {
-        called.push(thread);
+        called.lock().unwrap().push(thread);
     }
 }
 
@@ -470,7 +494,7 @@ async fn a_thread_is_found_behind_any_number_that_others_hold(on: &Place) {
             .await
             .unwrap();
     }
-    let dispatcher = on.dispatcher().await;
+    let dispatcher = on.dispatcher();
     assert!(calls(&dispatcher).await.is_empty());
     let thread = world.thread(&runner).await;
     runner.submit(thread, input()).await.unwrap();
@@ -482,7 +506,7 @@ async fn a_thread_that_was_left_alone_for_a_while_is_found_again(on: &Place) {
     let world = World::default();
     let graph = asking();
     let runner = runner(&graph, &on.store);
-    let dispatcher = on.dispatcher().await;
+    let dispatcher = on.dispatcher();
     let [one, other] = [world.thread(&runner).await, world.thread(&runner).await];
     for thread in [one, other] {
         runner.submit(thread, input()).await.unwrap();

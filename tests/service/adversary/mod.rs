@@ -104,18 +104,17 @@ async fn notifications_and_the_queue_name_threads_and_nothing_else() {
     }
     assert_eq!(reported, BTreeSet::from([thread]));
     served.program(&["worker", "--drain", "-q"]).await;
-    // Nobody is left who could take the job before it is read.
+    // Nobody is left who could take the call before it is read.
     served.crash().await;
     let left = served.program(&["run", "whose-question", "--detach", "-q"]).await;
-    let jobs: Vec<String> =
-        sqlx::query_scalar("SELECT to_json(j)::text FROM graphile_worker._private_jobs j")
-            .fetch_all(&mut listener)
-            .await
-            .unwrap();
-    let [job] = jobs.as_slice() else { panic!("{jobs:?}") };
-    let job: Value = serde_json::from_str(job).unwrap();
-    assert_eq!(job["payload"], json!({ "thread": left.trim() }), "{job}");
-    assert!(!job.to_string().contains("whose-question"), "{job}");
+    let calls: Vec<String> = sqlx::query_scalar("SELECT to_json(c)::text FROM wake_call c")
+        .fetch_all(&mut listener)
+        .await
+        .unwrap();
+    let [call] = calls.as_slice() else { panic!("{calls:?}") };
+    let call: Value = serde_json::from_str(call).unwrap();
+    assert_eq!(call["thread_id"], left.trim(), "{call}");
+    assert!(!call.to_string().contains("whose-question"), "{call}");
 }
 
 /// JSON sent as `text/plain`, which a page may send without asking.

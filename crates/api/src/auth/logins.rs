@@ -7,10 +7,9 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::num::NonZeroU32;
 
 use axum::response::Response;
-use governor::clock::DefaultClock;
-use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 
-use super::rates::{early, refused};
+use super::rates::{MINUTE, early, refused};
+use perihelion_engine::clock::Rate;
 
 /// Counters that the names share.
 const COUNTERS: u64 = 4_096;
@@ -23,21 +22,16 @@ const OF_ALL: u32 = 300;
 
 /// What was tried lately in one process.
 pub(super) struct Logins {
-    clock: DefaultClock,
-    of_one: Vec<DefaultDirectRateLimiter>,
-    of_all: DefaultDirectRateLimiter,
+    of_one: Vec<Rate>,
+    of_all: Rate,
     secret: RandomState,
 }
 
 impl Logins {
     pub(super) fn new() -> Self {
-        let clock = DefaultClock::default();
-        let counter = |most| {
-            let quota = Quota::per_minute(NonZeroU32::new(most).unwrap_or(NonZeroU32::MIN));
-            RateLimiter::direct_with_clock(quota, clock.clone())
-        };
+        let counter = |most| Rate::new(NonZeroU32::new(most).unwrap_or(NonZeroU32::MIN), MINUTE);
         let of_one = (0..COUNTERS).map(|_| counter(OF_ONE)).collect();
-        Self { of_one, of_all: counter(OF_ALL), secret: RandomState::new(), clock }
+        Self { of_one, of_all: counter(OF_ALL), secret: RandomState::new() }
     }
 
     /// Counts one more of a name, and returns how it is refused if it is one too many.
@@ -45,9 +39,7 @@ impl Logins {
         let place = self.secret.hash_one((tenant, name.trim().to_lowercase())) % COUNTERS;
         let of_one = usize::try_from(place).ok().and_then(|place| self.of_one.get(place));
         // In this order, so that who guesses at one name takes nothing from the others.
-        let seconds = of_one
-            .and_then(|counter| early(counter, &self.clock))
-            .or_else(|| early(&self.of_all, &self.clock))?;
+        let seconds = of_one.and_then(early).or_else(|| early(&self.of_all))?;
         Some(refused("logins", seconds))
     }
 }

@@ -3,51 +3,51 @@
 use std::collections::HashMap;
 use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
-use governor::clock::{Clock as _, DefaultClock};
-use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 
 use crate::http::Refusal;
+use perihelion_engine::clock::Rate;
 use perihelion_service::Service;
+
+/// What the limits of requests and logins count by.
+pub(super) const MINUTE: Duration = Duration::from_secs(60);
 
 /// Tenants that are counted; of more, all begin again.
 const TENANTS: usize = 10_000;
 
 /// The rates of all tenants of one process.
 pub(super) struct Rates {
-    quota: Option<Quota>,
-    clock: DefaultClock,
-    tenants: Mutex<HashMap<String, Arc<DefaultDirectRateLimiter>>>,
+    per_minute: Option<NonZeroU32>,
+    tenants: Mutex<HashMap<String, Arc<Rate>>>,
 }
 
 impl Rates {
     pub(super) fn new(per_minute: Option<u32>) -> Self {
-        let quota = per_minute.and_then(NonZeroU32::new).map(Quota::per_minute);
-        Self { quota, clock: DefaultClock::default(), tenants: Mutex::default() }
+        Self { per_minute: per_minute.and_then(NonZeroU32::new), tenants: Mutex::default() }
     }
 
     /// Counts a request of a tenant, and returns how it is refused if it is one too many.
     pub(super) fn refusal(&self, tenant: &str) -> Option<Response> {
-        let quota = self.quota?;
-        let limiter = {
+        let most = self.per_minute?;
+        let rate = {
             let mut tenants = self.tenants.lock().unwrap_or_else(PoisonError::into_inner);
             if tenants.len() >= TENANTS && !tenants.contains_key(tenant) {
                 tenants.clear();
             }
-            let new = || Arc::new(RateLimiter::direct_with_clock(quota, self.clock.clone()));
+            let new = || Arc::new(Rate::new(most, MINUTE));
             Arc::clone(tenants.entry(tenant.to_owned()).or_insert_with(new))
         };
-        let seconds = early(&limiter, &self.clock)?;
+        let seconds = early(&rate)?;
         Some(refused("requests of this tenant", seconds))
     }
 }
 
 /// Counts one more, and returns after how many seconds it were not too many, if it is.
-pub(super) fn early(limiter: &DefaultDirectRateLimiter, clock: &DefaultClock) -> Option<u64> {
-    let early = limiter.check().err()?;
-    Some(early.wait_time_from(clock.now()).as_secs() + 1)
+pub(super) fn early(rate: &Rate) -> Option<u64> {
+    Some(rate.count().err()?.as_secs() + 1)
 }
 
 /// Refuses what is too much, and says when it is not.

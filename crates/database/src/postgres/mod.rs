@@ -7,6 +7,6 @@ mod bounds;
 mod connections;
 mod server;
 
-pub use bounds::{SILENCE, within};
+pub use bounds::SILENCE;
 pub use connections::{Answer, Borrowed, Connections, code, is_broken};
 pub use server::{Listener, Server};

@@ -1,9 +1,9 @@
-//! Where a server is, and connections to it for what no statement is borrowed for: hearing calls, calling, and the libraries of others.
+//! Where a server is, and connections to it for what no statement is borrowed for: hearing calls, and calling.
 //!
 //! The address is read here and nowhere else, with what it says of TLS; each wait for the server has a bound.
 
 use sqlx::{
-    ConnectOptions as _, Connection as _, PgConnection, PgPool,
+    ConnectOptions as _, Connection as _, PgConnection,
     postgres::{PgConnectOptions, PgListener, PgPoolOptions},
 };
 
@@ -53,20 +53,6 @@ impl Server {
         Error::Unreachable { url: self.shown.clone(), reason: error.to_string() }
     }
 
-    /// Opens a pool for a library that wants one of its own: at most `most` connections, each of which is asked for a sign of
-    /// life when it comes back, because one that was given up during a call may be silent for ever.
-    ///
-    /// # Errors
-    /// [`Error::Unreachable`].
-    pub async fn pool(&self, most: u32) -> Result<PgPool, Error> {
-        let opened = PgPoolOptions::new()
-            .max_connections(most)
-            .acquire_timeout(SILENCE)
-            .after_release(|connection, _| Box::pin(answers(connection)))
-            .connect_with(self.options.clone());
-        within(SILENCE, opened).await.map_err(|error| self.unreachable(&error))
-    }
-
     /// Calls all processes that listen on a channel; it is for what happens rarely, and opens a connection each time.
     ///
     /// # Errors
@@ -86,17 +72,15 @@ impl Server {
     pub async fn listen(&self, channel: &str) -> Result<Listener, Error> {
         let opened = async {
             // A connection of its own: the listener asks for a pool, and keeps the only one that it has.
-            let pool = self.pool(1).await?;
+            let options = PgPoolOptions::new().max_connections(1).acquire_timeout(SILENCE);
+            let pool = options.connect_with(self.options.clone()).await;
+            let pool = pool.map_err(|error| self.unreachable(&error))?;
             let mut listener = PgListener::connect_with(&pool).await?;
             listener.listen(channel).await?;
             Ok(Listener(listener))
         };
         within(SILENCE, opened).await
     }
-}
-
-async fn answers(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
-    within(SILENCE, connection.ping()).await.map(|()| true)
 }
 
 /// A connection that hears calls.

@@ -2,25 +2,17 @@
 
 use std::sync::Arc;
 
-use async_imap::{Client, Session};
 use secrecy::ExposeSecret;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
+use super::session::{Imap, Stream};
 use crate::account::LIMIT;
+use crate::query::quoted;
 use crate::{Account, Endpoint, Error, Security};
-
-/// What a connection runs over.
-pub trait Stream: AsyncRead + AsyncWrite + Unpin + Send + std::fmt::Debug {}
-
-impl<T: AsyncRead + AsyncWrite + Unpin + Send + std::fmt::Debug> Stream for T {}
-
-/// A logged-in session.
-pub type Imap = Session<Box<dyn Stream>>;
 
 /// Connects and logs in.
 pub async fn connect(endpoint: &Endpoint, account: &Account) -> Result<Imap, Error> {
@@ -43,26 +35,25 @@ async fn log_in(endpoint: &Endpoint, account: &Account) -> Result<Imap, Error> {
     };
     let address = (endpoint.host.trim_matches(['[', ']']), endpoint.port);
     let stream = TcpStream::connect(address).await.map_err(unreachable)?;
-    let greeted = |stream: Box<dyn Stream>| async move {
-        let mut client = Client::new(stream);
-        let greeting =
-            client.read_response().await.map_err(|error| Error::Server(error.to_string()))?;
-        greeting.ok_or_else(|| Error::Server("it hung up".to_owned()))?;
-        Ok::<_, Error>(client)
-    };
-    let client = match endpoint.security {
-        Security::Plain => greeted(Box::new(stream)).await?,
-        Security::Tls => greeted(Box::new(encrypted(endpoint, stream).await?)).await?,
+    let mut session = match endpoint.security {
+        Security::Plain => Imap::begin(Box::new(stream) as Box<dyn Stream>).await?,
+        Security::Tls => {
+            Imap::begin(Box::new(encrypted(endpoint, stream).await?) as Box<dyn Stream>).await?
+        }
         Security::StartTls => {
-            let mut client = Client::new(stream);
-            client.read_response().await.map_err(|error| Error::Server(error.to_string()))?;
-            client.run_command_and_check_ok("STARTTLS", None).await?;
-            Client::new(Box::new(encrypted(endpoint, client.into_inner()).await?) as Box<dyn Stream>)
+            let mut open = Imap::begin(stream).await?;
+            open.run("STARTTLS").await?;
+            Imap::greeted(
+                Box::new(encrypted(endpoint, open.into_stream()).await?) as Box<dyn Stream>
+            )
         }
     };
-    let session = client.login(&account.username, account.password.expose_secret()).await;
-    // What the server says of a login may repeat it.
-    session.map_err(|_| Error::Login)
+    let login = |text| quoted("a login", text).map_err(|_| Error::Login);
+    let (name, password) = (&account.username, account.password.expose_secret());
+    let command = format!("LOGIN {} {}", login(name)?, login(password)?);
+    // The server's answer to a login may repeat it.
+    session.run(&command).await.map_err(|_| Error::Login)?;
+    Ok(session)
 }
 
 async fn encrypted(endpoint: &Endpoint, stream: TcpStream) -> Result<TlsStream<TcpStream>, Error> {

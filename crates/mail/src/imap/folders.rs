@@ -1,9 +1,8 @@
 //! Which folder is which.
 
-use async_imap::types::NameAttribute;
-use futures::TryStreamExt;
+use imap_proto::{MailboxDatum, NameAttribute, Response};
 
-use super::connection::Imap;
+use super::session::Imap;
 use crate::Error;
 
 /// The folders of a mailbox.
@@ -17,18 +16,14 @@ pub struct Folders {
 impl Folders {
     /// Asks the server; what it does not say is guessed from the usual names.
     pub async fn read(imap: &mut Imap) -> Result<Self, Error> {
-        let names: Vec<_> = imap.list(Some(""), Some("*")).await?.try_collect().await?;
         let mut folders = Self::default();
-        for name in &names {
-            if name
-                .attributes()
-                .iter()
-                .any(|attribute| matches!(attribute, NameAttribute::NoSelect))
-            {
+        for response in imap.run("LIST \"\" \"*\"").await? {
+            let Response::MailboxData(MailboxDatum::List(found)) = response else { continue };
+            if found.name_attributes.contains(&NameAttribute::NoSelect) {
                 continue;
             }
-            let text = name.name().to_owned();
-            for attribute in name.attributes() {
+            let text = found.name.into_owned();
+            for attribute in found.name_attributes {
                 match attribute {
                     NameAttribute::Sent => folders.sent = Some(text.clone()),
                     NameAttribute::Drafts => folders.drafts = Some(text.clone()),

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use futures::TryStreamExt;
+use imap_proto::{AttributeValue, Response};
 
-use super::connection::{Imap, connect, within};
+use super::connection::{connect, within};
 use super::folders::{Folders, ensure};
+use super::session::Imap;
 use crate::account::Servers;
 use crate::compose::Written;
 use crate::message::{self, bracketed};
@@ -35,7 +36,7 @@ impl ImapMailbox {
     /// Logs in once to see that it works.
     pub async fn open(account: Account, servers: Servers) -> Result<Self, Error> {
         let mailbox = Self { account, servers };
-        mailbox.log_in().await?.logout().await?;
+        mailbox.log_in().await?.log_out().await?;
         Ok(mailbox)
     }
 
@@ -47,7 +48,7 @@ impl ImapMailbox {
     pub async fn special_folders(&self) -> Result<(Option<String>, Option<String>), Error> {
         let mut imap = self.log_in().await?;
         let folders = within(Folders::read(&mut imap)).await;
-        let _ = imap.logout().await;
+        let _ = imap.log_out().await;
         let folders = folders?;
         Ok((folders.sent, folders.drafts))
     }
@@ -65,7 +66,7 @@ impl ImapMailbox {
             let folders = Folders::read(&mut imap).await?;
             let folder = folders.named(folder)?;
             imap.examine(&folder).await?;
-            let mut uids: Vec<u32> = imap.uid_search(&key).await?.into_iter().collect();
+            let mut uids: Vec<u32> = imap.search(&key).await?;
             uids.sort_unstable_by(|a, b| b.cmp(a));
             uids.truncate(limit);
             let mut found = Vec::new();
@@ -76,7 +77,7 @@ impl ImapMailbox {
             Ok(found.into_iter().map(|(_, summary)| summary).collect())
         })
         .await;
-        let _ = imap.logout().await;
+        let _ = imap.log_out().await;
         found
     }
 
@@ -96,9 +97,9 @@ impl ImapMailbox {
                 }
                 let mut uids = BTreeSet::new();
                 for id in wanted.iter().filter(|id| id.starts_with('<')).take(THREAD) {
-                    let id = quoted(id)?;
+                    let id = quoted("the ID of a message", id)?;
                     let key = format!("OR OR HEADER MESSAGE-ID {id} HEADER REFERENCES {id} HEADER IN-REPLY-TO {id}");
-                    uids.extend(imap.uid_search(&key).await?);
+                    uids.extend(imap.search(&key).await?);
                 }
                 let uids: Vec<u32> = uids.into_iter().take(THREAD).collect();
                 for (uid, _, bytes) in fetch(&mut imap, &uids, WHOLE).await? {
@@ -112,7 +113,7 @@ impl ImapMailbox {
             Ok(messages)
         })
         .await;
-        let _ = imap.logout().await;
+        let _ = imap.log_out().await;
         read
     }
 
@@ -125,7 +126,7 @@ impl ImapMailbox {
             self.keep(&mut imap, &folders, &written).await
         })
         .await;
-        let _ = imap.logout().await;
+        let _ = imap.log_out().await;
         kept
     }
 
@@ -139,7 +140,7 @@ impl ImapMailbox {
             self.keep(&mut imap, &folders, &written).await
         })
         .await;
-        let _ = imap.logout().await;
+        let _ = imap.log_out().await;
         kept
     }
 
@@ -159,7 +160,7 @@ impl ImapMailbox {
             self.keep(&mut imap, &folders, &written).await
         })
         .await;
-        let _ = imap.logout().await;
+        let _ = imap.log_out().await;
         kept
     }
 
@@ -177,7 +178,7 @@ impl ImapMailbox {
                 return Ok(message::read(&bytes, &drafts, uid));
             }
         }
-        imap.append(&drafts, Some("(\\Draft \\Seen)"), None, &written.bytes).await?;
+        imap.append(&drafts, "\\Draft \\Seen", &written.bytes).await?;
         Ok(message::read(&written.bytes, &drafts, 0))
     }
 
@@ -223,7 +224,8 @@ pub async fn find(imap: &mut Imap, folder: &str, id: &str) -> Result<Option<u32>
         return Err(Error::BadId(id));
     }
     imap.examine(folder).await?;
-    let found = imap.uid_search(format!("HEADER MESSAGE-ID {}", quoted(&id)?)).await?;
+    let id = quoted("the ID of a message", &id)?;
+    let found = imap.search(&format!("HEADER MESSAGE-ID {id}")).await?;
     Ok(found.into_iter().max())
 }
 
@@ -237,11 +239,23 @@ pub async fn fetch(
         return Ok(Vec::new());
     }
     let set: Vec<String> = uids.iter().map(u32::to_string).collect();
-    let fetched: Vec<_> = imap.uid_fetch(set.join(","), what).await?.try_collect().await?;
-    let parts = fetched.iter().filter_map(|part| {
-        let bytes = part.body().or_else(|| part.header())?.to_vec();
-        let is_unread = !part.flags().any(|flag| matches!(flag, async_imap::types::Flag::Seen));
-        Some((part.uid?, is_unread, bytes))
-    });
-    Ok(parts.collect())
+    let mut fetched = Vec::new();
+    for response in imap.run(&format!("UID FETCH {} {what}", set.join(","))).await? {
+        let Response::Fetch(_, values) = response else { continue };
+        let (mut uid, mut is_unread, mut bytes) = (None, true, None);
+        for value in values {
+            match value {
+                AttributeValue::Uid(number) => uid = Some(number),
+                AttributeValue::Flags(flags) => {
+                    is_unread = !flags.iter().any(|flag| flag.eq_ignore_ascii_case("\\Seen"));
+                }
+                AttributeValue::BodySection { data, .. } => bytes = data,
+                _ => {}
+            }
+        }
+        if let (Some(uid), Some(bytes)) = (uid, bytes) {
+            fetched.push((uid, is_unread, bytes.into_owned()));
+        }
+    }
+    Ok(fetched)
 }

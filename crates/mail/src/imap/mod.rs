@@ -4,6 +4,7 @@ mod connection;
 mod folders;
 mod mailbox;
 mod send;
+mod session;
 mod smtp;
 
 pub use mailbox::ImapMailbox;

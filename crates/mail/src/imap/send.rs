@@ -8,13 +8,13 @@
 //! | after Sent, before the draft is removed | it is in Sent: it removes the draft and says so |
 //! | after all | it is in Sent: it says so |
 
-use async_imap::imap_proto::{Response, Status};
-use futures::TryStreamExt;
+use imap_proto::{AttributeValue, Capability, Response};
 use lettre::address::Envelope;
 
-use super::connection::{Imap, within};
+use super::connection::within;
 use super::folders::{Folders, ensure};
 use super::mailbox::{ImapMailbox, fetch, find};
+use super::session::Imap;
 use super::smtp;
 use crate::compose::{address, recipients};
 use crate::message;
@@ -25,7 +25,7 @@ impl ImapMailbox {
     pub async fn send(&self, id: &str, shown: Option<&Shown>, resend: bool) -> Result<Sent, Error> {
         let mut imap = self.log_in().await?;
         let sent = self.send_once(&mut imap, id, shown, resend).await;
-        let _ = imap.logout().await;
+        let _ = imap.log_out().await;
         sent
     }
 
@@ -54,7 +54,7 @@ impl ImapMailbox {
             return Ok(Sent::before(id));
         }
         let uid = draft.ok_or_else(|| Error::NoDraft(id.to_owned()))?;
-        within(async { Ok(imap.select(&drafts).await?) }).await?;
+        within(imap.select(&drafts)).await?;
         let change = within(last_change(imap, uid)).await?;
         let (bytes, is_marked) = within(whole(imap, uid)).await?;
         if is_marked && !resend {
@@ -79,7 +79,7 @@ impl ImapMailbox {
             }
             return Err(error);
         }
-        within(async { Ok(imap.append(&sent, Some("(\\Seen)"), None, &outgoing).await?) }).await?;
+        within(imap.append(&sent, "\\Seen", &outgoing)).await?;
         within(remove(imap, &drafts, uid)).await?;
         Ok(Sent { id: id.to_owned(), state: SentState::Sent, recipients })
     }
@@ -97,18 +97,30 @@ async fn whole(imap: &mut Imap, uid: u32) -> Result<(Vec<u8>, bool), Error> {
         .into_iter()
         .next()
         .ok_or(Error::NoDraft(uid.to_string()))?;
-    let marked = imap.uid_search(format!("UID {uid} KEYWORD {SENDING}")).await?;
+    let marked = imap.search(&format!("UID {uid} KEYWORD {SENDING}")).await?;
     Ok((bytes, !marked.is_empty()))
 }
 
 /// Returns the number of a message's last change, where the server counts them (RFC 7162).
 async fn last_change(imap: &mut Imap, uid: u32) -> Result<Option<u64>, Error> {
-    if !imap.capabilities().await?.has_str("CONDSTORE") {
+    let counts = |response: &Response<'_>| {
+        let Response::Capabilities(able) = response else { return false };
+        able.iter().any(
+            |one| matches!(one, Capability::Atom(name) if name.eq_ignore_ascii_case("CONDSTORE")),
+        )
+    };
+    if !imap.run("CAPABILITY").await?.iter().any(counts) {
         return Ok(None);
     }
-    let fetched: Vec<_> =
-        imap.uid_fetch(uid.to_string(), "(UID MODSEQ)").await?.try_collect().await?;
-    Ok(fetched.iter().find(|part| part.uid == Some(uid)).and_then(|part| part.modseq))
+    let fetched = imap.run(&format!("UID FETCH {uid} (UID MODSEQ)")).await?;
+    let of_draft = fetched.iter().filter_map(|response| match response {
+        Response::Fetch(_, values) if values.contains(&AttributeValue::Uid(uid)) => Some(values),
+        _ => None,
+    });
+    Ok(of_draft.flatten().find_map(|value| match value {
+        AttributeValue::ModSeq(change) => Some(*change),
+        _ => None,
+    }))
 }
 
 /// Marks a draft, and returns whether nobody touched it since that change: of two senders, the other one finds this mark.
@@ -120,47 +132,23 @@ async fn claim(imap: &mut Imap, uid: u32, change: Option<u64>) -> Result<bool, E
         return Ok(true);
     };
     let command = format!("UID STORE {uid} (UNCHANGEDSINCE {change}) +FLAGS ({SENDING})");
-    let id = imap.run_command(&command).await?;
-    loop {
-        let response =
-            imap.read_response().await.map_err(|error| Error::Server(error.to_string()))?;
-        let response = response.ok_or_else(|| Error::Server("it hung up".to_owned()))?;
-        if let Response::Done { tag, status, .. } = response.parsed()
-            && *tag == id
-        {
-            let output = String::from_utf8_lossy(response.borrow_owner()).into_owned();
-            if output.to_ascii_uppercase().contains("[MODIFIED") {
-                return Ok(false);
-            }
-            return match status {
-                Status::Ok => Ok(true),
-                _ => Err(Error::Server(output.trim().to_owned())),
-            };
-        }
+    let answer = imap.ask(&command).await?;
+    if answer.line.to_ascii_uppercase().contains("[MODIFIED") {
+        return Ok(false);
     }
+    answer.succeeded()?;
+    Ok(true)
 }
 
 async fn mark(imap: &mut Imap, uid: u32, sign: char) -> Result<(), Error> {
-    let changed: Vec<_> = imap
-        .uid_store(uid.to_string(), format!("{sign}FLAGS ({SENDING})"))
-        .await?
-        .try_collect()
-        .await?;
-    drop(changed);
-    Ok(())
+    imap.run(&format!("UID STORE {uid} {sign}FLAGS ({SENDING})")).await.map(drop)
 }
 
 async fn remove(imap: &mut Imap, folder: &str, uid: u32) -> Result<(), Error> {
     imap.select(folder).await?;
-    let changed: Vec<_> =
-        imap.uid_store(uid.to_string(), "+FLAGS (\\Deleted)").await?.try_collect().await?;
-    drop(changed);
-    let expunged: Result<Vec<_>, _> = match imap.uid_expunge(uid.to_string()).await {
-        Ok(stream) => stream.try_collect().await,
-        Err(error) => Err(error),
-    };
-    // A server without the extension keeps it as deleted, which nobody sends again: it is in Sent.
-    drop(expunged);
+    imap.run(&format!("UID STORE {uid} +FLAGS (\\Deleted)")).await?;
+    // A server without the extension keeps it as deleted; it is not sent again because it is in Sent.
+    let _ = imap.ask(&format!("UID EXPUNGE {uid}")).await;
     Ok(())
 }
 

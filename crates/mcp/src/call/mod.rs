@@ -7,6 +7,5 @@ pub(super) mod elicitation;
 pub(super) mod failure;
 pub(super) mod form;
 mod outcome;
-pub(super) mod rate;
 pub(super) mod round;
 pub(super) mod task;

@@ -15,9 +15,8 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::breaker::{Breaker, Open};
-use crate::call::rate::Rate;
 use crate::configuration::ServerConfig;
-use perihelion_engine::clock;
+use perihelion_engine::clock::{self, Rate};
 
 /// What is counted of one server's calls.
 pub(super) struct Admission {
@@ -38,7 +37,7 @@ impl Admission {
     pub fn new(config: &ServerConfig) -> Self {
         Self {
             breaker: Mutex::new(Breaker::new(config.breaker)),
-            rate: config.rate_limit.and_then(Rate::new),
+            rate: config.rate_limit.map(|limit| Rate::new(limit.calls, limit.per)),
             permits: Semaphore::new(config.max_concurrent_calls),
             most: config.max_concurrent_calls,
             patience: config.tool_total_timeout,

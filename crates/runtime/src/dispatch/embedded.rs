@@ -6,8 +6,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use super::look::{Look, Wake};
-use super::{Dispatcher, Error, Scope};
-use perihelion_engine::checkpoint::Store;
+use super::{Dispatcher, Scope};
+use perihelion_engine::checkpoint::{Error, Store};
 use perihelion_engine::clock;
 
 /// How often workers look for threads to continue with; a look reads an index of active threads alone.
@@ -28,7 +28,7 @@ impl Embedded {
 #[async_trait]
 impl Dispatcher for Embedded {
     async fn next(&self) -> Result<Option<Wake>, Error> {
-        Ok(self.look.next().await?)
+        self.look.next().await
     }
 
     async fn called(&self) {

@@ -1,14 +1,13 @@
 //! Who continues with which thread: wake-up calls, and the look for threads that nobody was called to.
 //!
 //! Enter at [`open`], which gives the [`Dispatcher`] of a store: embedded, where the threads' status is
-//! the queue, or Postgres, where `graphile_worker` calls. Invariant: a wake-up call is a hint without
+//! the queue, or Postgres, where a table holds the calls. Invariant: a wake-up call is a hint without
 //! state; the store's lease and fencing token decide who runs a thread, so a call that is lost, late or
 //! doubled does no harm. Deliberately absent: driving a thread, and any account of which worker lives.
 
 mod embedded;
-mod error;
-mod graphile;
 mod look;
+mod postgres;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,11 +15,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 pub use embedded::Embedded;
-pub use error::Error;
-pub use graphile::Graphile;
 pub use look::{Look, Wake};
+pub use postgres::Postgres;
 
-use perihelion_engine::checkpoint::Store;
+use perihelion_engine::checkpoint::{Error, Store};
 
 /// Which threads a worker continues with.
 #[derive(Clone, Debug)]
@@ -39,6 +37,9 @@ pub trait Dispatcher: Send + Sync {
     /// Returns the next thread to be woken, if one is known; called while the worker has room for it.
     ///
     /// Dropping the future loses at most a wake-up call, which the next look makes up for.
+    ///
+    /// # Errors
+    /// As [`perihelion_engine::checkpoint::Leases::waiting`].
     async fn next(&self) -> Result<Option<Wake>, Error>;
 
     /// Returns when [`Dispatcher::next`] may know more: after a call, or when it is time to look.
@@ -54,14 +55,10 @@ pub trait Dispatcher: Send + Sync {
 /// Opens the dispatcher that goes with a database address and the store that was opened there.
 ///
 /// # Errors
-/// [`Error`] when the queue in the database cannot be set up.
-pub async fn open(
-    url: &str,
-    store: Arc<dyn Store>,
-    scope: Scope,
-) -> Result<Arc<dyn Dispatcher>, Error> {
+/// [`Error::Unreachable`] for an address that cannot be read.
+pub fn open(url: &str, store: Arc<dyn Store>, scope: Scope) -> Result<Arc<dyn Dispatcher>, Error> {
     if url.starts_with("postgres:") || url.starts_with("postgresql:") {
-        Ok(Arc::new(Graphile::open(url, store, scope).await?))
+        Ok(Arc::new(Postgres::new(url, store, scope)?))
     } else {
         Ok(Arc::new(Embedded::new(store, scope)))
     }

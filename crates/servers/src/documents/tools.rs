@@ -1,9 +1,9 @@
 //! The five tools: add, list, search, read, delete.
 
+use std::fs::File;
+use std::io::Read as _;
 use std::sync::Arc;
 
-use cap_std::ambient_authority;
-use cap_std::fs::Dir;
 use perihelion_documents::{
     COLLECTION, Deleted, Document, EmbeddingModel, Library, Query, Read, Scope,
 };
@@ -21,6 +21,7 @@ use super::answers::{
 };
 use super::{Error, Opened, Options, TENANT_META};
 use crate::answer::{answer, config, failure};
+use crate::root::Root;
 use crate::toolbox::Toolbox;
 use perihelion_engine::checkpoint::{self, Keyring};
 use perihelion_ingest::{DocumentThreads, NewDocument, summarizer};
@@ -59,7 +60,7 @@ struct Shelf {
     /// Whether callers may say whose call it is: those alone that started this process.
     believes_callers: bool,
     collection: Option<String>,
-    root: Option<Dir>,
+    root: Option<Root>,
     read_only: bool,
 }
 
@@ -72,8 +73,7 @@ impl Server {
         let Opened { library, scope, embeddings, settings } = super::open(options).await?;
         let root = match &options.root {
             Some(path) => Some(
-                Dir::open_ambient_dir(path, ambient_authority())
-                    .map_err(|source| Error::Root { path: path.clone(), source })?,
+                Root::open(path).map_err(|source| Error::Root { path: path.clone(), source })?,
             ),
             None => None,
         };
@@ -332,18 +332,21 @@ impl Shelf {
 
     fn file(&self, path: &str) -> Result<Vec<u8>, Error> {
         let failed = |source| Error::File { path: path.to_owned(), source };
-        let is_file = match &self.root {
-            Some(root) => root.metadata(path).map_err(failed)?.is_file(),
-            None => std::fs::metadata(path).map_err(failed)?.is_file(),
+        let irregular = || std::io::Error::other("it is not a regular file");
+        let opened = match &self.root {
+            Some(root) => root.file(path),
+            // Opening a pipe would hold the server until it has a writer.
+            None => std::fs::metadata(path).and_then(|found| {
+                if found.is_file() { File::open(path) } else { Err(irregular()) }
+            }),
         };
-        // Only regular files: a pipe would hold the server for ever.
-        if !is_file {
-            return Err(failed(std::io::Error::other("it is no regular file")));
+        let mut file = opened.map_err(failed)?;
+        if !file.metadata().map_err(failed)?.is_file() {
+            return Err(failed(irregular()));
         }
-        match &self.root {
-            Some(root) => root.read(path).map_err(failed),
-            None => std::fs::read(path).map_err(failed),
-        }
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).map_err(failed)?;
+        Ok(bytes)
     }
 
     async fn search(

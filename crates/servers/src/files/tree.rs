@@ -4,12 +4,12 @@ use std::io::{ErrorKind, Read};
 use std::path::Path;
 use std::time::Duration;
 
-use cap_std::ambient_authority;
-use cap_std::fs::Dir;
+use nix::sys::stat::SFlag;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Error, Options};
+use crate::root::Root;
 use perihelion_settings::config::strict::nearest;
 
 /// Largest file that is read at all.
@@ -59,7 +59,7 @@ const SEARCH_TIME: Duration = Duration::from_secs(10);
 
 /// A directory that is served, and the size limit of its answers.
 pub struct Tree {
-    root: Dir,
+    root: Root,
     pub(super) max_bytes: usize,
     /// How long one search may take, also when nobody waits for it any more.
     pub(super) search_time: Duration,
@@ -71,7 +71,7 @@ impl Tree {
     /// # Errors
     /// [`Error::Root`] when it is not there or not a directory.
     pub fn open(options: &Options) -> Result<Self, Error> {
-        let root = Dir::open_ambient_dir(&options.root, ambient_authority())
+        let root = Root::open(&options.root)
             .map_err(|source| Error::Root { path: options.root.clone(), source })?;
         Ok(Self { root, max_bytes: options.max_bytes as usize, search_time: SEARCH_TIME })
     }
@@ -125,8 +125,8 @@ impl Tree {
     /// Returns the paths of the files below a path (or the file itself), sorted.
     pub(super) fn files(&self, path: &str) -> Result<Vec<String>, Error> {
         let path = relative(path);
-        let metadata = self.root.metadata(&path).map_err(|error| self.explain(&path, error))?;
-        if metadata.is_file() {
+        let found = self.root.file(&path).and_then(|file| file.metadata());
+        if found.map_err(|error| self.explain(&path, error))?.is_file() {
             return Ok(vec![path]);
         }
         let mut entries = Vec::new();
@@ -142,8 +142,8 @@ impl Tree {
     pub(super) fn text(&self, path: &str) -> Result<String, Error> {
         let name = relative(path);
         let explain = |error| self.explain(path, error);
-        // Before it is opened: that waits at a pipe until somebody writes into it.
-        let metadata = self.root.metadata(&name).map_err(explain)?;
+        let file = self.root.file(&name).map_err(explain)?;
+        let metadata = file.metadata().map_err(explain)?;
         if metadata.is_dir() {
             return Err(Error::IsDirectory(path.to_owned()));
         }
@@ -155,7 +155,6 @@ impl Tree {
             return Err(Error::TooLarge { path: path.into(), bytes, most: MAX_FILE_BYTES });
         }
         let mut content = Vec::new();
-        let file = self.root.open(&name).map_err(explain)?;
         file.take(MAX_FILE_BYTES).read_to_end(&mut content).map_err(explain)?;
         if content.contains(&0) {
             return Err(Error::Binary(path.to_owned()));
@@ -171,18 +170,15 @@ impl Tree {
         into: &mut Vec<Entry>,
     ) -> std::io::Result<()> {
         let mut here = Vec::new();
-        for entry in self.root.read_dir(path)? {
-            let entry = entry?;
-            let kind = entry.file_type()?;
-            let name = entry.file_name().to_string_lossy().into_owned();
+        for (name, found) in self.root.entries(path)? {
             let path = if path == "." { name } else { format!("{path}/{name}") };
-            let kind = match kind {
-                kind if kind.is_dir() => "directory",
-                kind if kind.is_file() => "file",
-                kind if kind.is_symlink() => "link",
+            let kind = match SFlag::from_bits_truncate(found.st_mode) & SFlag::S_IFMT {
+                SFlag::S_IFDIR => "directory",
+                SFlag::S_IFREG => "file",
+                SFlag::S_IFLNK => "link",
                 _ => continue,
             };
-            let bytes = if kind == "file" { entry.metadata().ok().map(|m| m.len()) } else { None };
+            let bytes = if kind == "file" { u64::try_from(found.st_size).ok() } else { None };
             here.push(Entry { path, kind: kind.to_owned(), bytes });
         }
         here.sort();

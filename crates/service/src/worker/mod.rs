@@ -74,9 +74,9 @@ impl Worker {
     /// After a stop its runs finish what is under way, and their threads are queued for the others.
     ///
     /// # Errors
-    /// [`Error`] when the queue cannot be opened; later failures are waited out.
+    /// [`Error`] when the database's address cannot be read; later failures are waited out.
     pub async fn run(&self, stop: CancellationToken) -> Result<u64, Error> {
-        let dispatcher = self.runtime.dispatcher(self.drains).await?;
+        let dispatcher = self.runtime.dispatcher(self.drains)?;
         let mut runs = JoinSet::new();
         let mut driven = 0;
         while !stop.is_cancelled() {

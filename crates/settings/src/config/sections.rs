@@ -251,21 +251,23 @@ impl std::fmt::Debug for DatabaseUrl {
 
 /// Returns where this program keeps data of the user: `perihelion` under the user's data directory.
 pub fn data_directory() -> PathBuf {
-    use etcetera::BaseStrategy as _;
-    etcetera::choose_base_strategy()
-        .map_or_else(|_| PathBuf::from(".perihelion"), |base| base.data_dir().join("perihelion"))
+    let data = user_directory("XDG_DATA_HOME", ".local/share");
+    data.unwrap_or_else(|| PathBuf::from(".perihelion"))
 }
 
 /// Returns where this program keeps what it can find out again: `perihelion` under the user's cache directory.
 pub fn cache_directory() -> Option<PathBuf> {
-    use etcetera::BaseStrategy as _;
-    etcetera::choose_base_strategy().ok().map(|base| base.cache_dir().join("perihelion"))
+    user_directory("XDG_CACHE_HOME", ".cache")
 }
 
 /// Returns where running processes of this program make themselves known to each other.
 pub fn processes_directory() -> Option<PathBuf> {
-    use etcetera::BaseStrategy as _;
-    let base = etcetera::choose_base_strategy().ok()?;
-    let state = base.state_dir().unwrap_or_else(|| base.cache_dir());
-    Some(state.join("perihelion").join("processes"))
+    Some(user_directory("XDG_STATE_HOME", ".local/state")?.join("processes"))
+}
+
+/// Returns `perihelion` in a base directory of the user: the variable's if that is absolute, else the default below the home directory.
+fn user_directory(variable: &str, default: &str) -> Option<PathBuf> {
+    let home = std::env::home_dir().filter(|home| !home.as_os_str().is_empty())?;
+    let named = std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
+    Some(named.unwrap_or_else(|| home.join(default)).join("perihelion"))
 }

@@ -1,0 +1,243 @@
+//! A session with an IMAP server: commands, and the answer to each.
+
+use imap_proto::{MailboxDatum, Response, Status};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+
+use crate::Error;
+use crate::query::quoted;
+
+/// Most bytes of one response.
+const LARGEST: usize = 512 << 20;
+
+/// Bytes that are read at a time.
+const CHUNK: usize = 64 << 10;
+
+/// What a session runs over.
+pub trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
+
+/// A session; each command waits for its answer.
+pub struct Imap<S = Box<dyn Stream>> {
+    stream: S,
+    unread: Vec<u8>,
+    commands: u32,
+}
+
+/// The responses to a command, and the line that ended it without its tag.
+pub struct Answer {
+    pub responses: Vec<Response<'static>>,
+    pub status: Status,
+    pub line: String,
+}
+
+impl<S: Stream> Imap<S> {
+    /// Begins a session with a server that was connected to.
+    pub async fn begin(stream: S) -> Result<Self, Error> {
+        let mut session = Self::greeted(stream);
+        session.response().await?;
+        Ok(session)
+    }
+
+    /// Continues a session whose server has sent its greeting.
+    pub fn greeted(stream: S) -> Self {
+        Self { stream, unread: Vec::new(), commands: 0 }
+    }
+
+    /// Returns the stream. Bytes that were read beyond the last answer are dropped: before encryption anyone may have sent them.
+    pub fn into_stream(self) -> S {
+        self.stream
+    }
+
+    /// Runs a command that must succeed.
+    pub async fn run(&mut self, command: &str) -> Result<Vec<Response<'static>>, Error> {
+        self.ask(command).await?.succeeded()
+    }
+
+    /// Runs a command, whatever it is answered.
+    pub async fn ask(&mut self, command: &str) -> Result<Answer, Error> {
+        let tag = self.send(command).await?;
+        self.answer(&tag).await
+    }
+
+    /// Opens a folder for changes.
+    pub async fn select(&mut self, folder: &str) -> Result<(), Error> {
+        self.run(&format!("SELECT {}", name(folder)?)).await.map(drop)
+    }
+
+    /// Opens a folder for reading.
+    pub async fn examine(&mut self, folder: &str) -> Result<(), Error> {
+        self.run(&format!("EXAMINE {}", name(folder)?)).await.map(drop)
+    }
+
+    /// Makes a folder.
+    pub async fn create(&mut self, folder: &str) -> Result<(), Error> {
+        self.run(&format!("CREATE {}", name(folder)?)).await.map(drop)
+    }
+
+    /// Returns the numbers of the messages in the open folder that match a key.
+    pub async fn search(&mut self, key: &str) -> Result<Vec<u32>, Error> {
+        let responses = self.run(&format!("UID SEARCH {key}")).await?;
+        let found = responses.into_iter().filter_map(|response| match response {
+            Response::MailboxData(MailboxDatum::Search(found)) => Some(found),
+            _ => None,
+        });
+        Ok(found.flatten().collect())
+    }
+
+    /// Puts a message into a folder.
+    pub async fn append(&mut self, folder: &str, flags: &str, bytes: &[u8]) -> Result<(), Error> {
+        let command = format!("APPEND {} ({flags}) {{{}}}", name(folder)?, bytes.len());
+        let tag = self.send(&command).await?;
+        let mut responses = Vec::new();
+        loop {
+            match self.response().await? {
+                (Response::Continue(_), _) => break,
+                (Response::Done { status, .. }, line) => {
+                    return Answer { responses, status, line }.succeeded().map(drop);
+                }
+                (other, _) => responses.push(other),
+            }
+        }
+        self.write(bytes).await?;
+        self.write(b"\r\n").await?;
+        self.answer(&tag).await?.succeeded().map(drop)
+    }
+
+    /// Ends the session.
+    pub async fn log_out(mut self) -> Result<(), Error> {
+        self.run("LOGOUT").await.map(drop)
+    }
+
+    async fn send(&mut self, command: &str) -> Result<String, Error> {
+        self.commands += 1;
+        let tag = format!("P{}", self.commands);
+        self.write(format!("{tag} {command}\r\n").as_bytes()).await?;
+        Ok(tag)
+    }
+
+    async fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.stream.write_all(bytes).await.map_err(Error::Broken)?;
+        self.stream.flush().await.map_err(Error::Broken)
+    }
+
+    async fn answer(&mut self, tag: &str) -> Result<Answer, Error> {
+        let mut responses = Vec::new();
+        loop {
+            match self.response().await? {
+                (Response::Done { tag: ended, status, .. }, line) if ended.0 == tag => {
+                    return Ok(Answer { responses, status, line });
+                }
+                (other, _) => responses.push(other),
+            }
+        }
+    }
+
+    /// Reads one response; of one that ends a command, its line as well.
+    async fn response(&mut self) -> Result<(Response<'static>, String), Error> {
+        loop {
+            match Response::parse(&self.unread) {
+                Ok((rest, response)) => {
+                    let read = self.unread.len() - rest.len();
+                    let response = response.into_owned();
+                    let mut line = String::new();
+                    if matches!(response, Response::Done { .. }) {
+                        let text = String::from_utf8_lossy(&self.unread[..read]);
+                        let text = text.split_once(' ').map_or(&*text, |(_, text)| text);
+                        line = text.trim_end().to_owned();
+                    }
+                    self.unread.drain(..read);
+                    return Ok((response, line));
+                }
+                Err(error) if !error.is_incomplete() || self.unread.len() > LARGEST => {
+                    return Err(Error::Server("something that is not IMAP".to_owned()));
+                }
+                Err(_) => {}
+            }
+            self.unread.reserve(CHUNK);
+            if self.stream.read_buf(&mut self.unread).await.map_err(Error::Broken)? == 0 {
+                return Err(Error::Server("it hung up".to_owned()));
+            }
+        }
+    }
+}
+
+impl Answer {
+    /// Returns the responses if the command succeeded.
+    pub fn succeeded(self) -> Result<Vec<Response<'static>>, Error> {
+        if self.status == Status::Ok { Ok(self.responses) } else { Err(Error::Server(self.line)) }
+    }
+}
+
+fn name(folder: &str) -> Result<String, Error> {
+    quoted("the name of a folder", folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Plays a server that expects each line and answers with a text, however it is cut into pieces.
+    async fn serve(stream: tokio::io::DuplexStream, piece: usize, talk: &[(&str, &str)]) {
+        let mut stream = tokio::io::BufStream::new(stream);
+        for (expected, answer) in talk {
+            let mut line = vec![0; expected.len()];
+            stream.read_exact(&mut line).await.unwrap();
+            assert_eq!(String::from_utf8_lossy(&line), **expected);
+            for piece in answer.as_bytes().chunks(piece) {
+                stream.write_all(piece).await.unwrap();
+                stream.flush().await.unwrap();
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn answers_are_read_however_they_are_cut_and_refusals_are_errors() {
+        let talk = [
+            ("", "* OK hello\r\n"),
+            (
+                "P1 SELECT \"a \\\"b\\\"\"\r\n",
+                "* 2 EXISTS\r\n* FLAGS (\\Seen)\r\nP1 OK [READ-WRITE] done\r\n",
+            ),
+            ("P2 UID SEARCH ALL\r\n", "* SEARCH 1 22\r\n* SEARCH 333\r\nP2 OK done\r\n"),
+            (
+                "P3 UID FETCH 1 (UID BODY[])\r\n",
+                "* 1 FETCH (UID 1 BODY[] {9}\r\nP3 OK )\r\n)\r\nP3 OK done\r\n",
+            ),
+            ("P4 APPEND \"x\" (\\Seen) {2}\r\n", "+ ready\r\n"),
+            ("hi\r\n", "P4 NO [TRYCREATE] no such folder\r\n"),
+            ("P5 APPEND \"x\" () {2}\r\n", "P5 BAD too large\r\n"),
+            ("P6 LOGOUT\r\n", "* BYE bye\r\nP6 OK done\r\n"),
+        ];
+        for piece in [1, 2, 3, 7, 1_000] {
+            let (ours, theirs) = tokio::io::duplex(1_000);
+            let talking = async {
+                let mut imap = Imap::begin(Box::new(ours) as Box<dyn Stream>).await.unwrap();
+                imap.select("a \"b\"").await.unwrap();
+                assert_eq!(imap.search("ALL").await.unwrap(), [1, 22, 333]);
+                let fetched = imap.run("UID FETCH 1 (UID BODY[])").await.unwrap();
+                assert!(format!("{fetched:?}").contains("Uid(1)"), "{fetched:?}");
+                let refused = imap.append("x", "\\Seen", b"hi").await.unwrap_err().to_string();
+                assert!(refused.ends_with(": NO [TRYCREATE] no such folder"), "{refused}");
+                let refused = imap.append("x", "", b"hi").await.unwrap_err().to_string();
+                assert!(refused.ends_with(": BAD too large"), "{refused}");
+                assert!(imap.create("a\r\nP9 LOGOUT").await.is_err(), "no second command");
+                imap.log_out().await.unwrap();
+            };
+            tokio::join!(talking, serve(theirs, piece, &talk));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_server_that_hangs_up_or_talks_something_else_is_an_error() {
+        for (sent, part) in
+            [("* OK hel", "hung up"), ("", "hung up"), ("HTTP/1.1 400\r\n\r\n", "not IMAP")]
+        {
+            let (ours, mut theirs) = tokio::io::duplex(1_000);
+            theirs.write_all(sent.as_bytes()).await.unwrap();
+            drop(theirs);
+            let error = Imap::begin(ours).await.err().unwrap().to_string();
+            assert!(error.contains(part), "{sent}: {error}");
+        }
+    }
+}
