@@ -13,7 +13,6 @@ use serde_json::{Value, json};
 use super::refusal::Refusal;
 use super::tasks::{self, Send};
 use super::{card, list, push, shapes, stream};
-use crate::agent_server;
 use perihelion_engine::ids::ThreadId;
 use perihelion_service::Service;
 

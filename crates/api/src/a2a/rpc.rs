@@ -11,7 +11,6 @@ use serde_json::{Value, json};
 use super::refusal::Refusal;
 use super::tasks::Send;
 use super::{card, list, push, rest, shapes, stream, tasks};
-use crate::agent_server;
 use perihelion_service::Service;
 
 pub(super) async fn call(

@@ -8,7 +8,6 @@ use axum::response::{IntoResponse, Response};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::agent_server;
 use crate::http::Refusal as Plain;
 
 /// When a client is to come again where the service cannot answer for now, in seconds.

@@ -8,6 +8,7 @@ mod answers;
 mod operation;
 mod routes;
 
+use crate::http::Forms;
 use axum::routing::get;
 use axum::{Json, Router};
 use serde_json::{Map, Value, json};
