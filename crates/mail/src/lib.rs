@@ -11,6 +11,9 @@ mod imap;
 mod jmap;
 mod mailbox;
 mod message;
+mod mime;
+#[cfg(test)]
+mod mime_tests;
 mod query;
 mod sent;
 mod written;

@@ -388,7 +388,8 @@ def tabular(value, limits):
     kind = type(value).__name__
     if kind == "DataFrame":
         columns = [str(name) for name in value.columns]
-        rows = value.values.tolist()
+        # The frame's own array has one type for all columns, which turns large integers into other numbers.
+        rows = list(value.itertuples(index=False, name=None))
     elif isinstance(value, dict) and isinstance(value.get("columns"), (list, tuple)) and isinstance(value.get("rows"), (list, tuple)):
         columns = [str(name) for name in value["columns"]]
         rows = [[row.get(name) for name in columns] if isinstance(row, dict) else row for row in value["rows"]]

@@ -20,7 +20,7 @@ const SHARED_PART: u64 = 16;
 /// One bound at a time: Debian's `sh` takes no more than one in a command.
 const START: &str = r#"ulimit -v "$1" && ulimit -t "$2" && ulimit -f "$3" && ulimit -c 0 && ulimit -n 256 &&
     exec 9<"$4" && shift 4 && exec "$@""#;
-const ENVIRONMENT: [(&str, &str); 11] = [
+const ENVIRONMENT: [(&str, &str); 12] = [
     ("PATH", "/usr/bin:/bin"),
     ("HOME", WORK),
     ("TMPDIR", "/tmp"),
@@ -34,6 +34,7 @@ const ENVIRONMENT: [(&str, &str); 11] = [
     // Charts are files, and the fonts that were found are not among them.
     ("MPLBACKEND", "agg"),
     ("MPLCONFIGDIR", "/tmp/matplotlib"),
+    ("XDG_CACHE_HOME", "/tmp/cache"),
 ];
 
 impl Interpreter {
