@@ -269,8 +269,13 @@ fn a_thread_is_in_the_order_of_time_whatever_the_zones() {
     ];
     let mail = |date: &str| format!("Date: {date}\r\nSubject: {date}\r\n\r\nx");
     for start in 0..dates.len() {
-        let mut messages: Vec<_> =
-            dates.iter().cycle().skip(start).take(5).map(|date| read(mail(date).as_bytes())).collect();
+        let mut messages: Vec<_> = dates
+            .iter()
+            .cycle()
+            .skip(start)
+            .take(5)
+            .map(|date| read(mail(date).as_bytes()))
+            .collect();
         message::oldest_first(&mut messages);
         let subjects: Vec<&str> = messages.iter().map(|message| message.subject.as_str()).collect();
         assert_eq!(subjects, dates);

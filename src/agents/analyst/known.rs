@@ -125,11 +125,13 @@ mod tests {
 
     #[test]
     fn the_newest_time_is_the_latest_whatever_the_zones() {
-        let times = ["2026-01-01T12:00:00Z", "2026-01-01 23:00:00+14", "2026-01-01 09:30:00", "2026-01-01"];
+        let times =
+            ["2026-01-01T12:00:00Z", "2026-01-01 23:00:00+14", "2026-01-01 09:30:00", "2026-01-01"];
         let all: Vec<Newest> = times.iter().map(|time| newest("at", time)).collect();
         let words = freshness("orders", None, &all, Some("2026-01-01")).unwrap();
         assert_eq!(words, "orders reaches to 2026-01-01T12:00:00Z (at)");
-        let late = [newest("at", "2026-01-02T00:30:00+14:00"), newest("at", "2026-01-01T23:30:00-02:00")];
+        let late =
+            [newest("at", "2026-01-02T00:30:00+14:00"), newest("at", "2026-01-01T23:30:00-02:00")];
         let words = freshness("orders", None, &late, Some("2026-01-01")).unwrap();
         assert_eq!(words, "orders reaches to 2026-01-02T00:30:00+14:00 (at)");
     }

@@ -75,8 +75,12 @@ impl Sandbox {
         // Later mounts cover earlier ones, so what the operator lists comes last.
         line.scratch(Path::new(SCRATCH), quarter.map(|bytes| bytes * 2));
         match env.get("HOME").map(Path::new) {
-            Some(home) if home.starts_with(SCRATCH) => line.add([OsStr::new("--dir"), home.as_os_str()]),
-            Some(home) if home.is_absolute() && home.parent().is_some() => line.scratch(home, quarter),
+            Some(home) if home.starts_with(SCRATCH) => {
+                line.add([OsStr::new("--dir"), home.as_os_str()])
+            }
+            Some(home) if home.is_absolute() && home.parent().is_some() => {
+                line.scratch(home, quarter)
+            }
             _ => {}
         }
         line.system();
