@@ -1,0 +1,148 @@
+//! Confines a server with bubblewrap: its own file system view, process namespace and, unless allowed, no network.
+//!
+//! What is not listed does not exist for the server. Where the sandbox cannot be had, the server is not started.
+
+use std::{
+    collections::BTreeMap,
+    ffi::OsStr,
+    path::{Path, PathBuf},
+};
+
+use perihelion_sandbox::{Bubblewrap, find_program};
+
+use crate::configuration::Sandbox;
+
+/// What programs look up under `/etc`: libraries, time zone, names, certificates. No passwords, no keys.
+const ETC: [&str; 12] = [
+    "/etc/alternatives",
+    "/etc/ca-certificates",
+    "/etc/group",
+    "/etc/hosts",
+    "/etc/ld.so.cache",
+    "/etc/ld.so.conf",
+    "/etc/localtime",
+    "/etc/nsswitch.conf",
+    "/etc/passwd",
+    "/etc/pki",
+    "/etc/resolv.conf",
+    "/etc/ssl",
+];
+
+/// The directory in which a confined server starts, unless `cwd` names another: empty, private, in memory.
+const SCRATCH: &str = "/tmp";
+
+/// The command that starts a confined program.
+pub(super) struct Confined {
+    pub program: PathBuf,
+    pub args: Vec<String>,
+}
+
+impl Sandbox {
+    /// Wraps a command.
+    ///
+    /// The environment is not put into the arguments, where everybody could read it: bubblewrap passes on
+    /// its own, which is the server's allow-list and nothing else.
+    ///
+    /// # Errors
+    /// Why there is no sandbox, and the way out.
+    pub(super) fn confine(
+        &self,
+        program: &Path,
+        args: &[String],
+        env: &BTreeMap<String, String>,
+        cwd: Option<&str>,
+    ) -> Result<Confined, String> {
+        let bwrap = std::env::var_os("PATH").and_then(|path| find_program("bwrap".as_ref(), &path));
+        let bwrap = bwrap.ok_or(
+            "its sandbox needs bubblewrap, and there is no `bwrap` on the PATH of this process: install the \
+             package bubblewrap, or remove `sandbox` from the server's table to run it unconfined",
+        )?;
+        let path = env.get("PATH").map(AsRef::as_ref).unwrap_or_default();
+        let program = find_program(program, path)
+            .ok_or_else(|| format!("cannot find the program to confine: {}", program.display()))?;
+        let start = match cwd {
+            // Inside, a relative one would start at the root.
+            Some(cwd) => std::path::absolute(cwd)
+                .map_err(|error| format!("its cwd is not a usable path: {error}: {cwd}"))?,
+            None => PathBuf::from(SCRATCH),
+        };
+        // What is in memory counts together: half for files, a quarter each for the home directory and for shared memory.
+        let quarter = self.scratch_bytes.map(|bytes| bytes / 4);
+        let mut line = Bubblewrap::new(quarter);
+        if self.network {
+            line.add(["--share-net"]);
+        }
+        // Later mounts cover earlier ones, so what the operator lists comes last.
+        line.scratch(Path::new(SCRATCH), quarter.map(|bytes| bytes * 2));
+        match env.get("HOME").map(Path::new) {
+            Some(home) if home.starts_with(SCRATCH) => {
+                line.add([OsStr::new("--dir"), home.as_os_str()])
+            }
+            Some(home) if home.is_absolute() && home.parent().is_some() => {
+                line.scratch(home, quarter)
+            }
+            _ => {}
+        }
+        line.system();
+        for path in ETC {
+            line.read_only_if_present(Path::new(path));
+        }
+        line.read_only(&program);
+        for path in &self.read_only {
+            line.read_only(path);
+        }
+        for path in &self.writable {
+            line.writable(path);
+        }
+        line.add(["--setenv", "TMPDIR", SCRATCH]);
+        let words = line.run(&start, &program, args);
+        let args = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+        Ok(Confined { program: bwrap, args })
+    }
+}
+
+/// Adds the way out to the reason why a confined server did not start, where the sandbox is to blame.
+pub(super) fn explain(reason: String) -> String {
+    let Some((_, complaint)) = reason.split_once("bwrap: ") else { return reason };
+    let forbidden =
+        ["namespace", "Can't mount proc", "setting up uid map", "Operation not permitted"];
+    if forbidden.iter().any(|words| complaint.contains(words)) {
+        return format!(
+            "{reason}; this system does not let bubblewrap make namespaces: allow unprivileged user namespaces (see \
+             kernel.unprivileged_userns_clone and kernel.apparmor_restrict_unprivileged_userns; in a container, \
+             its security profile), or remove `sandbox` from the server's table to run it unconfined"
+        );
+    }
+    if complaint.contains("No such file or directory")
+        || complaint.contains("Can't find source path")
+    {
+        return format!(
+            "{reason}; in its sandbox a server sees only system directories, its own program file and what \
+             `sandbox` lists in read_only and writable"
+        );
+    }
+    reason
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_kernel_refuses_and_what_is_not_listed_is_told_with_the_way_out() {
+        let output =
+            |words: &str| explain(format!("it ended; its last words on stderr: bwrap: {words}"));
+        assert!(
+            output("Creating new namespace failed: Operation not permitted")
+                .contains("userns_clone")
+        );
+        assert!(
+            output("Can't mount proc on /newroot/proc: Operation not permitted")
+                .contains("container")
+        );
+        assert!(
+            output("execvp node: No such file or directory").contains("read_only and writable")
+        );
+        assert_eq!(explain("it exited with code 3".into()), "it exited with code 3");
+    }
+}
