@@ -5,6 +5,7 @@
 //! a marked one that is not in Sent is an error that a person decides. Deliberately absent: deleting and moving anybody's mail.
 
 mod account;
+mod charset;
 mod compose;
 mod error;
 mod imap;
@@ -16,6 +17,7 @@ mod mime;
 mod mime_tests;
 mod query;
 mod sent;
+mod words;
 mod written;
 
 pub use account::{Account, Endpoint, JmapServer, Security, Servers};

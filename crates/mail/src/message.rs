@@ -60,7 +60,7 @@ pub fn read(bytes: &[u8], folder: &str, uid: u32) -> Message {
 pub fn parse(bytes: &[u8], folder: &str, fallback: String) -> Message {
     let bytes = mime::mended(bytes);
     let Some(parsed) = MessageParser::default().parse(bytes.as_ref()) else {
-        let text = mime::decoded(&bytes, None);
+        let text = crate::charset::decoded(&bytes, None);
         return Message { id: fallback, folder: folder.to_owned(), text, ..Message::default() };
     };
     let mut text = mime::text(&parsed);

@@ -281,3 +281,24 @@ fn a_thread_is_in_the_order_of_time_whatever_the_zones() {
         assert_eq!(subjects, dates);
     }
 }
+
+#[test]
+fn a_header_made_to_be_slow_or_endless_is_read() {
+    for header in [
+        "=?utf-8?q?a".repeat(50_000),
+        "=?utf-8?b?".repeat(50_000),
+        "x; a*0*=".repeat(20_000),
+        "x; a*0*=\"".to_owned(),
+        "x; *0*=; *1*=\"".to_owned(),
+        format!("x; {}", "a*0*=utf-8''%C3; a*1*=%BC; ".repeat(5_000)),
+    ] {
+        let mail = format!("Subject: {header}\r\nContent-Type: {header}\r\n\r\ntext");
+        assert_eq!(read(mail.as_bytes()).text.trim(), "text");
+    }
+    let boundaries: String = (0..5_000)
+        .map(|n| format!("--b{n}\r\nContent-Type: multipart/mixed; boundary=b{}\r\n\r\n", n + 1))
+        .collect();
+    let mail =
+        format!("Subject: x\r\nContent-Type: multipart/mixed; boundary=b0\r\n\r\n{boundaries}");
+    assert_eq!(read(mail.as_bytes()).subject, "x");
+}

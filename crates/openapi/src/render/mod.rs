@@ -4,6 +4,7 @@
 
 mod body;
 mod form;
+mod multipart;
 mod path;
 mod value;
 mod xml;
