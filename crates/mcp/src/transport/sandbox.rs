@@ -145,4 +145,41 @@ mod tests {
         );
         assert_eq!(explain("it exited with code 3".into()), "it exited with code 3");
     }
+
+    /// X6
+    #[test]
+    #[expect(clippy::print_stderr, reason = "says why nothing was tested")]
+    fn a_confined_server_writes_to_its_own_directories_within_the_bound_and_to_no_setting() {
+        // Opened for appending and never written, in case it succeeds.
+        let script =
+            "for path in /proc/sys/kernel/domainname /proc/self/comm /x /etc/x /dev/x /usr/x; do
+                (: >> $path) 2>/dev/null && echo opened $path
+            done
+            for place in /tmp $HOME /dev/shm; do
+                head -c 100000000 /dev/zero > $place/x 2>/dev/null
+                wc -c < $place/x
+            done";
+        let sandbox = Sandbox { scratch_bytes: Some(4 << 20), ..Sandbox::default() };
+        let env = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let env = BTreeMap::from([env("PATH", "/usr/bin:/bin"), env("HOME", "/home/ada")]);
+        let args = ["-c".to_owned(), script.to_owned()];
+        let confined = match sandbox.confine("sh".as_ref(), &args, &env, None) {
+            Ok(confined) => confined,
+            Err(reason) => {
+                assert!(std::env::var_os("CI").is_none(), "the sandbox is not tested: {reason}");
+                eprintln!("nothing was tested: {reason}");
+                return;
+            }
+        };
+        let mut command = std::process::Command::new(&confined.program);
+        let output = command.args(&confined.args).env_clear().envs(&env).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        if said.contains("bwrap: ") {
+            assert!(std::env::var_os("CI").is_none(), "the sandbox is not tested: {said}");
+            eprintln!("nothing was tested: {said}");
+            return;
+        }
+        let sizes = ["2097152", "1048576", "1048576"].join("\n");
+        assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), sizes, "{said}");
+    }
 }
