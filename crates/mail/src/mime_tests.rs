@@ -285,9 +285,9 @@ fn a_thread_is_in_the_order_of_time_whatever_the_zones() {
 #[test]
 fn a_header_made_to_be_slow_or_endless_is_read() {
     for header in [
-        "=?utf-8?q?a".repeat(50_000),
-        "=?utf-8?b?".repeat(50_000),
-        "x; a*0*=".repeat(20_000),
+        "=?utf-8?q?a".repeat(10_000),
+        "=?utf-8?b?".repeat(10_000),
+        "x; a*0*=".repeat(5_000),
         "x; a*0*=\"".to_owned(),
         "x; *0*=; *1*=\"".to_owned(),
         format!("x; {}", "a*0*=utf-8''%C3; a*1*=%BC; ".repeat(5_000)),

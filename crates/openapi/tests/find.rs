@@ -114,7 +114,7 @@ fn nothing_destructive_stands_first_for_a_question_that_reads() {
             format!("deleted {name}"),
             format!("who can delete {name}?"),
             format!("show {name} to purge or remove"),
-            format!("{name}"),
+            name.clone(),
             format!("when was the last of the {name} deleted"),
             format!("how many {name} did we delete"),
             format!("is it possible to remove {name}"),
