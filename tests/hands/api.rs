@@ -30,6 +30,7 @@ async fn serve() -> (String, Shared) {
         .route("/v1/private", get(private))
         .route("/v1/report", get(report))
         .route("/v1/busy", get(busy))
+        .route("/v1/packed", get(packed))
         .route("/v1/moved", get(|| async { (StatusCode::FOUND, [("location", "/v1/orders/7")]) }))
         .route("/v1/away", get(|| async { (StatusCode::FOUND, [("location", "/admin")]) }))
         .route("/login", post(login))
@@ -99,6 +100,19 @@ async fn busy(State(shop): State<Shared>) -> Response {
     }
 }
 
+/// A body as a server packs it without being asked: Latin-1 within gzip, with a number beyond 64 bits.
+async fn packed() -> Response {
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    std::io::Write::write_all(
+        &mut gzip,
+        b"{\"city\": \"Z\xfcrich\", \"id\": 123456789012345678901}",
+    )
+    .unwrap();
+    let head =
+        [("content-encoding", "gzip"), ("content-type", "application/json; charset=iso-8859-1")];
+    (head, gzip.finish().unwrap()).into_response()
+}
+
 /// Serves the shop and writes its description, and its address beside it; returns the description's path.
 pub async fn serve_shop(home: &std::path::Path) -> String {
     let (address, _) = serve().await;
@@ -120,6 +134,7 @@ fn description(address: &str) -> Value {
         "/private": {"get": {"operationId": "private"}},
         "/report": {"get": {"operationId": "report", "parameters": query("startDateTime")}},
         "/busy": {"get": {"operationId": "busy"}},
+        "/packed": {"get": {"operationId": "packed"}},
         "/moved": {"get": {"operationId": "moved"}},
         "/away": {"get": {"operationId": "away"}},
     }})
@@ -273,6 +288,30 @@ async fn the_context_repairs_a_refused_request_and_names_the_base_only_where_all
     let result =
         shop.client.call_with("call_operation", json!({"operation": "report"}), context).await;
     assert_eq!(shop.client.checked("call_operation", result).await["body"], "/report");
+    shop.client.stop().await;
+}
+
+/// S2.06: an answer is unpacked and decoded, and its numbers keep their digits.
+#[tokio::test]
+async fn a_packed_answer_in_another_character_set_is_read_digit_by_digit() {
+    let shop = started(&[], "", &[]).await;
+    let data = shop.client.data("read_operation", json!({"operation": "packed"})).await;
+    assert_eq!(data["body"], json!({"city": "Zürich", "id": "123456789012345678901"}));
+    shop.client.stop().await;
+}
+
+/// S2.06: what only reads never asks a server to take the request for another one.
+#[tokio::test]
+async fn a_read_carries_nothing_that_makes_it_a_write() {
+    let shop = started(&["--read-only", "--reads", "cancelOrder"], "", &[]).await;
+    for name in ["X-HTTP-Method-Override", "x_http_method", "X-Forwarded-For", "X-Original-URL"] {
+        let call = json!({"operation": "busy", "headers": {name: "DELETE"}});
+        let refused = shop.client.failure("read_operation", call).await;
+        assert!(refused.contains(name), "{refused}");
+    }
+    let call = json!({"operation": "cancelOrder", "path_params": {"orderId": "7"}, "body": {"_method": "PUT"}});
+    let refused = shop.client.failure("read_operation", call).await;
+    assert!(refused.contains("leave out: _method"), "{refused}");
     shop.client.stop().await;
 }
 

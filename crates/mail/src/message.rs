@@ -4,8 +4,8 @@ use mail_parser::{Address, HeaderValue, MessageParser, MimeHeaders};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::Error;
 use crate::compose::Part;
+use crate::{Error, mime};
 
 /// Most characters of a message's text.
 const TEXT: usize = 40_000;
@@ -42,6 +42,9 @@ pub struct Message {
     pub attachments: Vec<String>,
     /// The Message-ID of the message that it answers.
     pub in_reply_to: Option<String>,
+    /// The date in seconds since the epoch: dates of different zones have no order as text.
+    #[serde(skip)]
+    pub(crate) sent_at: Option<i64>,
     #[serde(skip)]
     pub(crate) references: Vec<String>,
     #[serde(skip)]
@@ -55,14 +58,12 @@ pub fn read(bytes: &[u8], folder: &str, uid: u32) -> Message {
 
 /// Reads a message; one without a Message-ID gets the name that is given.
 pub fn parse(bytes: &[u8], folder: &str, fallback: String) -> Message {
-    let Some(parsed) = MessageParser::default().parse(bytes) else {
-        return Message { id: fallback, folder: folder.to_owned(), ..Message::default() };
+    let bytes = mime::mended(bytes);
+    let Some(parsed) = MessageParser::default().parse(bytes.as_ref()) else {
+        let text = crate::charset::decoded(&bytes, None);
+        return Message { id: fallback, folder: folder.to_owned(), text, ..Message::default() };
     };
-    let texts: Vec<String> = (0..parsed.text_body_count())
-        .filter_map(|n| parsed.body_text(n))
-        .map(|text| text.into_owned())
-        .collect();
-    let mut text = texts.join("\n").replace("\r\n", "\n");
+    let mut text = mime::text(&parsed);
     if let Some((end, _)) = text.char_indices().nth(TEXT) {
         text.truncate(end);
         text.push('…');
@@ -79,6 +80,7 @@ pub fn parse(bytes: &[u8], folder: &str, fallback: String) -> Message {
         bcc: addresses(parsed.bcc()),
         subject: parsed.subject().unwrap_or_default().to_owned(),
         date: parsed.date().map(mail_parser::DateTime::to_rfc3339),
+        sent_at: parsed.date().map(mail_parser::DateTime::to_timestamp),
         text,
         attachments: attachments.collect(),
         in_reply_to: ids(parsed.in_reply_to()).pop(),
@@ -101,6 +103,11 @@ impl Message {
     }
 }
 
+/// Puts messages into the order in which they were sent; those without a date come first.
+pub fn oldest_first(messages: &mut [Message]) {
+    messages.sort_by_key(|message| message.sent_at);
+}
+
 /// Writes an id with the brackets that belong to it.
 pub fn bracketed(id: &str) -> String {
     format!("<{}>", id.trim().trim_matches(['<', '>']))
@@ -114,7 +121,7 @@ fn ids(value: &HeaderValue<'_>) -> Vec<String> {
     }
 }
 
-fn addresses(value: Option<&Address<'_>>) -> Vec<String> {
+pub fn addresses(value: Option<&Address<'_>>) -> Vec<String> {
     let Some(value) = value else { return Vec::new() };
     value
         .iter()
@@ -130,7 +137,8 @@ fn addresses(value: Option<&Address<'_>>) -> Vec<String> {
 
 /// Reads what is attached to a message, as it came.
 pub fn parts(bytes: &[u8]) -> Vec<Part> {
-    let Some(parsed) = MessageParser::default().parse(bytes) else { return Vec::new() };
+    let bytes = mime::mended(bytes);
+    let Some(parsed) = MessageParser::default().parse(bytes.as_ref()) else { return Vec::new() };
     let part = |part: &mail_parser::MessagePart<'_>| {
         let content_type = part.content_type().map(|found| match found.subtype() {
             Some(subtype) => format!("{}/{subtype}", found.ctype()),

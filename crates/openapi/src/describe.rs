@@ -35,9 +35,7 @@ pub fn describe(catalogue: &Catalogue, operation: &Operation) -> Value {
     }
     let body = operation.body.as_ref().map(|body| {
         let media: Vec<&str> = body.contents.iter().map(|content| content.media.as_str()).collect();
-        let schema = body
-            .contents
-            .first()
+        let schema = crate::render::preferred(&body.contents, None, None)
             .map(|content| writer.schema(&content.schema, DEPTH, &mut Vec::new()));
         let mut entry = json!({"required": body.is_required, "media": media});
         put(&mut entry, "description", short(&body.description));

@@ -62,7 +62,7 @@ fn main() {
 
 fn tier(tier: Tier) {
     let started = Instant::now();
-    let python = match Python::open(tier) {
+    let python = match Python::open(tier, &[]) {
         Ok(python) => python,
         Err(error) => return println!("| {tier:?} | absent: {error} | | | | | | |"),
     };

@@ -28,6 +28,12 @@ def main(home):
         import random
 
         random.seed(request["seed"])
+        close_network()
+        if request["packages"]:
+            import site
+
+            for folder in request["packages"]:
+                site.addsitedir(folder)
     outcome = run(request)
     try:
         sys.stdout.flush()
@@ -47,6 +53,8 @@ def files(limits):
     found = []
     room = limits["file_bytes_shown"]
     for folder, folders, names in os.walk("."):
+        if folder == "." and TEMPORARY in folders:
+            folders.remove(TEMPORARY)
         folders.sort()
         for name in sorted(names):
             path = os.path.join(folder, name)
@@ -63,6 +71,10 @@ def files(limits):
                     file["base64"] = base64.b64encode(content).decode("ascii")
             found.append(file)
     return found
+
+
+# Lies in the working directory so that one bound counts for both; what is left there is no result.
+TEMPORARY = ".tmp"
 
 
 class SandboxViolation(PermissionError):
@@ -85,6 +97,9 @@ DENIED_CALLS = (
 )
 
 
+CLOSED_EVENTS = ("socket.connect", "socket.bind", "socket.send", "socket.getaddrinfo", "socket.gethostby", "socket.getnameinfo")
+
+
 class Doorkeeper:
     # Answers with a reason where an import would fail with less of one.
     @staticmethod
@@ -98,6 +113,21 @@ def close_modules():
     for name in [name for name in sys.modules if name.partition(".")[0] in DENIED_MODULES]:
         del sys.modules[name]
     sys.meta_path.insert(0, Doorkeeper)
+
+
+def close_network():
+    import errno
+
+    def audit(event, args):
+        if event == "socket.__new__":
+            # A pair of sockets is a pipe.
+            closed = args[1] != 1 and args[1] != -1
+        else:
+            closed = event.startswith(CLOSED_EVENTS)
+        if closed:
+            raise SandboxViolation(errno.EACCES, "the sandbox has no network: " + event)
+
+    sys.addaudithook(audit)
 
 
 def close_calls():
@@ -172,21 +202,20 @@ def failed(outcome, error):
     if isinstance(error, SyntaxError) and error.filename == "<program>":
         line = error.lineno
     kind = "PythonError"
-    seen = []
-    cause = error
-    while cause is not None and cause not in seen and len(seen) < 20:
-        seen.append(cause)
-        if isinstance(cause, (SandboxViolation, MissingModule)):
-            kind = "SandboxViolation"
-        elif isinstance(cause, PermissionError):
-            kind = "SandboxViolation"
-        elif isinstance(cause, FileNotFoundError) and outside(cause.filename):
-            kind = "SandboxViolation"
-        elif isinstance(cause, OSError):
-            outcome["denied"] = True
-        elif isinstance(cause, MemoryError):
-            kind = "MemoryLimit"
-        cause = cause.__cause__ or cause.__context__
+    refusal = ""
+    try:
+        for cause in causes(error):
+            if isinstance(cause, SandboxViolation) and cause is not error:
+                refusal = cause.strerror or str(cause)
+            if isinstance(cause, (PermissionError, MissingModule)) or is_outside(cause):
+                kind = "SandboxViolation"
+            elif isinstance(cause, OSError):
+                outcome["denied"] = True
+            elif isinstance(cause, MemoryError):
+                kind = "MemoryLimit"
+    except Exception:
+        # The program's own exceptions may have attributes that raise.
+        pass
     # On a machine of 32 bits a size past its addresses is no memory error yet.
     is_memory = isinstance(error, MemoryError) or (isinstance(error, OverflowError) and "index-sized" in str(error))
     if is_memory:
@@ -199,20 +228,67 @@ def failed(outcome, error):
         except BaseException:
             text = ""
     name = type(error).__name__
-    if name in ("SandboxViolation", "MissingModule"):
+    if isinstance(error, SandboxViolation):
+        message = error.strerror or text
+    elif isinstance(error, MissingModule):
         message = text
     elif is_memory:
         message = "the program needs more memory than the sandbox grants"
     else:
         message = name + ": " + text if text else name
+    if isinstance(error, ModuleNotFoundError) and not isinstance(error, MissingModule):
+        message += present(error.name or "")
+    if refusal not in message:
+        message = message[:3000] + " (" + refusal + ")"
     outcome["error"] = {"type": kind, "message": message[:4000], "line": line}
 
 
-def outside(path):
+def causes(error):
+    # Libraries wrap what the sandbox refused: as a cause, in a group, or as an argument.
+    found = []
+    waiting = [error]
+    while waiting and len(found) < 50:
+        cause = waiting.pop()
+        if not isinstance(cause, BaseException) or any(cause is known for known in found):
+            continue
+        found.append(cause)
+        inner = getattr(cause, "exceptions", ())
+        waiting += [cause.__cause__, cause.__context__, getattr(cause, "reason", None), *cause.args]
+        waiting += inner if isinstance(inner, (list, tuple)) else ()
+    return found
+
+
+def is_outside(cause):
+    import errno
     import os
 
+    if not isinstance(cause, OSError):
+        return False
+    if cause.errno == errno.EROFS:
+        return True
     # The host's files are not there at all, so that opening one says no more than that.
-    return isinstance(path, str) and path.startswith("/") and not path.startswith((os.getcwd() + "/", "/tmp/"))
+    path = cause.filename
+    known = (os.getcwd() + "/", "/tmp/", "/packages/")
+    return isinstance(cause, FileNotFoundError) and isinstance(path, str) and path.startswith("/") and not path.startswith(known)
+
+
+def present(name):
+    # Says what can be imported where a module cannot.
+    import difflib
+    import pkgutil
+
+    top = name.partition(".")[0]
+    known = {module.name for module in pkgutil.iter_modules()} | set(sys.builtin_module_names)
+    if not top or top in known:
+        return ""
+    own = set(getattr(sys, "stdlib_module_names", ())) | {"driver"}
+    packages = sorted(package for package in known - own if package.isidentifier() and not package.startswith("_"))
+    near = difflib.get_close_matches(top, [module for module in known if not module.startswith("_")], 1, 0.8)
+    text = "; did you mean " + near[0] + "? The sandbox has " if near else "; the sandbox has "
+    if not packages:
+        return text + "the standard library and no other package"
+    more = " and " + str(len(packages) - 60) + " more" if len(packages) > 60 else ""
+    return text + "the standard library and these packages: " + ", ".join(packages[:60]) + more
 
 
 def collect(outcome, scope, given, value, limits):
@@ -312,7 +388,8 @@ def tabular(value, limits):
     kind = type(value).__name__
     if kind == "DataFrame":
         columns = [str(name) for name in value.columns]
-        rows = value.values.tolist()
+        # The frame's own array has one type for all columns, which turns large integers into other numbers.
+        rows = list(value.itertuples(index=False, name=None))
     elif isinstance(value, dict) and isinstance(value.get("columns"), (list, tuple)) and isinstance(value.get("rows"), (list, tuple)):
         columns = [str(name) for name in value["columns"]]
         rows = [[row.get(name) for name in columns] if isinstance(row, dict) else row for row in value["rows"]]

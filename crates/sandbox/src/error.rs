@@ -20,9 +20,29 @@ pub enum Error {
     NoPython,
     /// Bubblewrap is there but may not make its namespaces.
     #[error(
-        "bubblewrap cannot confine Python here; allow unprivileged user namespaces, or use `--tier wasm`: {0}"
+        "bubblewrap cannot confine Python here; install bubblewrap 0.8 or later and allow unprivileged user namespaces, or use `--tier wasm`: {0}"
     )]
     Bubblewrap(String),
+    /// The shell that starts bubblewrap cannot be started.
+    #[error("cannot start the sandbox: {0}")]
+    Start(#[source] std::io::Error),
+    /// The system call filter cannot be made, on a machine whose system calls are unknown for one.
+    #[error("cannot make the sandbox's system call filter for {arch}; use `--tier wasm`: {source}", arch = std::env::consts::ARCH)]
+    Filter {
+        #[from]
+        source: seccompiler::BackendError,
+    },
+    /// The bundled Python loads no native code.
+    #[error(
+        "the bundled Python cannot load packages from a directory: pass `--tier system` with `--site-packages`"
+    )]
+    BundledPackages,
+    /// A directory of packages is none.
+    #[error(
+        "cannot use the packages; pass the site-packages directory of an environment for this Python: {}: {source}",
+        path.display()
+    )]
+    NoPackages { path: PathBuf, source: std::io::Error },
     /// The interpreter could not be loaded or its state could not be prepared.
     #[error("the Python interpreter cannot be prepared: {0}")]
     Interpreter(String),

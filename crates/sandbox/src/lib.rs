@@ -4,6 +4,7 @@
 //! folder of its own, whatever it does; a program that misbehaves is an [`Outcome`] with a [`Fault`], never an error of the caller.
 //! Deliberately absent: filters over the program's text, which are no boundary.
 
+mod bubblewrap;
 mod clock;
 mod error;
 mod limits;
@@ -14,6 +15,9 @@ mod system;
 #[cfg(feature = "wasm")]
 mod wasm;
 
+use std::path::PathBuf;
+
+pub use bubblewrap::{Bubblewrap, find_program};
 pub use error::Error;
 pub use limits::Limits;
 pub use outcome::{Fault, FaultType, File, Outcome, Table};
@@ -37,18 +41,20 @@ impl Python {
         if cfg!(feature = "wasm") { Tier::Wasm } else { Tier::System }
     }
 
-    /// Opens a tier.
+    /// Opens a tier, with directories of packages beside those of its own Python.
     ///
     /// # Errors
     /// [`Error::NotBuilt`] when the tier was left out of this build, [`Error::NoBubblewrap`] and [`Error::NoPython`] when the system
-    /// lacks what the tier needs; nothing ever runs without its sandbox instead.
-    pub fn open(tier: Tier) -> Result<Self, Error> {
+    /// lacks what the tier needs, [`Error::BundledPackages`] and [`Error::NoPackages`] for packages that it cannot load; nothing ever
+    /// runs without its sandbox instead.
+    pub fn open(tier: Tier, packages: &[PathBuf]) -> Result<Self, Error> {
         let kind = match tier {
+            Tier::Wasm if !packages.is_empty() => return Err(Error::BundledPackages),
             #[cfg(feature = "wasm")]
             Tier::Wasm => Kind::Wasm(wasm::Interpreter::open()?),
             #[cfg(not(feature = "wasm"))]
             Tier::Wasm => return Err(Error::NotBuilt),
-            Tier::System => Kind::System(system::Interpreter::open()?),
+            Tier::System => Kind::System(system::Interpreter::open(packages)?),
         };
         Ok(Self { kind })
     }

@@ -20,6 +20,8 @@ struct Request<'a> {
     /// Names are refused by the driver, since there is nothing behind them to refuse anything.
     strict: bool,
     seed: u64,
+    /// Directories of packages, as the interpreter sees them.
+    packages: Vec<String>,
     limits: RequestLimits,
 }
 
@@ -49,7 +51,12 @@ pub struct Report {
 }
 
 /// Writes the request of a program.
-pub fn request(program: &Program, limits: &Limits, strict: bool) -> Result<Vec<u8>, Error> {
+pub fn request(
+    program: &Program,
+    limits: &Limits,
+    strict: bool,
+    packages: Vec<String>,
+) -> Result<Vec<u8>, Error> {
     let limits = RequestLimits {
         values: VALUES,
         locals: LOCALS,
@@ -63,6 +70,7 @@ pub fn request(program: &Program, limits: &Limits, strict: bool) -> Result<Vec<u
         inputs: &program.inputs,
         strict,
         seed: program.seed,
+        packages,
         limits,
     };
     Ok(serde_json::to_vec(&request)?)

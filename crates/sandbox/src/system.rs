@@ -7,14 +7,13 @@ mod command;
 mod filter;
 
 use std::io::{Read, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 use crate::request::{report, request};
-use crate::{Error, Fault, FaultType, Limits, Outcome, Program, clock};
-use command::find;
+use crate::{Error, Fault, FaultType, Limits, Outcome, Program, clock, find_program};
 
 /// Most bytes of a report.
 const REPORT_BYTES: usize = 16 << 20;
@@ -30,24 +29,28 @@ pub struct Interpreter {
     /// The interpreter, and the folders that belong to it.
     python: PathBuf,
     folders: Vec<PathBuf>,
+    /// Directories of further packages.
+    packages: Vec<PathBuf>,
     /// The system call filter, which bubblewrap reads from an open file.
     filter: tempfile::NamedTempFile,
 }
 
 impl Interpreter {
-    /// Finds both.
+    /// Finds both, and the packages.
     ///
     /// # Errors
-    /// [`Error::NoBubblewrap`], [`Error::NoPython`], or [`Error::Scratch`] where the filter cannot be written.
-    pub fn open() -> Result<Self, Error> {
+    /// [`Error::NoBubblewrap`], [`Error::NoPython`], [`Error::NoPackages`], or [`Error::Scratch`] if the filter cannot be written.
+    pub fn open(packages: &[PathBuf]) -> Result<Self, Error> {
         let path = std::env::var_os("PATH").unwrap_or_default();
-        let bubblewrap = find("bwrap", &path).ok_or(Error::NoBubblewrap)?;
-        let python = find("python3", &path).ok_or(Error::NoPython)?;
+        let find = |name: &str| find_program(Path::new(name), &path);
+        let bubblewrap = find("bwrap").ok_or(Error::NoBubblewrap)?;
+        let python = find("python3").ok_or(Error::NoPython)?;
+        let packages = packages.iter().map(|path| directory(path)).collect::<Result<_, _>>()?;
         let (python, folders) = command::installation(&python).ok_or(Error::NoPython)?;
         let scratch = |source| Error::Scratch { path: std::env::temp_dir(), source };
         let mut filter = tempfile::NamedTempFile::new().map_err(scratch)?;
         filter.write_all(&filter::program()?).map_err(scratch)?;
-        let interpreter = Self { bubblewrap, python, folders, filter };
+        let interpreter = Self { bubblewrap, python, folders, packages, filter };
         interpreter.check()?;
         Ok(interpreter)
     }
@@ -60,13 +63,14 @@ impl Interpreter {
         let limits = Limits { memory_bytes: limits.memory_bytes.max(LEAST_MEMORY), ..*limits };
         let started = clock::monotonic();
         let mut child = self
-            .command(program, &limits)
+            .command(&limits)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
-            .map_err(|error| Error::Bubblewrap(error.to_string()))?;
-        let written = request(program, &limits, false)?;
+            .map_err(Error::Start)?;
+        let packages = command::package_folders().take(self.packages.len()).collect();
+        let written = request(program, &limits, false, packages)?;
         let input = child.stdin.take();
         let printed = collect(child.stdout.take(), limits.output_bytes);
         let reported = collect(child.stderr.take(), REPORT_BYTES);
@@ -101,6 +105,11 @@ impl Interpreter {
             Some(fault) => Err(Error::Bubblewrap(fault.message)),
         }
     }
+}
+
+fn directory(path: &Path) -> Result<PathBuf, Error> {
+    let real = path.canonicalize().and_then(|real| std::fs::read_dir(&real).map(|_| real));
+    real.map_err(|source| Error::NoPackages { path: path.to_owned(), source })
 }
 
 /// The beginning of a stream, and whether there was more.

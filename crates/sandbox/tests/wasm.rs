@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 fn python() -> &'static Python {
     static PYTHON: OnceLock<Python> = OnceLock::new();
-    PYTHON.get_or_init(|| Python::open(Tier::Wasm).unwrap())
+    PYTHON.get_or_init(|| Python::open(Tier::Wasm, &[]).unwrap())
 }
 
 fn run(code: &str) -> Outcome {

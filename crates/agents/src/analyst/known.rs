@@ -1,5 +1,6 @@
 //! What the operator wrote down of the database: found for the pack, and named where it was used.
 
+use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, Utc};
 use perihelion_analysis::{Freshness, Knowledge};
 use serde_json::Value;
 
@@ -59,12 +60,13 @@ pub fn freshness(
 ) -> Option<String> {
     let column = declared.and_then(|declared| declared.column.as_deref());
     let has_come = |newest: &&Newest| {
-        today.is_none_or(|today| newest.value.as_str() <= today || newest.value.starts_with(today))
+        let day = |value: &str| moment(value).map(|moment| moment.date_naive());
+        today.is_none_or(|today| day(&newest.value) <= day(today))
     };
     let of_table = newest.iter().filter(|newest| newest.table == table);
     let found = match column {
         Some(column) => of_table.into_iter().find(|newest| newest.column == column),
-        None => of_table.filter(has_come).max_by(|one, other| one.value.cmp(&other.value)),
+        None => of_table.filter(has_come).max_by_key(|newest| moment(&newest.value)),
     };
     let reaches =
         found.map(|newest| format!("{} reaches to {} ({})", table, newest.value, newest.column));
@@ -75,6 +77,14 @@ pub fn freshness(
         (None, Some(note)) => Some(format!("{table}: {note}")),
         (None, None) => None,
     }
+}
+
+/// Reads a date or a time, as databases write them; one without a zone is in UTC.
+fn moment(value: &str) -> Option<DateTime<Utc>> {
+    let time = || value.replace(' ', "T").parse::<NaiveDateTime>().ok();
+    let day = || value.get(..10)?.parse::<NaiveDate>().ok();
+    let zoneless = || time().or_else(|| Some(day()?.and_time(NaiveTime::MIN)));
+    value.parse().ok().or_else(|| Some(zoneless()?.and_utc()))
 }
 
 /// Tells whether a value is a date or a time, as databases write them.
@@ -111,6 +121,19 @@ mod tests {
         declared.column = Some("none".into());
         assert_eq!(words(Some(&declared)).unwrap(), "orders: loaded nightly");
         assert_eq!(freshness("lines", None, &all, None), None);
+    }
+
+    #[test]
+    fn the_newest_time_is_the_latest_whatever_the_zones() {
+        let times =
+            ["2026-01-01T12:00:00Z", "2026-01-01 23:00:00+14", "2026-01-01 09:30:00", "2026-01-01"];
+        let all: Vec<Newest> = times.iter().map(|time| newest("at", time)).collect();
+        let words = freshness("orders", None, &all, Some("2026-01-01")).unwrap();
+        assert_eq!(words, "orders reaches to 2026-01-01T12:00:00Z (at)");
+        let late =
+            [newest("at", "2026-01-02T00:30:00+14:00"), newest("at", "2026-01-01T23:30:00-02:00")];
+        let words = freshness("orders", None, &late, Some("2026-01-01")).unwrap();
+        assert_eq!(words, "orders reaches to 2026-01-02T00:30:00+14:00 (at)");
     }
 
     #[test]

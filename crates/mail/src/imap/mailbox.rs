@@ -109,7 +109,7 @@ impl ImapMailbox {
                     }
                 }
             }
-            messages.sort_by(|a, b| a.date.cmp(&b.date));
+            message::oldest_first(&mut messages);
             Ok(messages)
         })
         .await;

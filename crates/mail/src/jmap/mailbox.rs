@@ -92,7 +92,7 @@ impl JmapMailbox {
                 messages.push(read);
             }
         }
-        messages.sort_by(|a, b| a.date.cmp(&b.date));
+        message::oldest_first(&mut messages);
         Ok(messages)
     }
 

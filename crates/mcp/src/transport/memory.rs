@@ -10,9 +10,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use perihelion_sandbox::find_program;
 use uuid::Uuid;
-
-use super::sandbox;
 
 /// The shell that sets the limits; it has no other part in what runs.
 const SHELL: &str = "/bin/sh";
@@ -70,7 +69,7 @@ impl Bound {
         // A path to a program starts where the program does; a bare name is looked up.
         let is_path = program.components().count() > 1;
         let from = cwd.filter(|_| is_path).map_or_else(PathBuf::new, PathBuf::from);
-        let found = sandbox::find(&from.join(program), path)
+        let found = find_program(&from.join(program), path)
             .ok_or_else(|| std::io::Error::from(std::io::ErrorKind::NotFound))?;
         let group = self.group.as_ref().map(|group| group.display().to_string());
         let kilobytes = (self.megabytes * 1024).to_string();

@@ -4,13 +4,13 @@
 
 use std::{
     collections::BTreeMap,
+    ffi::OsStr,
     path::{Path, PathBuf},
 };
 
-use crate::configuration::Sandbox;
+use perihelion_sandbox::{Bubblewrap, find_program};
 
-/// Directories of the system, without which no program starts; all for reading.
-const SYSTEM: [&str; 6] = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64"];
+use crate::configuration::Sandbox;
 
 /// What programs look up under `/etc`: libraries, time zone, names, certificates. No passwords, no keys.
 const ETC: [&str; 12] = [
@@ -30,12 +30,6 @@ const ETC: [&str; 12] = [
 
 /// The directory in which a confined server starts, unless `cwd` names another: empty, private, in memory.
 const SCRATCH: &str = "/tmp";
-
-/// What of `/proc` could change the system, or tells of it more than of the server.
-const PROC: [&str; 4] = ["/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus"];
-
-/// Who a confined server is when root starts it.
-const NOBODY: &str = "65534";
 
 /// The command that starts a confined program.
 pub(super) struct Confined {
@@ -58,58 +52,52 @@ impl Sandbox {
         env: &BTreeMap<String, String>,
         cwd: Option<&str>,
     ) -> Result<Confined, String> {
-        let bwrap = std::env::var_os("PATH").and_then(|path| find("bwrap".as_ref(), &path));
+        let bwrap = std::env::var_os("PATH").and_then(|path| find_program("bwrap".as_ref(), &path));
         let bwrap = bwrap.ok_or(
             "its sandbox needs bubblewrap, and there is no `bwrap` on the PATH of this process: install the \
              package bubblewrap, or remove `sandbox` from the server's table to run it unconfined",
         )?;
         let path = env.get("PATH").map(AsRef::as_ref).unwrap_or_default();
-        let program = find(program, path)
+        let program = find_program(program, path)
             .ok_or_else(|| format!("cannot find the program to confine: {}", program.display()))?;
         let start = match cwd {
             // Inside, a relative one would start at the root.
-            Some(cwd) => text(
-                &std::path::absolute(cwd)
-                    .map_err(|error| format!("its cwd is not a usable path: {error}: {cwd}"))?,
-            ),
-            None => SCRATCH.to_owned(),
+            Some(cwd) => std::path::absolute(cwd)
+                .map_err(|error| format!("its cwd is not a usable path: {error}: {cwd}"))?,
+            None => PathBuf::from(SCRATCH),
         };
-        let mut line = Line::default();
-        line.words(&["--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]);
-        // `--unshare-all` goes without a user namespace where it is root that asks.
-        line.words(&["--unshare-user", "--disable-userns"]);
-        if nix::unistd::geteuid().is_root() {
-            line.words(&["--uid", NOBODY, "--gid", NOBODY]);
-        }
+        // What is in memory counts together: half for files, a quarter each for the home directory and for shared memory.
+        let quarter = self.scratch_bytes.map(|bytes| bytes / 4);
+        let mut line = Bubblewrap::new(quarter);
         if self.network {
-            line.words(&["--share-net"]);
+            line.add(["--share-net"]);
         }
         // Later mounts cover earlier ones, so what the operator lists comes last.
-        line.words(&["--proc", "/proc", "--dev", "/dev"]);
-        if let Some(bytes) = self.scratch_bytes {
-            line.words(&["--size", &bytes.to_string()]);
+        line.scratch(Path::new(SCRATCH), quarter.map(|bytes| bytes * 2));
+        match env.get("HOME").map(Path::new) {
+            Some(home) if home.starts_with(SCRATCH) => {
+                line.add([OsStr::new("--dir"), home.as_os_str()])
+            }
+            Some(home) if home.is_absolute() && home.parent().is_some() => {
+                line.scratch(home, quarter)
+            }
+            _ => {}
         }
-        line.words(&["--tmpfs", SCRATCH]);
-        for settings in PROC {
-            line.words(&["--ro-bind-try", settings, settings]);
+        line.system();
+        for path in ETC {
+            line.read_only_if_present(Path::new(path));
         }
-        if let Some(home) = env.get("HOME").filter(|home| home.starts_with('/') && home.len() > 1) {
-            line.words(&["--dir", home]);
-        }
-        for system in SYSTEM.iter().chain(&ETC) {
-            line.words(&["--ro-bind-try", system, system]);
-        }
-        line.bind("--ro-bind", &program);
+        line.read_only(&program);
         for path in &self.read_only {
-            line.bind("--ro-bind", path);
+            line.read_only(path);
         }
         for path in &self.writable {
-            line.bind("--bind", path);
+            line.writable(path);
         }
-        line.words(&["--setenv", "TMPDIR", SCRATCH, "--chdir", &start, "--"]);
-        line.0.push(text(&program));
-        line.0.extend(args.iter().cloned());
-        Ok(Confined { program: bwrap, args: line.0 })
+        line.add(["--setenv", "TMPDIR", SCRATCH]);
+        let words = line.run(&start, &program, args);
+        let args = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+        Ok(Confined { program: bwrap, args })
     }
 }
 
@@ -136,35 +124,6 @@ pub(super) fn explain(reason: String) -> String {
     reason
 }
 
-/// The arguments of bubblewrap.
-#[derive(Default)]
-struct Line(Vec<String>);
-
-impl Line {
-    fn words(&mut self, words: &[&str]) {
-        self.0.extend(words.iter().map(|word| (*word).to_owned()));
-    }
-
-    fn bind(&mut self, how: &str, path: &Path) {
-        let path = text(path);
-        self.words(&[how, &path, &path]);
-    }
-}
-
-fn text(path: &Path) -> String {
-    path.to_string_lossy().into_owned()
-}
-
-/// Finds a program as a shell does: by its path where it has one, otherwise in the directories of `PATH`.
-pub(crate) fn find(program: &Path, path: &std::ffi::OsStr) -> Option<PathBuf> {
-    if program.components().count() > 1 {
-        return std::path::absolute(program).ok().filter(|found| found.is_file());
-    }
-    std::env::split_paths(path)
-        .map(|directory| directory.join(program))
-        .find(|found| found.is_file())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -185,5 +144,42 @@ mod tests {
             output("execvp node: No such file or directory").contains("read_only and writable")
         );
         assert_eq!(explain("it exited with code 3".into()), "it exited with code 3");
+    }
+
+    /// X6
+    #[test]
+    #[expect(clippy::print_stderr, reason = "says why nothing was tested")]
+    fn a_confined_server_writes_to_its_own_directories_within_the_bound_and_to_no_setting() {
+        // Opened for appending and never written, in case it succeeds.
+        let script =
+            "for path in /proc/sys/kernel/domainname /proc/self/comm /x /etc/x /dev/x /usr/x; do
+                (: >> $path) 2>/dev/null && echo opened $path
+            done
+            for place in /tmp $HOME /dev/shm; do
+                head -c 100000000 /dev/zero > $place/x 2>/dev/null
+                wc -c < $place/x
+            done";
+        let sandbox = Sandbox { scratch_bytes: Some(4 << 20), ..Sandbox::default() };
+        let env = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let env = BTreeMap::from([env("PATH", "/usr/bin:/bin"), env("HOME", "/home/ada")]);
+        let args = ["-c".to_owned(), script.to_owned()];
+        let confined = match sandbox.confine("sh".as_ref(), &args, &env, None) {
+            Ok(confined) => confined,
+            Err(reason) => {
+                assert!(std::env::var_os("CI").is_none(), "the sandbox is not tested: {reason}");
+                eprintln!("nothing was tested: {reason}");
+                return;
+            }
+        };
+        let mut command = std::process::Command::new(&confined.program);
+        let output = command.args(&confined.args).env_clear().envs(&env).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        if said.contains("bwrap: ") {
+            assert!(std::env::var_os("CI").is_none(), "the sandbox is not tested: {said}");
+            eprintln!("nothing was tested: {said}");
+            return;
+        }
+        let sizes = ["2097152", "1048576", "1048576"].join("\n");
+        assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), sizes, "{said}");
     }
 }

@@ -3,11 +3,15 @@
 //! Enter at [`Finder::find`]. Questions name things and operations take ids, so the operations that yield the ids of those found are
 //! added to them.
 
+mod question;
+mod shape;
 mod text;
 mod words;
 mod yields;
 
 use crate::{Catalogue, Operation, Snippet};
+use question::{Intent, Question};
+use shape::Shape;
 use text::{Weighted, of_operation, of_snippet};
 use words::WordIndex;
 use yields::Yields;
@@ -17,11 +21,14 @@ const LOOKED_AT: usize = 6;
 /// How many operations that yield their parameters are added, and how many that look things up by name.
 const YIELDING: usize = 2;
 const LOOKUPS: usize = 3;
+/// How much words count that every operation could have: list, show, create.
+const VERBS: f64 = 0.3;
 
 /// An index over a catalogue.
 pub struct Finder {
     operations: WordIndex,
     snippets: WordIndex,
+    shapes: Vec<Shape>,
     yields: Yields,
 }
 
@@ -31,7 +38,7 @@ pub struct Found<'a> {
     pub operation: &'a Operation,
     /// Zero for one that was added.
     pub score: f64,
-    /// It was added because it yields this path parameter of a better one.
+    /// It yields this path parameter of a better one, and may have been added for that.
     pub yields: Option<&'a str>,
 }
 
@@ -56,6 +63,7 @@ impl Finder {
                     .map(|operation| of_operation(catalogue, operation)),
             ),
             snippets: index(&mut catalogue.snippets.iter().map(of_snippet)),
+            shapes: catalogue.operations.iter().map(Shape::new).collect(),
             yields: Yields::new(catalogue),
         }
     }
@@ -68,36 +76,69 @@ impl Finder {
         question: &str,
         limit: usize,
     ) -> Vec<Found<'a>> {
-        let ranked = self.operations.rank(&[(1.0, question)]);
+        let asked = Question::read(question);
+        let ranked = self.ranked(&asked);
         let mut found: Vec<(usize, Found<'a>)> = Vec::new();
-        for (index, score) in ranked.iter().take(limit + YIELDING + LOOKUPS) {
-            let Some(operation) = catalogue.operations.get(*index) else { continue };
-            found.push((*index, Found { operation, score: *score, yields: None }));
+        for (index, score) in ranked.into_iter().take(limit) {
+            let Some(operation) = catalogue.operations.get(index) else { continue };
+            found.push((index, Found { operation, score, yields: None }));
         }
-        let mut added: Vec<(usize, Found<'a>)> = Vec::new();
-        let mut add = |index: usize, name: &'a str, most: usize| {
-            let is_known = added.iter().any(|(other, _)| *other == index);
-            if let (false, true, Some(operation)) =
-                (is_known, added.len() < most, catalogue.operations.get(index))
-            {
-                added.push((index, Found { operation, score: 0.0, yields: Some(name) }));
+        let mut wanted: Vec<(usize, &'a str)> = Vec::new();
+        let mut want = |index: usize, name: &'a str, most: usize| {
+            if wanted.len() < most && wanted.iter().all(|(other, _)| *other != index) {
+                wanted.push((index, name));
             }
         };
         let yielding = YIELDING.min(limit / 4);
         for (_, known) in found.iter().take(LOOKED_AT) {
             for (name, index) in self.yields.of(known.operation) {
-                add(index, name, yielding);
+                want(index, name, yielding);
             }
         }
         if has_names(question) {
             let lookups = LOOKUPS.min(limit / 4);
             for index in self.yields.lookups().take(lookups) {
-                add(index, "id", yielding + lookups);
+                want(index, "id", yielding + lookups);
             }
         }
-        found.retain(|(index, _)| !added.iter().any(|(other, _)| other == index));
+        // One that was found keeps its place; only the others take the places of the last.
+        let mut added: Vec<Found<'a>> = Vec::new();
+        let room = limit.saturating_sub(wanted.len());
+        for (index, name) in wanted {
+            let known = found.iter_mut().take(room).find(|(other, _)| *other == index);
+            match (known, catalogue.operations.get(index)) {
+                (Some((_, known)), _) => known.yields = Some(name),
+                (None, Some(operation)) => {
+                    added.push(Found { operation, score: 0.0, yields: Some(name) })
+                }
+                (None, None) => {}
+            }
+        }
         found.truncate(limit.saturating_sub(added.len()));
-        found.into_iter().chain(added).map(|(_, found)| found).collect()
+        found.retain(|(_, found)| {
+            !added.iter().any(|one| std::ptr::eq(one.operation, found.operation))
+        });
+        found.into_iter().map(|(_, found)| found).chain(added).collect()
+    }
+
+    /// Ranks the operations by the words that they share with a question and by what it wants done.
+    fn ranked(&self, asked: &Question) -> Vec<(usize, f64)> {
+        let things = asked.things.join(" ");
+        let verbs = asked.verbs.join(" ");
+        let mut ranked = self.operations.rank(&[(1.0, &things), (VERBS, &verbs)]);
+        for (index, score) in &mut ranked {
+            *score *= self.shapes.get(*index).map_or(1.0, |shape| shape.fit(asked));
+        }
+        ranked.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        let is_harmless = |(index, _): &(usize, f64)| {
+            self.shapes.get(*index).is_none_or(|shape| !shape.is_destructive)
+        };
+        if asked.intent == Intent::Read
+            && let Some(first) = ranked.iter().position(is_harmless)
+        {
+            ranked.get_mut(..=first).unwrap_or_default().rotate_right(1);
+        }
+        ranked
     }
 
     /// Returns at most `limit` passages of documentation, best first.

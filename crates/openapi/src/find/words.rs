@@ -70,7 +70,8 @@ const EMPTY: [&str; 44] = [
     "will", "with", "you", "your",
 ];
 
-fn words(text: &str) -> impl Iterator<Item = String> + '_ {
+/// Yields the stems of a text's words, without those that say nothing.
+pub fn words(text: &str) -> impl Iterator<Item = String> + '_ {
     text.split(|c: char| !c.is_alphanumeric())
         .filter(|word| !word.is_empty())
         .map(|word| stem(&word.to_lowercase()))

@@ -1,11 +1,9 @@
 //! The body of a request.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 
 use super::form::{loose, query};
-use super::value::scalar;
+use super::multipart::{self, file};
 use super::xml;
 use crate::catalogue::Content;
 use crate::read::style_named as read_style;
@@ -17,7 +15,7 @@ pub struct Payload {
     pub media: String,
     pub bytes: Vec<u8>,
     /// What separates the parts of a multipart body.
-    boundary: Option<String>,
+    pub(super) boundary: Option<String>,
 }
 
 impl Payload {
@@ -35,7 +33,7 @@ impl Payload {
 pub fn missing(catalogue: &Catalogue, operation: &Operation, given: Option<&Value>) -> Vec<String> {
     let Some(body) = &operation.body else { return Vec::new() };
     let given = given.filter(|given| !given.is_null());
-    let content = preferred(&body.contents, None);
+    let content = preferred(&body.contents, None, given);
     let required =
         content.map(|content| schema::required(catalogue, &content.schema)).unwrap_or_default();
     match given {
@@ -62,13 +60,15 @@ pub fn render(
         let is_empty = given.as_object().is_some_and(Map::is_empty);
         return if is_empty { Ok(None) } else { Err(Error::NoBody(operation.id.clone())) };
     };
-    let Some(content) = preferred(&body.contents, wanted) else { return Ok(None) };
+    let Some(content) = preferred(&body.contents, wanted, Some(given)) else { return Ok(None) };
     let media = concrete(&content.media);
     let plain = |bytes: Vec<u8>| Payload { media: media.clone(), bytes, boundary: None };
-    let essence = media.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    let payload = match essence.as_str() {
+    let payload = match essence(&media).as_str() {
         "application/x-www-form-urlencoded" => plain(form(content, given)?.into_bytes()),
-        "multipart/form-data" => multipart(content, given)?,
+        "multipart/form-data" => multipart::render(catalogue, content, given)?,
+        essence if is_patch(essence) => {
+            plain(patch(catalogue, content, given)?.to_string().into_bytes())
+        }
         essence if is_json(essence) => {
             plain(json(catalogue, content, given).to_string().into_bytes())
         }
@@ -80,22 +80,69 @@ pub fn render(
     Ok(Some(payload))
 }
 
-/// Chooses among the forms: the wanted one, then JSON, a form, multipart, XML, text, whatever there is.
-fn preferred<'a>(contents: &'a [Content], wanted: Option<&str>) -> Option<&'a Content> {
-    let rank = |media: &str| match media.split(';').next().unwrap_or_default().trim() {
-        media if is_json(media) => 0,
-        "*/*" | "application/*" => 1,
-        "application/x-www-form-urlencoded" => 2,
-        "multipart/form-data" => 3,
-        media if is_xml(media) => 4,
-        media if media.starts_with("text/") => 5,
-        _ => 6,
+/// Chooses among the forms: the wanted one, then JSON, a form, multipart, XML, text, whatever there is. A file goes as a file, and
+/// only a list of operations as a JSON Patch.
+pub fn preferred<'a>(
+    contents: &'a [Content],
+    wanted: Option<&str>,
+    given: Option<&Value>,
+) -> Option<&'a Content> {
+    let is_file = |value: &Value| value.get("filename").is_some_and(Value::is_string);
+    let has_file = given.and_then(Value::as_object).is_some_and(|fields| {
+        fields.values().any(|value| {
+            is_file(value) || value.as_array().is_some_and(|list| list.iter().any(is_file))
+        })
+    });
+    let rank = |media: &str| match essence(media).as_str() {
+        "multipart/form-data" if has_file => 0,
+        media if is_patch(media) => {
+            if given.is_some_and(is_operations) {
+                0
+            } else {
+                9
+            }
+        }
+        media if is_json(media) => 1,
+        "*/*" | "application/*" => 2,
+        "application/x-www-form-urlencoded" => 3,
+        "multipart/form-data" => 4,
+        media if is_xml(media) => 5,
+        media if media.starts_with("text/") => 6,
+        _ => 7,
     };
     let named = wanted.and_then(|wanted| {
         contents.iter().find(|content| content.media.eq_ignore_ascii_case(wanted))
     });
-    named
-        .or_else(|| contents.iter().min_by_key(|content| rank(&content.media.to_ascii_lowercase())))
+    named.or_else(|| contents.iter().min_by_key(|content| rank(&content.media)))
+}
+
+/// Returns a media type without its parameters, in lower case.
+fn essence(media: &str) -> String {
+    media.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+}
+
+fn is_patch(media: &str) -> bool {
+    media == "application/json-patch+json" || media == "application/json-patch"
+}
+
+/// Returns whether a value is a list of the operations of RFC 6902.
+fn is_operations(given: &Value) -> bool {
+    given.as_array().is_some_and(|list| list.iter().all(|one| one.get("op").is_some()))
+}
+
+/// Writes a JSON Patch; one operation alone is a list of one.
+fn patch(catalogue: &Catalogue, content: &Content, given: &Value) -> Result<Value, Error> {
+    let given = json(catalogue, content, given);
+    let takes_object = schema::has_type(catalogue, &content.schema, "object");
+    match &given {
+        Value::Object(fields) if fields.contains_key("op") => Ok(Value::Array(vec![given])),
+        Value::Object(_) if !takes_object => Err(Error::Body {
+            media: content.media.clone(),
+            reason: "give a list of operations: [{\"op\": \"replace\", \"path\": \"/name\", \"value\": …}]"
+                .to_owned(),
+        }),
+        _ => Ok(given),
+    }
 }
 
 /// Names a media type where the document names a range.
@@ -126,7 +173,7 @@ fn json(catalogue: &Catalogue, content: &Content, given: &Value) -> Value {
     given.clone()
 }
 
-fn fields<'a>(
+pub fn fields<'a>(
     media: &str,
     given: &'a Value,
 ) -> Result<std::borrow::Cow<'a, Map<String, Value>>, Error> {
@@ -171,89 +218,8 @@ fn form(content: &Content, given: &Value) -> Result<String, Error> {
     Ok(pairs.join("&"))
 }
 
-fn multipart(content: &Content, given: &Value) -> Result<Payload, Error> {
-    let fields = fields(&content.media, given)?;
-    let mut parts: Vec<u8> = Vec::new();
-    let mut boundary = "perihelion-part".to_owned();
-    // A boundary must stand nowhere in the values.
-    let text = given.to_string();
-    while text.contains(&boundary) {
-        boundary.push_str("-x");
-    }
-    for (name, value) in fields.iter().filter(|(_, value)| !value.is_null()) {
-        let values = match value {
-            Value::Array(list) if !list.iter().all(Value::is_number) => list.iter().collect(),
-            value => vec![value],
-        };
-        for value in values {
-            parts.extend(format!("--{boundary}\r\n").bytes());
-            part(name, value, content.encoding.get(name), &mut parts)?;
-        }
-    }
-    parts.extend(format!("--{boundary}--\r\n").bytes());
-    Ok(Payload { media: "multipart/form-data".to_owned(), bytes: parts, boundary: Some(boundary) })
-}
-
-fn part(
-    name: &str,
-    value: &Value,
-    encoding: Option<&Value>,
-    parts: &mut Vec<u8>,
-) -> Result<(), Error> {
-    let quoted = |text: &str| text.replace('"', "%22").replace(['\r', '\n'], "%0A");
-    let declared =
-        encoding.and_then(|encoding| encoding.get("contentType")).and_then(Value::as_str);
-    let mut head = format!("Content-Disposition: form-data; name=\"{}\"", quoted(name));
-    let (media, bytes) = match file(value)? {
-        Some(file) => {
-            head.push_str(&format!("; filename=\"{}\"", quoted(&file.name)));
-            (Some(declared.unwrap_or("application/octet-stream").to_owned()), file.bytes)
-        }
-        None => match scalar(value) {
-            Some(text) => (declared.map(str::to_owned), text.into_bytes()),
-            None => (
-                Some(declared.unwrap_or("application/json").to_owned()),
-                value.to_string().into_bytes(),
-            ),
-        },
-    };
-    head.push_str("\r\n");
-    if let Some(media) = media.filter(|media| !media.contains(['\r', '\n'])) {
-        head.push_str(&format!("Content-Type: {media}\r\n"));
-    }
-    parts.extend(head.bytes());
-    parts.extend(b"\r\n");
-    parts.extend(bytes);
-    parts.extend(b"\r\n");
-    Ok(())
-}
-
-struct File {
-    name: String,
-    bytes: Vec<u8>,
-}
-
-/// Reads a file out of `{"filename", "text" or "base64"}`.
-fn file(value: &Value) -> Result<Option<File>, Error> {
-    let Some(entries) = value.as_object() else { return Ok(None) };
-    let bytes = match (entries.get("base64"), entries.get("text")) {
-        (Some(Value::String(text)), _) => {
-            STANDARD.decode(text.trim()).map_err(|error| Error::Body {
-                media: "multipart/form-data".to_owned(),
-                reason: format!("a file's base64 cannot be read: {error}"),
-            })?
-        }
-        (None, Some(Value::String(text))) if entries.contains_key("filename") => {
-            text.clone().into_bytes()
-        }
-        _ => return Ok(None),
-    };
-    let name = entries.get("filename").and_then(Value::as_str).unwrap_or("file").to_owned();
-    Ok(Some(File { name, bytes }))
-}
-
 fn raw(media: &str, given: &Value) -> Result<Vec<u8>, Error> {
-    if let Some(file) = file(given)? {
+    if let Some(file) = file(given, false)? {
         return Ok(file.bytes);
     }
     match given {

@@ -4,6 +4,7 @@
 
 mod body;
 mod form;
+mod multipart;
 mod path;
 mod value;
 mod xml;
@@ -14,10 +15,11 @@ use url::Url;
 use crate::catalogue::Location;
 use crate::{Base, Catalogue, Error, Operation};
 
-pub use body::Payload;
+pub use body::{Payload, preferred};
 
-/// Headers that describe the connection or carry credentials; a model sets neither.
-const FORBIDDEN: [&str; 14] = [
+/// Headers that describe the connection, carry credentials, or have the server take the request for another one: with another
+/// method, address or sender. A call sets none of them.
+const FORBIDDEN: [&str; 28] = [
     "host",
     "content-length",
     "transfer-encoding",
@@ -28,11 +30,42 @@ const FORBIDDEN: [&str; 14] = [
     "keep-alive",
     "expect",
     "authorization",
-    "proxy-authorization",
     "cookie",
     "forwarded",
-    "x-forwarded-host",
+    "via",
+    "x-http-method",
+    "x-http-method-override",
+    "x-method",
+    "x-method-override",
+    "x-request-method",
+    "x-host",
+    "x-real-ip",
+    "x-client-ip",
+    "x-originating-ip",
+    "x-cluster-client-ip",
+    "x-remote-ip",
+    "x-remote-addr",
+    "true-client-ip",
+    "client-ip",
+    "remote-user",
 ];
+/// How the names of more of them begin.
+const FORBIDDEN_STARTS: [&str; 7] = [
+    "proxy-",
+    "x-forwarded",
+    "x-original-",
+    "x-rewrite-",
+    "x-remote-user",
+    "x-accel-",
+    "cf-connecting-",
+];
+
+/// Returns whether a call may not set a header; some servers read an underscore as a hyphen.
+fn is_forbidden(name: &str) -> bool {
+    let name = name.to_ascii_lowercase().replace('_', "-");
+    FORBIDDEN.contains(&name.as_str())
+        || FORBIDDEN_STARTS.iter().any(|start| name.starts_with(start))
+}
 
 /// The values of one call.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -163,7 +196,7 @@ fn header<'a>(headers: &'a Map<String, Value>, name: &str) -> Option<&'a Value> 
 
 fn put_header(headers: &mut Vec<(String, String)>, name: &str, value: &str) -> Result<(), Error> {
     let lower = name.to_ascii_lowercase();
-    if FORBIDDEN.contains(&lower.as_str()) || lower.starts_with("proxy-") {
+    if is_forbidden(name) {
         return Err(Error::ForbiddenHeader(name.to_owned()));
     }
     let refused = |reason: &str| Error::Value {
@@ -252,6 +285,6 @@ fn check_missing(
 
 /// Returns whether a header parameter is one that the connection or the credentials set.
 fn is_set_elsewhere(name: &str) -> bool {
-    let lower = name.to_ascii_lowercase();
-    FORBIDDEN.contains(&lower.as_str()) || lower == "accept" || lower == "content-type"
+    is_forbidden(name)
+        || ["accept", "content-type"].iter().any(|own| name.eq_ignore_ascii_case(own))
 }

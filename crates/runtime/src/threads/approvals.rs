@@ -34,7 +34,7 @@ impl Threads {
                 all.extend(calls.map(|asked| WaitingApproval::new(thread.clone(), asked)));
             }
         }
-        all.sort_by(|one, other| one.call.asked_at.cmp(&other.call.asked_at));
+        all.sort_by_key(|one| one.call.asked_at());
         Ok(all)
     }
 }

@@ -1,24 +1,45 @@
 //! The command line of a confined Python.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::Interpreter;
 use crate::request::DRIVER;
-use crate::{Limits, Program};
+use crate::{Bubblewrap, Limits};
 
-/// Folders of the system without which nothing starts, all for reading.
-const SYSTEM: [&str; 7] = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc/ld.so.cache"];
+/// The loader's cache, without which each library is searched for.
+const LOADER_CACHE: &str = "/etc/ld.so.cache";
+/// The working directory, which holds the directory for temporary files as well: one bound counts for both.
+const WORK: &str = "/work";
+/// Most that semaphores of threads take of the bound on files, and the part that they take of a small one.
+const SHARED_BYTES: u64 = 1 << 20;
+const SHARED_PART: u64 = 16;
 /// Bounds the process before bubblewrap starts, then hands it the filter on descriptor 9.
 ///
 /// One bound at a time: Debian's `sh` takes no more than one in a command.
 const START: &str = r#"ulimit -v "$1" && ulimit -t "$2" && ulimit -f "$3" && ulimit -c 0 && ulimit -n 256 &&
     exec 9<"$4" && shift 4 && exec "$@""#;
+const ENVIRONMENT: [(&str, &str); 12] = [
+    ("PATH", "/usr/bin:/bin"),
+    ("HOME", WORK),
+    ("TMPDIR", "/tmp"),
+    ("LANG", "C.UTF-8"),
+    ("TZ", "UTC"),
+    ("PYTHONHASHSEED", "0"),
+    ("PYTHONDONTWRITEBYTECODE", "1"),
+    // Each thread of the linear algebra library reserves memory of its own.
+    ("OPENBLAS_NUM_THREADS", "1"),
+    ("OMP_NUM_THREADS", "1"),
+    // Charts are files, and the fonts that were found are not among them.
+    ("MPLBACKEND", "agg"),
+    ("MPLCONFIGDIR", "/tmp/matplotlib"),
+    ("XDG_CACHE_HOME", "/tmp/cache"),
+];
 
 impl Interpreter {
     /// Makes the command of one run.
-    pub fn command(&self, program: &Program, limits: &Limits) -> Command {
+    pub fn command(&self, limits: &Limits) -> Command {
         let mut command = Command::new("/bin/sh");
         command.env_clear().args(["-c", START, "sh"]);
         // Kilobytes, seconds, and blocks of 512 bytes.
@@ -26,54 +47,35 @@ impl Interpreter {
         command.arg((limits.time.as_secs() + 1).to_string());
         command.arg((limits.file_bytes / 512).max(1).to_string());
         command.arg(self.filter.path());
-        command.arg(&self.bubblewrap);
-        command.args([
-            "--unshare-all",
-            "--die-with-parent",
-            "--new-session",
-            "--cap-drop",
-            "ALL",
-            "--clearenv",
-        ]);
-        command.args(["--seccomp", "9", "--proc", "/proc", "--dev", "/dev"]);
-        let size = limits.file_bytes.to_string();
-        for folder in ["/tmp", "/work"] {
-            // The size belongs to the next file system alone.
-            command.args(["--size", &size, "--tmpfs", folder]);
-        }
-        for folder in SYSTEM {
-            command.args(["--ro-bind-try", folder, folder]);
-        }
+        command.arg(&self.bubblewrap).args(self.confinement(limits.file_bytes as u64));
+        command
+    }
+
+    /// Writes the arguments of bubblewrap; all that can be written holds `bytes` together.
+    fn confinement(&self, bytes: u64) -> Vec<OsString> {
+        let shared = (bytes / SHARED_PART).min(SHARED_BYTES);
+        let mut line = Bubblewrap::new(Some(shared));
+        line.add(["--clearenv", "--seccomp", "9"]);
+        line.scratch(Path::new(WORK), Some(bytes - shared));
+        line.add(["--dir", "/work/.tmp", "--symlink", "work/.tmp", "/tmp"]);
+        line.system();
+        line.read_only_if_present(Path::new(LOADER_CACHE));
         for folder in &self.folders {
-            command.arg("--ro-bind").arg(folder).arg(folder);
+            line.read_only(folder);
         }
-        let environment = [
-            ("PATH", "/usr/bin:/bin"),
-            ("HOME", "/work"),
-            ("TMPDIR", "/tmp"),
-            ("LANG", "C.UTF-8"),
-            ("TZ", "UTC"),
-            ("PYTHONHASHSEED", "0"),
-            ("PYTHONDONTWRITEBYTECODE", "1"),
-            // Each thread of the linear algebra library reserves memory of its own.
-            ("OPENBLAS_NUM_THREADS", "1"),
-            ("OMP_NUM_THREADS", "1"),
-        ];
-        for (name, value) in environment {
-            command.args(["--setenv", name, value]);
+        for (host, inside) in self.packages.iter().zip(package_folders()) {
+            line.add([OsStr::new("--ro-bind"), host.as_os_str(), inside.as_ref()]);
         }
-        command
-            .args(["--chdir", "/work", "--"])
-            .arg(&self.python)
-            .args(["-s", "-P", "-c", DRIVER, "-"]);
-        let _ = program;
-        command
+        for (name, value) in ENVIRONMENT {
+            line.add(["--setenv", name, value]);
+        }
+        line.run(Path::new(WORK), &self.python, ["-s", "-P", "-c", DRIVER, "-"])
     }
 }
 
-/// Finds a program in the folders of a path.
-pub fn find(name: &str, path: &OsStr) -> Option<PathBuf> {
-    std::env::split_paths(path).map(|folder| folder.join(name)).find(|found| found.is_file())
+/// Yields where directories of packages are mounted, whatever they are called outside.
+pub fn package_folders() -> impl Iterator<Item = String> {
+    (0..).map(|number: usize| format!("/packages/{number}"))
 }
 
 /// Asks a Python where its interpreter and its folders are, which behind a version manager is not where it was found.

@@ -45,7 +45,8 @@ impl Interpreter {
         let mut files = Files::new(limits.file_bytes, limits.files);
         files.put(RUN, "driver.py", Node::Fixed(START));
         files.put(RUN, "driver.bin", Node::Data(Arc::clone(&self.driver)));
-        files.put(RUN, "request.json", Node::Data(Arc::new(request(program, limits, true)?)));
+        let request = request(program, limits, true, Vec::new())?;
+        files.put(RUN, "request.json", Node::Data(Arc::new(request)));
         files.put_report(RUN, OUTCOME);
         let (mut host, end) = self.call(host(program, limits, files))?;
         Ok(outcome(&mut host, end))

@@ -21,7 +21,7 @@ pub struct Host {
 impl Host {
     /// Opens a tier; none where this machine lacks it, which in CI it may not.
     pub fn new(tier: Tier) -> Option<Self> {
-        let python = match Python::open(tier) {
+        let python = match Python::open(tier, &[]) {
             Ok(python) => python,
             Err(error @ (Error::NoBubblewrap | Error::NoPython)) => {
                 assert!(

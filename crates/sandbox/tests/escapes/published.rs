@@ -33,7 +33,7 @@ fn published(tier: Tier) {
         return;
     };
     let Some(host) = Host::new(tier) else { return };
-    let python = Python::open(tier).unwrap();
+    let python = Python::open(tier, &[]).unwrap();
     let mut paths = Vec::new();
     files(Path::new(&folder), &mut paths);
     assert!(!paths.is_empty(), "{} holds no such files", folder.display());

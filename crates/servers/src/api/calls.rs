@@ -100,6 +100,9 @@ impl Api {
             headers: values(input.headers),
             body: input.body,
         };
+        if !may_write || self.options.read_only {
+            check_override(operation, &arguments)?;
+        }
         context.add_headers(&mut arguments);
         let (base, is_trusted) = self.base(operation, context)?;
         let mut adjusted = Vec::new();
@@ -205,6 +208,21 @@ impl Api {
         // Somebody's context would otherwise decide who sees the operator's credentials.
         Err(Error::ForeignBase(named.as_str().to_owned()))
     }
+}
+
+/// Names by which frameworks take the request for one with another method, beside the headers that no call may set.
+const OVERRIDES: [&str; 4] = ["_method", "_httpmethod", "xhttpmethodoverride", "xhttpmethod"];
+
+/// Refuses a query or a field that would turn a request that reads into another one, unless the operation declares it.
+fn check_override(operation: &Operation, arguments: &Arguments) -> Result<(), Error> {
+    let fields = arguments.body.as_ref().and_then(Value::as_object);
+    let mut names = arguments.query.keys().chain(fields.into_iter().flat_map(Map::keys));
+    let found = names.find(|name| {
+        let plain = name.to_ascii_lowercase().replace('-', "");
+        let is_declared = operation.parameters.iter().any(|known| known.name == **name);
+        OVERRIDES.contains(&plain.as_str()) && !is_declared
+    });
+    found.map_or(Ok(()), |name| Err(Error::MethodOverride(name.clone())))
 }
 
 fn is_loopback(base: &Base) -> bool {

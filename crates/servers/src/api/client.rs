@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use perihelion_openapi::{Base, Operation, Request, Scheme};
 use reqwest::StatusCode;
-use reqwest::header::{HeaderMap, LOCATION, RETRY_AFTER};
+use reqwest::header::{CONTENT_ENCODING, HeaderMap, LOCATION, RETRY_AFTER};
 use serde_json::{Map, Value};
 
 use super::auth::Credentials;
+use super::body::{body, unpacked};
 use super::{Error, Options};
 
 /// Longest wait that a server may ask for.
@@ -204,6 +205,10 @@ impl Client {
                 break;
             }
         }
+        let encodings = answer.headers().get_all(CONTENT_ENCODING).iter();
+        let encodings: Vec<&str> = encodings.filter_map(|value| value.to_str().ok()).collect();
+        let (bytes, is_more) = unpacked(bytes, &encodings.join(","), self.max_body);
+        is_cut |= is_more;
         let size = bytes.len();
         Ok(Answer { status, headers, body: body(&bytes, &media), is_cut, size })
     }
@@ -241,27 +246,6 @@ fn address(request: &Request) -> String {
     let mut url = request.url.clone();
     url.set_query(None);
     url.into()
-}
-
-fn body(bytes: &[u8], media: &str) -> Value {
-    if bytes.is_empty() {
-        return Value::Null;
-    }
-    let may_parse = media.contains("json") || media.is_empty();
-    if may_parse && let Ok(parsed) = serde_json::from_slice(bytes) {
-        return parsed;
-    }
-    match std::str::from_utf8(bytes) {
-        Ok(text) => Value::from(text),
-        Err(error) if error.error_len().is_none() || media.starts_with("text/") => {
-            Value::from(String::from_utf8_lossy(bytes).into_owned())
-        }
-        Err(_) => Value::from(format!(
-            "{} bytes of {}",
-            bytes.len(),
-            if media.is_empty() { "binary data" } else { media }
-        )),
-    }
 }
 
 /// Reads how long a server asks to wait, in seconds or as a date.

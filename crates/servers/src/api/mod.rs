@@ -6,6 +6,7 @@
 
 mod adjust;
 mod auth;
+mod body;
 mod calls;
 mod check;
 mod client;
@@ -103,6 +104,10 @@ pub enum Error {
         "RequestError: only reading is allowed here; {method} may change something, and {operation} is not listed under --reads"
     )]
     ReadOnly { operation: String, method: String },
+    #[error(
+        "RequestError: only reading is allowed here, and a server may take the request for one with another method; leave out: {0}"
+    )]
+    MethodOverride(String),
     #[error("HttpError: {method} {address}: {reason}")]
     Http { method: String, address: String, reason: String },
     #[error("Timeout: {method} {address} gave no answer within {} s", limit.as_secs())]

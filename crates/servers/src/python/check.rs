@@ -16,13 +16,14 @@ pub async fn check(options: &Options) -> Vec<Finding> {
 async fn run(options: &Options) -> Result<Finding, Error> {
     let tier = options.tier();
     let limits = options.limits();
+    let packages = options.site_packages.clone();
     let name = match tier {
         Tier::Wasm => "the bundled Python",
         Tier::System => "the system's Python under bubblewrap",
     };
     let program = Program { code: "6 * 7".to_owned(), ..Program::default() };
     let outcome = tokio::task::spawn_blocking(move || -> Result<_, perihelion_sandbox::Error> {
-        Python::open(tier)?.run(&program, &limits)
+        Python::open(tier, &packages)?.run(&program, &limits)
     })
     .await??;
     Ok(match outcome.error {

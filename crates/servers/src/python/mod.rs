@@ -6,6 +6,7 @@
 mod check;
 mod tools;
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use perihelion_sandbox::{Limits, Python, Tier};
@@ -19,6 +20,9 @@ pub struct Options {
     /// Which Python: the bundled one (standard library), or the system's with its packages under bubblewrap.
     #[arg(long, value_enum)]
     pub tier: Option<TierName>,
+    /// Site-packages directory of an environment for the system's Python (its numpy, pandas, …), mounted read-only; repeatable.
+    #[arg(long, value_name = "DIR")]
+    pub site_packages: Vec<PathBuf>,
     /// Longest run, in seconds; a call may ask for less.
     #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=3_600))]
     pub timeout_sec: u32,
@@ -51,6 +55,8 @@ impl Options {
         match self.tier {
             Some(TierName::Wasm) => Tier::Wasm,
             Some(TierName::System) => Tier::System,
+            // The bundled Python loads no native code, and packages are full of it.
+            None if !self.site_packages.is_empty() => Tier::System,
             None => Python::default_tier(),
         }
     }

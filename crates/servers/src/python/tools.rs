@@ -61,7 +61,7 @@ impl Server {
     /// Where it is not in this build or the system lacks what it needs.
     pub fn open(options: &Options) -> Result<Self, Error> {
         let tier = options.tier();
-        let python = Python::open(tier)?;
+        let python = Python::open(tier, &options.site_packages)?;
         let workshop =
             Workshop { python, tier, options: options.clone(), runs: Semaphore::new(RUNS) };
         Ok(Self { workshop: Arc::new(workshop), tool_router: Self::tool_router() })

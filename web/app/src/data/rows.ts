@@ -20,12 +20,21 @@ export function cell(value: Json | undefined): string {
   return typeof value === "object" ? JSON.stringify(value) : String(value);
 }
 
-/** Orders numbers by size and all else as words; what is empty comes last. */
+/** A moment with its zone, as RFC 3339 and databases write it. */
+const MOMENT = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)$/i;
+
+function moment(value: Json): number {
+  return typeof value === "string" && MOMENT.test(value) ? Date.parse(value.replace(" ", "T")) : Number.NaN;
+}
+
+/** Orders numbers by size, moments by time and before other texts, and all else as words; what is empty comes last. */
 function compare(a: Json | undefined, b: Json | undefined): number {
   if (typeof a === "number" && typeof b === "number") return a - b;
   if (a === null || a === undefined) return b === null || b === undefined ? 0 : 1;
   if (b === null || b === undefined) return -1;
-  return words.compare(cell(a), cell(b));
+  const [one, other] = [moment(a), moment(b)];
+  if (Number.isNaN(one) !== Number.isNaN(other)) return Number.isNaN(one) ? 1 : -1;
+  return one - other || words.compare(cell(a), cell(b));
 }
 
 /** Filters and sorts, resting after each bit. */

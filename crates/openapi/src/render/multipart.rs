@@ -1,0 +1,112 @@
+//! Forms of several parts, with files.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
+
+use super::body::{Payload, fields};
+use super::value::scalar;
+use crate::catalogue::Content;
+use crate::{Catalogue, Error, schema};
+
+/// Writes an object as a form of a part for each field.
+pub fn render(catalogue: &Catalogue, content: &Content, given: &Value) -> Result<Payload, Error> {
+    let fields = fields(&content.media, given)?;
+    let mut parts: Vec<u8> = Vec::new();
+    let mut boundary = "perihelion-part".to_owned();
+    // A boundary must stand nowhere in the values.
+    let text = given.to_string();
+    while text.contains(&boundary) {
+        boundary.push_str("-x");
+    }
+    for (name, value) in fields.iter().filter(|(_, value)| !value.is_null()) {
+        let values = match value {
+            Value::Array(list) if !list.iter().all(Value::is_number) => list.iter().collect(),
+            value => vec![value],
+        };
+        let is_file = schema::property(catalogue, &content.schema, name)
+            .is_some_and(|schema| is_binary(catalogue, schema));
+        for value in values {
+            parts.extend(format!("--{boundary}\r\n").bytes());
+            let file = file(value, is_file)?;
+            part(name, value, file, content.encoding.get(name), &mut parts);
+        }
+    }
+    parts.extend(format!("--{boundary}--\r\n").bytes());
+    Ok(Payload { media: "multipart/form-data".to_owned(), bytes: parts, boundary: Some(boundary) })
+}
+
+/// Returns whether a field, or each in its list, is a file.
+fn is_binary(catalogue: &Catalogue, schema: &Value) -> bool {
+    let schema = catalogue.resolved(schema);
+    let item = schema.get("items").map(|items| catalogue.resolved(items));
+    [Some(schema), item].into_iter().flatten().any(|schema| {
+        schema.get("format").is_some_and(|format| format == "binary")
+            || schema.get("type").is_some_and(|kind| kind == "file")
+            || schema.get("contentMediaType").is_some()
+    })
+}
+
+fn part(
+    name: &str,
+    value: &Value,
+    file: Option<File>,
+    encoding: Option<&Value>,
+    parts: &mut Vec<u8>,
+) {
+    let quoted = |text: &str| text.replace('"', "%22").replace(['\r', '\n'], "%0A");
+    let declared =
+        encoding.and_then(|encoding| encoding.get("contentType")).and_then(Value::as_str);
+    let mut head = format!("Content-Disposition: form-data; name=\"{}\"", quoted(name));
+    let (media, bytes) = match file {
+        Some(file) => {
+            let file_name = file.name.unwrap_or_else(|| name.to_owned());
+            head.push_str(&format!("; filename=\"{}\"", quoted(&file_name)));
+            (Some(declared.unwrap_or("application/octet-stream").to_owned()), file.bytes)
+        }
+        None => match scalar(value) {
+            Some(text) => (declared.map(str::to_owned), text.into_bytes()),
+            None => (
+                Some(declared.unwrap_or("application/json").to_owned()),
+                value.to_string().into_bytes(),
+            ),
+        },
+    };
+    head.push_str("\r\n");
+    if let Some(media) = media.filter(|media| !media.contains(['\r', '\n'])) {
+        head.push_str(&format!("Content-Type: {media}\r\n"));
+    }
+    parts.extend(head.bytes());
+    parts.extend(b"\r\n");
+    parts.extend(bytes);
+    parts.extend(b"\r\n");
+}
+
+pub struct File {
+    name: Option<String>,
+    pub bytes: Vec<u8>,
+}
+
+/// Reads a file out of `{"filename", "text" or "base64"}`; where a file is wanted, out of a text and what others call these, too.
+pub fn file(value: &Value, is_wanted: bool) -> Result<Option<File>, Error> {
+    let entries = match value {
+        Value::Object(entries) => entries,
+        Value::String(text) if is_wanted => {
+            return Ok(Some(File { name: None, bytes: text.clone().into_bytes() }));
+        }
+        _ => return Ok(None),
+    };
+    let first = |names: &[&str]| names.iter().find_map(|name| entries.get(*name)?.as_str());
+    let own_name = first(&["filename"]);
+    let name = own_name.or_else(|| first(&["file_name", "fileName", "name"]).filter(|_| is_wanted));
+    let text = first(&["text"]).or_else(|| first(&["content", "data"]).filter(|_| is_wanted));
+    let bytes = match (first(&["base64"]), text) {
+        (Some(text), _) => STANDARD.decode(text.trim()).map_err(|error| Error::Body {
+            media: "multipart/form-data".to_owned(),
+            reason: format!("a file's base64 cannot be read: {error}"),
+        })?,
+        (None, Some(text)) if is_wanted || own_name.is_some() => text.to_owned().into_bytes(),
+        _ => return Ok(None),
+    };
+    Ok(Some(File { name: name.map(str::to_owned), bytes }))
+}

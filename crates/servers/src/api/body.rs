@@ -1,0 +1,238 @@
+//! The body of an answer: unpacked, decoded, and parsed without changing a number.
+
+use std::borrow::Cow;
+use std::io::Read;
+
+use encoding_rs::{Encoding, WINDOWS_1252};
+use flate2::read::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
+use serde_json::Value;
+
+/// Undoes the encodings of a header `content-encoding`; returns at most `most` bytes and whether there were more.
+///
+/// A body that breaks off gives what came, and one that is not packed as it says stays as it is.
+pub fn unpacked(bytes: Vec<u8>, encodings: &str, most: usize) -> (Vec<u8>, bool) {
+    let mut bytes = bytes;
+    let mut is_cut = false;
+    // The last one was applied last.
+    for encoding in encodings.rsplit(',').map(|name| name.trim().to_ascii_lowercase()) {
+        let packed = bytes.as_slice();
+        let read = match encoding.as_str() {
+            "gzip" | "x-gzip" => read(MultiGzDecoder::new(packed), most),
+            // The standard means zlib's format, and some send the stream without it.
+            "deflate" => read(ZlibDecoder::new(packed), most)
+                .or_else(|| read(DeflateDecoder::new(packed), most)),
+            "br" => read(brotli_decompressor::Decompressor::new(packed, 4096), most),
+            "zstd" => zstd::stream::read::Decoder::new(packed).ok().and_then(|it| read(it, most)),
+            _ => None,
+        };
+        if let Some((unpacked, is_more)) = read {
+            bytes = unpacked;
+            is_cut |= is_more;
+        }
+    }
+    (bytes, is_cut)
+}
+
+/// Reads to the end, the bound or the first error; none if nothing can be read.
+fn read(source: impl Read, most: usize) -> Option<(Vec<u8>, bool)> {
+    let mut unpacked = Vec::new();
+    let ended = source.take(most as u64 + 1).read_to_end(&mut unpacked);
+    if unpacked.is_empty() && ended.is_err() {
+        return None;
+    }
+    let is_more = unpacked.len() > most || ended.is_err();
+    unpacked.truncate(most);
+    Some((unpacked, is_more))
+}
+
+/// Reads a body by its media type: JSON as it is, anything else as text.
+pub fn body(bytes: &[u8], media: &str) -> Value {
+    if bytes.is_empty() {
+        return Value::Null;
+    }
+    let media = media.to_ascii_lowercase();
+    let Some(text) = text(bytes, &media) else {
+        let kind = if media.is_empty() { "binary data" } else { &media };
+        return Value::from(format!("{} bytes of {kind}", bytes.len()));
+    };
+    let may_parse = media.contains("json") || media.is_empty();
+    match serde_json::from_str(&exact(&text)) {
+        Ok(parsed) if may_parse => parsed,
+        _ => Value::from(text),
+    }
+}
+
+/// Decodes by the mark at the beginning, the media type or the document's own declaration; none if it is no text.
+fn text(bytes: &[u8], media: &str) -> Option<String> {
+    let parameter = |name: &str| {
+        let value = media.split(';').skip(1).find_map(|pair| pair.trim().strip_prefix(name))?;
+        Some(value.trim_start_matches('=').trim_matches(['"', '\'', ' ']).to_owned())
+    };
+    let declared = parameter("charset").or_else(|| declared_in_xml(bytes));
+    let declared = declared.and_then(|name| Encoding::for_label(name.as_bytes()));
+    if Encoding::for_bom(bytes).is_some() || declared.is_some() {
+        let encoding = declared.unwrap_or(encoding_rs::UTF_8);
+        return Some(encoding.decode(bytes).0.into_owned());
+    }
+    let is_text =
+        ["text/", "json", "xml", "javascript", "csv"].iter().any(|part| media.contains(part));
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Some(text.to_owned()),
+        // What is read may end within a character.
+        Err(error) if error.error_len().is_none() => {
+            Some(String::from_utf8_lossy(bytes).into_owned())
+        }
+        Err(_) if is_text => Some(WINDOWS_1252.decode(bytes).0.into_owned()),
+        Err(_) => None,
+    }
+}
+
+/// Reads `encoding` out of `<?xml … ?>`.
+fn declared_in_xml(bytes: &[u8]) -> Option<String> {
+    let head = String::from_utf8_lossy(bytes.get(..200).unwrap_or(bytes)).into_owned();
+    let (_, rest) = head.trim_start().strip_prefix("<?xml")?.split_once("encoding=")?;
+    let quote = rest.chars().next().filter(|c| matches!(c, '"' | '\''))?;
+    rest.get(1..)?.split(quote).next().map(str::to_owned)
+}
+
+/// Writes whole numbers beyond 64 bits as texts, since as numbers they would lose their last digits.
+fn exact(json: &str) -> Cow<'_, str> {
+    let bytes = json.as_bytes();
+    let mut written = String::new();
+    let mut copied = 0;
+    let mut at = 0;
+    while let Some(byte) = bytes.get(at) {
+        let start = at;
+        match byte {
+            b'"' => at += string_length(bytes.get(at..).unwrap_or_default()),
+            b'-' | b'0'..=b'9' => {
+                let is_part =
+                    |byte: &&u8| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E');
+                at += bytes.iter().skip(at).take_while(is_part).count();
+                let number = json.get(start..at).unwrap_or_default();
+                let digits = number.strip_prefix('-').unwrap_or(number);
+                let is_whole = digits.bytes().all(|digit| digit.is_ascii_digit());
+                if is_whole && number.parse::<i64>().is_err() && number.parse::<u64>().is_err() {
+                    written.push_str(json.get(copied..start).unwrap_or_default());
+                    written.push('"');
+                    written.push_str(number);
+                    written.push('"');
+                    copied = at;
+                }
+            }
+            _ => at += 1,
+        }
+    }
+    if copied == 0 {
+        return Cow::Borrowed(json);
+    }
+    written.push_str(json.get(copied..).unwrap_or_default());
+    Cow::Owned(written)
+}
+
+/// Returns how many bytes a text in quotes has.
+fn string_length(text: &[u8]) -> usize {
+    let mut is_escaped = false;
+    let end = text.iter().skip(1).position(|byte| {
+        let is_end = *byte == b'"' && !is_escaped;
+        is_escaped = *byte == b'\\' && !is_escaped;
+        is_end
+    });
+    end.map_or(text.len(), |end| end + 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use flate2::Compression;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn packed_bodies_are_unpacked_within_the_bound() {
+        let text = b"{\"a\": 1}".repeat(100);
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), Compression::fast());
+        gzip.write_all(&text).unwrap();
+        let gzip = gzip.finish().unwrap();
+        let mut zlib = flate2::write::ZlibEncoder::new(Vec::new(), Compression::fast());
+        zlib.write_all(&text).unwrap();
+        let mut raw = flate2::write::DeflateEncoder::new(Vec::new(), Compression::fast());
+        raw.write_all(&text).unwrap();
+        let zstd = zstd::bulk::compress(&text, 1).unwrap();
+        let twice = {
+            let mut again = flate2::write::GzEncoder::new(Vec::new(), Compression::fast());
+            again.write_all(&gzip).unwrap();
+            again.finish().unwrap()
+        };
+        for (encoding, packed) in [
+            ("gzip", gzip.clone()),
+            ("X-GZIP", gzip.clone()),
+            ("deflate", zlib.finish().unwrap()),
+            ("deflate", raw.finish().unwrap()),
+            ("zstd", zstd),
+            ("gzip, gzip", twice),
+            ("identity", text.clone()),
+            ("", text.clone()),
+            ("gzip", text.clone()),
+        ] {
+            let (unpacked, is_cut) = unpacked(packed.clone(), encoding, 10_000);
+            assert_eq!((unpacked == text, is_cut), (true, false), "{encoding}");
+        }
+        let (short, is_cut) = unpacked(gzip.clone(), "gzip", 10);
+        assert_eq!((short.as_slice(), is_cut), (&text[..10], true));
+        let half = gzip.get(..gzip.len() - 9).unwrap().to_vec();
+        assert!(unpacked(half, "gzip", 10_000).1);
+        // "hello" by another program.
+        let brotli = [0x0b, 0x02, 0x80, 0x68, 0x65, 0x6c, 0x6c, 0x6f, 0x03];
+        assert_eq!(unpacked(brotli.to_vec(), "br", 100).0, b"hello");
+    }
+
+    #[test]
+    fn a_body_is_decoded_by_what_it_says_of_itself() {
+        let latin = b"{\"name\": \"Gr\xfc\xdfe\"}";
+        let sjis = encoding_rs::SHIFT_JIS.encode("{\"name\": \"東京\"}").0;
+        let wide: Vec<u8> =
+            "\u{feff}{\"a\": \"ü\"}".encode_utf16().flat_map(u16::to_le_bytes).collect();
+        for (bytes, media, expected) in [
+            (latin.to_vec(), "application/json; charset=ISO-8859-1", json!({"name": "Grüße"})),
+            (latin.to_vec(), "application/json", json!({"name": "Grüße"})),
+            (sjis.to_vec(), "Application/JSON;charset=\"Shift_JIS\"", json!({"name": "東京"})),
+            (wide, "application/json", json!({"a": "ü"})),
+            (b"\xef\xbb\xbf[1]".to_vec(), "application/json", json!([1])),
+            (b"Gr\xfc\xdfe".to_vec(), "text/plain", json!("Grüße")),
+            (
+                b"<?xml version=\"1.0\" encoding='ISO-8859-1'?><a>\xfc</a>".to_vec(),
+                "application/xml",
+                json!("<?xml version=\"1.0\" encoding='ISO-8859-1'?><a>ü</a>"),
+            ),
+            (b"\x89PNG\xff\xff".to_vec(), "image/png", json!("6 bytes of image/png")),
+            (b"no json".to_vec(), "application/json", json!("no json")),
+            (b"7".to_vec(), "text/plain", json!("7")),
+            (Vec::new(), "application/json", Value::Null),
+        ] {
+            assert_eq!(body(&bytes, media), expected, "{media}");
+        }
+    }
+
+    #[test]
+    fn no_whole_number_loses_a_digit() {
+        for number in [
+            "9007199254740993",
+            "-9223372036854775808",
+            "18446744073709551615",
+            "18446744073709551616",
+            "-9223372036854775809",
+            "123456789012345678901234567890",
+        ] {
+            let text = format!("{{\"a\": [{number}], \"b {number}\": \"\\\" {number}\"}}");
+            let parsed = body(text.as_bytes(), "application/json");
+            let first = &parsed["a"][0];
+            assert_eq!(first.as_str().map_or(first.to_string(), str::to_owned), number);
+            assert_eq!(parsed[format!("b {number}")], format!("\" {number}"));
+        }
+        let parsed = body(b"[1.5, 1e3, -0.1, 12345678901234567890.5, 0]", "application/json");
+        assert!(parsed.as_array().unwrap().iter().all(Value::is_number), "{parsed}");
+    }
+}
