@@ -38,5 +38,5 @@ pub mod __private {
 
 /// Keeps the code in the guide true.
 #[cfg(doctest)]
-#[doc = include_str!("../../../docs/library.md")]
+#[doc = include_str!("../../../docs/guides/graphs.md")]
 struct Guide;

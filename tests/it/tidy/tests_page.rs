@@ -1,4 +1,4 @@
-//! `docs/tests.md` lists the tests of each capability: those whose doc comments name its id.
+//! `docs/project/tests.md` lists the tests of each capability: those whose doc comments name its id.
 //!
 //! The page is written by the test itself: `UPDATE_TESTS_PAGE=1 cargo test --test it tests_page`.
 
@@ -11,7 +11,7 @@ use super::features::{capabilities, ids};
 use super::running::{self, Places, Running};
 use super::{report, root, sources};
 
-const PAGE: &str = "docs/tests.md";
+const PAGE: &str = "docs/project/tests.md";
 
 /// What runs by a target of its own, beside `make test`.
 const ELSEWHERE: [&str; 7] = [
