@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 mod circles;
 mod deploy;
 mod engine_tree;
+mod english;
 mod features;
 mod files;
 mod imports;
