@@ -151,7 +151,7 @@ impl fmt::Display for Figures {
 }
 
 /// Returns the documents that people read, by their paths.
-fn documents() -> Vec<String> {
+pub(super) fn documents() -> Vec<String> {
     let git = Command::new("git")
         .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard", "*.md"])
         .current_dir(root())
@@ -184,7 +184,7 @@ static MARKUP: LazyLock<Markup> = LazyLock::new(|| Markup {
 });
 
 /// Returns a text without its fenced code and comments.
-fn without_code(text: &str) -> String {
+pub(super) fn without_code(text: &str) -> String {
     let mut prose = String::with_capacity(text.len());
     let mut is_code = false;
     for line in MARKUP.comment.replace_all(text, "").lines() {

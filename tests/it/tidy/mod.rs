@@ -7,6 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 mod circles;
+mod commands;
 mod deploy;
 mod engine_tree;
 mod english;
