@@ -72,8 +72,8 @@ fn shown() -> Tests {
 fn page(tests: &Tests) -> String {
     let mut page = String::from(
         "# Tests by capability\n\n\
-         What `make test` runs for each row of [features.md](features.md): the functions whose doc comments name its id.\n\
-         Written by `UPDATE_TESTS_PAGE=1 cargo test --test it tests_page`, and compared by the same test.\n",
+         The tests that `make test` runs for each [capability](features.md): functions whose doc comments name its ID.\n\
+         A test compares this page with them; `UPDATE_TESTS_PAGE=1 cargo test --test it tests_page` updates it.\n",
     );
     for (id, capability) in capabilities() {
         let _ = write!(page, "\n## {id}\n\n{capability}.\n\n");
