@@ -17,6 +17,7 @@ export Q
 -include observability/observability.mk
 -include benches/simulation/simulation.mk
 -include tests/conformance/conformance.mk
+-include tests/english/english.mk
 -include tests/servers/servers.mk
 -include tests/clients/clients.mk
 -include tests/service/service.mk
