@@ -10,13 +10,8 @@ use perihelion::cli::Cli;
 use regex::Regex;
 
 use super::english::{documents, without_code};
-use super::{read, report, root};
-
-/// The page with the help of every command.
-const PAGE: &str = "docs/reference/commands.md";
-
-/// Columns of the help on that page.
-const WIDTH: usize = 100;
+use super::reference::COMMANDS;
+use super::{read, report};
 
 /// Prose may leave out what a command requires, and `--help` ends the parsing.
 const IN_PROSE: [ErrorKind; 3] = [
@@ -97,7 +92,7 @@ fn commands_of_documents_are_commands_of_the_program() {
     let mut problems = Vec::new();
     let mut documents = documents();
     // Examples of the help have remarks beside them.
-    documents.retain(|name| name != PAGE);
+    documents.retain(|name| name != COMMANDS);
     documents.push("mcp-servers.toml".to_owned());
     for name in documents {
         let text = read(&name);
@@ -144,47 +139,4 @@ fn a_command_is_found_among_a_shells_words() {
     assert!(refused(&["perihelion", "resume"].map(str::to_owned), false).is_none());
     let file = "[mcp_servers.a]\ncommand = \"perihelion\"\nargs = [\"mcp\", \"notes\"]\n[mcp_servers.b]\ncommand = \"npx\"\n";
     assert_eq!(bundled(file), [["perihelion", "mcp", "notes"].map(str::to_owned).to_vec()]);
-}
-
-/// Returns the help of a command without the options that all commands share.
-fn help(command: &mut clap::Command) -> String {
-    let text = command.render_long_help().to_string();
-    let Some((own, rest)) = text.split_once("\nGlobal options:\n") else { return text };
-    let is_shared = |line: &&str| line.is_empty() || line.starts_with(' ');
-    let rest: Vec<&str> = rest.lines().skip_while(is_shared).collect();
-    format!("{own}\n{}", rest.join("\n"))
-}
-
-/// Writes a command and its subcommands to the page.
-fn describe(command: &mut clap::Command, depth: usize, page: &mut String) {
-    let name = command.get_bin_name().unwrap_or_else(|| command.get_name()).to_owned();
-    let help = match depth {
-        1 => command.render_long_help().to_string(),
-        _ => help(command),
-    };
-    let help: Vec<&str> = help.trim_end().lines().map(str::trim_end).collect();
-    let _ =
-        write!(page, "\n{} {name}\n\n```text\n{}\n```\n", "#".repeat(depth + 1), help.join("\n"));
-    for inner in command.get_subcommands_mut() {
-        if !inner.is_hide_set() && inner.get_name() != "help" {
-            describe(inner, depth + 1, page);
-        }
-    }
-}
-
-#[test]
-fn the_reference_has_the_help_of_every_command() {
-    let mut page = String::from(
-        "# Commands\n\n\
-         The help of every command, as `perihelion COMMAND --help` prints it. Every command also takes the global options.\n\
-         A test compares this page with the program; `UPDATE_COMMANDS_PAGE=1 cargo test --test it commands` updates it.\n",
-    );
-    let mut command = Cli::command().term_width(WIDTH);
-    command.build();
-    describe(&mut command, 1, &mut page);
-    if std::env::var_os("UPDATE_COMMANDS_PAGE").is_some() {
-        std::fs::write(root().join(PAGE), &page).unwrap();
-    }
-    let is_same = std::fs::read_to_string(root().join(PAGE)).unwrap_or_default() == page;
-    assert!(is_same, "{PAGE} is out of date: UPDATE_COMMANDS_PAGE=1 cargo test --test it commands");
 }

@@ -19,6 +19,7 @@ mod links;
 mod map;
 mod observability;
 mod plain_code;
+mod reference;
 mod running;
 mod tests_page;
 mod twice;
