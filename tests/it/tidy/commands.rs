@@ -1,11 +1,7 @@
-//! Commands in documents are commands of the program: each is parsed as it is written, and a page has the help of all.
-//!
-//! That page is written by the test itself: `UPDATE_COMMANDS_PAGE=1 cargo test --test it commands`.
+//! Commands in documents are commands of the program: each is parsed as it is written.
 
-use std::fmt::Write as _;
-
+use clap::Parser as _;
 use clap::error::ErrorKind;
-use clap::{CommandFactory as _, Parser as _};
 use perihelion::cli::Cli;
 use regex::Regex;
 
