@@ -224,7 +224,7 @@ fn comments(text: &str) -> String {
 }
 
 /// Divides a paragraph after `.`, `!` and `?` before a capital letter; inline code counts as a word.
-fn sentences(paragraph: &str) -> Vec<String> {
+pub(super) fn sentences(paragraph: &str) -> Vec<String> {
     let Markup { code, link, sentence_end, .. } = &*MARKUP;
     let plain = code.replace_all(paragraph, "X");
     let plain = link.replace_all(&plain, "$1").replace('*', "");
@@ -244,12 +244,12 @@ fn sentences(paragraph: &str) -> Vec<String> {
     all
 }
 
-struct Pattern {
+pub(super) struct Pattern {
     name: &'static str,
     regex: Regex,
 }
 
-fn patterns() -> Vec<Pattern> {
+pub(super) fn patterns() -> Vec<Pattern> {
     let compiled = PATTERNS.iter().map(|(name, pattern)| {
         let regex = RegexBuilder::new(pattern).case_insensitive(true).build().unwrap();
         Pattern { name, regex }
@@ -258,7 +258,7 @@ fn patterns() -> Vec<Pattern> {
 }
 
 /// Returns the phrases of a sentence that the patterns find.
-fn phrases<'a>(sentence: &'a str, patterns: &[Pattern]) -> Vec<&'a str> {
+pub(super) fn phrases<'a>(sentence: &'a str, patterns: &[Pattern]) -> Vec<&'a str> {
     let is_question = sentence.contains('?');
     let asked = patterns.iter().filter(|one| !is_question || !IN_QUESTIONS.contains(&one.name));
     asked.flat_map(|one| one.regex.find_iter(sentence)).map(|found| found.as_str().trim()).collect()

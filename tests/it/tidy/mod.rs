@@ -17,6 +17,7 @@ mod imports;
 mod layers;
 mod links;
 mod map;
+mod messages;
 mod observability;
 mod plain_code;
 mod reference;
