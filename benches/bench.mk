@@ -69,7 +69,7 @@ export BENCH_SERVE ?= cargo bench --quiet --bench serve -- --bench
 bench-serve: ## Measure the service on SQLite and Postgres beside LangGraph's own server, by one client
 	$(ON_POSTGRES) benches/serve/together.sh "$(BENCH_DIR)" $(SERVE_ARGS)
 
-# The same on an empty and on a filled database: what one Postgres holds (docs/guides/scale.md). A million threads take 25 GB.
+# The same on an empty and on a filled database: what one Postgres holds (docs/project/scale-figures.md). A million threads take 25 GB.
 SCALE_THREADS ?= 1000000
 SCALE_STEPS ?= 20
 # Calls of models and tools in each thread.
