@@ -21,6 +21,8 @@ fn refused(words: &[String], is_prose: bool) -> Option<String> {
     let error = Cli::try_parse_from(words).err()?;
     let is_fine = match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => true,
+        // `perihelion mcp NAME` stands for any of them.
+        ErrorKind::InvalidSubcommand => is_prose && error.to_string().contains("'1'"),
         kind => is_prose && IN_PROSE.contains(&kind),
     };
     (!is_fine).then(|| {
