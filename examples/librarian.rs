@@ -1,6 +1,6 @@
 //! A kind of agent of your own: a pipeline that answers from files, with the very words and where they stand.
 //!
-//! `librarian DATABASE SERVERS THREAD [QUESTION]` asks a thread, or continues it where it was broken off; `docs/agents.md`
+//! `librarian DATABASE SERVERS THREAD [QUESTION]` asks a thread, or continues it where it was broken off; `docs/guides/custom-agents.md`
 //! goes through it. The model is that of `OPENAI_BASE_URL`; the servers file says `agent = "librarian"` of a server that
 //! can `search` and `read`, such as the bundled `files`.
 

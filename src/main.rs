@@ -1,6 +1,6 @@
 //! The binary: everything is in the library's `cli` room.
 
-/// The allocator of the program: smaller and quicker than the system's with thousands of streams (docs/performance.md).
+/// The allocator of the program: smaller and quicker than the system's with thousands of streams (docs/project/performance.md).
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

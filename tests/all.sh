@@ -60,7 +60,7 @@ pgvector)
     ;;
 esac
 
-# What docs/tests.md names must be among the tests that run.
+# What docs/project/tests.md names must be among the tests that run.
 selected=(--locked --workspace --lib --bins --tests)
 names=$target/names-of-tests.txt
 if cargo nextest --version >/dev/null 2>&1; then

@@ -1,6 +1,6 @@
 """The star workload on LangGraph, printed as the same JSON lines as ours.
 
-`docs/performance.md` defines workload and fields. The checksum proves that both engines are given the
+`docs/project/performance-engine.md` defines workload and fields. The checksum proves that both engines are given the
 same texts; a figure is printed only when the final state holds all of them.
 """
 

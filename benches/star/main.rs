@@ -1,6 +1,6 @@
 //! The star benchmark: what the engine and its stores cost when the nodes cost nothing.
 //!
-//! Enter at [`options::Options`]; `docs/performance.md` says what is measured and what the goals are.
+//! Enter at [`options::Options`]; `docs/project/performance.md` says what is measured and what the goals are.
 //! Invariant: a figure is printed only after the work was checked to have been done. Deliberately
 //! absent: models, tools and any network but the database's.
 #![expect(clippy::print_stdout, reason = "figures are printed as JSON lines")]

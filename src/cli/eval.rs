@@ -9,9 +9,9 @@ use perihelion_settings::config::Settings;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A suite is a YAML file: questions, and what must be true of the answers (texts, agents, tools, tables, budgets, a
-criterion for a model). docs/evaluation.md has the keys and an example. Every run is a thread that stays, so that what
-went wrong can be shown, traced and forked.
+A suite is a YAML file with questions and rules for the answers: texts, agents, tools, tables,
+budgets, or a criterion for a model to judge. docs/guides/evaluation.md describes the format. Each
+run is stored as a thread that you can inspect, trace and fork.
 
 Examples:
   perihelion eval suite.yaml

@@ -1,7 +1,7 @@
 /**
  * Measures the page: size, first view, long threads, traces and answers, Lighthouse. `make measure-page` prints the figures; `PARTS=answer,trace` some of them.
  *
- * Nothing here fails for being slow: figures of a busy machine say little. What they were is in docs/page.md.
+ * Nothing here fails for being slow: figures of a busy machine say little. What they were is in docs/project/web-ui.md.
  */
 
 import { execFile } from "node:child_process";

@@ -19,7 +19,7 @@ let server, browser, table, chart;
 
 before(async () => {
   server = await startServer();
-  const sent = await fetch(`${server.url}/v1/documents?name=agents.md`, { method: "POST", headers: { "content-type": "application/octet-stream" }, body: await readFile(join(ROOT, "docs/agents.md")) });
+  const sent = await fetch(`${server.url}/v1/documents?name=agents.md`, { method: "POST", headers: { "content-type": "application/octet-stream" }, body: await readFile(join(ROOT, "docs/guides/custom-agents.md")) });
   assert.equal(sent.status, 200);
   browser = await launch();
   const tab = await open(browser, server.url);
@@ -49,7 +49,7 @@ const VIEWS = [
   ["inbox", () => "inbox", (tab) => tab.getByText("Nothing waits for you")],
   ["agents", () => "agents", (tab) => tab.locator(".card").nth(2)],
   ["teams", () => "teams", (tab) => tab.locator("h1")],
-  ["documents", () => "documents", (tab) => tab.getByText("Kinds of agents").first()],
+  ["documents", () => "documents", (tab) => tab.getByText("Write a custom agent").first()],
   ["skills", () => "skills", (tab) => tab.locator(".card, .empty").first()],
   ["memory", () => "memory", (tab) => tab.locator(".card, .empty").first()],
   ["fleet", () => "fleet", (tab) => tab.getByText("threads idle")],

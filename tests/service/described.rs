@@ -1,5 +1,8 @@
 //! Answers are what `/openapi.json` says of them (X5).
 
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
 use serde_json::{Value, json};
 
 use super::saying;
@@ -86,4 +89,42 @@ async fn a_stream_is_described_whether_its_reader_takes_text_or_events() {
         let event = json!({ "event": "metadata", "data": "{}", "id": "0-1" });
         assert!(schema.is_valid(&event) && schema.is_valid(&json!("event: metadata")), "{path}");
     }
+}
+
+/// The page that lists the routes; `UPDATE_ROUTES_PAGE=1 cargo test --test service described` writes it.
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/reference/routes.md");
+
+#[tokio::test]
+async fn the_reference_lists_every_route() {
+    let served = Served::sqlite().await;
+    let (_, document) = served.get("/openapi.json").await;
+    let mut groups: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (path, methods) in document["paths"].as_object().unwrap() {
+        for (method, operation) in methods.as_object().unwrap() {
+            let (Some(group), Some(summary)) =
+                (operation["tags"][0].as_str(), operation["summary"].as_str())
+            else {
+                continue;
+            };
+            let method = method.to_uppercase();
+            let row = format!("| `{path}` | {method} | {summary} |");
+            groups.entry(group.to_owned()).or_default().push(row);
+        }
+    }
+    let mut page = String::from(
+        "# HTTP routes\n\n\
+         Every route of `perihelion serve`. `/openapi.json` of a running service also describes parameters, bodies and\n\
+         responses. A test compares this page with it.\n",
+    );
+    for (group, mut rows) in groups {
+        rows.sort();
+        let rows = rows.join("\n");
+        let _ =
+            write!(page, "\n## {group}\n\n| Path | Method | Purpose |\n|---|---|---|\n{rows}\n");
+    }
+    if std::env::var_os("UPDATE_ROUTES_PAGE").is_some() {
+        std::fs::write(PAGE, &page).unwrap();
+    }
+    let written = std::fs::read_to_string(PAGE).unwrap_or_default();
+    assert_eq!(written, page, "UPDATE_ROUTES_PAGE=1 cargo test --test service described");
 }

@@ -36,7 +36,12 @@ pub mod __private {
     }
 }
 
-/// Keeps the code in the guide true.
+/// Compiles and runs the code of the tutorial.
 #[cfg(doctest)]
-#[doc = include_str!("../../../docs/library.md")]
+#[doc = include_str!("../../../docs/tutorials/your-own-graph.md")]
+struct Tutorial;
+
+/// Compiles and runs the code of the guide.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guides/graphs.md")]
 struct Guide;

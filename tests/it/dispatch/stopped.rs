@@ -1,5 +1,5 @@
 //! A process that is stopped between two of its writes: SQLite's write lock and the row locks of Postgres stay with one that is stopped
-//! within a write, and then nobody else can continue (`docs/durability.md`).
+//! within a write, and then nobody else can continue (`docs/explanation/durability.md`).
 
 use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};

@@ -157,9 +157,9 @@ fn the_guide_shows_pictures_that_are_there_and_small() {
 /// S1.12: nothing is drawn or told of a metric that there is not, and every metric is drawn.
 #[test]
 fn alerts_and_dashboard_ask_for_metrics_and_labels_that_are_documented() {
-    let documented = read("docs/telemetry.md");
+    let documented = read("docs/reference/metrics.md");
     let metrics = found(r"`((?:gen_ai|perihelion)_[a-z_]+)`", &documented);
-    assert!(metrics.len() >= 20, "docs/telemetry.md lists the metrics: {metrics:?}");
+    assert!(metrics.len() >= 20, "docs/reference/metrics.md lists the metrics: {metrics:?}");
     let labels = found(r"`([a-z_]+(?:\.[a-z_]+)+)`", &documented);
     let labels: BTreeSet<String> =
         labels.into_iter().map(|label| label.replace('.', "_")).collect();
@@ -184,7 +184,7 @@ fn alerts_and_dashboard_ask_for_metrics_and_labels_that_are_documented() {
     let unknown = used.iter().filter(|word| !metrics.contains(*word) && !labels.contains(*word));
     let mut problems: Vec<String> = unknown.map(|word| format!("unknown: {word}")).collect();
     problems.extend(metrics.difference(&used).map(|metric| format!("never shown: {metric}")));
-    report(&problems, "docs/telemetry.md lists the metrics; observability/ shows them.");
+    report(&problems, "docs/reference/metrics.md lists the metrics; observability/ shows them.");
 }
 
 /// Collects what is asked of Prometheus.

@@ -1,4 +1,4 @@
-//! `docs/tests.md` lists the tests of each capability: those whose doc comments name its id.
+//! `docs/project/tests.md` lists the tests of each capability: those whose doc comments name its id.
 //!
 //! The page is written by the test itself: `UPDATE_TESTS_PAGE=1 cargo test --test it tests_page`.
 
@@ -11,7 +11,7 @@ use super::features::{capabilities, ids};
 use super::running::{self, Places, Running};
 use super::{report, root, sources};
 
-const PAGE: &str = "docs/tests.md";
+const PAGE: &str = "docs/project/tests.md";
 
 /// What runs by a target of its own, beside `make test`.
 const ELSEWHERE: [&str; 7] = [
@@ -72,8 +72,8 @@ fn shown() -> Tests {
 fn page(tests: &Tests) -> String {
     let mut page = String::from(
         "# Tests by capability\n\n\
-         What `make test` runs for each row of [features.md](features.md): the functions whose doc comments name its id.\n\
-         Written by `UPDATE_TESTS_PAGE=1 cargo test --test it tests_page`, and compared by the same test.\n",
+         The tests that `make test` runs for each [capability](features.md): functions whose doc comments name its ID.\n\
+         A test compares this page with them; `UPDATE_TESTS_PAGE=1 cargo test --test it tests_page` updates it.\n",
     );
     for (id, capability) in capabilities() {
         let _ = write!(page, "\n## {id}\n\n{capability}.\n\n");

@@ -153,51 +153,51 @@ instruments! {
     model_calls: Duration "gen_ai.client.inference.duration", "s",
         [l::OPERATION, l::PROVIDER, l::MODEL, l::ROLE, l::ERROR], "A model call, retries included";
     runs: LongDuration "gen_ai.invoke_workflow.duration", "s",
-        [l::WORKFLOW, l::STATUS], "A run in this process, from taking the thread to giving it back";
+        [l::WORKFLOW, l::STATUS], "A run in this process, from claim to release of the thread";
     agents: LongDuration "gen_ai.invoke_agent.duration", "s",
-        [l::AGENT, l::ERROR], "An agent's work on one task, as far as this process did it";
+        [l::AGENT, l::ERROR], "An agent's work on one task in this process";
     tools: Duration "gen_ai.execute_tool.duration", "s",
         [l::SERVER, l::TOOL, l::ERROR], "A tool call";
     runs_started: Counter "perihelion.runs.started", "{run}",
-        [l::GRAPH], "Runs begun, resumes included";
+        [l::GRAPH], "Started runs, including resumed ones";
     runs_ended: Counter "perihelion.runs.ended", "{run}",
-        [l::GRAPH, l::STATUS], "Runs ended: done, interrupted, failed, cancelled or queued (handed over)";
+        [l::GRAPH, l::STATUS], "Ended runs: done, interrupted, failed, cancelled or queued (handed over)";
     runs_active: UpDown "perihelion.runs.active", "{run}",
-        [l::GRAPH], "Runs under way in this process";
+        [l::GRAPH], "Running runs in this process";
     steps: Counter "perihelion.steps.committed", "{step}",
-        [], "Super-steps that the database acknowledged";
+        [], "Super-steps acknowledged by the database";
     commits: Duration "perihelion.commit.duration", "s",
         [l::ERROR], "The commit of one super-step";
     recorded: Counter "perihelion.effects.recorded", "{effect}",
-        [l::EFFECT], "Effects performed and recorded";
+        [l::EFFECT], "Performed and recorded effects";
     read_back: Counter "perihelion.effects.read_back", "{effect}",
-        [l::EFFECT], "Recorded outcomes used again, after a crash or an answer, instead of performing the effect";
+        [l::EFFECT], "Recorded outcomes that were read instead of repeating the effect";
     interrupts: Counter "perihelion.interrupts", "{interrupt}",
-        [l::INTERRUPT], "Questions put to people; unknown outcomes are outcome_unknown";
+        [l::INTERRUPT], "Questions to people; unknown outcomes are outcome_unknown";
     trips: Counter "perihelion.breaker.trips", "{trip}",
-        [l::REASON], "Turns ended early by the circuit breaker or a spent budget";
+        [l::REASON], "Turns ended early by the circuit breaker or a limit";
     retries: Counter "perihelion.model.retries", "{retry}",
-        [l::ROLE, l::REASON], "Requests to a model that were sent again";
+        [l::ROLE, l::REASON], "Repeated requests to a model";
     cost: Sum "perihelion.model.cost", "{USD}",
-        [l::MODEL, l::ROLE], "US dollars for model calls, where prices are set";
+        [l::MODEL, l::ROLE], "US dollars for model calls, if prices are set";
     reflections: Counter "perihelion.reflections", "{reflection}",
-        [l::AGENT, l::VERDICT], "Judgements of agents' outputs";
+        [l::AGENT, l::VERDICT], "Reviews of agents' results";
     citations_removed: Counter "perihelion.citations.removed", "{citation}",
-        [l::AGENT], "Citations of an answer that named nothing and were removed";
+        [l::AGENT], "Removed invalid citations";
     threads: Gauge "perihelion.threads", "{thread}",
-        [l::STATUS], "Threads in the database, the same from every process";
+        [l::STATUS], "Threads in the database, equal in every process";
     pending: Gauge "perihelion.traces.pending", "{thread}",
-        [], "Threads in the database whose traces the collector has not got yet";
+        [], "Threads in the database with undelivered traces";
     deliveries: Counter "perihelion.export.deliveries", "{delivery}",
         [l::SIGNAL, l::OUTCOME], "Deliveries to the collector";
     spans: Counter "perihelion.export.spans", "{span}",
-        [l::OUTCOME], "Spans of delivered traces that the collector accepted or rejected";
+        [l::OUTCOME], "Spans of delivered traces, accepted or rejected by the collector";
     leases_lost: Counter "perihelion.leases.lost", "{lease}",
-        [], "Runs that ended because another process took their thread";
+        [], "Runs that lost their thread to another process";
     leases_taken: Counter "perihelion.leases.taken_over", "{lease}",
-        [], "Threads taken over from a process that died or stood still";
+        [], "Threads taken over from a dead or stopped process";
     server_up: Gauge "perihelion.mcp.server.up", "{connection}",
-        [l::SERVER], "Whether the connection to an MCP server stands: 1 or 0";
+        [l::SERVER], "1 if the MCP server is connected, otherwise 0";
     call_errors: Counter "perihelion.mcp.call.errors", "{call}",
-        [l::SERVER, l::ERROR], "Tool calls that failed";
+        [l::SERVER, l::ERROR], "Failed tool calls";
 }
