@@ -1,4 +1,4 @@
-//! SQLite's syntax: also shifts, and `IS` between any two values.
+//! SQLite's syntax: also shifts and `IS` between any two values.
 
 use std::any::TypeId;
 
