@@ -175,7 +175,14 @@ pub fn series<'a>(bounds: impl Iterator<Item = &'a mut Expr>) -> Result<(), Refu
 fn value(expr: &Expr) -> Option<f64> {
     match expr {
         Expr::Value(value) => match &value.value {
-            Value::Number(text, _) => text.replace('_', "").parse().ok(),
+            Value::Number(text, _) => {
+                let text = text.replace('_', "").to_ascii_lowercase();
+                let based =
+                    [("0x", 16), ("0o", 8), ("0b", 2)].into_iter().find_map(|(prefix, base)| {
+                        i128::from_str_radix(text.strip_prefix(prefix)?, base).ok()
+                    });
+                based.map_or_else(|| text.parse().ok(), |number| Some(number as f64))
+            }
             _ => None,
         },
         Expr::Nested(inner) => value(inner),

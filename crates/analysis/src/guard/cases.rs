@@ -249,6 +249,7 @@ const REFUSED: &[(char, &str)] = &[
     // More than anybody reads.
     ('P', "SELECT count(*) FROM generate_series(1, 100000000000) AS g(i)"),
     ('P', "SELECT generate_series(1, 1e15)"),
+    ('P', "SELECT generate_series(1, 0x7fffffffffff)"),
     ('P', "SELECT format('%1000000000s', 'x')"),
     ('P', "SELECT format(name) FROM zones"),
     ('S', "SELECT * FROM zones INDEXED BY i; DELETE FROM zones"),
