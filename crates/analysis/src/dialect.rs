@@ -56,8 +56,8 @@ impl Dialect {
             }
         }
         Ok(match self {
-            Self::Sqlite => without_hints(tokens),
-            Self::Postgres => whole_tables(tokens),
+            Self::Sqlite => without_hints(in_two_words(tokens)),
+            Self::Postgres => whole_tables(in_two_words(tokens)),
             Self::DuckDb | Self::TSql => tokens,
         })
     }
@@ -104,6 +104,22 @@ impl Dialect {
 
 fn is_word(token: &Token, text: &str) -> bool {
     matches!(token, Token::Word(w) if w.quote_style.is_none() && w.value.eq_ignore_ascii_case(text))
+}
+
+/// Writes `x ISNULL` as `x IS NULL`, which the parser knows.
+fn in_two_words(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let parted = |token: TokenWithSpan| {
+        if !is_word(&token.token, "isnull") {
+            return vec![token];
+        }
+        let words = [
+            Token::make_keyword("IS"),
+            Token::Whitespace(Whitespace::Space),
+            Token::make_keyword("NULL"),
+        ];
+        words.map(|word| TokenWithSpan::new(word, token.span)).into()
+    };
+    tokens.into_iter().flat_map(parted).collect()
 }
 
 /// Writes Postgres' `TABLE x` as `SELECT * FROM x`; the parser would swallow what follows it.

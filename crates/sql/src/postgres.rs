@@ -31,6 +31,7 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 /// schema in which a user defined an operator over Postgres' own types is left out; it could stand in for theirs.
 const SETTINGS: &str = "\
     SELECT set_config('statement_timeout', $1, true), set_config('standard_conforming_strings', 'on', true), \
+           set_config('client_min_messages', 'error', true), \
            set_config('search_path', 'pg_catalog' || coalesce(string_agg(', ' || quote_ident(s.name::text), '' \
                ORDER BY s.place), ''::text) || ', pg_temp', true) \
     FROM unnest(current_schemas(false)) WITH ORDINALITY AS s(name, place) \
@@ -186,6 +187,7 @@ impl Postgres {
     ) -> Result<T, Error> {
         let mut connection = self.pool.acquire().await.map_err(database_error)?;
         let pid: i32 = sqlx::query_scalar("SELECT pg_backend_pid()")
+            .persistent(false)
             .fetch_one(&mut *connection)
             .await
             .map_err(database_error)?;
@@ -193,7 +195,11 @@ impl Postgres {
         let work = async {
             let mut transaction = connection.begin_with("BEGIN TRANSACTION READ ONLY").await?;
             let timeout = limits.timeout.as_millis().to_string();
-            sqlx::query(SETTINGS).bind(timeout).execute(&mut *transaction).await?;
+            sqlx::query(SETTINGS)
+                .bind(timeout)
+                .persistent(false)
+                .execute(&mut *transaction)
+                .await?;
             let read = reading(&mut transaction).await?;
             transaction.rollback().await?;
             Ok(read)

@@ -20,6 +20,7 @@ pub fn is_name(keyword: Keyword) -> bool {
             | K::CLUSTER
             | K::CONNECT
             | K::DISTRIBUTE
+            | K::DIV
             | K::FORMAT
             | K::GLOBAL
             | K::MATCH_CONDITION
@@ -38,6 +39,7 @@ pub fn is_name(keyword: Keyword) -> bool {
             | K::TOP
             | K::UNPIVOT
             | K::VIEW
+            | K::XOR
     )
 }
 

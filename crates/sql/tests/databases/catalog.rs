@@ -33,7 +33,7 @@ async fn a_permitted_name_never_reaches_what_a_user_defined_under_it() {
         ("SELECT substring(name, 2) FROM people", json!("oë")),
         ("SELECT substr(name, 2) FROM people", json!("oë")),
         ("SELECT substring(name FROM 2) FROM people", json!("oë")),
-        ("SELECT ceil(n) FROM people", json!(1.0)),
+        ("SELECT ceil(n) FROM people", json!(1)),
         ("SELECT left(name, 1) FROM people", json!("Z")),
         ("SELECT name FROM people", json!("Zoë")),
         ("SELECT g FROM people, generate_series(n, 1::smallint) AS g", json!(1)),
@@ -66,7 +66,8 @@ const TYPES: &str = "
         c \"char\", o oid, b bit(3), h bytea, z timetz, g point, n numrange, v tsvector, l pg_lsn, j json, q jsonpath);
     INSERT INTO odd VALUES (1, 'fine', 3, ROW(1, '{[1,2)}'), '{[1,3),[5,7)}', ARRAY['{[1,2)}'::int4multirange], '{}', '<a/>',
         '10.0.0.1', 'c', 7, B'101', '\\x00ff', '10:00+02', '(1,2)', '[1,2.5)', 'a b', '0/1', '{\"k\": 1}', '$.a');
-    GRANT SELECT ON odd TO {role};";
+    CREATE TABLE few (id int);
+    GRANT SELECT ON odd, few TO {role};";
 
 #[tokio::test]
 async fn columns_of_every_type_are_read_and_an_altered_table_is_seen() {
@@ -89,12 +90,12 @@ async fn columns_of_every_type_are_read_and_an_altered_table_is_seen() {
     assert_eq!((none.columns.len(), none.row_count), (2, 0));
     let misspelt = database.query("SELECT r, nobody FROM odd", None).await.unwrap_err().to_string();
     assert!(misspelt.contains("nobody"), "{misspelt}");
-    let before = database.query("SELECT * FROM odd", None).await.unwrap().columns.len();
+    assert_eq!(database.query("SELECT * FROM few", None).await.unwrap().columns, ["id"]);
     let mut owner = server.owner().await;
-    let alter = "ALTER TABLE odd ADD COLUMN late text DEFAULT 'here'";
+    let alter = "ALTER TABLE few ADD COLUMN late text";
     sqlx::raw_sql(alter).execute(&mut owner).await.unwrap();
-    let after = database.query("SELECT * FROM odd", None).await.unwrap();
-    assert_eq!(after.columns.len(), before + 1);
+    let after = database.query("SELECT * FROM few", None).await.unwrap();
+    assert_eq!(after.columns, ["id", "late"]);
     drop((database, owner));
     server.drop().await;
 }

@@ -4,7 +4,9 @@
 use perihelion_analysis::Dialect;
 use perihelion_analysis::guard::{Permitted, Policy, TableName, guard};
 use perihelion_analysis::limit::bounded;
-use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection, Row, SqliteConnection};
+use sqlx::{
+    AssertSqlSafe, Connection, Executor, PgConnection, Row, SqliteConnection, TypeInfo, ValueRef,
+};
 
 use crate::support::Server;
 
@@ -78,8 +80,6 @@ const POSTGRES_LITERALS: &[&str] = &[
     "X'0a'",
     "E'a\\n\\t\\\\b\\'c'",
     "E'\\x41\\101\\u0042\\U00000043'",
-    "E'\\xc3\\xa9'",
-    "E'\\303\\251'",
     "E'it''s'",
     "e'\\q'",
     "$$a'b$$",
@@ -169,6 +169,7 @@ const SQLITE: &[&str] = &[
     "SELECT if(a = 1, 'x', 'y'), soundex(note), unistr('\\0041'), changes(), iif(a, 1, 2) FROM t",
     "SELECT id FROM t WHERE note NOT NULL AND note NOTNULL AND note IS NOT NULL",
     "SELECT id FROM t WHERE b ISNULL",
+    "SELECT a = b NOT GLOB note, note NOT GLOB 'a*' = 5, note NOT GLOB b < 3 FROM t",
     "SELECT id FROM t WHERE note IN ()",
     "SELECT +note COLLATE NOCASE = 'ABC' FROM t",
     "SELECT -a || b, ~a || b, - a * b FROM t",
@@ -200,6 +201,7 @@ const POSTGRES: &[&str] = &[
     "SELECT hashtext('a'), quote_ident('a b'), normalize(U&'a\\0301', NFC) = U&'\\00e1', pg_typeof(1), quote_literal('x')",
     "SELECT normalize('a'), pg_typeof(note), to_hex(255), ceil(1.2), floor(-1.2) FROM t ORDER BY id",
     "SELECT range_agg(r) FROM (VALUES (int4range(1, 3)), (int4range(5, 7))) AS v(r)",
+    "SELECT id FROM t WHERE b ISNULL OR note NOTNULL ORDER BY id",
     "SELECT a FROM t WHERE a = ANY (ARRAY[1, 2]) AND b <> ALL (ARRAY[9]) ORDER BY id",
     "SELECT (ARRAY[1, 2, 3])[2], (ARRAY[1, 2, 3])[1:2], ('{a,b}'::text[])[1]",
     "SELECT doc -> 'x' ->> 0, doc #>> '{x,0}', doc @> '{\"y\": \"q\"}', doc ? 'y' FROM t ORDER BY id",
@@ -296,14 +298,10 @@ async fn sqlite(connection: &mut SqliteConnection, sql: &str) -> Result<String, 
     let rows = rows.map_err(|error| error.to_string())?;
     let cells = |row: &sqlx::sqlite::SqliteRow| {
         let cells = (0..row.len()).map(|at| {
-            let kind =
-                sqlx::TypeInfo::name(&sqlx::ValueRef::type_info(&row.try_get_raw(at).unwrap()))
-                    .to_owned();
-            (
-                kind,
-                row.get_unchecked::<Option<Vec<u8>>, _>(at)
-                    .map(|bytes| String::from_utf8_lossy(&bytes).into_owned()),
-            )
+            let raw = row.try_get_raw(at).unwrap();
+            let kind = raw.type_info().name().to_owned();
+            let bytes = row.get_unchecked::<Option<Vec<u8>>, _>(at);
+            (kind, bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
         });
         format!("{:?}", cells.collect::<Vec<_>>())
     };
