@@ -40,10 +40,12 @@ impl Failure {
             Self::Reading(error) => database_error(error),
             Self::Running(sqlx::Error::Database(error)) => {
                 let code = error.code().unwrap_or_default();
-                hint::while_running(error.message(), MESSAGES, kind(&code))
+                // The name of a function of the server's own, such as `int4div`.
+                let place = error.try_downcast_ref::<PgDatabaseError>().and_then(|e| e.routine());
+                hint::while_running(error.message(), MESSAGES, kind(&code), place)
             }
             Self::Running(sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_)) => {
-                hint::while_running("", MESSAGES, "a value could not be read")
+                hint::while_running("", MESSAGES, "a value could not be read", None)
             }
             Self::Running(error) => database_error(error),
         }

@@ -283,7 +283,7 @@ impl Reader {
                 Error::Timeout { limit: limits.timeout }
             }
             Error::Database { message, .. } => {
-                hint::while_running(&message, MESSAGES, "a value that cannot be used")
+                hint::while_running(&message, MESSAGES, "a value that cannot be used", None)
             }
             other => other,
         };

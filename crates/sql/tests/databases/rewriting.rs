@@ -180,7 +180,6 @@ const SQLITE: &[&str] = &[
     "SELECT rowid, oid, _rowid_ FROM t",
     "SELECT id FROM t LIMIT 1, 2",
     "SELECT id FROM t LIMIT 0x2",
-    "EXPLAIN QUERY PLAN SELECT * FROM t WHERE id = 1",
     "SELECT date('2024-01-31', '+1 month'), strftime('%Y', '2024-01-31')",
     "SELECT group_concat(note, '-') FROM t WHERE note GLOB 'a*' OR note REGEXP NULL",
     "SELECT interval, array, position FROM (SELECT 1 AS interval, 2 AS array, 3 AS position)",
