@@ -56,7 +56,7 @@ fn policy(catalogue: &Catalogue) -> Policy {
         columns: table.columns.iter().map(|column| column.name.clone()).collect(),
         filter: None,
     });
-    Policy { tables: tables.collect() }
+    Policy { tables: tables.collect(), ..Policy::default() }
 }
 
 fn strings(value: &Value) -> Vec<String> {

@@ -2,10 +2,13 @@
 
 use sqlparser::ast::Ident;
 use sqlparser::dialect::{DuckDbDialect, MsSqlDialect};
+use sqlparser::keywords::Keyword;
 use sqlparser::parser::ParserError;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer, Whitespace};
 
-use crate::syntax::{Postgres, Sqlite};
+use crate::literals;
+
+use crate::syntax::{Postgres, Sqlite, is_name, is_name_in_sqlite};
 
 /// Longest name that Postgres keeps; longer ones are cut, and could then mean something else.
 pub(crate) const POSTGRES_NAME_BYTES: usize = 63;
@@ -43,9 +46,18 @@ impl Dialect {
     /// Splits a statement into tokens, as the database would.
     pub(crate) fn tokens(self, sql: &str) -> Result<Vec<TokenWithSpan>, ParserError> {
         let tokens = Tokenizer::new(self.syntax(), sql).tokenize_with_location()?;
+        let mut tokens = literals::as_written(tokens, sql, self)?;
+        for token in &mut tokens {
+            if let Token::Word(word) = &mut token.token
+                && (matches!(self, Self::Sqlite | Self::Postgres) && is_name(word.keyword)
+                    || self == Self::Sqlite && is_name_in_sqlite(word.keyword))
+            {
+                word.keyword = Keyword::NoKeyword;
+            }
+        }
         Ok(match self {
-            Self::Sqlite => without_hints(tokens),
-            Self::Postgres => whole_tables(tokens),
+            Self::Sqlite => without_hints(in_two_words(tokens)),
+            Self::Postgres => whole_tables(in_two_words(tokens)),
             Self::DuckDb | Self::TSql => tokens,
         })
     }
@@ -69,7 +81,12 @@ impl Dialect {
 
     /// Tells whether a `WITH` query may name itself without the word RECURSIVE.
     pub(crate) fn recursion_is_implied(self) -> bool {
-        self == Self::TSql
+        matches!(self, Self::TSql | Self::Sqlite)
+    }
+
+    /// Tells whether a `WITH` query is seen by those before it, so that a table of its name is not.
+    pub(crate) fn sees_ahead(self, is_recursive: bool) -> bool {
+        is_recursive || self == Self::Sqlite
     }
 
     pub(crate) fn quote_mark(self) -> char {
@@ -87,6 +104,22 @@ impl Dialect {
 
 fn is_word(token: &Token, text: &str) -> bool {
     matches!(token, Token::Word(w) if w.quote_style.is_none() && w.value.eq_ignore_ascii_case(text))
+}
+
+/// Writes `x ISNULL` as `x IS NULL`, which the parser knows.
+fn in_two_words(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let parted = |token: TokenWithSpan| {
+        if !is_word(&token.token, "isnull") {
+            return vec![token];
+        }
+        let words = [
+            Token::make_keyword("IS"),
+            Token::Whitespace(Whitespace::Space),
+            Token::make_keyword("NULL"),
+        ];
+        words.map(|word| TokenWithSpan::new(word, token.span)).into()
+    };
+    tokens.into_iter().flat_map(parted).collect()
 }
 
 /// Writes Postgres' `TABLE x` as `SELECT * FROM x`; the parser would swallow what follows it.
@@ -120,13 +153,50 @@ fn whole_tables(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     kept
 }
 
-/// Leaves out SQLite's `[NOT] MATERIALIZED`, a hint that changes no answer and that the parser does not know.
+/// Words after which `NOT INDEXED` is an expression over a column of that name.
+const BEFORE_EXPRESSIONS: &[&str] = &[
+    "all", "and", "as", "between", "by", "case", "distinct", "else", "escape", "from", "glob",
+    "having", "in", "is", "join", "like", "limit", "match", "not", "offset", "on", "or", "regexp",
+    "select", "then", "when", "where",
+];
+
+/// Leaves out SQLite's `[NOT] MATERIALIZED`, `NOT INDEXED` and `INDEXED BY`, hints that change no answer and that
+/// the parser does not know.
 fn without_hints(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     let mut kept: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
     let word_before = |kept: &[TokenWithSpan]| {
         kept.iter().rposition(|token| !matches!(token.token, Token::Whitespace(_)))
     };
-    for token in tokens {
+    let mut tokens = tokens.into_iter().peekable();
+    while let Some(token) = tokens.next() {
+        if is_word(&token.token, "indexed") {
+            let names_a_table = |at: usize| {
+                let Token::Word(word) = &kept[at].token else {
+                    return kept[at].token == Token::RParen;
+                };
+                word.quote_style.is_some()
+                    || !BEFORE_EXPRESSIONS
+                        .iter()
+                        .any(|other| word.value.eq_ignore_ascii_case(other))
+            };
+            let before = word_before(&kept);
+            let not = before.filter(|at| is_word(&kept[*at].token, "not"));
+            if let Some(at) = not
+                && word_before(&kept[..at]).is_some_and(names_a_table)
+            {
+                kept.truncate(at);
+                continue;
+            }
+            let mut rest =
+                tokens.clone().filter(|token| !matches!(token.token, Token::Whitespace(_)));
+            if before.is_some_and(names_a_table)
+                && rest.next().is_some_and(|token| is_word(&token.token, "by"))
+                && let Some(index) = rest.next()
+            {
+                tokens.find(|token| token.span == index.span);
+                continue;
+            }
+        }
         if is_word(&token.token, "materialized") {
             let mut before = word_before(&kept);
             if let Some(at) = before.filter(|at| is_word(&kept[*at].token, "not")) {

@@ -13,6 +13,7 @@ pub mod joins;
 mod knowledge;
 pub mod limit;
 pub mod linking;
+mod literals;
 mod nearest;
 pub mod numbers;
 #[cfg(test)]

@@ -29,6 +29,10 @@ fn bound(query: &mut Query, dialect: Dialect, most: usize) -> bool {
     if dialect == Dialect::TSql {
         return bound_tsql(query, most);
     }
+    // SQLite takes no LIMIT after VALUES.
+    if dialect == Dialect::Sqlite && ends_in_values(&query.body) {
+        return false;
+    }
     let limit = match &mut query.limit_clause {
         Some(LimitClause::LimitOffset { limit, .. }) => limit,
         Some(LimitClause::OffsetCommaLimit { limit, .. }) => {
@@ -62,6 +66,14 @@ fn bound(query: &mut Query, dialect: Dialect, most: usize) -> bool {
             true
         }
         Own::Unknown => false,
+    }
+}
+
+fn ends_in_values(body: &SetExpr) -> bool {
+    match body {
+        SetExpr::Values(_) => true,
+        SetExpr::SetOperation { right, .. } => ends_in_values(right),
+        _ => false,
     }
 }
 
@@ -195,6 +207,11 @@ mod tests {
             ("SELECT a FROM t LIMIT 5", "SELECT a FROM t LIMIT 5"),
             ("SELECT a FROM t LIMIT 500", "SELECT a FROM t LIMIT 11"),
             ("SELECT a FROM t LIMIT -1", "SELECT a FROM t LIMIT 11"),
+            ("VALUES (1), (2)", "SELECT * FROM (VALUES (1), (2)) AS \"bounded\" LIMIT 11"),
+            (
+                "SELECT 1 UNION VALUES (2)",
+                "SELECT * FROM (SELECT 1 UNION VALUES (2)) AS \"bounded\" LIMIT 11",
+            ),
             ("SELECT a FROM t LIMIT 5, 100", "SELECT a FROM t LIMIT 5, 11"),
             ("SELECT a FROM t LIMIT 100 OFFSET 7", "SELECT a FROM t LIMIT 11 OFFSET 7"),
             (

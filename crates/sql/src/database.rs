@@ -1,5 +1,7 @@
 //! One face for both databases: what there is, and what a guarded statement yields within its limits.
 
+use std::collections::BTreeMap;
+
 use perihelion_analysis::guard::{Guarded, Permitted, Policy, TableName, guard};
 use perihelion_analysis::{Catalogue, Dialect, fanout, joins, limit, nearest};
 
@@ -129,7 +131,9 @@ impl Database {
         let most = self.options.limits.max_rows;
         let limits =
             Limits { max_rows: limit.unwrap_or(most).clamp(1, most), ..self.options.limits };
-        if let (Engine::Postgres(postgres), Some(most)) = (&self.engine, self.options.max_cost) {
+        if let (Engine::Postgres(postgres), Some(most)) = (&self.engine, self.options.max_cost)
+            && !statement.explains()
+        {
             let (estimated, _) = postgres.estimate(&statement, limits).await?;
             if estimated > most {
                 return Err(Error::TooCostly { estimated, limit: most });
@@ -164,7 +168,7 @@ impl Database {
                 postgres.estimate(&statement, self.options.limits).await.map(Some)
             }
             Engine::Sqlite(_) => {
-                let plan = Guarded::ours(format!("EXPLAIN QUERY PLAN {}", statement.as_str()));
+                let plan = Guarded::ours(format!("EXPLAIN QUERY PLAN {}", statement.query()));
                 self.run(&plan, self.options.limits).await.map(|_| None)
             }
         };
@@ -230,7 +234,11 @@ impl Database {
             columns: table.columns.iter().map(|column| column.name.clone()).collect(),
             filter: self.filter(&table.name),
         });
-        Policy { tables: tables.collect() }
+        let extensions = match &self.engine {
+            Engine::Postgres(postgres) => postgres.extensions.clone(),
+            Engine::Sqlite(_) => BTreeMap::new(),
+        };
+        Policy { tables: tables.collect(), extensions }
     }
 
     /// Returns every condition on a table's rows, as one.

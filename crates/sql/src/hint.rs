@@ -1,6 +1,25 @@
-//! Adds the nearest real name to a database's complaint about an unknown one.
+//! What a database's complaint says to whoever wrote the statement: the nearest real name after an unknown one, and
+//! nothing of rows.
 
 use perihelion_analysis::{Catalogue, Table, nearest};
+
+use crate::Error;
+
+/// Tells of an error that came up while rows were read: by the longest of the known beginnings that its message has,
+/// or by its kind, and by its place. A message itself may quote values of rows that are not to be seen.
+pub fn while_running(
+    message: &str,
+    beginnings: &[&'static str],
+    kind: &'static str,
+    place: Option<&str>,
+) -> Error {
+    let known = beginnings.iter().copied().filter(|known| message.starts_with(known));
+    let told = known.max_by_key(|known| known.len()).unwrap_or(kind);
+    let place = place.map_or_else(String::new, |place| format!(", in {place}"));
+    let message =
+        format!("{told}{place}; errors show no value of a row, so find it with a query of its own");
+    Error::Database { message, hint: String::new() }
+}
 
 /// Words before the unknown name in the databases' messages, and what kind of name follows.
 const OPENINGS: &[(&str, bool)] = &[

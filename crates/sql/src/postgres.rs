@@ -4,35 +4,49 @@
 //! limit: `SELECT "c1"::text … FROM (statement) AS "q"("c1", …) LIMIT n`. A statement that does not end in its
 //! time has its backend terminated and its connection closed, whatever the server says.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use futures::TryStreamExt;
-use perihelion_analysis::guard::{Guarded, TableName};
+use perihelion_analysis::guard::{EXTENSION_FUNCTIONS, Guarded, TableName};
 use perihelion_analysis::{Catalogue, Column, ForeignKey, Table};
 use serde_json::Value;
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions, PgRow};
-use sqlx::{
-    AssertSqlSafe, Column as _, Connection, Executor, PgConnection, Row, SqlSafeStr, Statement,
-    TypeInfo,
-};
+use sqlx::{AssertSqlSafe, Connection, PgConnection, Row};
 
 use crate::Error;
 use crate::answer::{Answer, Collector, Limits};
 
+mod columns;
 mod errors;
-use errors::database_error;
+
+use columns::{cells, described, wrap};
+use errors::{Failure, database_error};
 
 /// What a silent server is granted beyond the statement's own time limit.
 const GRACE: Duration = Duration::from_secs(2);
 /// Longest time until a connection stands, and until a backend is asked to end.
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
-/// The code with which the server reports that it stopped a statement.
-const QUERY_CANCELED: &str = "57014";
+/// Sets the bounds of a transaction, and where names without a schema are looked up: among Postgres' own first. A
+/// schema in which a user defined an operator over Postgres' own types is left out; it could stand in for theirs.
+const SETTINGS: &str = "\
+    SELECT set_config('statement_timeout', $1, true), set_config('standard_conforming_strings', 'on', true), \
+           set_config('client_min_messages', 'error', true), \
+           set_config('search_path', 'pg_catalog' || coalesce(string_agg(', ' || quote_ident(s.name::text), '' \
+               ORDER BY s.place), ''::text) || ', pg_temp', true) \
+    FROM unnest(current_schemas(false)) WITH ORDINALITY AS s(name, place) \
+    WHERE s.name <> 'pg_catalog' AND NOT EXISTS ( \
+        SELECT 1 FROM pg_catalog.pg_operator o JOIN pg_catalog.pg_namespace n ON n.oid = o.oprnamespace \
+        WHERE n.nspname = s.name AND (o.oprleft BETWEEN 1::oid AND 16383::oid OR o.oprright BETWEEN 1::oid AND 16383::oid) \
+          AND NOT EXISTS (SELECT 1 FROM pg_catalog.pg_depend d WHERE d.classid = 'pg_catalog.pg_operator'::regclass \
+                          AND d.objid = o.oid AND d.deptype = 'e'))";
 
 /// A connected Postgres database.
 pub struct Postgres {
     pool: PgPool,
     options: PgConnectOptions,
+    /// Schemas of the functions that extensions bring, by function.
+    pub extensions: BTreeMap<String, String>,
     /// What should be changed about the role, for `doctor` and the log.
     pub warnings: Vec<String>,
 }
@@ -47,6 +61,7 @@ impl Postgres {
             .map_err(|_| connect(sqlx::Error::PoolTimedOut))?
             .map_err(connect)?;
         let warnings = warnings(&mut first).await?;
+        let extensions = extensions(&mut first).await?;
         first.close().await.map_err(connect)?;
         let pool = PgPoolOptions::new()
             .max_connections(3)
@@ -55,7 +70,7 @@ impl Postgres {
         for warning in &warnings {
             tracing::warn!("{warning}");
         }
-        Ok(Self { pool, options, warnings })
+        Ok(Self { pool, options, extensions, warnings })
     }
 
     pub async fn catalogue(&self) -> Result<Catalogue, Error> {
@@ -139,8 +154,9 @@ impl Postgres {
 
     /// Returns what the server estimates a statement to cost and to yield.
     pub async fn estimate(&self, sql: &Guarded, limits: Limits) -> Result<(f64, f64), Error> {
-        let explain = format!("EXPLAIN (FORMAT JSON) {}", sql.as_str());
+        let explain = format!("EXPLAIN (FORMAT JSON) {}", sql.query());
         let bounded = self.bounded(limits, async |connection: &mut PgConnection| {
+            described(connection, sql.query()).await?;
             let text = AssertSqlSafe(explain);
             let plan: Value =
                 sqlx::query_scalar(text).persistent(false).fetch_one(connection).await?;
@@ -167,23 +183,23 @@ impl Postgres {
     async fn bounded<T>(
         &self,
         limits: Limits,
-        reading: impl AsyncFnOnce(&mut PgConnection) -> Result<T, sqlx::Error>,
+        reading: impl AsyncFnOnce(&mut PgConnection) -> Result<T, Failure>,
     ) -> Result<T, Error> {
         let mut connection = self.pool.acquire().await.map_err(database_error)?;
         let pid: i32 = sqlx::query_scalar("SELECT pg_backend_pid()")
+            .persistent(false)
             .fetch_one(&mut *connection)
             .await
             .map_err(database_error)?;
         let mut ending = Ending { options: Some(self.options.clone()), pid };
         let work = async {
             let mut transaction = connection.begin_with("BEGIN TRANSACTION READ ONLY").await?;
-            sqlx::query(
-                "SELECT set_config('statement_timeout', $1, true), \
-                        set_config('standard_conforming_strings', 'on', true)",
-            )
-            .bind(limits.timeout.as_millis().to_string())
-            .execute(&mut *transaction)
-            .await?;
+            let timeout = limits.timeout.as_millis().to_string();
+            sqlx::query(SETTINGS)
+                .bind(timeout)
+                .persistent(false)
+                .execute(&mut *transaction)
+                .await?;
             let read = reading(&mut transaction).await?;
             transaction.rollback().await?;
             Ok(read)
@@ -191,14 +207,7 @@ impl Postgres {
         match tokio::time::timeout(limits.timeout + GRACE, work).await {
             Ok(outcome) => {
                 ending.options = None;
-                outcome.map_err(|error: sqlx::Error| match &error {
-                    sqlx::Error::Database(inner)
-                        if inner.code().as_deref() == Some(QUERY_CANCELED) =>
-                    {
-                        Error::Timeout { limit: limits.timeout }
-                    }
-                    _ => database_error(error),
-                })
+                outcome.map_err(|failure: Failure| failure.told(limits.timeout))
             }
             Err(_) => {
                 // Not given back to the pool: nobody knows when it will answer.
@@ -235,14 +244,20 @@ async fn fetch(
     connection: &mut PgConnection,
     sql: &Guarded,
     limits: Limits,
-) -> Result<Answer, sqlx::Error> {
-    // Preparing names the columns, and reports errors in terms of the statement as it was sent.
-    let text = AssertSqlSafe(sql.as_str().to_owned()).into_sql_str();
-    let statement = (&mut *connection).prepare(text).await?;
-    let columns = statement.columns();
-    let names = columns.iter().map(|column| column.name().to_owned()).collect();
-    let types: Vec<String> =
-        columns.iter().map(|column| column.type_info().name().to_owned()).collect();
+) -> Result<Answer, Failure> {
+    if sql.explains() {
+        described(connection, sql.query()).await?;
+        let mut collector = Collector::new(vec!["QUERY PLAN".to_owned()], limits);
+        let plan = AssertSqlSafe(sql.as_str().to_owned());
+        let mut rows = sqlx::query(plan).persistent(false).fetch(connection);
+        while let Some(row) = rows.try_next().await? {
+            if !collector.push(cells(&row, &[])) {
+                break;
+            }
+        }
+        return Ok(collector.answer);
+    }
+    let (names, types) = described(connection, sql.query()).await?;
     let mut collector = Collector::new(names, limits);
     if !types.is_empty() {
         let wrapped = AssertSqlSafe(wrap(sql, types.len(), limits));
@@ -254,6 +269,24 @@ async fn fetch(
         }
     }
     Ok(collector.answer)
+}
+
+/// Returns the schemas of the functions that extensions bring.
+async fn extensions(connection: &mut PgConnection) -> Result<BTreeMap<String, String>, Error> {
+    let rows: Vec<(String, String, String)> = sqlx::query_as(
+        "SELECT e.extname::text, p.proname::text, n.nspname::text FROM pg_catalog.pg_extension e \
+         JOIN pg_catalog.pg_depend d ON d.refclassid = 'pg_catalog.pg_extension'::regclass AND d.refobjid = e.oid \
+           AND d.deptype = 'e' AND d.classid = 'pg_catalog.pg_proc'::regclass \
+         JOIN pg_catalog.pg_proc p ON p.oid = d.objid JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace \
+         WHERE p.proargtypes[0] = 'pg_catalog.text'::regtype AND has_schema_privilege(n.oid, 'USAGE'::text)",
+    )
+    .fetch_all(connection)
+    .await
+    .map_err(database_error)?;
+    let known = rows.into_iter().filter(|(extension, function, _)| {
+        EXTENSION_FUNCTIONS.iter().any(|(of, name, _)| of == extension && name == function)
+    });
+    Ok(known.map(|(_, function, schema)| (function, schema)).collect())
 }
 
 /// Returns what should be changed about the role that connects.
@@ -322,52 +355,6 @@ fn key(catalogue: &mut Catalogue, row: &PgRow) -> Result<(), sqlx::Error> {
         None => owner.unique.push(columns),
     }
     Ok(())
-}
-
-fn wrap(sql: &Guarded, columns: usize, limits: Limits) -> String {
-    let aliases: Vec<String> = (1..=columns).map(|number| format!("\"c{number}\"")).collect();
-    // One character more than fits, so that the cut is noticed.
-    let most = limits.max_cell_bytes + 1;
-    let values: Vec<String> = aliases
-        .iter()
-        .take(limits.max_columns)
-        .map(|alias| format!("left({alias}::text, {most})"))
-        .collect();
-    format!(
-        "SELECT {} FROM ({}) AS \"q\"({}) LIMIT {}",
-        values.join(", "),
-        sql.as_str(),
-        aliases.join(", "),
-        limits.max_rows + 1
-    )
-}
-
-fn cells<'a>(row: &'a PgRow, types: &'a [String]) -> impl Iterator<Item = Value> + 'a {
-    (0..row.len()).map(|index| match row.try_get::<Option<String>, _>(index) {
-        Ok(Some(text)) => cell(text, types.get(index).map_or("", String::as_str)),
-        _ => Value::Null,
-    })
-}
-
-/// Turns the server's text back into a number, truth value or JSON where the type says it is one.
-fn cell(text: String, data_type: &str) -> Value {
-    match data_type {
-        "BOOL" => Value::Bool(text == "true"),
-        "INT2" | "INT4" | "INT8" | "OID" => {
-            text.parse::<i64>().map_or(Value::String(text), Value::from)
-        }
-        "FLOAT4" | "FLOAT8" | "JSON" | "JSONB" => {
-            serde_json::from_str(&text).unwrap_or(Value::String(text))
-        }
-        // A decimal number becomes a JSON number only where that loses nothing.
-        "NUMERIC" => match text.parse::<f64>().ok().and_then(serde_json::Number::from_f64) {
-            Some(number) if text.len() <= 15 => {
-                text.parse::<i64>().map_or(Value::Number(number), Value::from)
-            }
-            _ => Value::String(text),
-        },
-        _ => Value::String(text),
-    }
 }
 
 fn connect(error: sqlx::Error) -> Error {

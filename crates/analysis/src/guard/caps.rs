@@ -5,12 +5,13 @@
 //! are what they are.
 
 use sqlparser::ast::{
-    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident,
-    ObjectName, Value,
+    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, Value,
 };
 
-use super::Refusal;
 use super::bind::Binder;
+use super::functions::placed;
+use super::normal::take;
+use super::{Policy, Refusal, normal};
 use crate::Dialect;
 
 /// Longest computed text, in characters.
@@ -139,7 +140,8 @@ pub fn cap(expr: &mut Expr, binder: &Binder<'_>) -> Result<(), Refusal> {
             if is(function, "generate_series") {
                 series(arguments(function))?;
             }
-            let most = match function.name.to_string().to_ascii_lowercase().as_str() {
+            let most = match last(&function.name).unwrap_or_default().to_ascii_lowercase().as_str()
+            {
                 "repeat" => Some(MAX_REPEATS),
                 "lpad" | "rpad" => Some(MAX_TEXT),
                 _ => None,
@@ -173,7 +175,14 @@ pub fn series<'a>(bounds: impl Iterator<Item = &'a mut Expr>) -> Result<(), Refu
 fn value(expr: &Expr) -> Option<f64> {
     match expr {
         Expr::Value(value) => match &value.value {
-            Value::Number(text, _) => text.replace('_', "").parse().ok(),
+            Value::Number(text, _) => {
+                let text = text.replace('_', "").to_ascii_lowercase();
+                let based =
+                    [("0x", 16), ("0o", 8), ("0b", 2)].into_iter().find_map(|(prefix, base)| {
+                        i128::from_str_radix(text.strip_prefix(prefix)?, base).ok()
+                    });
+                based.map_or_else(|| text.parse().ok(), |number| Some(number as f64))
+            }
             _ => None,
         },
         Expr::Nested(inner) => value(inner),
@@ -195,7 +204,12 @@ fn is_literal(expr: &Expr) -> bool {
 }
 
 fn is(function: &Function, name: &str) -> bool {
-    matches!(function.name.0.as_slice(), [part] if part.as_ident().is_some_and(|ident| ident.value.eq_ignore_ascii_case(name)))
+    last(&function.name).is_some_and(|last| last.eq_ignore_ascii_case(name))
+}
+
+/// Returns the name of a function without its schema, which is the known one here.
+fn last(name: &ObjectName) -> Option<&str> {
+    name.0.last()?.as_ident().map(|ident| ident.value.as_str())
 }
 
 fn is_call(expr: &Expr, name: &str) -> bool {
@@ -227,28 +241,12 @@ fn shorten(expr: &mut Expr) {
     *expr = call("left", vec![whole, number(MAX_TEXT)]);
 }
 
-fn take(expr: &mut Expr) -> Expr {
-    std::mem::replace(expr, Expr::Value(Value::Null.into()))
-}
-
 fn number(value: u32) -> Expr {
     Expr::Value(Value::Number(value.to_string(), false).into())
 }
 
 fn call(name: &str, args: Vec<Expr>) -> Expr {
-    let args = args.into_iter().map(|arg| FunctionArg::Unnamed(FunctionArgExpr::Expr(arg)));
-    Expr::Function(Function {
-        name: ObjectName::from(vec![Ident::new(name)]),
-        uses_odbc_syntax: false,
-        parameters: FunctionArguments::None,
-        args: FunctionArguments::List(FunctionArgumentList {
-            duplicate_treatment: None,
-            args: args.collect(),
-            clauses: Vec::new(),
-        }),
-        filter: None,
-        null_treatment: None,
-        over: None,
-        within_group: Vec::new(),
-    })
+    let mut name = ObjectName::from(vec![Ident::new(name)]);
+    placed(&mut name, Dialect::Postgres, &Policy::default());
+    normal::call(name, args)
 }

@@ -1,6 +1,34 @@
 //! The functions that a statement may call. A list of the permitted, never of the forbidden.
+//!
+//! On Postgres a name alone would find what a user defined in `public`. So every call is written with the schema
+//! of the function that is meant: `pg_catalog`, or that of the extension that brings it.
 
+use sqlparser::ast::{
+    CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
+    ObjectName, Value,
+};
+
+use super::{Policy, Refusal};
 use crate::Dialect;
+
+/// The schema of Postgres' own functions.
+const OWN_SCHEMA: &str = "pg_catalog";
+
+/// What Postgres' grammar reads itself, which no schema may stand before.
+const GRAMMAR: &str = "
+    array coalesce current_date current_time current_timestamp greatest grouping least localtime
+    localtimestamp nullif row
+";
+
+/// Functions of Postgres' extensions, by extension, and how many texts they take.
+pub const OF_EXTENSIONS: &[(&str, &str, usize)] = &[
+    ("fuzzystrmatch", "difference", 2),
+    ("fuzzystrmatch", "levenshtein", 2),
+    ("fuzzystrmatch", "soundex", 1),
+    ("pg_trgm", "similarity", 2),
+    ("pg_trgm", "word_similarity", 2),
+    ("unaccent", "unaccent", 1),
+];
 
 const BOTH: &str = "
     abs acos asin atan atan2 avg ceil ceiling coalesce concat concat_ws cos count cume_dist
@@ -11,39 +39,44 @@ const BOTH: &str = "
 ";
 
 const SQLITE: &str = "
-    bm25 char date datetime format glob group_concat hex highlight ifnull iif instr json json_array
-    json_array_length json_extract json_group_array json_group_object json_object json_patch
-    json_pretty json_quote json_remove json_replace json_set json_type json_valid jsonb
-    jsonb_extract jsonb_object julianday like likelihood likely log2 match median percentile
-    percentile_cont percentile_disc printf quote random regexp snippet strftime subtype time timediff
-    total typeof unicode unixepoch unlikely
+    bm25 changes char date datetime format glob group_concat hex highlight if ifnull iif instr json
+    json_array json_array_length json_error_position json_extract json_group_array json_group_object
+    json_insert json_object json_patch json_pretty json_quote json_remove json_replace json_set
+    json_type json_valid jsonb jsonb_array jsonb_extract jsonb_group_array jsonb_group_object
+    jsonb_insert jsonb_object jsonb_patch jsonb_remove jsonb_replace jsonb_set julianday
+    last_insert_rowid like likelihood likely log2 match median percentile percentile_cont
+    percentile_disc printf quote random regexp snippet soundex sqlite_version strftime subtype time
+    timediff total total_changes typeof unhex unicode unistr unistr_quote unixepoch unlikely
 ";
 
 const POSTGRES: &str = "
-    age any_value array array_agg array_append array_cat array_dims array_length array_lower
-    array_ndims array_position array_positions array_prepend array_remove array_replace
-    array_to_json array_to_string array_upper ascii bit_and bit_length bit_or bit_xor bool_and
-    bool_or btrim cardinality cbrt char_length character_length chr clock_timestamp corr covar_pop
-    covar_samp date date_bin date_part date_trunc daterange div encode every extract format gcd
-    gen_random_uuid generate_series generate_subscripts greatest grouping initcap int4range int8range
-    isempty isfinite
+    acosh age any_value array array_agg array_append array_cat array_dims array_fill array_length
+    array_lower array_ndims array_position array_positions array_prepend array_remove array_replace
+    array_to_json array_to_string array_upper ascii asinh atanh bit_and bit_count bit_length bit_or
+    bit_xor bool_and bool_or btrim cardinality cbrt char_length character_length chr clock_timestamp
+    corr cosd cosh cot covar_pop covar_samp date date_add date_bin date_part date_subtract date_trunc
+    datemultirange daterange decode div encode erf erfc every extract factorial format gcd
+    gen_random_uuid generate_series generate_subscripts get_bit get_byte greatest grouping hashtext
+    hashtextextended initcap int4multirange int4range int8multirange int8range isempty isfinite
     json_agg json_array_length json_build_array json_build_object json_extract_path
-    json_extract_path_text json_object_agg json_typeof json_strip_nulls jsonb_agg jsonb_array_length
-    jsonb_build_array jsonb_build_object jsonb_extract_path jsonb_extract_path_text
-    jsonb_object_agg jsonb_object_keys jsonb_path_exists jsonb_path_match jsonb_path_query
-    jsonb_path_query_array jsonb_path_query_first jsonb_pretty jsonb_set jsonb_strip_nulls
-    jsonb_typeof json_object_keys justify_days justify_hours justify_interval lcm least left
-    localtime localtimestamp lower_inc lower_inf lpad make_date make_interval make_time
-    make_timestamp make_timestamptz md5 min_scale mode now num_nonnulls num_nulls numrange
-    overlay percentile_cont percentile_disc phraseto_tsquery plainto_tsquery position random
-    range_agg range_merge regexp_count regexp_instr regexp_like regexp_match regexp_matches
-    regexp_replace regexp_split_to_array regexp_substr regr_avgx regr_avgy regr_count
-    regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy repeat reverse right row
-    row_to_json rpad scale sha256 split_part starts_with statement_timestamp stddev stddev_pop
-    stddev_samp string_to_array strpos timezone to_char to_date to_hex to_json to_jsonb to_number
-    to_timestamp to_tsquery to_tsvector translate trim_array trim_scale ts_headline ts_rank
-    ts_rank_cd tsrange tstzrange unnest upper_inc upper_inf var_pop var_samp variance
-    websearch_to_tsquery width_bucket
+    json_extract_path_text json_object json_object_agg json_typeof json_strip_nulls jsonb_agg
+    jsonb_array_length jsonb_build_array jsonb_build_object jsonb_extract_path jsonb_extract_path_text
+    jsonb_insert jsonb_object jsonb_object_agg jsonb_object_keys jsonb_path_exists jsonb_path_match
+    jsonb_path_query jsonb_path_query_array jsonb_path_query_first jsonb_pretty jsonb_set
+    jsonb_strip_nulls jsonb_typeof json_object_keys justify_days justify_hours justify_interval lcm
+    least left localtime localtimestamp lower_inc lower_inf lpad make_date make_interval make_time
+    make_timestamp make_timestamptz md5 min_scale mode multirange normalize now num_nonnulls num_nulls
+    nummultirange numnode numrange overlay percentile_cont percentile_disc pg_typeof phraseto_tsquery
+    plainto_tsquery position quote_ident quote_literal quote_nullable random range_agg
+    range_intersect_agg range_merge regexp_count regexp_instr regexp_like regexp_match regexp_matches
+    regexp_replace regexp_split_to_array regexp_substr regr_avgx regr_avgy regr_count regr_intercept
+    regr_r2 regr_slope regr_sxx regr_sxy regr_syy repeat reverse right row row_to_json rpad scale
+    setweight sha224 sha256 sha384 sha512 sind sinh split_part starts_with statement_timestamp stddev
+    stddev_pop stddev_samp string_to_array strip strpos tand tanh timeofday timezone to_ascii to_bin
+    to_char to_date to_hex to_json to_jsonb to_number to_oct to_timestamp to_tsquery to_tsvector
+    transaction_timestamp translate trim_array trim_scale ts_headline ts_rank ts_rank_cd tsmultirange
+    tsrange tstzmultirange tstzrange tsvector_to_array unistr unnest upper_inc upper_inf var_pop
+    var_samp variance websearch_to_tsquery width_bucket
 ";
 
 const SQLITE_TABLES: &str = "
@@ -99,6 +132,91 @@ pub fn is_allowed_function(dialect: Dialect, name: &str) -> bool {
             Dialect::TSql => listed(TSQL, name),
             Dialect::DuckDb => listed(DUCKDB, name),
         }
+}
+
+/// Returns the name of the function that is called, as the database folds it, where its schema is none or the known one.
+pub fn called(name: &ObjectName, dialect: Dialect, policy: &Policy) -> Option<String> {
+    let folded =
+        |part: &sqlparser::ast::ObjectNamePart| part.as_ident().map(|ident| dialect.fold(ident));
+    match name.0.as_slice() {
+        [function] => folded(function),
+        [schema, function] if dialect == Dialect::Postgres => {
+            let (schema, function) = (folded(schema)?, folded(function)?);
+            (schema == schema_of(&function, policy)?).then_some(function)
+        }
+        _ => None,
+    }
+}
+
+/// Returns the schema that a call on Postgres is written with; none for what its grammar reads itself.
+fn schema_of<'a>(function: &str, policy: &'a Policy) -> Option<&'a str> {
+    if listed(GRAMMAR, function) {
+        return None;
+    }
+    if is_allowed_function(Dialect::Postgres, function) {
+        return Some(OWN_SCHEMA);
+    }
+    policy.extensions.get(function).map(String::as_str)
+}
+
+/// Tells whether the function that [`called`] named may be called with so many arguments.
+pub fn may_call(name: &str, arguments: usize, dialect: Dialect, policy: &Policy) -> bool {
+    let of_extension = || {
+        dialect == Dialect::Postgres
+            && policy.extensions.contains_key(name)
+            && OF_EXTENSIONS.iter().any(|(_, known, texts)| *known == name && *texts == arguments)
+    };
+    is_allowed_function(dialect, name) || of_extension()
+}
+
+/// Writes a function's name with its schema, where Postgres would look it up.
+pub fn placed(name: &mut ObjectName, dialect: Dialect, policy: &Policy) {
+    let [function] = name.0.as_slice() else { return };
+    let Some(function) = function.as_ident().filter(|_| dialect == Dialect::Postgres) else {
+        return;
+    };
+    let function = dialect.fold(function);
+    let Some(schema) = schema_of(&function, policy) else { return };
+    *name = ObjectName::from([schema, &function].map(|part| Ident::with_quote('"', part)).to_vec());
+}
+
+/// Writes a call on Postgres so that it means one function only.
+///
+/// # Errors
+/// [`Refusal::Function`] for an extension's function with arguments that are not plain.
+pub fn place(function: &mut Function, dialect: Dialect, policy: &Policy) -> Result<(), Refusal> {
+    if dialect != Dialect::Postgres || function.args == FunctionArguments::None {
+        return Ok(());
+    }
+    let name = called(&function.name, dialect, policy).unwrap_or_default();
+    placed(&mut function.name, dialect, policy);
+    let FunctionArguments::List(list) = &mut function.args else { return Ok(()) };
+    // The form is a word of the grammar there, and a text for the function.
+    if name == "normalize"
+        && let Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(form))) = list.args.get_mut(1)
+        && let Expr::Identifier(word) = form
+        && ["NFC", "NFD", "NFKC", "NFKD"].iter().any(|known| word.value.eq_ignore_ascii_case(known))
+    {
+        *form = Expr::Value(Value::SingleQuotedString(word.value.to_ascii_uppercase()).into());
+    }
+    if policy.extensions.contains_key(&name) && !is_allowed_function(dialect, &name) {
+        for argument in &mut list.args {
+            let FunctionArg::Unnamed(FunctionArgExpr::Expr(text)) = argument else {
+                return Err(Refusal::Function(name));
+            };
+            // Texts, so that another function of that name with other arguments is never nearer.
+            if !matches!(text, Expr::Cast { data_type: DataType::Text, .. }) {
+                let whole = std::mem::replace(text, Expr::Value(Value::Null.into()));
+                *text = Expr::Cast {
+                    kind: CastKind::Cast,
+                    expr: Box::new(whole),
+                    data_type: DataType::Text,
+                    format: None,
+                };
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Tells whether the function of that name may stand in `FROM`.

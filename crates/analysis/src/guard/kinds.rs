@@ -6,6 +6,9 @@ use super::Refusal;
 
 pub fn is_allowed_operator(op: &BinaryOperator) -> bool {
     use BinaryOperator as B;
+    if let B::Custom(words) = op {
+        return matches!(words.as_str(), "NOT GLOB" | "NOT MATCH" | "NOT REGEXP");
+    }
     matches!(
         op,
         B::Plus

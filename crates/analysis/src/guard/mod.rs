@@ -23,11 +23,13 @@ mod cases;
 #[cfg(test)]
 mod server_tests;
 
-pub use functions::{is_allowed_function, is_allowed_table_function};
+pub use functions::{
+    OF_EXTENSIONS as EXTENSION_FUNCTIONS, is_allowed_function, is_allowed_table_function,
+};
 pub(crate) use policy::shown;
 pub use policy::{Permitted, Policy, TableName};
 
-use sqlparser::ast::{Statement, Visit};
+use sqlparser::ast::{DescribeAlias, Statement, UtilityOption, Visit};
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
 
@@ -47,12 +49,24 @@ const GROWTH: usize = 8;
 pub struct Guarded {
     sql: String,
     tables: Vec<TableName>,
+    /// Bytes of the `EXPLAIN …` before the query.
+    explain: usize,
 }
 
 impl Guarded {
     /// Returns the statement as it will run.
     pub fn as_str(&self) -> &str {
         &self.sql
+    }
+
+    /// Returns the query, without the EXPLAIN that may stand before it.
+    pub fn query(&self) -> &str {
+        &self.sql[self.explain..]
+    }
+
+    /// Tells whether the statement asks for the plan of a query and not for its rows.
+    pub fn explains(&self) -> bool {
+        self.explain > 0
     }
 
     /// Returns the tables that it reads, by name, each once.
@@ -62,7 +76,7 @@ impl Guarded {
 
     /// Vouches for a statement written in the program, with identifiers quoted by the caller.
     pub fn ours(sql: String) -> Self {
-        Self { sql, tables: Vec::new() }
+        Self { sql, tables: Vec::new(), explain: 0 }
     }
 }
 
@@ -98,7 +112,7 @@ pub enum Refusal {
 /// # Errors
 /// A [`Refusal`] that says what to change.
 pub fn guard(sql: &str, dialect: Dialect, policy: &Policy) -> Result<Guarded, Refusal> {
-    let mut statement = parse(sql, dialect)?;
+    let (explain, mut statement) = explained(parse(sql, dialect)?, dialect)?;
     normal::form(&mut statement, dialect);
     check(&statement, dialect, policy)?;
     let tables = bind::bind(&mut statement, dialect, policy)?;
@@ -109,7 +123,48 @@ pub fn guard(sql: &str, dialect: Dialect, policy: &Policy) -> Result<Guarded, Re
     if text(&mut again)? != written {
         return Err(Refusal::Construct("a statement that does not read back as written".into()));
     }
-    Ok(Guarded { sql: written, tables })
+    Ok(Guarded { sql: format!("{explain}{written}"), tables, explain: explain.len() })
+}
+
+/// Parts a query from the EXPLAIN before it, where that only asks for the plan.
+fn explained(statement: Statement, dialect: Dialect) -> Result<(String, Statement), Refusal> {
+    let Statement::Explain {
+        describe_alias: DescribeAlias::Explain,
+        analyze,
+        verbose: false,
+        query_plan,
+        estimate: false,
+        statement,
+        format: None,
+        options,
+    } = statement
+    else {
+        return Ok((String::new(), statement));
+    };
+    let options = options.unwrap_or_default();
+    let is_plain = |option: &UtilityOption| {
+        let value = option.arg.as_ref().map(ToString::to_string).unwrap_or_default();
+        let values: &[&str] = match option.name.value.to_ascii_lowercase().as_str() {
+            "costs" => &["", "on", "off", "true", "false"],
+            "format" => &["text", "json", "xml", "yaml"],
+            _ => &[],
+        };
+        values.contains(&value.to_ascii_lowercase().as_str())
+    };
+    if analyze || !options.iter().all(is_plain) {
+        let what = "EXPLAIN with ANALYZE or an option other than COSTS and FORMAT";
+        return Err(Refusal::Construct(what.into()));
+    }
+    let options: Vec<String> = options.iter().map(ToString::to_string).collect();
+    let written = match (dialect, query_plan) {
+        (Dialect::Sqlite, true) => "EXPLAIN QUERY PLAN ".to_owned(),
+        (Dialect::Postgres, false) if !options.is_empty() => {
+            format!("EXPLAIN ({}) ", options.join(", "))
+        }
+        (Dialect::Sqlite | Dialect::Postgres, false) => "EXPLAIN ".to_owned(),
+        _ => return Err(Refusal::Construct("EXPLAIN".into())),
+    };
+    Ok((written, *statement))
 }
 
 fn text(statement: &mut Statement) -> Result<String, Refusal> {

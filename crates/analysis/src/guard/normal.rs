@@ -7,7 +7,8 @@ use std::ops::ControlFlow;
 
 use sqlparser::ast::helpers::attached_token::AttachedToken;
 use sqlparser::ast::{
-    Expr, GroupByExpr, ObjectName, Select, SelectFlavor, SelectItem, Statement, TableFactor,
+    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments,
+    GroupByExpr, Ident, ObjectName, Select, SelectFlavor, SelectItem, Statement, TableFactor,
     TableWithJoins, Value, ValueWithSpan, VisitMut, VisitorMut, WildcardAdditionalOptions,
 };
 
@@ -47,9 +48,47 @@ fn apart(expr: &mut Expr) {
         _ => false,
     };
     if !plain {
-        let inner = std::mem::replace(expr, Expr::Value(Value::Null.into()));
-        *expr = Expr::Nested(Box::new(inner));
+        *expr = Expr::Nested(Box::new(take(expr)));
     }
+}
+
+/// Writes `substring(a, 1)`, `ceil(a)` and `floor(a)` as the calls that they are for Postgres, which looks them up by name.
+fn as_call(expr: &mut Expr) {
+    let (name, arguments) = match expr {
+        Expr::Substring { expr, substring_from, substring_for, special: true, shorthand } => {
+            let name = if *shorthand { "substr" } else { "substring" };
+            let rest = [substring_from.take(), substring_for.take()].into_iter().flatten();
+            (name, std::iter::once(take(expr)).chain(rest.map(|boxed| *boxed)).collect())
+        }
+        Expr::Ceil { expr, .. } => ("ceil", vec![take(expr)]),
+        Expr::Floor { expr, .. } => ("floor", vec![take(expr)]),
+        _ => return,
+    };
+    *expr = call(ObjectName::from(vec![Ident::new(name)]), arguments);
+}
+
+/// Takes an expression out of its place.
+pub fn take(expr: &mut Expr) -> Expr {
+    std::mem::replace(expr, Expr::Value(Value::Null.into()))
+}
+
+/// Writes the call of a function.
+pub fn call(name: ObjectName, arguments: Vec<Expr>) -> Expr {
+    let args = arguments.into_iter().map(|arg| FunctionArg::Unnamed(FunctionArgExpr::Expr(arg)));
+    Expr::Function(Function {
+        name,
+        uses_odbc_syntax: false,
+        parameters: FunctionArguments::None,
+        args: FunctionArguments::List(FunctionArgumentList {
+            duplicate_treatment: None,
+            args: args.collect(),
+            clauses: Vec::new(),
+        }),
+        filter: None,
+        null_treatment: None,
+        over: None,
+        within_group: Vec::new(),
+    })
 }
 
 impl Former {
@@ -78,6 +117,7 @@ impl VisitorMut for Former {
             let plain = match &value.value {
                 Value::EscapedStringLiteral(text) => Some(text.clone()),
                 Value::DollarQuotedString(quoted) => Some(quoted.value.clone()),
+                Value::UnicodeStringLiteral(text) => Some(text.clone()),
                 _ => None,
             };
             if let Some(text) = plain.filter(|text| !text.contains('\0')) {
@@ -88,6 +128,9 @@ impl VisitorMut for Former {
     }
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Self::Break> {
+        if self.dialect == Dialect::Postgres {
+            as_call(expr);
+        }
         match expr {
             Expr::UnaryOp { expr: operand, .. }
             | Expr::Collate { expr: operand, .. }
@@ -101,9 +144,9 @@ impl VisitorMut for Former {
     }
 }
 
-/// Writes `SELECT * FROM name`.
-pub fn everything_of(name: ObjectName) -> Select {
-    let relation = TableFactor::Table {
+/// Writes a name of `FROM`.
+pub fn table(name: ObjectName) -> TableFactor {
+    TableFactor::Table {
         name,
         alias: None,
         args: None,
@@ -114,7 +157,12 @@ pub fn everything_of(name: ObjectName) -> Select {
         json_path: None,
         sample: None,
         index_hints: Vec::new(),
-    };
+    }
+}
+
+/// Writes `SELECT * FROM name`.
+pub fn everything_of(name: ObjectName) -> Select {
+    let relation = table(name);
     Select {
         select_token: AttachedToken::empty(),
         optimizer_hints: Vec::new(),

@@ -1,5 +1,7 @@
 //! What a statement may read: the tables it may name, their columns, and which of their rows.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use sqlparser::ast::Ident;
 
@@ -29,6 +31,9 @@ pub struct Permitted {
 #[derive(Clone, Debug, Default)]
 pub struct Policy {
     pub tables: Vec<Permitted>,
+    /// Schemas of the functions that extensions of the database bring, of those in
+    /// [`EXTENSION_FUNCTIONS`](super::EXTENSION_FUNCTIONS).
+    pub extensions: BTreeMap<String, String>,
 }
 
 impl Policy {

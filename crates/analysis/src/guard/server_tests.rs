@@ -13,6 +13,8 @@ fn sql_server_and_duckdb_statements_are_checked_in_their_own_words() {
     );
     let tsql = tsql.unwrap();
     assert!(tsql.as_str().contains("DATEPART(year, [t].[changed_at])"), "{}", tsql.as_str());
+    let binary = guard("SELECT 0x1F AS b", Dialect::TSql, &policy()).unwrap();
+    assert_eq!(binary.as_str(), "SELECT 0x1F AS [b]");
     for sql in [
         "EXEC xp_cmdshell 'dir'",
         "SELECT * FROM OPENROWSET('a', 'b', 'c')",

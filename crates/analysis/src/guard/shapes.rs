@@ -9,8 +9,9 @@ use sqlparser::ast::{
     WindowType,
 };
 
+use super::functions::{called, may_call};
 use super::kinds::{is_allowed_operator, plain_type};
-use super::{Refusal, is_allowed_function};
+use super::{Policy, Refusal};
 use crate::Dialect;
 use crate::clauses::{Recursion, is_hint};
 
@@ -157,11 +158,12 @@ pub fn sample(sample: &TableSampleKind, dialect: Dialect) -> Checked {
     require(plain, "this form of TABLESAMPLE")
 }
 
-pub fn expression(expr: &Expr, dialect: Dialect) -> Checked {
+pub fn expression(expr: &Expr, dialect: Dialect, policy: &Policy) -> Checked {
     use Expr as E;
     match expr {
         E::Identifier(ident) => {
             let hidden_call = ident.quote_style.is_none()
+                && dialect != Dialect::Sqlite
                 && HIDDEN_CALLS.contains(&ident.value.to_ascii_lowercase().as_str());
             if hidden_call { Err(Refusal::Function(ident.value.clone())) } else { Ok(()) }
         }
@@ -253,7 +255,7 @@ pub fn expression(expr: &Expr, dialect: Dialect) -> Checked {
             ..
         } => plain_type(data_type),
         E::TypedString(typed) if !typed.uses_odbc_syntax => plain_type(&typed.data_type),
-        E::Function(function) => call(function, dialect),
+        E::Function(function) => call(function, dialect, policy),
         other => refuse(other.to_string()),
     }
 }
@@ -269,12 +271,13 @@ const HIDDEN_CALLS: &[&str] = &[
     "user",
 ];
 
-fn call(function: &Function, dialect: Dialect) -> Checked {
-    let name = match function.name.0.as_slice() {
-        [part] => part.as_ident().map(|ident| dialect.fold(ident)),
-        _ => None,
+fn call(function: &Function, dialect: Dialect, policy: &Policy) -> Checked {
+    let count = match &function.args {
+        FunctionArguments::List(list) => list.args.len(),
+        _ => 0,
     };
-    if !name.is_some_and(|name| is_allowed_function(dialect, &name)) {
+    let name = called(&function.name, dialect, policy);
+    if !name.is_some_and(|name| may_call(&name, count, dialect, policy)) {
         return Err(Refusal::Function(function.name.to_string()));
     }
     require(!function.uses_odbc_syntax, "{fn …}")?;

@@ -6,6 +6,7 @@ use sqlparser::ast::{
     Expr, Ident, ObjectName, Query, Select, Statement, TableFactor, ValueWithSpan, Visitor,
 };
 
+use super::functions::called;
 use super::scope::Scope;
 use super::{Policy, Refusal, counting, is_allowed_table_function, shapes};
 use crate::Dialect;
@@ -101,11 +102,8 @@ impl<'a> Inspector<'a> {
     }
 
     fn table_function(&self, name: &ObjectName) -> Result<(), Refusal> {
-        let folded = match name.0.as_slice() {
-            [part] => part.as_ident().map(|ident| self.dialect.fold(ident)),
-            _ => None,
-        };
-        if folded.is_some_and(|name| is_allowed_table_function(self.dialect, &name)) {
+        let name_called = called(name, self.dialect, self.policy);
+        if name_called.is_some_and(|name| is_allowed_table_function(self.dialect, &name)) {
             Ok(())
         } else {
             Err(Refusal::Function(name.to_string()))
@@ -151,7 +149,7 @@ impl Visitor for Inspector<'_> {
     }
 
     fn pre_visit_expr(&mut self, expr: &Expr) -> Flow {
-        flow(shapes::expression(expr, self.dialect))
+        flow(shapes::expression(expr, self.dialect, self.policy))
     }
 
     fn pre_visit_value(&mut self, value: &ValueWithSpan) -> Flow {

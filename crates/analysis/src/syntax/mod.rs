@@ -5,8 +5,43 @@
 mod postgres;
 mod sqlite;
 
+use sqlparser::keywords::Keyword;
+
 pub use postgres::Postgres;
 pub use sqlite::Sqlite;
+
+/// Tells whether a word has a meaning for the parser because of other databases, and is a plain name in SQLite and Postgres.
+pub fn is_name(keyword: Keyword) -> bool {
+    use Keyword as K;
+    matches!(
+        keyword,
+        K::ANTI
+            | K::ASOF
+            | K::CLUSTER
+            | K::CONNECT
+            | K::DISTRIBUTE
+            | K::DIV
+            | K::FORMAT
+            | K::GLOBAL
+            | K::MATCH_CONDITION
+            | K::MATCH_RECOGNIZE
+            | K::MINUS
+            | K::OPEN
+            | K::OUTPUT
+            | K::PIVOT
+            | K::PREWHERE
+            | K::QUALIFY
+            | K::SAMPLE
+            | K::SEMI
+            | K::SETTINGS
+            | K::SORT
+            | K::START
+            | K::TOP
+            | K::UNPIVOT
+            | K::VIEW
+            | K::XOR
+    )
+}
 
 /// Hands questions that are answered by yes or no on to the wrapped dialect.
 macro_rules! as_inner {
@@ -17,3 +52,26 @@ macro_rules! as_inner {
     };
 }
 use as_inner;
+
+/// Tells whether a word is a plain name in SQLite alone.
+pub fn is_name_in_sqlite(keyword: Keyword) -> bool {
+    use Keyword as K;
+    matches!(
+        keyword,
+        K::ARRAY
+            | K::CONVERT
+            | K::CURRENT_USER
+            | K::EXTRACT
+            | K::INTERVAL
+            | K::LATERAL
+            | K::LOCALTIME
+            | K::LOCALTIMESTAMP
+            | K::OVERLAY
+            | K::POSITION
+            | K::PRIOR
+            | K::SESSION_USER
+            | K::STRUCT
+            | K::TRY_CONVERT
+            | K::USER
+    )
+}

@@ -1,15 +1,19 @@
-//! Postgres' syntax: also `BETWEEN SYMMETRIC`, and `COLLATE` after any expression.
+//! Postgres' syntax: also `BETWEEN SYMMETRIC`, `COLLATE` after any expression, signs that bind as tightly as Postgres
+//! binds them, and `substring(… SIMILAR …)`.
 
 use std::any::TypeId;
 
-use sqlparser::ast::{BinaryOperator, Expr};
+use sqlparser::ast::{BinaryOperator, Expr, UnaryOperator};
 use sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::Token;
 
 use super::as_inner;
 
 const INNER: PostgreSqlDialect = PostgreSqlDialect {};
+/// How tightly `COLLATE` binds to what stands before it, as the parser counts.
+const COLLATE: u8 = 120;
 
 /// Postgres, as the parser knows it, and more.
 #[derive(Debug)]
@@ -82,6 +86,10 @@ impl Dialect for Postgres {
         INNER.is_table_alias(keyword, parser)
     }
 
+    fn supports_string_literal_concatenation_with_newline(&self) -> bool {
+        true
+    }
+
     fn is_custom_operator_part(&self, ch: char) -> bool {
         INNER.is_custom_operator_part(ch)
     }
@@ -92,6 +100,23 @@ impl Dialect for Postgres {
 
     fn prec_value(&self, precedence: Precedence) -> u8 {
         INNER.prec_value(precedence)
+    }
+
+    fn parse_prefix(&self, parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
+        let op = match &parser.peek_token_ref().token {
+            Token::Minus => UnaryOperator::Minus,
+            Token::Plus => UnaryOperator::Plus,
+            Token::Word(word) if word.keyword == Keyword::SUBSTRING => {
+                let similar = parser
+                    .maybe_parse(|parser| substring(parser, self.prec_value(Precedence::Between)));
+                return similar.transpose();
+            }
+            _ => return None,
+        };
+        parser.advance_token();
+        // Only `::` and `[…]` bind more tightly: `-2 ^ 2` is 4.
+        let operand = parser.parse_subexpr(COLLATE);
+        Some(operand.map(|expr| Expr::UnaryOp { op, expr: Box::new(expr) }))
     }
 
     fn parse_infix(
@@ -134,4 +159,17 @@ fn symmetric(
     let op = if negated { BinaryOperator::And } else { BinaryOperator::Or };
     let either = Expr::BinaryOp { left: between(&one, &other), op, right: between(&other, &one) };
     Ok(Expr::Nested(Box::new(either)))
+}
+
+/// Reads `SUBSTRING(text SIMILAR pattern ESCAPE escape)`, another way to write `FROM` and `FOR`.
+fn substring(parser: &mut Parser<'_>, precedence: u8) -> Result<Expr, ParserError> {
+    parser.expect_keyword_is(Keyword::SUBSTRING)?;
+    parser.expect_token(&Token::LParen)?;
+    let expr = Box::new(parser.parse_subexpr(precedence)?);
+    parser.expect_keyword_is(Keyword::SIMILAR)?;
+    let substring_from = Some(Box::new(parser.parse_subexpr(precedence)?));
+    parser.expect_keyword_is(Keyword::ESCAPE)?;
+    let substring_for = Some(Box::new(parser.parse_subexpr(precedence)?));
+    parser.expect_token(&Token::RParen)?;
+    Ok(Expr::Substring { expr, substring_from, substring_for, special: false, shorthand: false })
 }

@@ -1,8 +1,8 @@
-//! SQLite's syntax: also shifts, and `IS` between any two values.
+//! SQLite's syntax: also shifts and `IS` between any two values.
 
 use std::any::TypeId;
 
-use sqlparser::ast::{Expr, Statement};
+use sqlparser::ast::{BinaryOperator, Expr, Statement, UnaryOperator};
 use sqlparser::dialect::{Dialect, Precedence, SQLiteDialect};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
@@ -53,6 +53,23 @@ impl Dialect for Sqlite {
         true
     }
 
+    fn supports_cross_join_constraint(&self) -> bool {
+        true
+    }
+
+    fn parse_prefix(&self, parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
+        let op = match &parser.peek_token_ref().token {
+            Token::Minus => UnaryOperator::Minus,
+            Token::Plus => UnaryOperator::Plus,
+            Token::Tilde => UnaryOperator::BitwiseNot,
+            _ => return None,
+        };
+        parser.advance_token();
+        // Nothing binds more tightly: `~a || b` is `(~a) || b`.
+        let operand = parser.parse_subexpr(self.prec_value(Precedence::DoubleColon));
+        Some(operand.map(|expr| Expr::UnaryOp { op, expr: Box::new(expr) }))
+    }
+
     fn parse_statement(&self, parser: &mut Parser<'_>) -> Option<Result<Statement, ParserError>> {
         INNER.parse_statement(parser)
     }
@@ -63,9 +80,27 @@ impl Dialect for Sqlite {
         expr: &Expr,
         precedence: u8,
     ) -> Option<Result<Expr, ParserError>> {
+        if keyword(parser, 0) == Keyword::NOT
+            && matches!(keyword(parser, 1), Keyword::GLOB | Keyword::MATCH | Keyword::REGEXP)
+        {
+            parser.advance_token();
+            let matched = INNER.parse_infix(parser, expr, precedence)?;
+            return Some(matched.map(not_matched));
+        }
         INNER
             .parse_infix(parser, expr, precedence)
             .or_else(|| is_value(parser, expr, self.prec_value(Precedence::Is)))
+    }
+}
+
+/// Writes `a GLOB b` as `a NOT GLOB b`.
+fn not_matched(expr: Expr) -> Expr {
+    match expr {
+        Expr::BinaryOp { left, op, right } => {
+            let op = BinaryOperator::Custom(format!("NOT {op}"));
+            Expr::BinaryOp { left, op, right }
+        }
+        other => other,
     }
 }
 

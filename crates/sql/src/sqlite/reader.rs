@@ -17,11 +17,44 @@ use sqlx::{
 };
 
 use super::authorizer::{Permissions, Rules, inside_view, restrict};
-use crate::Error;
 use crate::answer::{Answer, Collector, Limits};
+use crate::{Error, hint};
 
 /// Virtual-machine steps between two looks at the clock.
 const STEPS_PER_CHECK: i32 = 2_000;
+/// Beginnings of the messages with which a statement may end while it reads rows.
+const MESSAGES: &[&str] = &[
+    "ESCAPE expression must be a single character",
+    "JSON cannot hold BLOB values",
+    "JSON path error",
+    "LIKE or GLOB pattern too complex",
+    "a percentile is made of numbers",
+    "bad JSON path",
+    "database disk image is malformed",
+    "database is locked",
+    "datatype mismatch",
+    "disk I/O error",
+    "frame ending offset must be a non-negative",
+    "frame starting offset must be a non-negative",
+    "fts5: syntax error",
+    "fts5: parser stack overflow",
+    "integer overflow",
+    "invalid Unicode escape",
+    "invalid regular expression",
+    "json_object() labels must be TEXT",
+    "malformed JSON",
+    "malformed MATCH expression",
+    "not authorized",
+    "out of memory",
+    "argument of ntile must be a positive integer",
+    "second argument to nth_value must be a positive integer",
+    "string or blob too big",
+    "the part of a percentile is not within its bounds",
+    "the part of a percentile must be the same for all rows",
+    "unable to use function MATCH in the requested context",
+    "unknown special query",
+    "unterminated string",
+];
 
 /// An opened SQLite file.
 pub struct Reader {
@@ -244,14 +277,18 @@ impl Reader {
             .await
             .map_err(connect)?
             .set_progress_handler(STEPS_PER_CHECK, move || crate::clock::monotonic() < deadline);
+        // SQLite evaluates a statement on rows that a filter or a view leaves out, and quotes what it cannot use.
         let failed = |error: sqlx::Error| match database_error(error) {
             Error::Database { message, .. } if message == "interrupted" => {
                 Error::Timeout { limit: limits.timeout }
             }
+            Error::Database { message, .. } => {
+                hint::while_running(&message, MESSAGES, "a value that cannot be used", None)
+            }
             other => other,
         };
         let text = || AssertSqlSafe(sql.to_owned()).into_sql_str();
-        let statement = (&mut *connection).prepare(text()).await.map_err(failed)?;
+        let statement = (&mut *connection).prepare(text()).await.map_err(database_error)?;
         let columns = statement.columns().iter().map(|column| column.name().to_owned()).collect();
         let mut collector = Collector::new(columns, limits);
         let mut rows = sqlx::query(text()).persistent(false).fetch(&mut *connection);

@@ -3,9 +3,12 @@
 #![expect(clippy::panic, reason = "a test ends at what it did not expect")]
 #![expect(clippy::print_stderr, reason = "says why nothing was tested")]
 
+mod catalog;
+mod hidden;
 mod ordinary;
 mod postgres;
 mod properties;
 mod reading;
+mod rewriting;
 mod sqlite;
 mod support;

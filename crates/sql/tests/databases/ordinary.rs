@@ -11,7 +11,7 @@ const COLUMNS: [&str; 6] = ["id", "customer", "total", "day", "tags", "above"];
 fn policy(schema: &str) -> Policy {
     let name = TableName { schema: schema.into(), name: "orders".into(), unqualified: true };
     let columns = COLUMNS.map(str::to_owned).to_vec();
-    Policy { tables: vec![Permitted { name, columns, filter: None }] }
+    Policy { tables: vec![Permitted { name, columns, filter: None }], ..Policy::default() }
 }
 
 const POSTGRES_SCHEMA: &str = "

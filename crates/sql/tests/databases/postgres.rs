@@ -158,6 +158,7 @@ async fn postgres_reads_the_written_statement_as_the_guard_did() {
                 filter: None,
             })
             .collect(),
+        ..Policy::default()
     };
     let mut owner = server.owner().await;
     let mut read = 0;

@@ -115,3 +115,18 @@ async fn a_misspelt_column_in_double_quotes_is_an_error_and_not_a_text() {
         "{message}"
     );
 }
+
+#[tokio::test]
+async fn a_plan_is_shown_for_what_may_be_read() {
+    let file = File::with(SCHEMA).await;
+    let database = file.open_only(&["open"]).await;
+    let plan = database.query("EXPLAIN QUERY PLAN SELECT * FROM open", None).await.unwrap();
+    assert_eq!(plan.columns, ["id", "parent", "notused", "detail"]);
+    assert!(plan.rows[0][3].as_str().unwrap().contains("open"), "{:?}", plan.rows);
+    assert!(database.query("EXPLAIN SELECT * FROM open", None).await.unwrap().row_count > 3);
+    assert!(database.validate("EXPLAIN QUERY PLAN SELECT * FROM open").await.unwrap().valid);
+    for sql in ["EXPLAIN QUERY PLAN SELECT * FROM secret", "EXPLAIN DELETE FROM open"] {
+        let refused = database.query(sql, None).await.unwrap_err();
+        assert!(matches!(refused, Error::Refused(_)), "{sql}: {refused}");
+    }
+}

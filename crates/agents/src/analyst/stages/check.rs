@@ -1,8 +1,10 @@
 //! Guards the statement, bounds its rows, and looks for joins that count rows more than once.
 
 use perihelion_analysis::fanout::{self, Verdict};
-use perihelion_analysis::guard::{Permitted, Policy, Refusal, TableName, guard};
-use perihelion_analysis::{Catalogue, Dialect, Knowledge, limit};
+use perihelion_analysis::guard::{
+    EXTENSION_FUNCTIONS, Permitted, Policy, Refusal, TableName, guard,
+};
+use perihelion_analysis::{Dialect, Knowledge, limit};
 use serde_json::json;
 
 use super::super::PREVIEW_ROWS;
@@ -19,7 +21,7 @@ pub async fn check(stage: Stage<Turn>) -> StageResult<Turn> {
         return Err(AgentError::new(ErrorKind::Query, "there is no statement to check").into());
     };
     let dialect = Dialect::from(survey.dialect);
-    let policy = policy(&survey.catalogue);
+    let policy = policy(survey);
     let guarded = match guard(&draft.sql, dialect, &policy) {
         Ok(guarded) => guarded,
         Err(refusal) => {
@@ -32,7 +34,7 @@ pub async fn check(stage: Stage<Turn>) -> StageResult<Turn> {
     let multiplied = findings.iter().find(|finding| finding.verdict == Verdict::Multiplied);
     let secondary_problem = draft.secondary_sql.as_ref().and_then(|sql| {
         let dialect = Dialect::from(secondary(survey.dialect));
-        guard(sql, dialect, &anywhere(&survey.catalogue, dialect)).err().map(|e| e.to_string())
+        guard(sql, dialect, &anywhere(survey, dialect)).err().map(|e| e.to_string())
     });
     // A server that guards by itself knows its tables better; what it is given is the model's text.
     let sql = if survey.guards_itself {
@@ -59,7 +61,7 @@ pub async fn check(stage: Stage<Turn>) -> StageResult<Turn> {
 
 /// Guards a statement of our own like one of a model; returns it as the guard wrote it.
 pub fn guarded(sql: &str, survey: &Survey) -> Result<String, Refusal> {
-    let guarded = guard(sql, survey.dialect.into(), &policy(&survey.catalogue))?;
+    let guarded = guard(sql, survey.dialect.into(), &policy(survey))?;
     Ok(guarded.as_str().to_owned())
 }
 
@@ -85,18 +87,21 @@ fn trusted(knowledge: &Knowledge, sql: &str, dialect: Dialect) -> Vec<String> {
 }
 
 /// Permits every table that the server showed.
-fn policy(catalogue: &Catalogue) -> Policy {
-    let tables = catalogue.tables.iter().map(|table| Permitted {
+fn policy(survey: &Survey) -> Policy {
+    let tables = survey.catalogue.tables.iter().map(|table| Permitted {
         name: table.name.clone(),
         columns: table.columns.iter().map(|column| column.name.clone()).collect(),
         filter: None,
     });
-    Policy { tables: tables.collect() }
+    // A server that guards by itself knows which extensions there are, and where.
+    let extensions = EXTENSION_FUNCTIONS.iter().filter(|_| survey.guards_itself);
+    let extensions = extensions.map(|(_, name, _)| ((*name).to_owned(), "public".to_owned()));
+    Policy { tables: tables.collect(), extensions: extensions.collect() }
 }
 
 /// The same tables where another database would have them.
-fn anywhere(catalogue: &Catalogue, dialect: Dialect) -> Policy {
-    let mut policy = policy(catalogue);
+fn anywhere(survey: &Survey, dialect: Dialect) -> Policy {
+    let mut policy = policy(survey);
     let home = if dialect == Dialect::TSql { "dbo" } else { "main" };
     for table in policy.tables.iter_mut().filter(|table| table.name.unqualified) {
         table.name.schema = home.to_owned();

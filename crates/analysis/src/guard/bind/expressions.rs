@@ -7,7 +7,7 @@ use sqlparser::ast::{
     OrderByExpr, Query, SetExpr, Values, VisitMut, VisitorMut, WindowSpec, WindowType,
 };
 
-use super::super::caps;
+use super::super::{caps, functions};
 use super::{Binder, Bound, Columns, Refusal, Relation};
 use crate::{Dialect, nearest};
 
@@ -153,6 +153,7 @@ impl Binder<'_> {
     }
 
     fn call(&mut self, function: &mut Function) -> Bound<()> {
+        functions::place(function, self.dialect, self.policy)?;
         match &mut function.over {
             Some(WindowType::NamedWindow(name)) => self.quote(name)?,
             Some(WindowType::WindowSpec(spec)) => self.window(spec, false)?,

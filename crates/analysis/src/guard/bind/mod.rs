@@ -112,7 +112,9 @@ impl Binder<'_> {
         }
         let too_long = self.dialect == Dialect::Postgres
             && ident.value.len() > crate::dialect::POSTGRES_NAME_BYTES;
+        // Postgres joins two texts in a row, or refuses them; neither is a name.
         let unwritable = ident.value.contains('\0')
+            || (self.dialect == Dialect::Postgres && ident.quote_style == Some('\''))
             || (self.dialect == Dialect::TSql && ident.value.contains(']'));
         if too_long || unwritable || ident.value.is_empty() {
             return Err(Refusal::Construct(format!("the name {}", ident.value)));
@@ -127,14 +129,14 @@ impl Binder<'_> {
         self.depth += 1;
         if let Some(with) = &mut query.with {
             let recursive = with.recursive || self.dialect.recursion_is_implied();
+            let sees_ahead = self.dialect.sees_ahead(with.recursive);
             let ahead = self.ahead.len();
-            // Where recursion is implied, a name before its definition is another thing's.
-            if with.recursive {
+            if sees_ahead {
                 let names = with.cte_tables.iter().rev();
                 self.ahead.extend(names.map(|cte| self.dialect.fold(&cte.alias.name)));
             }
             for cte in &mut with.cte_tables {
-                if with.recursive {
+                if sees_ahead {
                     self.ahead.pop();
                 }
                 self.quote(&mut cte.alias.name)?;

@@ -2,12 +2,12 @@
 
 use sqlparser::ast::{
     FunctionArg, FunctionArgExpr, Ident, JoinConstraint, JoinOperator, ObjectName, ObjectNamePart,
-    SetExpr, Statement, TableAlias, TableFactor, TableWithJoins,
+    SetExpr, Statement, TableAlias, TableFactor, TableFunctionArgs, TableWithJoins,
 };
 
-use super::super::counting;
-use super::super::normal::everything_of;
+use super::super::normal::{everything_of, table};
 use super::super::policy::Permitted;
+use super::super::{counting, functions};
 use super::{Binder, Bound, Columns, Level, Refusal, Relation};
 use crate::Dialect;
 
@@ -68,13 +68,34 @@ impl Binder<'_> {
             }
             TableFactor::Table { name, alias, args: Some(args), with_ordinality, .. } => {
                 let ordinality = *with_ordinality;
+                functions::placed(name, self.dialect, self.policy);
                 self.arguments(name, &mut args.args, siblings)?;
                 self.function(name, args.args.len(), alias, ordinality)?
             }
             TableFactor::Function { name, args, alias, with_ordinality, .. } => {
                 let ordinality = *with_ordinality;
+                functions::placed(name, self.dialect, self.policy);
                 self.arguments(name, args, siblings)?;
                 self.function(name, args.len(), alias, ordinality)?
+            }
+            // Of several arrays the grammar makes its own; of one, it looks the function up.
+            TableFactor::UNNEST { alias, array_exprs, with_ordinality, .. }
+                if self.dialect == Dialect::Postgres && array_exprs.len() == 1 =>
+            {
+                let args =
+                    array_exprs.drain(..).map(FunctionArgExpr::Expr).map(FunctionArg::Unnamed);
+                let args = Some(TableFunctionArgs { args: args.collect(), settings: None });
+                let alias = alias.take();
+                let with_ordinality = *with_ordinality;
+                let name = ObjectName::from(vec![Ident::new("unnest")]);
+                let mut call = table(name);
+                if let TableFactor::Table { alias: of, args: given, with_ordinality: is, .. } =
+                    &mut call
+                {
+                    (*of, *given, *is) = (alias, args, with_ordinality);
+                }
+                *factor = call;
+                return self.factor(factor, siblings);
             }
             TableFactor::UNNEST { alias, array_exprs, with_ordinality, .. } => {
                 self.levels.push(siblings.clone());
@@ -143,7 +164,7 @@ impl Binder<'_> {
         if let [single] = idents.as_slice() {
             let folded = self.dialect.fold(single);
             if self.ahead.contains(&folded) {
-                let what = format!("a WITH RECURSIVE name before its definition: {folded}");
+                let what = format!("a WITH name before its definition: {folded}");
                 return Err(Refusal::Construct(what));
             }
             if let Some(cte) = self.ctes.iter().rev().find(|cte| cte.name == folded) {
@@ -259,7 +280,8 @@ impl Binder<'_> {
             _ => None,
         });
         // A series is the one function here that numbers alone can make endless.
-        if name.to_string().eq_ignore_ascii_case("generate_series") {
+        if functions::called(name, self.dialect, self.policy).as_deref() == Some("generate_series")
+        {
             super::super::caps::series(bounds)?;
         }
         Ok(())
@@ -273,10 +295,9 @@ impl Binder<'_> {
         alias: &mut Option<TableAlias>,
         ordinality: bool,
     ) -> Bound<Relation> {
-        let [ObjectNamePart::Identifier(ident)] = name.0.as_slice() else {
+        let Some(function) = functions::called(name, self.dialect, self.policy) else {
             return Err(Refusal::Function(name.to_string()));
         };
-        let function = self.dialect.fold(ident);
         let called =
             alias.as_ref().map_or_else(|| function.clone(), |alias| self.dialect.fold(&alias.name));
         let mut columns: Vec<String> = match function.as_str() {
