@@ -6,8 +6,10 @@
 mod columns;
 mod direction;
 mod flow;
+mod names;
 mod page;
 mod rows;
+mod twice;
 
 use hayro_interpret::InterpreterCache;
 use hayro_interpret::hayro_syntax::{DecryptionError, LoadPdfError, Pdf};
@@ -31,24 +33,32 @@ pub(crate) fn parse(bytes: &[u8], limits: &Limits) -> Result<Parsed, Error> {
     let mut bare = Vec::new();
     let mut unread = Vec::new();
     let mut written = 0;
+    let mut pictures = 0;
+    let mut names = names::Names::default();
     for (page, number) in document.pages().iter().zip(1u32..) {
-        let painted = page::paint(page, document.xref(), &cache);
-        let letters =
-            painted.letters.iter().filter(|one| one.text.chars().any(char::is_alphanumeric));
-        let known = letters.count();
-        if painted.unknown > known {
+        let mut painted = page::paint(page, document.xref(), &cache, &mut names);
+        if painted.unknown > painted.known {
             unread.push(number);
-        } else if known < FEWEST && painted.pictures > 0 {
+        } else if painted.known < FEWEST && painted.pictures > 0 {
             bare.push(number);
         }
-        let (width, height) = page.render_dimensions();
-        let rows = rows::rows(painted.letters, f64::from(width), f64::from(height));
-        let rows = columns::in_order(rows);
+        pictures += painted.pictures;
+        let mut rows: Vec<Row> = Vec::new();
+        for (index, side) in painted.sides().into_iter().enumerate() {
+            let mut turned = rows::rows(side.letters, side.height);
+            for row in &mut turned {
+                // Lines of another direction are no neighbors; titles run along the sides of pages, too.
+                row.baseline += 100_000.0 * index as f64;
+                row.place = if index > 0 || side.is_slanted { 1.0 } else { row.place };
+            }
+            rows.extend(columns::in_order(turned));
+        }
         written += rows.iter().map(Row::len).sum::<usize>();
         limits.check_text(written)?;
         pages.push(rows);
     }
-    if pages.iter().flatten().map(Row::len).sum::<usize>() < FEWEST && unread.is_empty() {
+    let is_short = written == 0 || (written < FEWEST && pictures > 0);
+    if is_short && unread.is_empty() {
         return Err(Error::Scan { pages: count });
     }
     if unread.len() == count {

@@ -85,6 +85,129 @@ fn letters_that_a_font_names_wrongly_are_said_to_be_doubtful() {
     assert_eq!(parsed.warnings, [Warning::DoubtfulLetters { pages: vec![1] }]);
 }
 
+/// Paints a text as programs that have no bold letters do: `times`, each a little beside the one before.
+fn repeated(text: &str, (right, up): (f64, f64), times: u32, by: &str) -> String {
+    let mut content = String::new();
+    let mut paint = |text: &str, right: f64, up: f64| {
+        content +=
+            &format!("BT /F 12 Tf {:.2} {:.2} Td ({text}) Tj ET\n", 72.0 + right, 700.0 + up);
+    };
+    match by {
+        "text" => (0..times).for_each(|n| paint(text, right * f64::from(n), up * f64::from(n))),
+        "word" => {
+            let mut left = 0.0;
+            for word in text.split_inclusive(' ') {
+                (0..times)
+                    .for_each(|n| paint(word, left + right * f64::from(n), up * f64::from(n)));
+                left += width(word);
+            }
+        }
+        _ => {
+            let mut left = 0.0;
+            for letter in text.chars().map(String::from) {
+                (0..times)
+                    .for_each(|n| paint(&letter, left + right * f64::from(n), up * f64::from(n)));
+                left += width(&letter);
+            }
+        }
+    }
+    content
+}
+
+/// The width of a text in Helvetica at 12 points.
+fn width(text: &str) -> f64 {
+    let of = |c: char| match c {
+        'i' | 'l' => 222,
+        't' | ' ' | '.' | ',' => 278,
+        'f' => 278,
+        'r' => 333,
+        'k' | 's' | 'c' | 'y' => 500,
+        'm' => 833,
+        'A' => 667,
+        _ => 556,
+    };
+    text.chars().map(of).sum::<u32>() as f64 * 12.0 / 1000.0
+}
+
+#[test]
+fn text_that_is_painted_again_for_a_bold_look_or_a_shadow_is_read_once() {
+    let text = "Amount due 100 till 11.11, all bills";
+    let offsets = [
+        (0.0, 0.0),
+        (0.2, 0.0),
+        (0.5, 0.0),
+        (0.9, 0.0),
+        (0.3, -0.3),
+        (1.0, -1.0),
+        (2.0, -2.0),
+        (-1.5, 1.5),
+    ];
+    for offset in offsets {
+        for by in ["text", "word", "letter"] {
+            for times in [2, 3] {
+                let parsed = read(&[&repeated(text, offset, times, by)]);
+                assert_eq!(parsed.text.trim(), text, "{offset:?}, {times} times by {by}");
+            }
+        }
+    }
+    let outlined = read(&["BT /F 12 Tf 2 Tr 72 700 Td (Amount due 100) Tj ET"]);
+    assert_eq!(outlined.text, "Amount due 100\n");
+}
+
+#[test]
+fn turned_text_is_read_in_its_own_direction() {
+    let at = |cos: f64, sin: f64, x: u32, y: u32, text: &str| {
+        format!("BT /F 10 Tf {cos} {sin} {} {cos} {x} {y} Tm ({text}) Tj ET\n", -sin)
+    };
+    let level =
+        line(72, 700, 10, "A line that is level.") + &line(72, 688, 10, "And a second one.");
+    for (cos, sin, steps) in [(0.0, 1.0, (12, 0)), (0.0, -1.0, (-12, 0)), (-1.0, 0.0, (0, 12))] {
+        let mut turned = String::new();
+        for (n, text) in ["First turned line,", "which goes on here."].iter().enumerate() {
+            let step = |by: i32| (300 + by * n as i32) as u32;
+            turned += &at(cos, sin, step(steps.0), step(steps.1), text);
+        }
+        let expected = "First turned line, which goes on here.";
+        let both = read(&[&(level.clone() + &turned)]).text;
+        assert_eq!(both, format!("A line that is level. And a second one.\n\n{expected}\n"));
+        // A page of nothing else, and several that begin alike.
+        assert_eq!(read(&[&turned]).text, format!("{expected}\n"));
+        let many = read(&[&turned, &turned, &turned]).text;
+        assert_eq!(many.matches(expected).count(), 3, "{many}");
+    }
+    // A sign across the page does not get between the words of its lines.
+    let half = 0.5_f64.sqrt();
+    let marked = level + &at(half, half, 70, 650, "CONFIDENTIAL");
+    assert_eq!(read(&[&marked]).text, "A line that is level. And a second one.\n\nCONFIDENTIAL\n");
+}
+
+#[test]
+fn letters_that_are_spread_make_words() {
+    let spread = |size: u32, space: f64, text: &str| {
+        format!("BT /F {size} Tf {space} Tc 72 700 Td ({text}) Tj ET\n")
+            + &line(72, 660, 10, "Plain words follow.")
+    };
+    for (size, space) in [(10, 2.0), (10, 3.5), (10, 6.0), (20, 5.0), (20, 10.0), (10, 0.5)] {
+        let text = read(&[&spread(size, space, "ANNUAL REPORT OF THE BOARD")]).text;
+        assert!(text.contains("ANNUAL REPORT OF THE BOARD"), "{size} and {space}: {text}");
+    }
+    let one = read(&[&spread(10, 3.0, "SUMMARY")]).text;
+    assert!(one.starts_with("SUMMARY\n"), "{one}");
+    // Written with spaces: those between words are wider.
+    let typed = read(&[&spread(10, 0.0, "S U M M A R Y   O F   T H E   Y E A R")]).text;
+    assert!(typed.starts_with("SUMMARY OF THE YEAR\n"), "{typed}");
+    // Words of one letter, and numbers, are words.
+    for text in ["a b c d e f", "1 2 3 4 5 6"] {
+        let read = read(&[&spread(10, 0.0, text)]).text;
+        assert!(read.starts_with(&format!("{text}\n")), "{read}");
+    }
+}
+
+#[test]
+fn a_short_page_of_text_is_no_scan() {
+    assert_eq!(read(&["BT /F 10 Tf 72 700 Td (Paid) Tj ET"]).text, "Paid\n");
+}
+
 #[test]
 fn pages_without_text_and_damaged_files_are_named() {
     let empty = parse(&pdf(&["0 0 m 100 100 l S"]), "x.pdf", &Limits::default());
