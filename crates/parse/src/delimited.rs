@@ -73,7 +73,32 @@ fn is_swallowed(lines: &str, is_last: bool, width: usize, delimiter: u8) -> bool
     if is_last && lines.matches('"').count() % 2 == 1 {
         return true;
     }
-    width > 1 && lines.lines().all(|line| alone(line, delimiter).len() == width)
+    width > 1
+        && is_malformed(lines, delimiter)
+        && lines.lines().all(|line| alone(line, delimiter).len() == width)
+}
+
+/// Returns whether a quotation mark within a quoted field neither ends it nor is doubled: it begins another one.
+fn is_malformed(lines: &str, delimiter: u8) -> bool {
+    let mut bytes = lines.bytes().peekable();
+    let mut is_quoted = false;
+    let mut is_first = true;
+    while let Some(byte) = bytes.next() {
+        let next = bytes.peek().copied();
+        match byte {
+            b'"' if is_quoted && next == Some(b'"') => drop(bytes.next()),
+            b'"' if is_quoted => {
+                is_quoted = false;
+                if next.is_some_and(|next| next != delimiter && next != b'\n') {
+                    return true;
+                }
+            }
+            b'"' if is_first => is_quoted = true,
+            _ => {}
+        }
+        is_first = !is_quoted && (byte == delimiter || byte == b'\n');
+    }
+    false
 }
 
 /// Reads a line by itself; a quotation mark that is never closed in it is a letter.

@@ -66,6 +66,8 @@ pub enum Warning {
     DoubtfulOrder { pages: Vec<u32> },
     /// Right-to-left text on these pages is set in a font that calls some of its letters by others' names.
     DoubtfulLetters { pages: Vec<u32> },
+    /// Some letters on these pages are missing: their fonts do not say what they are.
+    LettersUnread { pages: Vec<u32> },
     /// These pages could not be read.
     PagesUnread { pages: Vec<u32> },
     /// The bytes named no encoding; this one was guessed.
@@ -105,6 +107,13 @@ impl std::fmt::Display for Warning {
                 write!(
                     f,
                     "right-to-left text whose letters are doubtful, on pages: {}",
+                    listed(pages)
+                )
+            }
+            Self::LettersUnread { pages } => {
+                write!(
+                    f,
+                    "letters left out, which their fonts do not name, on pages: {}",
                     listed(pages)
                 )
             }

@@ -1,5 +1,7 @@
 //! Mails (EML, MHTML): fields that a reader looks at, the text, and mails within them; attachments are named.
 
+use std::borrow::Cow;
+
 use mail_parser::{Addr, Message, MessageParser, MessagePart, MimeHeaders as _, PartType};
 
 use crate::builder::{Builder, one_line};
@@ -9,8 +11,9 @@ use crate::{Error, Format, Limits, Parsed, Warning};
 const DEEPEST: usize = 5;
 
 pub(crate) fn parse(bytes: &[u8], limits: &Limits) -> Result<Parsed, Error> {
+    let bytes = closed(bytes);
     let message = MessageParser::default()
-        .parse(bytes)
+        .parse(bytes.as_ref())
         .ok_or_else(|| Error::broken(Format::Eml, "it has no fields"))?;
     let mut writer = Writer { builder: Builder::new(Format::Eml), unread: Vec::new(), broken: 0 };
     writer.builder.title = message.subject().map(one_line);
@@ -36,6 +39,22 @@ pub(crate) fn parse(bytes: &[u8], limits: &Limits) -> Result<Parsed, Error> {
         builder.warnings.push(Warning::AttachmentsUnread { names: unread });
     }
     Ok(builder.finish())
+}
+
+/// Ends parts that are not ended, which the reader below would not see: of a mail that was cut off, all.
+fn closed(bytes: &[u8]) -> Cow<'_, [u8]> {
+    let text = String::from_utf8_lossy(bytes);
+    let named = text.split("boundary=").skip(1).map(|after| match after.strip_prefix('"') {
+        Some(quoted) => quoted.split('"').next().unwrap_or_default(),
+        None => after.split([';', ' ', '\r', '\n']).next().unwrap_or_default(),
+    });
+    let ends = named.filter(|name| !name.is_empty()).map(|name| format!("--{name}--"));
+    let open: Vec<String> = ends.filter(|end| !text.contains(end.as_str())).collect();
+    if open.is_empty() {
+        return Cow::Borrowed(bytes);
+    }
+    let open: String = open.iter().rev().map(|end| format!("\r\n{end}\r\n")).collect();
+    Cow::Owned([bytes, open.as_bytes()].concat())
 }
 
 struct Writer {

@@ -21,6 +21,9 @@ use crate::{Error, Format, Limits, Parsed, Warning};
 /// Letters and digits below which a page counts as one without text.
 const FEWEST: usize = 8;
 
+/// Of so many letters one may be unknown without a warning: signs of lists and ornaments often are.
+const MOST_UNKNOWN: usize = 50;
+
 pub(crate) fn parse(bytes: &[u8], limits: &Limits) -> Result<Parsed, Error> {
     let document = Pdf::new(bytes.to_vec()).map_err(refusal)?;
     let count = document.pages().len();
@@ -32,15 +35,23 @@ pub(crate) fn parse(bytes: &[u8], limits: &Limits) -> Result<Parsed, Error> {
     let mut pages: Vec<Vec<Row>> = Vec::with_capacity(count);
     let mut bare = Vec::new();
     let mut unread = Vec::new();
+    let mut partial = Vec::new();
     let mut written = 0;
     let mut pictures = 0;
     let mut names = names::Names::default();
     for (page, number) in document.pages().iter().zip(1u32..) {
+        let plain = names.plain();
         let mut painted = page::paint(page, document.xref(), &cache, &mut names);
+        if painted.names.plain() > plain {
+            // What came before the letter that told is read with it.
+            painted = page::paint(page, document.xref(), &cache, &mut names);
+        }
         if painted.unknown > painted.known {
             unread.push(number);
         } else if painted.known < FEWEST && painted.pictures > 0 {
             bare.push(number);
+        } else if painted.unknown * MOST_UNKNOWN > painted.known {
+            partial.push(number);
         }
         pictures += painted.pictures;
         let mut rows: Vec<Row> = Vec::new();
@@ -79,6 +90,7 @@ pub(crate) fn parse(bytes: &[u8], limits: &Limits) -> Result<Parsed, Error> {
     let warnings = [
         (!bare.is_empty()).then_some(Warning::PagesWithoutText { pages: bare }),
         (!unread.is_empty()).then_some(Warning::PagesUnread { pages: unread }),
+        (!partial.is_empty()).then_some(Warning::LettersUnread { pages: partial }),
         (!doubtful.is_empty()).then_some(Warning::DoubtfulOrder { pages: doubtful }),
         (!misnamed.is_empty()).then_some(Warning::DoubtfulLetters { pages: misnamed }),
     ];

@@ -86,8 +86,10 @@ fn packed(bytes: &[u8], limits: &Limits) -> Result<Parsed, Error> {
     let names = book.sheet_names();
     limits.check_pages(names.len())?;
     let is_readable = |error: &XlsxError| matches!(error, XlsxError::NotAWorksheet(_));
-    let is_refused =
-        |name: &String| book.worksheet_cells_reader(name).is_err_and(|error| !is_readable(&error));
+    let is_refused = |name: &String| {
+        let opened = caught(|| book.worksheet_cells_reader(name).map(drop));
+        opened.is_err_and(|error| !is_readable(&error))
+    };
     if names.iter().any(is_refused) {
         book = open(Cow::Owned(without_extents(bytes, &mut package, &parts)?))?;
     }
@@ -146,49 +148,49 @@ struct Cells {
 
 /// Reads a sheet cell by cell, so that neither a bad one nor one that lies far away costs the others.
 fn cells(book: &mut Book<'_>, name: &str, limits: &Limits) -> Result<Cells, XlsxError> {
-    let mut reader = book.worksheet_cells_reader(name)?;
+    let mut reader = caught(|| book.worksheet_cells_reader(name))?;
     let mut read = Cells { sheet: Sheet::default(), bad: 0, reason: None, uncomputed: 0 };
     let mut bytes = 0;
     loop {
-        // A debug build of the reader panics at the name of a column that is too long to be a number.
-        let next = std::panic::AssertUnwindSafe(|| reader.next_cell_with_formula());
-        let reason = match std::panic::catch_unwind(next) {
-            Ok(Ok(None)) => return Ok(read),
-            Ok(Ok(Some(XlsxCellFormula { pos: (y, x), value, formula }))) => {
-                if y >= MOST_ROWS || x >= MOST_COLUMNS {
-                    "their names are beyond the largest sheet".to_owned()
-                } else {
-                    let text = match formula.filter(|_| matches!(value, DataRef::Empty)) {
-                        Some(formula) if !formula.is_empty() => {
-                            read.uncomputed += 1;
-                            format!("={formula}")
-                        }
-                        _ => shown(&value.into()),
-                    };
-                    bytes += text.len();
-                    read.sheet.put(y, x, text);
-                    // The rest would be refused as too long.
-                    if bytes > limits.text_bytes {
-                        return Ok(read);
-                    }
-                    continue;
-                }
+        let reason = match caught(|| reader.next_cell_with_formula()) {
+            Ok(None) => return Ok(read),
+            Ok(Some(XlsxCellFormula { pos: (y, x), .. }))
+                if y >= MOST_ROWS || x >= MOST_COLUMNS =>
+            {
+                "their names are beyond the largest sheet".to_owned()
             }
-            Ok(Err(error)) => {
-                let is_cut_off = matches!(error, XlsxError::Xml(_) | XlsxError::XmlEof(_));
-                let reason = error.to_string();
-                if is_cut_off {
-                    read.bad += 1;
-                    read.reason.get_or_insert(reason);
+            Ok(Some(XlsxCellFormula { pos: (y, x), value, formula })) => {
+                let text = match formula.filter(|_| matches!(value, DataRef::Empty)) {
+                    Some(formula) if !formula.is_empty() => {
+                        read.uncomputed += 1;
+                        format!("={formula}")
+                    }
+                    _ => shown(&value.into()),
+                };
+                bytes += text.len();
+                read.sheet.put(y, x, text);
+                // The rest would be refused as too long.
+                if bytes > limits.text_bytes {
                     return Ok(read);
                 }
-                reason
+                continue;
             }
-            Err(_) => "their names are no names of cells".to_owned(),
+            Err(error @ (XlsxError::Xml(_) | XlsxError::XmlEof(_))) => {
+                read.bad += 1;
+                read.reason.get_or_insert(error.to_string());
+                return Ok(read);
+            }
+            Err(error) => error.to_string(),
         };
         read.bad += 1;
         read.reason.get_or_insert(reason);
     }
+}
+
+/// Asks the reader; a debug build of it panics at numbers that are too large.
+fn caught<T>(read: impl FnOnce() -> Result<T, XlsxError>) -> Result<T, XlsxError> {
+    let read = std::panic::AssertUnwindSafe(read);
+    std::panic::catch_unwind(read).unwrap_or(Err(XlsxError::Unexpected("a number is too large")))
 }
 
 /// Writes the file again without what its sheets say of their extent, over which the reader gives a whole sheet up

@@ -364,7 +364,7 @@ fn a_bad_cell_of_a_sheet_costs_that_cell_and_a_warning() {
         let alone = book("", &format!("<row r='1'>{cell}</row>"));
         assert!(matches!(alone, Err(Error::Broken { .. })), "{cell}: {alone:?}");
     }
-    let cut_off = book("", "<row r='1'><c r='A1'><v>1</v></c></wrong>").unwrap();
+    let cut_off = book("", "<row r='1'><c r='A1'><v>1</v></c><c r='B1'><v>2").unwrap();
     assert!(matches!(cut_off.warnings[..], [Warning::CellsUnread { .. }]), "{cut_off:?}");
 }
 

@@ -1,27 +1,41 @@
 //! What glyphs are where a file does not say it in words: their fonts know, or the codes are those of Unicode.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use hayro_interpret::font::Glyph;
 use skrifa::{FontRef, MetadataProvider as _};
 
-/// Letters of glyphs, by the fonts that were asked.
+/// What fonts say of their glyphs.
 #[derive(Default)]
-pub(super) struct Names(HashMap<u128, HashMap<u32, char>>);
+pub(super) struct Names {
+    /// Letters of glyphs, by the fonts that were asked.
+    letters: HashMap<u128, HashMap<u32, char>>,
+    /// Fonts whose codes are those of Unicode.
+    plain: HashSet<u128>,
+}
 
 impl Names {
     pub fn of(&mut self, glyph: &Glyph<'_>) -> Option<char> {
         let Glyph::Outline(outline) = glyph else { return None };
+        let font = outline.font_data()?;
         let id = outline.glyph_id().to_u32();
         let code = glyph.char_code();
-        let own = outline.font_data().and_then(|font| {
-            let letters =
-                self.0.entry(font.cache_key).or_insert_with(|| letters((*font.data).as_ref()));
-            letters.get(&id).copied()
-        });
-        // Where codes are not the numbers of glyphs, and no map says what they are, they are those of Unicode.
-        let plain = char::from_u32(code).filter(|_| id != code && id != 0 && code > 0xFF);
-        own.or(plain.filter(|c| c.is_alphanumeric()))
+        let read = || letters((*font.data).as_ref());
+        let letters = self.letters.entry(font.cache_key).or_insert_with(read);
+        if let Some(own) = letters.get(&id) {
+            return Some(*own);
+        }
+        // Where codes are not the numbers of glyphs, those of Unicode are known by letters of another script.
+        let told = char::from_u32(code).filter(|_| id != code && id != 0)?;
+        if told.is_alphabetic() && matches!(code, 0x370..=0x52F | 0x590..=0x6FF | 0xFB1D..=0xFEFC) {
+            self.plain.insert(font.cache_key);
+        }
+        self.plain.contains(&font.cache_key).then_some(told)
+    }
+
+    /// Returns how many fonts are known to have the codes of Unicode.
+    pub fn plain(&self) -> usize {
+        self.plain.len()
     }
 }
 

@@ -48,7 +48,7 @@ pub(super) struct Painted<'n> {
     /// Letters by the degrees by which their lines are turned.
     turned: BTreeMap<i64, Vec<Letter>>,
     bounds: Rect,
-    names: &'n mut Names,
+    pub names: &'n mut Names,
     strings: usize,
     count: usize,
     pub pictures: usize,
