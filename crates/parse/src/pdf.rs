@@ -38,7 +38,7 @@ pub(crate) fn parse(bytes: &[u8], limits: &Limits) -> Result<Parsed, Error> {
     let mut partial = Vec::new();
     let mut written = 0;
     let mut pictures = 0;
-    let mut names = names::Names::default();
+    let mut names = names::Names::new(&document);
     for (page, number) in document.pages().iter().zip(1u32..) {
         let plain = names.plain();
         let mut painted = page::paint(page, document.xref(), &cache, &mut names);

@@ -332,10 +332,8 @@ impl Reader<'_> {
         let marker = crate::builder::one_line(&std::mem::take(&mut self.marker));
         let level = self.headings.get(&self.style).copied().or(self.level);
         // The signs of lists are letters of fonts that hold nothing but signs.
-        let marker = match marker.chars().any(char::is_alphanumeric) {
-            false if !marker.is_empty() => "-".to_owned(),
-            _ => marker,
-        };
+        let is_sign = !marker.is_empty() && !marker.chars().any(char::is_alphanumeric);
+        let marker = if is_sign { "-".to_owned() } else { marker };
         match level {
             Some(level) => self.builder.heading(level, &format!("{marker} {text}")),
             None if marker.is_empty() => self.builder.paragraph(&text),

@@ -206,10 +206,8 @@ fn without_extents(
     for index in 0..old.len() {
         let file = old.by_index_raw(index).map_err(broken)?;
         let name = file.name().map_err(broken)?.into_owned();
-        let text = match parts.iter().any(|(_, part)| *part == name) {
-            true => package.text(&name)?,
-            false => None,
-        };
+        let is_sheet = parts.iter().any(|(_, part)| *part == name);
+        let text = if is_sheet { package.text(&name)? } else { None };
         let Some(mut text) = text else {
             new.raw_copy_file(file).map_err(broken)?;
             continue;

@@ -1,5 +1,5 @@
 //! Office documents written here by hand: what a reader sees in them is in the text, in its place.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test ends at what it did not expect")]
+#![expect(clippy::unwrap_used, reason = "a test ends at what it did not expect")]
 
 #[path = "support/package.rs"]
 mod package;

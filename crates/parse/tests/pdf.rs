@@ -131,7 +131,7 @@ fn font(letters: &[char], with_letters: bool) -> Vec<u8> {
 }
 
 /// A page that shows words, as painted from the left, in a font without a map to letters.
-fn embedded(words: &str, codes: Codes, with_letters: bool) -> Vec<u8> {
+fn embedded(words: &str, codes: Codes, with_letters: bool, to_unicode: &str) -> Vec<u8> {
     let mut letters: Vec<char> = words.chars().collect();
     letters.sort_unstable();
     letters.dedup();
@@ -148,16 +148,18 @@ fn embedded(words: &str, codes: Codes, with_letters: bool) -> Vec<u8> {
             .copy_from_slice(&u16::try_from(id(*c)).unwrap().to_be_bytes());
     }
     let map = if codes == Codes::Glyphs { "/Identity" } else { "9 0 R" };
+    let own = if to_unicode.is_empty() { "" } else { "/ToUnicode 10 0 R" };
     let objects = [
         b"<< /Type /Catalog /Pages 2 0 R >>".to_vec(),
         b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>".to_vec(),
         b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Resources << /Font << /F 5 0 R >> >> /Contents 4 0 R >>".to_vec(),
         stream("", format!("BT /F 10 Tf 72 700 Td <{hex}> Tj ET").as_bytes()),
-        b"<< /Type /Font /Subtype /Type0 /BaseFont /Own /Encoding /Identity-H /DescendantFonts [6 0 R] >>".to_vec(),
+        format!("<< /Type /Font /Subtype /Type0 /BaseFont /Own /Encoding /Identity-H /DescendantFonts [6 0 R] {own} >>").into_bytes(),
         format!("<< /Type /Font /Subtype /CIDFontType2 /BaseFont /Own /CIDSystemInfo << /Registry (Adobe) /Ordering (Identity) /Supplement 0 >> /FontDescriptor 7 0 R /DW 500 /CIDToGIDMap {map} >>").into_bytes(),
         b"<< /Type /FontDescriptor /FontName /Own /Flags 4 /FontFile2 8 0 R >>".to_vec(),
         stream("", &font(&letters, with_letters)),
         stream("", &table),
+        stream("", to_unicode.as_bytes()),
         b"<< >>".to_vec(),
     ];
     support::file(&objects)
@@ -169,7 +171,7 @@ fn letters_without_a_map_are_those_that_their_font_or_its_codes_name() {
     // Painted from the left.
     let painted = "100 مكيلع مالسلا";
     let read = |words: &str, codes, with_letters| {
-        parse(&embedded(words, codes, with_letters), "x.pdf", &Limits::default())
+        parse(&embedded(words, codes, with_letters, ""), "x.pdf", &Limits::default())
     };
     for (words, expected) in [(painted, arabic), ("Итого 100 штук", "Итого 100 штук")]
     {
@@ -325,4 +327,26 @@ fn pages_without_text_and_damaged_files_are_named() {
     let many = vec!["0 0 m"; 30];
     let limits = Limits { pages: 20, ..Limits::default() };
     assert!(matches!(parse(&pdf(&many), "x.pdf", &limits), Err(Error::TooManyPages { .. })));
+}
+
+/// Each kind of bad entry of a map costs that entry alone.
+#[test]
+fn a_map_of_letters_with_a_bad_entry_is_read_as_far_as_it_can_be() {
+    let letters = "3 beginbfchar <0001> <0020> <0002> <0041> <0003> <0042> endbfchar";
+    for bad in [
+        "1 beginbfchar <0009> <> endbfchar",
+        "1 beginbfrange <0007> <0009> [<0061>] endbfrange",
+        "/Unknown usecmap",
+        "1 beginbfchar <0009> /name endbfchar",
+        "1 beginbfrange <0007> <0009> endbfrange",
+    ] {
+        for map in [format!("{letters} {bad}"), format!("{bad} {letters}")] {
+            let file = embedded("AB BA", Codes::Glyphs, false, &map);
+            let parsed = parse(&file, "x.pdf", &Limits::default());
+            assert_eq!(parsed.map(|parsed| parsed.text).ok().as_deref(), Some("AB BA\n"), "{map}");
+        }
+    }
+    let ranges = "2 beginbfrange <0001> <0001> [<0020>] <0002> <0003> <0041> endbfrange 1 beginbfchar <0009> <> endbfchar";
+    let file = embedded("AB BA", Codes::Glyphs, false, ranges);
+    assert_eq!(parse(&file, "x.pdf", &Limits::default()).unwrap().text, "AB BA\n");
 }

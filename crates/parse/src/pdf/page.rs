@@ -44,11 +44,11 @@ pub(super) struct Side {
 }
 
 /// What a page shows.
-pub(super) struct Painted<'n> {
+pub(super) struct Painted<'n, 'd> {
     /// Letters by the degrees by which their lines are turned.
     turned: BTreeMap<i64, Vec<Letter>>,
     bounds: Rect,
-    pub names: &'n mut Names,
+    pub names: &'n mut Names<'d>,
     strings: usize,
     count: usize,
     pub pictures: usize,
@@ -58,12 +58,12 @@ pub(super) struct Painted<'n> {
     pub known: usize,
 }
 
-pub(super) fn paint<'a, 'n>(
+pub(super) fn paint<'a, 'n, 'd>(
     page: &'a Page<'a>,
     xref: &'a XRef,
     cache: &InterpreterCache<'a>,
-    names: &'n mut Names,
-) -> Painted<'n> {
+    names: &'n mut Names<'d>,
+) -> Painted<'n, 'd> {
     let (width, height) = page.render_dimensions();
     let bounds = Rect::new(0.0, 0.0, f64::from(width), f64::from(height));
     let mut painted = Painted {
@@ -83,7 +83,7 @@ pub(super) fn paint<'a, 'n>(
     painted
 }
 
-impl Painted<'_> {
+impl Painted<'_, '_> {
     /// Returns the letters by the direction of their lines, the most frequent first; what was painted twice is there once.
     pub fn sides(&mut self) -> Vec<Side> {
         let bounds = self.bounds;
@@ -136,7 +136,7 @@ fn turn(direction: Vec2) -> i64 {
     (degrees as i64).rem_euclid(360)
 }
 
-impl<'a> Device<'a> for Painted<'_> {
+impl<'a> Device<'a> for Painted<'_, '_> {
     fn draw_glyph_run(&mut self, run: &GlyphRun<'_, 'a>, props: DrawProps<'a>, _: &DrawMode) {
         self.strings += 1;
         for glyph in run.glyphs() {
@@ -156,7 +156,7 @@ impl<'a> Device<'a> for Painted<'_> {
                 Some(BfString::Char(c)) => c.to_string(),
                 Some(BfString::String(text)) => text,
                 None => match self.names.of(glyph) {
-                    Some(c) => c.to_string(),
+                    Some(text) => text,
                     None => {
                         self.unknown += 1;
                         continue;
