@@ -29,7 +29,7 @@ pub(super) fn once(letters: Vec<Letter>) -> Vec<Letter> {
             continue;
         }
         for letter in string {
-            if !seen.near(letter).any(|(dx, dy)| is_above(letter, dx, dy)) {
+            if !seen.near(letter).any(|other| is_above(letter, other)) {
                 seen.put(letter);
                 kept.push(letter.clone());
             }
@@ -38,12 +38,28 @@ pub(super) fn once(letters: Vec<Letter>) -> Vec<Letter> {
     kept
 }
 
-/// Returns whether a letter lies on one of its kind that is so far away, rather than beside it.
-fn is_above(letter: &Letter, dx: f64, dy: f64) -> bool {
+/// Returns whether a letter lies on one of its kind, rather than beside it.
+fn is_above(letter: &Letter, other: &Letter) -> bool {
     let size = letter.size;
-    // Narrow letters stand close to each other: some Arabic lines are lengthened by many of one kind.
-    let beside = ((letter.right - letter.left) * 0.6).min(size * 0.25).max(size / 100.0);
-    dx.abs() < beside || (dy.abs() > size * LEVEL && letter.text.trim() != "")
+    let width = letter.right - letter.left;
+    let (dx, dy) = way(letter, other);
+    if dy.abs() >= size * LEVEL {
+        return width > size * LEVEL;
+    }
+    let beside =
+        |letter: &Letter| ((letter.right - letter.left) * 0.6).min(size / 8.0).max(size / 100.0);
+    if super::direction::is_right_to_left(&letter.text) {
+        // Some Arabic lines are lengthened by many strokes of one kind, which overlap: one of two may be left.
+        let place = |letter: &Letter| (letter.left / beside(letter)).round();
+        let is_alike = (beside(letter) - beside(other)).abs() < size / 1000.0;
+        return is_alike && place(letter) == place(other);
+    }
+    dx.abs() < beside(letter)
+}
+
+/// Returns how far a letter is from another one.
+fn way(letter: &Letter, other: &Letter) -> (f64, f64) {
+    (letter.left - other.left, letter.baseline - other.baseline)
 }
 
 impl<'a> Seen<'a> {
@@ -51,17 +67,16 @@ impl<'a> Seen<'a> {
         self.places.entry(place(letter, 0, 0)).or_default().push(letter);
     }
 
-    /// Returns how far letters of the same kind are, of those within reach.
-    fn near(&self, letter: &'a Letter) -> impl Iterator<Item = (f64, f64)> {
+    /// Returns the letters of the same kind and size within reach.
+    fn near(&self, letter: &'a Letter) -> impl Iterator<Item = &'a Letter> {
         let reach = (letter.size * REACH).min(FARTHEST);
         let cells = (-2..=2).flat_map(|x| (-2..=2).map(move |y| (x, y)));
         let found = cells.filter_map(move |(x, y)| self.places.get(&place(letter, x, y)));
-        let alike = found
-            .flatten()
-            .filter(move |other| (other.size - letter.size).abs() < letter.size * 0.1);
-        let ways =
-            alike.map(move |other| (letter.left - other.left, letter.baseline - other.baseline));
-        ways.filter(move |(dx, dy)| dx.abs() <= reach && dy.abs() <= reach)
+        found.flatten().copied().filter(move |other| {
+            let (dx, dy) = way(letter, other);
+            let is_alike = (other.size - letter.size).abs() < letter.size * 0.1;
+            is_alike && dx.abs() <= reach && dy.abs() <= reach
+        })
     }
 
     /// Returns whether a whole string was painted before, a little beside; that tells in narrow letters, too.
@@ -70,10 +85,14 @@ impl<'a> Seen<'a> {
         let letters: Vec<&Letter> = string.iter().filter(says).collect();
         let kinds: HashSet<&str> = letters.iter().map(|letter| letter.text.as_str()).collect();
         let Some(first) = letters.first().filter(|_| kinds.len() > 1) else { return false };
-        self.near(first).take(8).any(|(x, y)| {
+        self.near(first).take(8).any(|other| {
+            let (x, y) = way(first, other);
             letters.iter().all(|letter| {
                 let exact = letter.size * EXACT;
-                self.near(letter).any(|(dx, dy)| (dx - x).abs() < exact && (dy - y).abs() < exact)
+                self.near(letter).any(|other| {
+                    let (dx, dy) = way(letter, other);
+                    (dx - x).abs() < exact && (dy - y).abs() < exact
+                })
             })
         })
     }
