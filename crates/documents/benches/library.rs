@@ -105,7 +105,7 @@ impl Asker<'_> {
         let mut query = Query::new(self.words.text(6));
         query.filters = filters;
         let began = Instant::now();
-        self.library.search(self.scope, &query, Some(&Drawn)).await.unwrap().hits;
+        self.library.search(self.scope, &query, Some(&Drawn)).await.unwrap();
         began.elapsed()
     }
 

@@ -145,12 +145,15 @@ pub(crate) fn detect(bytes: &[u8], name: &str) -> Result<Format, Error> {
         return Ok(Format::Rtf);
     }
     let head = head(bytes);
-    if let Some((_, kind)) = FLAT.iter().find(|(sign, _)| head.contains(sign)) {
-        return Err(Error::Unsupported((*kind).into()));
-    }
-    if let Some((_, kind)) = head.split_once("office:mimetype=\"") {
-        return open_document(kind)
-            .ok_or_else(|| Error::Unsupported("an OpenDocument file".into()));
+    // A page or a text may speak of such files.
+    if head.starts_with('<') && !is_page(&head) {
+        if let Some((_, kind)) = FLAT.iter().find(|(sign, _)| head.contains(sign)) {
+            return Err(Error::Unsupported((*kind).into()));
+        }
+        if let Some((_, kind)) = head.split_once("office:mimetype=\"") {
+            let unknown = || Error::Unsupported("an OpenDocument file".into());
+            return open_document(kind).ok_or_else(unknown);
+        }
     }
     match named {
         Some(
