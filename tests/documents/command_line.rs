@@ -182,6 +182,13 @@ async fn without_embeddings_a_document_is_found_by_words() {
     assert!(added["documents"][0]["by_words_only"].as_str().unwrap().contains("404"));
     let found = home.json(&["documents", "search", "rent", "--json"]).await;
     assert!(!found["hits"].as_array().unwrap().is_empty());
+    assert!(found["by_words_only"].as_str().unwrap().contains("404"), "{found}");
+    // Nothing listens there.
+    let mut search = home.command(&["documents", "search", "rent"]);
+    let output = search.env("OPENAI_BASE_URL", "http://127.0.0.1:1/v1").output().await.unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.contains("searched by words alone"), "{said}");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("1,250 crowns"));
 }
 
 /// S3.05: a deleted document is in no file, its thread's among them.

@@ -81,6 +81,15 @@ async fn documents_are_added_found_read_and_deleted_over_mcp() {
     let part = json!({ "document": lease["document"], "start": hit["start"], "end": hit["end"] });
     assert_eq!(data(&client, "read_document", part).await["text"], hit["quote"]);
 
+    let text: String =
+        (0..70).map(|n| format!("# Part {n}\n\n{}\n\n", "A tariff. ".repeat(60))).collect();
+    data(&client, "add_document", json!({ "text": text, "title": "Tariffs" })).await;
+    let many = data(&client, "search_documents", json!({ "query": "tariff", "limit": 65 })).await;
+    assert_eq!(
+        (many["hits"].as_array().unwrap().len(), &many["by_words_only"]),
+        (65, &Value::Null)
+    );
+
     let only = json!({ "query": "crowns", "filters": { "documents": [minutes["document"]] } });
     let found = data(&client, "search_documents", only).await;
     assert!(

@@ -121,8 +121,8 @@ async fn ask(
     query.limit = FIRST;
     query.weights = asking.weights;
     if asking.reranker.is_none() {
-        let hits = library.search(scope, &query, asking.model).await?;
-        return Ok(hits.into_iter().map(|hit| (hit.document, hit.quote)).collect());
+        let found = library.search(scope, &query, asking.model).await?;
+        return Ok(found.hits.into_iter().map(|hit| (hit.document, hit.quote)).collect());
     }
     let found = library.retrieve(scope, &query, asking.model, asking.reranker).await?;
     Ok(found.passages.into_iter().map(|one| (one.source.document, one.text)).collect())

@@ -48,7 +48,7 @@ pub use question::{Filters, Query};
 pub use record::Document;
 pub use remove::Deleted;
 pub use rerank::{Reranker, reordered};
-pub use retrieve::{Passage, Retrieved, Source};
+pub use retrieve::{Found, Passage, Retrieved, Source};
 pub use usage::{Quotas, Room, Usage};
 
 /// The collection that documents lie in unless another one is named.

@@ -1,6 +1,9 @@
 //! The pages of a document, for those who check what was cited.
 
+use std::collections::BTreeSet;
+
 use perihelion_database::{Row, Transaction, query};
+use perihelion_recall::words::{related, split};
 use serde::Serialize;
 use serde_json::{Value as Json, json};
 use sqlx::AssertSqlSafe;
@@ -79,6 +82,61 @@ impl Library {
             document: document.id,
             title: document.title,
         }))
+    }
+
+    /// Returns for each quote the page on which most words of a question are; `None` where none of them is on any.
+    ///
+    /// A piece may begin on the page before that of the words that it was found by.
+    pub(crate) async fn pages_of_matches(
+        &self,
+        scope: &Scope,
+        question: &str,
+        quotes: &[(Range, &str)],
+    ) -> Result<Vec<Option<u32>>, Error> {
+        if quotes.is_empty() {
+            return Ok(Vec::new());
+        }
+        let database = self.database_of(scope);
+        let listed = database.dialect().pick(
+            "(SELECT value ->> 'at' AS at, value ->> 'id' AS id, value ->> 'first' AS first, value ->> 'past' AS past
+              FROM json_each($3)) w",
+            "jsonb_to_recordset($3) AS w (at bigint, id text, first bigint, past bigint)",
+        );
+        let sql = format!(
+            "SELECT p.number, p.first, p.past, w.at FROM {listed} CROSS JOIN document_page p
+             WHERE p.tenant = $1 AND p.owner = $2 AND p.id = w.id AND p.first < w.past AND p.past > w.first
+             ORDER BY p.number"
+        );
+        let wanted = quotes.iter().enumerate().map(|(at, (range, _))| {
+            json!({ "at": at, "id": range.document, "first": range.start, "past": range.end })
+        });
+        let wanted: Vec<Json> = wanted.collect();
+        let read = query(AssertSqlSafe(sql)).bind(scope.tenant()).bind(scope.owner());
+        let rows = database.fetch_all(&read.bind(json!(wanted))).await?;
+        let mut pages: Vec<Vec<PageRange>> = quotes.iter().map(|_| Vec::new()).collect();
+        for row in &rows {
+            if let Some(pages) = pages.get_mut(count(row, 3)?) {
+                pages.push(place(row)?);
+            }
+        }
+        let words: BTreeSet<String> = split(question).into_iter().collect();
+        let found = quotes.iter().zip(pages).map(|((range, quote), pages)| {
+            let on_page = |page: &PageRange| {
+                let first = page.start.max(range.start) - range.start;
+                let length = page.end.min(range.end) - range.start - first;
+                let text: String = quote.chars().skip(first).take(length).collect();
+                let said: BTreeSet<String> = split(&text).into_iter().collect();
+                let is_said = |word: &&String| {
+                    said.contains(*word) || said.iter().any(|own| related(word, own))
+                };
+                words.iter().filter(is_said).count()
+            };
+            let counted = pages.iter().map(|page| (on_page(page), page.number));
+            // The first of equals.
+            let best = counted.max_by_key(|(count, number)| (*count, std::cmp::Reverse(*number)));
+            best.filter(|(count, _)| *count > 0).map(|(_, number)| number)
+        });
+        Ok(found.collect())
     }
 
     /// Returns the last page of a document, and how many there are.

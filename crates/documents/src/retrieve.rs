@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use perihelion_database::query;
-use perihelion_recall::{EmbeddingModel, Hit, Index as _, QueryVector, Scope, Search};
+use perihelion_recall::{
+    EmbeddingError, EmbeddingModel, Hit, Index as _, QueryVector, Scope, Search,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
@@ -54,6 +56,25 @@ pub struct Retrieved {
     pub confidence: f64,
     pub by_meaning: bool,
     pub reranked: bool,
+    /// Why only words counted: the embedding model did not answer. `None` if it did, or if there is no model.
+    #[serde(default)]
+    pub by_words_only: Option<String>,
+}
+
+/// What a search without ranking found.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Found {
+    /// Best first.
+    pub hits: Vec<Source>,
+    /// As in [`Retrieved`].
+    pub by_words_only: Option<String>,
+}
+
+/// Pieces that were found, and how.
+struct Candidates {
+    best: Vec<Candidate>,
+    by_meaning: bool,
+    by_words_only: Option<String>,
 }
 
 /// A child that was found.
@@ -120,7 +141,8 @@ impl Library {
         reranker: Option<&dyn Reranker>,
     ) -> Result<Retrieved, Error> {
         let enough = Enough::Parents(asked.limit);
-        let (candidates, by_meaning) = self.candidates(scope, asked, model, enough).await?;
+        let Candidates { best: candidates, by_meaning, by_words_only } =
+            self.candidates(scope, asked, model, enough).await?;
         let best = candidates.get(..CANDIDATES).unwrap_or(&candidates);
         let texts: Vec<String> =
             best.iter().map(|one| format!("{}\n{}", one.title, one.quote)).collect();
@@ -143,7 +165,8 @@ impl Library {
             source: source(candidate),
             text: texts.remove(&candidate.parent()).unwrap_or_else(|| candidate.quote.clone()),
         });
-        Ok(Retrieved { passages: passages.collect(), confidence, by_meaning, reranked })
+        let passages = passages.collect();
+        Ok(Retrieved { passages, confidence, by_meaning, reranked, by_words_only })
     }
 
     /// Finds pieces by words and meaning, without rerank; the hits of a search that a person or a tool asks for.
@@ -155,10 +178,11 @@ impl Library {
         scope: &Scope,
         asked: &Query,
         model: Option<&dyn EmbeddingModel>,
-    ) -> Result<Vec<Source>, Error> {
+    ) -> Result<Found, Error> {
         let enough = Enough::Children(asked.limit);
-        let (candidates, _) = self.candidates(scope, asked, model, enough).await?;
-        Ok(candidates.iter().map(source).collect())
+        let found = self.candidates(scope, asked, model, enough).await?;
+        let hits = found.best.iter().map(source).collect();
+        Ok(Found { hits, by_words_only: found.by_words_only })
     }
 
     async fn candidates(
@@ -167,17 +191,18 @@ impl Library {
         asked: &Query,
         model: Option<&dyn EmbeddingModel>,
         enough: Enough,
-    ) -> Result<(Vec<Candidate>, bool), Error> {
+    ) -> Result<Candidates, Error> {
         if asked.text.trim().is_empty() {
             return Err(Error::EmptyQuery);
         }
         let vector = match model {
-            Some(model) => self.vector(model, &asked.text).await,
-            None => None,
+            Some(model) => vector(model, &asked.text).await.map(Some),
+            None => Ok(None),
         };
+        let by_words_only = vector.as_ref().err().map(ToString::to_string);
         let mut search = Search::new(scope, KIND, &asked.text)
             .limit(enough.at_first())
-            .with_vector(vector)
+            .with_vector(vector.ok().flatten())
             .with_filter(filter(&asked.filters));
         search.weights = asked.weights.unwrap_or(self.weights);
         let (hits, by_meaning) = loop {
@@ -207,13 +232,17 @@ impl Library {
             let title = titles.get(&payload.document)?.clone();
             Some(candidate(&hit, payload, quote?, title))
         });
-        Ok((candidates.collect(), by_meaning))
-    }
-
-    async fn vector(&self, model: &dyn EmbeddingModel, text: &str) -> Option<QueryVector> {
-        let vectors = model.embed(&[text.to_owned()]).await.ok()?;
-        let values = vectors.into_iter().next()?;
-        Some(QueryVector { model: model.model().to_owned(), values })
+        let mut best: Vec<Candidate> = candidates.collect();
+        let quotes = best.iter().filter(|one| one.payload.page.is_some()).map(|one| {
+            let Payload { document, start, end, .. } = &one.payload;
+            (Range { document: document.clone(), start: *start, end: *end }, one.quote.as_str())
+        });
+        let pages = self.pages_of_matches(scope, &asked.text, &quotes.collect::<Vec<_>>()).await?;
+        let paged = best.iter_mut().filter(|one| one.payload.page.is_some());
+        for (candidate, page) in paged.zip(pages) {
+            candidate.payload.page = page.or(candidate.payload.page);
+        }
+        Ok(Candidates { best, by_meaning, by_words_only })
     }
 
     /// Returns the titles of documents, by their ids.
@@ -271,6 +300,13 @@ impl Library {
         let texts = self.texts(scope, &ranges).await?;
         Ok(keys.into_iter().zip(texts).filter_map(|(key, text)| Some((key, text?))).collect())
     }
+}
+
+async fn vector(model: &dyn EmbeddingModel, text: &str) -> Result<QueryVector, EmbeddingError> {
+    let vectors = model.embed(&[text.to_owned()]).await?;
+    let none = || EmbeddingError("the endpoint answered without a vector".to_owned());
+    let values = vectors.into_iter().next().ok_or_else(none)?;
+    Ok(QueryVector { model: model.model().to_owned(), values })
 }
 
 fn candidate(hit: &Hit, payload: Payload, quote: String, title: String) -> Candidate {

@@ -43,7 +43,7 @@ async fn what_was_added_is_found_with_its_section_and_a_quote_that_is_the_text()
         assert!(found.passages[0].text.contains(&source.quote));
 
         // Places are counted in characters, and the umlauts above make them differ from bytes.
-        let found = library.search(&ann, &Query::new("Töpfe"), None).await.unwrap();
+        let found = library.search(&ann, &Query::new("Töpfe"), None).await.unwrap().hits;
         let read = library
             .read(&ann, &found[0].document, Some(found[0].start), Some(found[0].end))
             .await
@@ -56,7 +56,7 @@ async fn what_was_added_is_found_with_its_section_and_a_quote_that_is_the_text()
 
         let mut asked = Query::new("rent sun");
         asked.filters = Filters { section: Some("watering".into()), ..Filters::default() };
-        assert!(library.search(&ann, &asked, None).await.unwrap().is_empty());
+        assert!(library.search(&ann, &asked, None).await.unwrap().hits.is_empty());
         kind.end().await;
     }
 }
@@ -75,7 +75,7 @@ async fn documents_are_found_by_who_wrote_them() {
         let found = async |person: &str| {
             let mut asked = Query::new("rent");
             asked.filters.person = Some(person.to_owned());
-            let hits = library.search(&ann, &asked, None).await.unwrap();
+            let hits = library.search(&ann, &asked, None).await.unwrap().hits;
             hits.into_iter().map(|hit| hit.document).collect::<Vec<_>>()
         };
         for person in ["Ann Archer", "ben o'brook", "ARCHER"] {
@@ -113,9 +113,11 @@ async fn what_is_old_is_deleted_unless_it_was_changed_meanwhile() {
         again.now = before;
         library.add(&ann, again, None, None, &|_| {}).await.unwrap();
         assert_eq!(library.delete_older(&ann, &old.document.id, before).await.unwrap(), None);
-        assert!(!library.search(&ann, &Query::new("rent"), None).await.unwrap().is_empty());
+        assert!(!library.search(&ann, &Query::new("rent"), None).await.unwrap().hits.is_empty());
         assert!(library.delete_older(&other, &theirs, before).await.unwrap().is_some());
-        assert!(library.search(&other, &Query::new("xylophone"), None).await.unwrap().is_empty());
+        assert!(
+            library.search(&other, &Query::new("xylophone"), None).await.unwrap().hits.is_empty()
+        );
         assert_eq!(library.delete_older(&other, &theirs, before).await.unwrap(), None);
         assert!(!kind.contains("Xylophone"));
         kind.end().await;
@@ -130,11 +132,11 @@ async fn nobody_finds_or_reads_what_belongs_to_another_owner() {
         let ben = scope("ben");
         let added = library.add(&ann, input("lease.md", LEASE), None, None, &|_| {}).await.unwrap();
         let id = &added.document.id;
-        assert!(library.search(&ben, &Query::new("rent"), None).await.unwrap().is_empty());
+        assert!(library.search(&ben, &Query::new("rent"), None).await.unwrap().hits.is_empty());
         assert!(library.list(&ben, None).await.unwrap().is_empty());
         assert!(matches!(library.read(&ben, id, None, None).await, Err(Error::Unknown(_))));
         assert!(matches!(library.delete(&ben, id).await, Err(Error::Unknown(_))));
-        assert_eq!(library.search(&ann, &Query::new("rent"), None).await.unwrap().len(), 1);
+        assert_eq!(library.search(&ann, &Query::new("rent"), None).await.unwrap().hits.len(), 1);
         kind.end().await;
     }
 }
@@ -174,7 +176,7 @@ async fn the_same_bytes_cost_nothing_and_a_small_change_embeds_at_most_three_pie
             .unwrap();
         assert_eq!(second.document.version, 2);
         assert!((1..=3).contains(&second.embedded), "{}", second.embedded);
-        let found = library.search(&ann, &Query::new("since last year"), None).await.unwrap();
+        let found = library.search(&ann, &Query::new("since last year"), None).await.unwrap().hits;
         assert!(found[0].quote.contains("since last year"));
         assert_eq!(library.list(&ann, None).await.unwrap().len(), 1);
         kind.end().await;
@@ -205,7 +207,7 @@ async fn an_interrupted_adding_continues_and_pays_for_no_text_twice() {
         }
         assert_eq!(paid, 128);
         // Nothing is found before the document is whole.
-        assert!(library.search(&ann, &Query::new("thing"), None).await.unwrap().is_empty());
+        assert!(library.search(&ann, &Query::new("thing"), None).await.unwrap().hits.is_empty());
 
         let endpoint = Endpoint::default();
         let added = library
@@ -256,7 +258,7 @@ async fn a_deleted_document_leaves_no_byte_in_the_file() {
             .unwrap();
         assert!(kind.contains(canary) || !kind.is_file());
         library.delete(&ann, &added.document.id).await.unwrap();
-        assert!(library.search(&ann, &Query::new(canary), None).await.unwrap().is_empty());
+        assert!(library.search(&ann, &Query::new(canary), None).await.unwrap().hits.is_empty());
         assert!(!kind.contains(canary));
         assert_eq!(library.list(&ann, None).await.unwrap().len(), 1);
         kind.end().await;

@@ -44,6 +44,10 @@ impl Builder {
         }
     }
 
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
     /// Returns how many bytes are written.
     pub fn len(&self) -> usize {
         self.text.len()

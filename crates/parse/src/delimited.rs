@@ -11,33 +11,113 @@ const SAMPLE: usize = 50;
 pub(crate) fn parse(bytes: &[u8], name: &str, limits: &Limits) -> Result<Parsed, Error> {
     let decoded = crate::encoding::decode(bytes)?;
     limits.check_text(decoded.text.len())?;
-    let text = decoded.text;
+    let text = decoded.text.as_str();
+    // Excel is told the delimiter in a line of its own.
+    let (first, after) = text.split_once('\n').unwrap_or((text, ""));
+    let told = first.trim_start().strip_prefix("sep=").and_then(|told| told.bytes().next());
+    let text = if told.is_some() { after } else { text };
     let delimiter = match name.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase()) {
-        Some(ending) if ending == "tsv" || ending == "tab" => b'\t',
-        _ => delimiter(&text),
+        Some(ending) if told.is_none() && (ending == "tsv" || ending == "tab") => b'\t',
+        _ => told.unwrap_or_else(|| delimiter(text)),
     };
-    let mut grid = Grid::default();
-    for record in reader(&text, delimiter).records() {
-        let record = record.map_err(|error| Error::broken(Format::Csv, error))?;
-        grid.rows.push(record.iter().map(str::to_owned).collect());
-    }
+    let (rows, lone) = records(text, delimiter)?;
+    let grid = Grid { rows };
     let width = grid.rows.first().map_or(0, Vec::len);
     let uneven = grid.rows.iter().filter(|row| row.len() != width).count();
     let mut builder = Builder::new(Format::Csv);
-    builder.warnings.extend(decoded.warning);
+    builder.warnings.extend(decoded.warnings);
     if uneven > 0 {
         builder.warnings.push(Warning::UnevenRecords { count: uneven });
+    }
+    if lone > 0 {
+        builder.warnings.push(Warning::LoneQuotes { count: lone });
     }
     builder.table(&grid);
     Ok(builder.finish())
 }
 
+/// Reads the records, and counts the lines whose quotation mark takes those below them for its own.
+fn records(text: &str, delimiter: u8) -> Result<(Vec<Vec<String>>, usize), Error> {
+    let broken = |error| Error::broken(Format::Csv, error);
+    let fields = |record: &csv::StringRecord| record.iter().map(str::to_owned).collect();
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    let mut lone = 0;
+    let mut rest = text;
+    while !rest.is_empty() {
+        let mut reader = reader(rest, delimiter);
+        let mut record = csv::StringRecord::new();
+        let mut start = 0;
+        let begun = rest;
+        rest = "";
+        while reader.read_record(&mut record).map_err(broken)? {
+            let end = usize::try_from(reader.position().byte()).unwrap_or(begun.len());
+            let own = begun[start..end].trim_matches('\n');
+            let width = rows.first().map_or(0, Vec::len);
+            if own.contains('\n') && is_swallowed(own, end == begun.len(), width, delimiter) {
+                let (line, after) = own.split_once('\n').unwrap_or((own, ""));
+                lone += 1;
+                rows.push(alone(line, delimiter));
+                let at = begun.len() - begun[start..].trim_start_matches('\n').len();
+                rest = &begun[at + own.len() - after.len()..];
+                break;
+            }
+            rows.push(fields(&record));
+            start = end;
+        }
+    }
+    Ok((rows, lone))
+}
+
+/// Returns whether lines that were read as one record are records of their own, but for a lone quotation mark.
+fn is_swallowed(lines: &str, is_last: bool, width: usize, delimiter: u8) -> bool {
+    if is_last && lines.matches('"').count() % 2 == 1 {
+        return true;
+    }
+    width > 1
+        && is_malformed(lines, delimiter)
+        && lines.lines().all(|line| alone(line, delimiter).len() == width)
+}
+
+/// Returns whether a quotation mark within a quoted field neither ends it nor is doubled: it begins another one.
+fn is_malformed(lines: &str, delimiter: u8) -> bool {
+    let mut bytes = lines.bytes().peekable();
+    let mut is_quoted = false;
+    let mut is_first = true;
+    while let Some(byte) = bytes.next() {
+        let next = bytes.peek().copied();
+        match byte {
+            b'"' if is_quoted && next == Some(b'"') => drop(bytes.next()),
+            b'"' if is_quoted => {
+                is_quoted = false;
+                if next.is_some_and(|next| next != delimiter && next != b'\n') {
+                    return true;
+                }
+            }
+            b'"' if is_first => is_quoted = true,
+            _ => {}
+        }
+        is_first = !is_quoted && (byte == delimiter || byte == b'\n');
+    }
+    false
+}
+
+/// Reads a line by itself; a quotation mark that is never closed in it is a letter.
+fn alone(line: &str, delimiter: u8) -> Vec<String> {
+    let is_lone = line.matches('"').count() % 2 == 1;
+    let mut reader =
+        builder(delimiter).quoting(!is_lone).from_reader(line.as_bytes()).into_records();
+    let record = reader.next().and_then(Result::ok);
+    record.iter().flatten().map(str::to_owned).collect()
+}
+
+fn builder(delimiter: u8) -> csv::ReaderBuilder {
+    let mut builder = csv::ReaderBuilder::new();
+    builder.has_headers(false).flexible(true).delimiter(delimiter);
+    builder
+}
+
 fn reader(text: &str, delimiter: u8) -> csv::Reader<&[u8]> {
-    csv::ReaderBuilder::new()
-        .has_headers(false)
-        .flexible(true)
-        .delimiter(delimiter)
-        .from_reader(text.as_bytes())
+    builder(delimiter).from_reader(text.as_bytes())
 }
 
 /// Returns the delimiter that gives the most fields with the least disagreement.
@@ -72,6 +152,43 @@ mod tests {
             assert_eq!(parsed.text, "| a | b |\n| - | - |\n| 1 | 2, 3 |\n", "{text:?}");
             assert_eq!(parsed.tables.len(), 1);
         }
+    }
+
+    #[test]
+    fn a_line_that_tells_the_delimiter_is_no_record() {
+        for text in [
+            "sep=;\na;b\n1;2, 3\n",
+            "sep=|\r\na|b\r\n1|2, 3\r\n",
+            "\u{FEFF}sep=\t\na\tb\n1\t2, 3\n",
+        ] {
+            let parsed = parse(text.as_bytes(), "x.csv", &Limits::default()).unwrap();
+            assert_eq!(parsed.text, "| a | b |\n| - | - |\n| 1 | 2, 3 |\n", "{text:?}");
+        }
+    }
+
+    /// Lone quotation marks in each place, and those that are none.
+    #[test]
+    fn a_lone_quotation_mark_costs_no_record() {
+        let rows = |text: &str| {
+            let parsed = parse(text.as_bytes(), "x.csv", &Limits::default()).unwrap();
+            let rows: Vec<String> = parsed.text.lines().skip(2).map(str::to_owned).collect();
+            (rows, parsed.warnings)
+        };
+        let lone = |count| vec![Warning::LoneQuotes { count }];
+        let (read, warnings) = rows("a,b\n1,\"5 inch\n2,y\n3,z\n");
+        assert_eq!(read, ["| 1 | \"5 inch |", "| 2 | y |", "| 3 | z |"]);
+        assert_eq!(warnings, lone(1));
+        let (read, warnings) = rows("a,b\n\"1,x\n2,\"y, or z\"\n3,z\n");
+        assert_eq!(read, ["| \"1 | x |", "| 2 | y, or z |", "| 3 | z |"]);
+        assert_eq!(warnings, lone(1));
+        let (read, warnings) = rows("a,b\n1,\"x\n2,\"y\n3,z\n4,\"w\n");
+        assert_eq!(read.len(), 4, "{read:?}");
+        assert_eq!(warnings, lone(2));
+        // In the middle of a field it is a letter, and lines within a field are one record.
+        let (read, warnings) =
+            rows("a,b\n1,5\" pipe\n2,\"one\ntwo, three\"\n3,\"say \"\"so\"\"\"\n");
+        assert_eq!(read, ["| 1 | 5\" pipe |", "| 2 | one two, three |", "| 3 | say \"so\" |"]);
+        assert_eq!(warnings, []);
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub struct Parsed {
     pub warnings: Vec<Warning>,
 }
 
-/// A page (PDF), slide (PPTX) or sheet (XLSX).
+/// A page (PDF), slide (PPTX, ODP) or sheet (XLSX, XLS, ODS).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Page {
     /// From 1, as a reader counts.
@@ -66,6 +66,8 @@ pub enum Warning {
     DoubtfulOrder { pages: Vec<u32> },
     /// Right-to-left text on these pages is set in a font that calls some of its letters by others' names.
     DoubtfulLetters { pages: Vec<u32> },
+    /// Some letters on these pages are missing: their fonts do not say what they are.
+    LettersUnread { pages: Vec<u32> },
     /// These pages could not be read.
     PagesUnread { pages: Vec<u32> },
     /// The bytes named no encoding; this one was guessed.
@@ -78,6 +80,18 @@ pub enum Warning {
     },
     /// Records with more or fewer fields than the header.
     UnevenRecords { count: usize },
+    /// Lines with a quotation mark that is never closed; each was read by itself.
+    LoneQuotes { count: usize },
+    /// Characters of the text were broken, and are replaced or left out.
+    DamagedText { count: usize },
+    /// Cells of a sheet could not be read and are left out.
+    CellsUnread { sheet: String, count: usize, reason: String },
+    /// Formulas without a stored result, which stand there as formulas.
+    FormulasWithoutResults { count: usize },
+    /// Parts of the file could not be read and are left out.
+    PartsUnread { parts: Vec<String> },
+    /// Files attached to a mail, which are not read.
+    AttachmentsUnread { names: Vec<String> },
 }
 
 impl std::fmt::Display for Warning {
@@ -96,6 +110,13 @@ impl std::fmt::Display for Warning {
                     listed(pages)
                 )
             }
+            Self::LettersUnread { pages } => {
+                write!(
+                    f,
+                    "letters left out, which their fonts do not name, on pages: {}",
+                    listed(pages)
+                )
+            }
             Self::PagesUnread { pages } => {
                 write!(f, "pages that cannot be read: {}", listed(pages))
             }
@@ -108,6 +129,24 @@ impl std::fmt::Display for Warning {
             }
             Self::UnevenRecords { count } => {
                 write!(f, "records with more or fewer fields than the header: {count}")
+            }
+            Self::LoneQuotes { count } => {
+                write!(f, "lines with a quotation mark that is never closed: {count}")
+            }
+            Self::DamagedText { count } => {
+                write!(f, "broken characters, replaced or left out: {count}")
+            }
+            Self::CellsUnread { sheet, count, reason } => {
+                write!(f, "cells left out of sheet {sheet} ({reason}): {count}")
+            }
+            Self::FormulasWithoutResults { count } => {
+                write!(f, "formulas without a stored result, shown as formulas: {count}")
+            }
+            Self::PartsUnread { parts } => {
+                write!(f, "damaged parts, left out: {}", parts.join(", "))
+            }
+            Self::AttachmentsUnread { names } => {
+                write!(f, "attachments, not read: {}", names.join(", "))
             }
         }
     }

@@ -1,11 +1,31 @@
 //! Bytes to text, whatever the encoding: byte order marks first, then UTF-8, then what the bytes look like.
 
+use std::borrow::Cow;
+
+use encoding_rs::Encoding;
+
 use crate::{Error, Warning};
 
 /// A decoded text.
+#[derive(Default)]
 pub(crate) struct Decoded {
     pub text: String,
-    pub warning: Option<Warning>,
+    pub warnings: Vec<Warning>,
+}
+
+impl Decoded {
+    /// Makes line ends one, leaves out what no reader sees, and says how much of the text was broken.
+    fn new(text: &str) -> Self {
+        let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
+        let broken = |c: &char| matches!(c, '\u{FFFD}' | '\0');
+        let count = text.chars().filter(broken).count();
+        let text = text.replace("\r\n", "\n").replace(['\r', '\u{000C}', '\u{000B}'], "\n");
+        let keeps = |c: &char| !c.is_control() || matches!(c, '\n' | '\t');
+        Self {
+            text: text.chars().filter(keeps).collect(),
+            warnings: (count > 0).then_some(Warning::DamagedText { count }).into_iter().collect(),
+        }
+    }
 }
 
 pub(crate) fn decode(bytes: &[u8]) -> Result<Decoded, Error> {
@@ -17,98 +37,122 @@ pub(crate) fn decode_html(bytes: &[u8]) -> Result<Decoded, Error> {
     decode_as(bytes, named_in_html(bytes))
 }
 
-fn decode_as(
-    bytes: &[u8],
-    named: Option<&'static encoding_rs::Encoding>,
-) -> Result<Decoded, Error> {
-    let known = |text: String| Ok(Decoded { text: clean(&text), warning: None });
+fn decode_as(bytes: &[u8], named: Option<&'static Encoding>) -> Result<Decoded, Error> {
+    // Programs fill what they did not write with zeros.
+    let end = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
     // Before UTF-16: its little-endian mark is the beginning of UTF-32's.
     if let Some(rest) = bytes.strip_prefix(&[0xFF, 0xFE, 0, 0]) {
-        return known(utf32(rest, u32::from_le_bytes)?);
+        return Ok(Decoded::new(&utf32(rest, u32::from_le_bytes)));
     }
     if let Some(rest) = bytes.strip_prefix(&[0, 0, 0xFE, 0xFF]) {
-        return known(utf32(rest, u32::from_be_bytes)?);
+        return Ok(Decoded::new(&utf32(rest, u32::from_be_bytes)));
     }
-    if let Some((encoding, mark)) = encoding_rs::Encoding::for_bom(bytes) {
-        return known(encoding.decode_without_bom_handling(&bytes[mark..]).0.into_owned());
+    if let Some((encoding, mark)) = Encoding::for_bom(bytes) {
+        return Ok(Decoded::new(&encoding.decode_without_bom_handling(&bytes[mark..]).0));
     }
-    if let Some(text) = unmarked_wide(bytes)? {
-        return known(text);
+    if let Some(text) = unmarked_wide(bytes) {
+        return Ok(Decoded::new(&text));
     }
-    if let Ok(text) = std::str::from_utf8(bytes) {
-        if is_binary(bytes) {
-            return Err(Error::Encoding("the bytes are not a text".into()));
-        }
-        return known(text.to_owned());
-    }
+    let bytes = &bytes[..end];
     if is_binary(bytes) {
         return Err(Error::Encoding("the bytes are not a text".into()));
     }
-    if let Some(encoding) = named {
-        return known(encoding.decode(bytes).0.into_owned());
+    // All letters of ISO-2022-JP are ASCII's.
+    let switches = bytes.windows(2).any(|pair| pair == b"\x1B$");
+    if let Some(text) = mostly_utf8(bytes).filter(|_| !switches) {
+        return Ok(Decoded::new(&text));
     }
     let mut detector = chardetng::EncodingDetector::new(chardetng::Iso2022JpDetection::Allow);
     detector.feed(bytes, true);
-    let encoding = detector.guess(None, chardetng::Utf8Detection::Allow);
-    let text = encoding.decode(bytes).0;
-    let warning = Some(Warning::EncodingGuessed { encoding: encoding.name().to_owned() });
-    Ok(Decoded { text: clean(&text), warning })
+    let guess = detector.guess(None, chardetng::Utf8Detection::Allow);
+    let named = named.filter(|named| is_so_encoded(bytes, named, guess));
+    let mut decoded = Decoded::new(&named.unwrap_or(guess).decode_without_bom_handling(bytes).0);
+    if named.is_none() {
+        let guessed = Warning::EncodingGuessed { encoding: guess.name().to_owned() };
+        decoded.warnings.insert(0, guessed);
+    }
+    Ok(decoded)
+}
+
+/// Decodes UTF-8 in which fewer characters are broken than whole: a text in another encoding has hardly a whole one.
+fn mostly_utf8(bytes: &[u8]) -> Option<Cow<'_, str>> {
+    let mut whole = 0;
+    let mut broken = 0;
+    for chunk in bytes.utf8_chunks() {
+        whole += chunk.valid().chars().filter(|c| !c.is_ascii()).count();
+        broken += usize::from(!chunk.invalid().is_empty());
+    }
+    (broken == 0 || whole >= broken).then(|| String::from_utf8_lossy(bytes))
+}
+
+/// Returns whether bytes can be in the encoding that a page names; many name that of the program that they were made with.
+fn is_so_encoded(bytes: &[u8], named: &'static Encoding, guess: &'static Encoding) -> bool {
+    let wide = [encoding_rs::UTF_16LE, encoding_rs::UTF_16BE, encoding_rs::REPLACEMENT];
+    let is_readable = |encoding: &'static Encoding| {
+        encoding.decode_without_bom_handling_and_without_replacement(bytes)
+    };
+    if wide.contains(&named) || is_readable(named).is_none() {
+        return false;
+    }
+    // Words of a western language have one such letter here and there; those of another script have nothing else.
+    let foreign: Vec<usize> = bytes
+        .chunk_by(|a, b| a.is_ascii() == b.is_ascii())
+        .filter(|run| !run[0].is_ascii())
+        .map(<[u8]>::len)
+        .collect();
+    let is_foreign = foreign.iter().sum::<usize>() > foreign.len() * 3;
+    let is_western = named == encoding_rs::WINDOWS_1252;
+    !(is_western && is_foreign && guess != named && is_readable(guess).is_some())
 }
 
 /// Decodes UTF-16 and UTF-32 without a mark: most of such a text's upper bytes are zero.
-fn unmarked_wide(bytes: &[u8]) -> Result<Option<String>, Error> {
+fn unmarked_wide(bytes: &[u8]) -> Option<String> {
     let sample = &bytes[..bytes.len().min(4096) / 4 * 4];
     if sample.len() < 8 {
-        return Ok(None);
+        return None;
     }
     let zeros = |residue: usize| {
         sample.iter().skip(residue).step_by(4).filter(|byte| **byte == 0).count() * 4
     };
     let [a, b, c, d] = [0, 1, 2, 3].map(|residue| zeros(residue) * 10 > sample.len() * 7);
-    Ok(if !a && c && d {
-        Some(utf32(bytes, u32::from_le_bytes)?)
+    if !a && c && d {
+        Some(utf32(bytes, u32::from_le_bytes))
     } else if a && b && !d {
-        Some(utf32(bytes, u32::from_be_bytes)?)
+        Some(utf32(bytes, u32::from_be_bytes))
     } else if !a && b && !c && d {
         Some(encoding_rs::UTF_16LE.decode(bytes).0.into_owned())
     } else if a && !b && c && !d {
         Some(encoding_rs::UTF_16BE.decode(bytes).0.into_owned())
     } else {
         None
-    })
-}
-
-fn utf32(bytes: &[u8], read: fn([u8; 4]) -> u32) -> Result<String, Error> {
-    let (units, rest) = bytes.as_chunks::<4>();
-    if !rest.is_empty() {
-        return Err(Error::Encoding("UTF-32 whose last character is cut off".into()));
     }
-    Ok(units.iter().map(|unit| char::from_u32(read(*unit)).unwrap_or('\u{FFFD}')).collect())
 }
 
-/// Texts hold no zero bytes and hardly any other control characters.
+fn utf32(bytes: &[u8], read: fn([u8; 4]) -> u32) -> String {
+    let (units, rest) = bytes.as_chunks::<4>();
+    let units = units.iter().map(|unit| char::from_u32(read(*unit)).unwrap_or('\u{FFFD}'));
+    units.chain((!rest.is_empty()).then_some('\u{FFFD}')).collect()
+}
+
+/// Texts hold hardly any zero bytes and other control characters.
 fn is_binary(bytes: &[u8]) -> bool {
     let sample = &bytes[..bytes.len().min(8192)];
     let control = |byte: &&u8| matches!(**byte, 0..=8 | 14..=26 | 28..=31);
-    sample.contains(&0) || sample.iter().filter(control).count() * 50 > sample.len()
+    sample.iter().filter(control).count().saturating_sub(1) * 50 > sample.len()
 }
 
-/// Makes line ends one, and leaves out what no reader sees.
-fn clean(text: &str) -> String {
-    let text = text.strip_prefix('\u{FEFF}').unwrap_or(text).replace("\r\n", "\n");
-    let keeps = |c: &char| !c.is_control() || matches!(c, '\n' | '\t');
-    text.replace(['\r', '\u{000C}', '\u{000B}'], "\n").chars().filter(keeps).collect()
-}
-
-fn named_in_html(bytes: &[u8]) -> Option<&'static encoding_rs::Encoding> {
+fn named_in_html(bytes: &[u8]) -> Option<&'static Encoding> {
     let head = String::from_utf8_lossy(&bytes[..bytes.len().min(2048)]).to_ascii_lowercase();
-    let (_, after) = head.split_once("charset=")?;
+    // A declaration of XML says it before the page's own does.
+    let declared = head.strip_prefix("<?xml").and_then(|rest| rest.split_once("?>"));
+    let declared = declared.and_then(|(own, _)| own.split_once("encoding="));
+    let (_, after) = declared.or_else(|| head.split_once("charset="))?;
     let label: String = after
         .trim_start_matches(['"', '\'', ' '])
         .chars()
         .take_while(|c| c.is_ascii_alphanumeric() || "-_:".contains(*c))
         .collect();
-    encoding_rs::Encoding::for_label(label.as_bytes())
+    Encoding::for_label(label.as_bytes())
 }
 
 #[cfg(test)]
@@ -143,10 +187,72 @@ mod tests {
         let (bytes, _, _) = encoding_rs::WINDOWS_1252.encode(words);
         let decoded = decode(&bytes).unwrap();
         assert_eq!(decoded.text, words);
-        assert!(matches!(decoded.warning, Some(Warning::EncodingGuessed { .. })));
+        assert!(matches!(decoded.warnings[..], [Warning::EncodingGuessed { .. }]));
         let words = "これは日本語の文書です。検索できなければなりません。";
         let (bytes, _, _) = encoding_rs::SHIFT_JIS.encode(words);
         assert_eq!(text(&bytes), words);
+    }
+
+    /// Places where each kind of damage is put into a text, and what is read of it.
+    #[test]
+    fn damaged_utf_8_is_read_up_to_the_damage_and_a_warning_counts_it() {
+        let words = "Größe: 12 °C für Müller, übermäßig groß. ".repeat(9);
+        let clean = words.as_bytes();
+        let with = |at: usize, bytes: &[u8]| [&clean[..at], bytes, &clean[at..]].concat();
+        // A byte of Latin-1, one that is never in UTF-8, half of a character, a zero, and a tail of zeros.
+        for (damage, counted) in
+            [(&b"\xE4"[..], 1), (b"\xFF", 1), (b"\xC3", 1), (b"\0", 1), (b"\xFE \xFE", 2)]
+        {
+            for at in [0, words.find('1').unwrap(), words.len()] {
+                let decoded = decode(&with(at, damage)).unwrap();
+                let read: String = decoded.text.chars().filter(|c| *c != '\u{FFFD}').collect();
+                assert_eq!(read.replace("  ", " ").trim(), words.trim(), "{damage:?} at {at}");
+                // Zeros at the end are no text at all.
+                if !(damage == b"\0" && at == words.len()) {
+                    assert_eq!(decoded.warnings, [Warning::DamagedText { count: counted }]);
+                }
+            }
+        }
+        let padded = [clean, &[0; 300]].concat();
+        assert_eq!(text(&padded), words);
+        // A short text, too, and one that is cut off within a character.
+        assert_eq!(text(b"a\0b"), "ab");
+        assert_eq!(text(&"für Müß".as_bytes()[..9]), "für Mü\u{FFFD}");
+    }
+
+    #[test]
+    fn a_page_that_names_a_wrong_encoding_is_read_all_the_same() {
+        let western = "Die Prüfung der Geräte ist für Müller größtenteils abgeschlossen.";
+        let russian = "Проверка оборудования в основном завершена, результаты приложены.";
+        let japanese = "これは日本語の文書です。検索できなければなりません。";
+        for (words, own) in [
+            (western, encoding_rs::WINDOWS_1252),
+            (western, encoding_rs::UTF_8),
+            (russian, encoding_rs::WINDOWS_1251),
+            (russian, encoding_rs::UTF_8),
+            (japanese, encoding_rs::SHIFT_JIS),
+            (japanese, encoding_rs::EUC_JP),
+        ] {
+            for named in
+                ["utf-16", "utf-16be", "utf-8", "hz-gb-2312", "iso-8859-1", "no-such", "utf-7"]
+            {
+                if named == "iso-8859-1" && words == western {
+                    continue;
+                }
+                let page = format!("<html><head><meta charset=\"{named}\"></head><p>{words}</p>");
+                let (bytes, _, _) = own.encode(&page);
+                let decoded = decode_html(&bytes).unwrap();
+                assert!(
+                    decoded.text.contains(words),
+                    "{named} for {}: {}",
+                    own.name(),
+                    decoded.text
+                );
+            }
+        }
+        let declared = "<?xml version='1.0' encoding='windows-1251'?><html><p>да</p></html>";
+        let (bytes, _, _) = encoding_rs::WINDOWS_1251.encode(declared);
+        assert!(decode_html(&bytes).unwrap().text.contains("да"));
     }
 
     #[test]

@@ -20,7 +20,7 @@ pub enum Error {
     #[error("the {format} document is damaged and cannot be read: {reason}")]
     Broken { format: Format, reason: String },
     #[error(
-        "documents of this kind cannot be read ({0}); convert it to PDF, DOCX, PPTX, XLSX, CSV, HTML, Markdown or text"
+        "documents of this kind cannot be read ({0}); convert it to PDF, DOCX, PPTX, XLSX, ODT, RTF, EPUB, CSV, HTML, Markdown or text"
     )]
     Unsupported(String),
     #[error("the document is too large: {bytes} bytes, at most {most}")]

@@ -17,11 +17,13 @@ mod error;
 mod format;
 mod html;
 mod limits;
+mod mail;
 mod markdown;
 mod office;
 #[cfg(feature = "pdf")]
 mod pdf;
 mod plain;
+mod rtf;
 mod sheet;
 
 pub use document::{Page, Parsed, Section, Table, Warning};
@@ -43,7 +45,11 @@ pub fn parse(bytes: &[u8], name: &str, limits: &Limits) -> Result<Parsed, Error>
         Format::Pdf => Err(Error::Unsupported("PDF, which this build leaves out".into())),
         Format::Docx => office::docx(bytes, limits),
         Format::Pptx => office::pptx(bytes, limits),
-        Format::Xlsx | Format::Xls | Format::Ods => sheet::parse(bytes, format, limits),
+        Format::Odt | Format::Odp | Format::Ods => office::open_document(bytes, format, limits),
+        Format::Xlsx | Format::Xls => sheet::parse(bytes, format, limits),
+        Format::Epub => office::epub(bytes, limits),
+        Format::Rtf => rtf::parse(bytes, limits),
+        Format::Eml => mail::parse(bytes, limits),
         Format::Csv => delimited::parse(bytes, name, limits),
         Format::Html => html::parse(&encoding::decode_html(bytes)?, limits),
         Format::Markdown => markdown::parse(encoding::decode(bytes)?, limits),

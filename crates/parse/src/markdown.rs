@@ -25,7 +25,7 @@ pub(crate) fn parse(decoded: Decoded, limits: &Limits) -> Result<Parsed, Error> 
         pages: Vec::new(),
         sections,
         tables,
-        warnings: decoded.warning.into_iter().collect(),
+        warnings: decoded.warnings,
         text,
     })
 }
@@ -116,14 +116,14 @@ mod tests {
     #[test]
     fn headings_and_tables_are_found_where_they_stand() {
         let text = "---\ntitle: \"Rates\"\nauthor: Ann Archer; Ben Brook\n---\n# One\n\nWords.\n\n## *Two* and `three`\n\n| a | b |\n|---|---|\n| 1 | 2 |\n| 3 | 4 |\n\n```\n# not a heading\n```\n";
-        let decoded = Decoded { text: text.into(), warning: None };
+        let decoded = Decoded { text: text.into(), ..Decoded::default() };
         let parsed = parse(decoded, &Limits::default()).unwrap();
         assert_eq!(parsed.title.as_deref(), Some("Rates"));
         assert_eq!(parsed.authors, ["Ann Archer", "Ben Brook"]);
         for list in ["author: [Ann Archer, 'Ben Brook']", "authors:\n  - Ann Archer\n  - Ben Brook"]
         {
             let text = format!("---\n{list}\ndate: 2026\n---\nWords.\n");
-            let listed = parse(Decoded { text, warning: None }, &Limits::default()).unwrap();
+            let listed = parse(Decoded { text, ..Decoded::default() }, &Limits::default()).unwrap();
             assert_eq!(listed.authors, ["Ann Archer", "Ben Brook"], "{list}");
         }
         let titles: Vec<&str> = parsed.sections.iter().map(|one| one.title.as_str()).collect();

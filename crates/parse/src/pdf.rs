@@ -6,8 +6,10 @@
 mod columns;
 mod direction;
 mod flow;
+mod names;
 mod page;
 mod rows;
+mod twice;
 
 use hayro_interpret::InterpreterCache;
 use hayro_interpret::hayro_syntax::{DecryptionError, LoadPdfError, Pdf};
@@ -18,6 +20,9 @@ use crate::{Error, Format, Limits, Parsed, Warning};
 
 /// Letters and digits below which a page counts as one without text.
 const FEWEST: usize = 8;
+
+/// Of so many letters one may be unknown without a warning: signs of lists and ornaments often are.
+const MOST_UNKNOWN: usize = 50;
 
 pub(crate) fn parse(bytes: &[u8], limits: &Limits) -> Result<Parsed, Error> {
     let document = Pdf::new(bytes.to_vec()).map_err(refusal)?;
@@ -30,25 +35,41 @@ pub(crate) fn parse(bytes: &[u8], limits: &Limits) -> Result<Parsed, Error> {
     let mut pages: Vec<Vec<Row>> = Vec::with_capacity(count);
     let mut bare = Vec::new();
     let mut unread = Vec::new();
+    let mut partial = Vec::new();
     let mut written = 0;
+    let mut pictures = 0;
+    let mut names = names::Names::new(&document);
     for (page, number) in document.pages().iter().zip(1u32..) {
-        let painted = page::paint(page, document.xref(), &cache);
-        let letters =
-            painted.letters.iter().filter(|one| one.text.chars().any(char::is_alphanumeric));
-        let known = letters.count();
-        if painted.unknown > known {
-            unread.push(number);
-        } else if known < FEWEST && painted.pictures > 0 {
-            bare.push(number);
+        let plain = names.plain();
+        let mut painted = page::paint(page, document.xref(), &cache, &mut names);
+        if painted.names.plain() > plain {
+            // What came before the letter that told is read with it.
+            painted = page::paint(page, document.xref(), &cache, &mut names);
         }
-        let (width, height) = page.render_dimensions();
-        let rows = rows::rows(painted.letters, f64::from(width), f64::from(height));
-        let rows = columns::in_order(rows);
+        if painted.unknown > painted.known {
+            unread.push(number);
+        } else if painted.known < FEWEST && painted.pictures > 0 {
+            bare.push(number);
+        } else if painted.unknown * MOST_UNKNOWN > painted.known {
+            partial.push(number);
+        }
+        pictures += painted.pictures;
+        let mut rows: Vec<Row> = Vec::new();
+        for (index, side) in painted.sides().into_iter().enumerate() {
+            let mut turned = rows::rows(side.letters, side.height);
+            for row in &mut turned {
+                // Lines of another direction are no neighbors; titles run along the sides of pages, too.
+                row.baseline += 100_000.0 * index as f64;
+                row.place = if index > 0 || side.is_slanted { 1.0 } else { row.place };
+            }
+            rows.extend(columns::in_order(turned));
+        }
         written += rows.iter().map(Row::len).sum::<usize>();
         limits.check_text(written)?;
         pages.push(rows);
     }
-    if pages.iter().flatten().map(Row::len).sum::<usize>() < FEWEST && unread.is_empty() {
+    let is_short = written == 0 || (written < FEWEST && pictures > 0);
+    if is_short && unread.is_empty() {
         return Err(Error::Scan { pages: count });
     }
     if unread.len() == count {
@@ -69,6 +90,7 @@ pub(crate) fn parse(bytes: &[u8], limits: &Limits) -> Result<Parsed, Error> {
     let warnings = [
         (!bare.is_empty()).then_some(Warning::PagesWithoutText { pages: bare }),
         (!unread.is_empty()).then_some(Warning::PagesUnread { pages: unread }),
+        (!partial.is_empty()).then_some(Warning::LettersUnread { pages: partial }),
         (!doubtful.is_empty()).then_some(Warning::DoubtfulOrder { pages: doubtful }),
         (!misnamed.is_empty()).then_some(Warning::DoubtfulLetters { pages: misnamed }),
     ];

@@ -18,7 +18,7 @@ pub(crate) fn parse(decoded: Decoded, limits: &Limits) -> Result<Parsed, Error> 
         pages: Vec::new(),
         sections,
         tables: Vec::new(),
-        warnings: decoded.warning.into_iter().collect(),
+        warnings: decoded.warnings,
         text,
     })
 }
@@ -80,7 +80,7 @@ mod tests {
     #[test]
     fn conventional_titles_open_sections() {
         let text = "Title\n=====\n\nWords.\n\nARTICLE I\n\nAll powers.\n\nSection 1\n\nMore.\n\n2.1 Scope\n\nIt is\nplain text.\n";
-        let decoded = Decoded { text: text.into(), warning: None };
+        let decoded = Decoded { text: text.into(), ..Decoded::default() };
         let parsed = parse(decoded, &Limits::default()).unwrap();
         let titles: Vec<(&str, u8)> =
             parsed.sections.iter().map(|one| (one.title.as_str(), one.level)).collect();

@@ -1,102 +1,228 @@
-//! Spreadsheets: a page per sheet, and on it the tables that its cells form.
+//! Excel's spreadsheets: a page per sheet, and on it the tables that its cells form.
 
 mod regions;
 
-use std::io::Cursor;
+use std::borrow::Cow;
+use std::io::{Cursor, Write as _};
 
-use calamine::{Data, Reader, Sheets};
+use calamine::{Data, DataRef, Reader as _, XlsxCellFormula, XlsxError};
 
-use self::regions::Region;
-use crate::builder::{Builder, Grid};
+pub(crate) use self::regions::Sheet;
+use crate::builder::Builder;
 use crate::office::{Package, sheet_extras};
-use crate::{Error, Format, Limits, Parsed};
+use crate::{Error, Format, Limits, Parsed, Warning};
 
-/// Most cells of a sheet; more are no reading matter.
-const MOST_CELLS: u64 = 4_000_000;
+/// Rows and columns of the largest sheet; a cell beyond them has a wrong name.
+const MOST_ROWS: u32 = 1 << 20;
+const MOST_COLUMNS: u32 = 1 << 14;
+
+/// Sheets read from these bytes, which may be those of a mended file.
+type Book<'a> = calamine::Xlsx<Cursor<Cow<'a, [u8]>>>;
 
 pub(crate) fn parse(bytes: &[u8], format: Format, limits: &Limits) -> Result<Parsed, Error> {
-    let broken = |error: calamine::Error| match error.to_string() {
+    match format {
+        Format::Xls => old(bytes, limits),
+        _ => packed(bytes, limits),
+    }
+}
+
+fn refusal(error: &dyn std::fmt::Display, format: Format) -> Error {
+    match error.to_string() {
         text if text.to_lowercase().contains("password") => Error::Password,
         text => Error::broken(format, text),
-    };
-    let mut package = match format {
-        Format::Xlsx => Some(Package::open(bytes, format, limits)?),
-        _ => None,
-    };
-    check_size(bytes, format, limits)?;
-    let mut book = open(bytes, format).map_err(broken)?;
-    let mut builder = Builder::new(format);
-    if let Some(package) = &mut package {
-        let properties = package.properties()?;
-        (builder.title, builder.authors) = (properties.title, properties.authors);
     }
-    let parts = match &mut package {
-        Some(package) => sheet_parts(package)?,
-        None => Vec::new(),
-    };
+}
+
+/// Refuses a workbook of which nothing was read; otherwise returns its text.
+pub(crate) fn finished(builder: Builder, is_empty: bool) -> Result<Parsed, Error> {
+    let reason = builder.warnings.iter().find(|warning| {
+        matches!(warning, Warning::CellsUnread { .. } | Warning::PagesUnread { .. })
+    });
+    match reason {
+        Some(reason) if is_empty => Err(Error::broken(builder.format(), reason)),
+        None if is_empty => Err(Error::NoText),
+        _ => Ok(builder.finish()),
+    }
+}
+
+fn old(bytes: &[u8], limits: &Limits) -> Result<Parsed, Error> {
+    let mut book =
+        calamine::Xls::new(Cursor::new(bytes)).map_err(|error| refusal(&error, Format::Xls))?;
+    let mut builder = Builder::new(Format::Xls);
     let names = book.sheet_names();
     limits.check_pages(names.len())?;
-    for (index, name) in names.iter().enumerate() {
-        builder.page(u32::try_from(index + 1).unwrap_or(u32::MAX));
+    let mut unread = Vec::new();
+    let mut written = 0;
+    for (name, number) in names.iter().zip(1u32..) {
+        builder.page(number);
         builder.heading(2, name);
-        // A sheet that is one chart has no cells.
-        if let Ok(range) = book.worksheet_range(name) {
-            let (height, width) = range.get_size();
-            if height as u64 * width as u64 > MOST_CELLS * 16 {
-                return Err(Error::broken(format, format!("the sheet is too large: {name}")));
+        let Ok(range) = book.worksheet_range(name) else {
+            unread.push(number);
+            continue;
+        };
+        let (top, left) = range.start().unwrap_or((0, 0));
+        let mut sheet = Sheet::default();
+        for (y, x, value) in range.used_cells() {
+            let place = |first: u32, at: usize| first + u32::try_from(at).unwrap_or(MOST_ROWS);
+            sheet.put(place(top, y), place(left, x), shown(value));
+        }
+        written += sheet.write(name, &mut builder, limits)?;
+    }
+    if !unread.is_empty() {
+        builder.warnings.push(Warning::PagesUnread { pages: unread });
+    }
+    finished(builder, written == 0)
+}
+
+fn packed(bytes: &[u8], limits: &Limits) -> Result<Parsed, Error> {
+    let mut package = Package::open(bytes, Format::Xlsx, limits)?;
+    // What the archive says it unpacks to, since the reader below does not ask.
+    limits.check_unpacked(bytes.len(), package.unpacks_to())?;
+    let mut book = open(Cow::Borrowed(bytes))?;
+    let mut builder = Builder::new(Format::Xlsx);
+    let properties = package.properties()?;
+    (builder.title, builder.authors) = (properties.title, properties.authors);
+    let parts = package.sheet_parts()?;
+    let names = book.sheet_names();
+    limits.check_pages(names.len())?;
+    let is_readable = |error: &XlsxError| matches!(error, XlsxError::NotAWorksheet(_));
+    let is_refused = |name: &String| {
+        let opened = caught(|| book.worksheet_cells_reader(name).map(drop));
+        opened.is_err_and(|error| !is_readable(&error))
+    };
+    if names.iter().any(is_refused) {
+        book = open(Cow::Owned(without_extents(bytes, &mut package, &parts)?))?;
+    }
+    let mut unread = Vec::new();
+    let mut formulas = 0;
+    let mut is_empty = true;
+    for (name, number) in names.iter().zip(1u32..) {
+        builder.page(number);
+        builder.heading(2, name);
+        let before = builder.len();
+        match cells(&mut book, name, limits) {
+            Ok(Cells { mut sheet, bad, reason, uncomputed }) => {
+                formulas += uncomputed;
+                if let Some(reason) = reason {
+                    let sheet = name.clone();
+                    builder.warnings.push(Warning::CellsUnread { sheet, count: bad, reason });
+                }
+                for merge in book.merge_cells_by_sheet_name(name).unwrap_or_default() {
+                    sheet.merge(merge.start, merge.end);
+                }
+                sheet.write(name, &mut builder, limits)?;
             }
-            let merged = match &mut book {
-                Sheets::Xlsx(book) => book.merge_cells_by_sheet_name(name).ok(),
-                _ => None,
-            };
-            let sheet = regions::Sheet::new(&range, &merged.unwrap_or_default());
-            for region in sheet.regions() {
-                write(&sheet, &region, &mut builder);
-                limits.check_text(builder.len())?;
-            }
+            // One that is a chart has no cells.
+            Err(error) if is_readable(&error) => {}
+            Err(_) => unread.push(number),
         }
         let part = parts.iter().find(|(own, _)| own == name).map(|(_, part)| part);
-        if let (Some(package), Some(part)) = (&mut package, part) {
-            sheet_extras(package, part, &mut builder)?;
+        if let Some(part) = part {
+            sheet_extras(&mut package, part, &mut builder)?;
         }
+        is_empty &= builder.len() == before;
     }
-    Ok(builder.finish())
-}
-
-fn open(bytes: &[u8], format: Format) -> Result<Sheets<Cursor<&[u8]>>, calamine::Error> {
-    let cursor = Cursor::new(bytes);
-    Ok(match format {
-        Format::Xls => Sheets::Xls(calamine::Xls::new(cursor)?),
-        Format::Ods => Sheets::Ods(calamine::Ods::new(cursor)?),
-        _ => Sheets::Xlsx(calamine::Xlsx::new(cursor)?),
-    })
-}
-
-/// Checks what an archive says it unpacks to, since the reader below does not.
-fn check_size(bytes: &[u8], format: Format, limits: &Limits) -> Result<(), Error> {
-    if format == Format::Xls {
-        return Ok(());
+    if !unread.is_empty() {
+        builder.warnings.push(Warning::PagesUnread { pages: unread });
     }
-    let archive =
-        zip::ZipArchive::new(Cursor::new(bytes)).map_err(|error| Error::broken(format, error))?;
-    let unpacked = archive.decompressed_size().unwrap_or(0);
-    limits.check_unpacked(bytes.len(), u64::try_from(unpacked).unwrap_or(u64::MAX))
-}
-
-/// Returns the names of the sheets and their parts.
-fn sheet_parts(package: &mut Package<'_>) -> Result<Vec<(String, String)>, Error> {
-    package.sheet_parts()
-}
-
-fn write(sheet: &regions::Sheet, region: &Region, builder: &mut Builder) {
-    let rows = (region.top..=region.bottom).map(|y| {
-        (region.left..=region.right).map(|x| sheet.cell(y, x).to_owned()).collect::<Vec<_>>()
-    });
-    let grid = Grid { rows: rows.collect() };
-    match grid.rows.as_slice() {
-        [row] if row.len() == 1 => builder.paragraph(&row[0]),
-        _ => builder.table(&grid),
+    if formulas > 0 {
+        builder.warnings.push(Warning::FormulasWithoutResults { count: formulas });
     }
+    builder.warnings.extend(package.warnings());
+    finished(builder, is_empty)
+}
+
+fn open(bytes: Cow<'_, [u8]>) -> Result<Book<'_>, Error> {
+    calamine::Xlsx::new(Cursor::new(bytes)).map_err(|error| refusal(&error, Format::Xlsx))
+}
+
+/// What was read of a sheet.
+struct Cells {
+    sheet: Sheet,
+    /// Cells that could not be read, and what was wrong with the first.
+    bad: usize,
+    reason: Option<String>,
+    /// Formulas without a stored result.
+    uncomputed: usize,
+}
+
+/// Reads a sheet cell by cell, so that neither a bad one nor one that lies far away costs the others.
+fn cells(book: &mut Book<'_>, name: &str, limits: &Limits) -> Result<Cells, XlsxError> {
+    let mut reader = caught(|| book.worksheet_cells_reader(name))?;
+    let mut read = Cells { sheet: Sheet::default(), bad: 0, reason: None, uncomputed: 0 };
+    let mut bytes = 0;
+    loop {
+        let reason = match caught(|| reader.next_cell_with_formula()) {
+            Ok(None) => return Ok(read),
+            Ok(Some(XlsxCellFormula { pos: (y, x), .. }))
+                if y >= MOST_ROWS || x >= MOST_COLUMNS =>
+            {
+                "their names are beyond the largest sheet".to_owned()
+            }
+            Ok(Some(XlsxCellFormula { pos: (y, x), value, formula })) => {
+                let text = match formula.filter(|_| matches!(value, DataRef::Empty)) {
+                    Some(formula) if !formula.is_empty() => {
+                        read.uncomputed += 1;
+                        format!("={formula}")
+                    }
+                    _ => shown(&value.into()),
+                };
+                bytes += text.len();
+                read.sheet.put(y, x, text);
+                // The rest would be refused as too long.
+                if bytes > limits.text_bytes {
+                    return Ok(read);
+                }
+                continue;
+            }
+            Err(error @ (XlsxError::Xml(_) | XlsxError::XmlEof(_))) => {
+                read.bad += 1;
+                read.reason.get_or_insert(error.to_string());
+                return Ok(read);
+            }
+            Err(error) => error.to_string(),
+        };
+        read.bad += 1;
+        read.reason.get_or_insert(reason);
+    }
+}
+
+/// Asks the reader; a debug build of it panics at numbers that are too large.
+fn caught<T>(read: impl FnOnce() -> Result<T, XlsxError>) -> Result<T, XlsxError> {
+    let read = std::panic::AssertUnwindSafe(read);
+    std::panic::catch_unwind(read).unwrap_or(Err(XlsxError::Unexpected("a number is too large")))
+}
+
+/// Writes the file again without what its sheets say of their extent, over which the reader gives a whole sheet up
+/// where it is wrong.
+fn without_extents(
+    bytes: &[u8],
+    package: &mut Package<'_>,
+    parts: &[(String, String)],
+) -> Result<Vec<u8>, Error> {
+    let broken = |error: zip::result::ZipError| Error::broken(Format::Xlsx, error);
+    let mut old = zip::ZipArchive::new(Cursor::new(bytes)).map_err(broken)?;
+    let mut new = zip::ZipWriter::new(Cursor::new(Vec::new()));
+    for index in 0..old.len() {
+        let file = old.by_index_raw(index).map_err(broken)?;
+        let name = file.name().map_err(broken)?.into_owned();
+        let is_sheet = parts.iter().any(|(_, part)| *part == name);
+        let text = if is_sheet { package.text(&name)? } else { None };
+        let Some(mut text) = text else {
+            new.raw_copy_file(file).map_err(broken)?;
+            continue;
+        };
+        let cells = text.find("sheetData").unwrap_or(text.len());
+        let start = text[..cells].find("dimension").and_then(|at| text[..at].rfind('<'));
+        let end = start.and_then(|start| Some(start + text[start..cells].find("/>")? + 2));
+        if let (Some(start), Some(end)) = (start, end) {
+            text.replace_range(start..end, "");
+        }
+        let options = zip::write::SimpleFileOptions::default();
+        new.start_file(name, options).map_err(broken)?;
+        new.write_all(text.as_bytes()).map_err(|error| Error::broken(Format::Xlsx, error))?;
+    }
+    Ok(new.finish().map_err(broken)?.into_inner())
 }
 
 /// Shows a cell as a reader sees it.

@@ -4,7 +4,7 @@
 #[path = "support/package.rs"]
 mod package;
 
-use perihelion_parse::{Limits, Parsed, parse};
+use perihelion_parse::{Error, Limits, Parsed, Warning, parse};
 
 const WORD: &str = "xmlns:w='http://schemas.openxmlformats.org/wordprocessingml/2006/main' \
     xmlns:m='http://schemas.openxmlformats.org/officeDocument/2006/math' \
@@ -28,10 +28,32 @@ const CHART: &str = "<c:chartSpace xmlns:c='http://schemas.openxmlformats.org/dr
 
 const SALES: &str = "Sales by quarter\n\n|  | North |\n| - | - |\n| Q1 | 8.2 |\n| Q2 | 3.1 |";
 
-fn read(name: &str, parts: &[(&str, String)]) -> Parsed {
+fn tried(name: &str, parts: &[(&str, String)]) -> Result<Parsed, Error> {
     let parts: Vec<(&str, &[u8])> =
         parts.iter().map(|(path, text)| (*path, text.as_bytes())).collect();
-    parse(&package::package(&parts), name, &Limits::default()).unwrap()
+    parse(&package::package(&parts), name, &Limits::default())
+}
+
+fn read(name: &str, parts: &[(&str, String)]) -> Parsed {
+    tried(name, parts).unwrap()
+}
+
+/// A workbook of one sheet called May: what stands before its cells, and these.
+fn book(before: &str, cells: &str) -> Result<Parsed, Error> {
+    let book = "<sheets><sheet name='May' sheetId='1' r:id='rId1'/></sheets>";
+    let parts = [
+        ("_rels/.rels", relations(&[("rId1", "officeDocument", "xl/workbook.xml")])),
+        ("xl/workbook.xml", format!("<workbook {BOOK}>{book}</workbook>")),
+        (
+            "xl/_rels/workbook.xml.rels",
+            relations(&[("rId1", "worksheet", "worksheets/sheet1.xml")]),
+        ),
+        (
+            "xl/worksheets/sheet1.xml",
+            format!("<worksheet {BOOK}>{before}<sheetData>{cells}</sheetData></worksheet>"),
+        ),
+    ];
+    tried("a.xlsx", &parts)
 }
 
 fn word(body: &str, more: &[(&str, String)]) -> Parsed {
@@ -304,4 +326,237 @@ fn a_sheet_is_a_page_of_tables_with_results_merged_cells_charts_and_comments() {
         )
     );
     assert_eq!(parsed.page_at(parsed.text.find("Last").unwrap()), Some(2));
+}
+
+/// Each kind of bad cell costs that cell: the others are read, and a warning names the sheet.
+#[test]
+fn a_bad_cell_of_a_sheet_costs_that_cell_and_a_warning() {
+    let bad = [
+        "<c r='B1' t='e'><v>#SPILL!</v></c>",
+        "<c r='B1' t='e'><v>#CALC!</v></c>",
+        "<c r='B1' t='e'><v>#FIELD!</v></c>",
+        "<c r='B1' t='s'><v>7</v></c>",
+        "<c r='B1' t='n'><v>many</v></c>",
+        "<c r='B1' t='b'><v>perhaps</v></c>",
+        "<c r='B1' t='new'><v>1</v></c>",
+        "<c r='1B' t='n'><v>1</v></c>",
+        "<c r='B' t='n'><v>1</v></c>",
+        "<c r='$B$1' t='n'><v>1</v></c>",
+        "<c r='B0' t='n'><v>1</v></c>",
+        "<c r='XFE1' t='n'><v>1</v></c>",
+        "<c r='ZZZZZZZZZ1' t='n'><v>1</v></c>",
+        "<c r='A99999999999' t='n'><v>1</v></c>",
+        "<c r='B1'><w>1</w></c>",
+    ];
+    for cell in bad {
+        let cells = format!(
+            "<row r='1'><c r='A1'><v>1</v></c>{cell}<c r='C1'><v>3</v></c></row><row r='2'><c r='A2'><v>4</v></c></row>"
+        );
+        let parsed = book("", &cells).unwrap_or_else(|error| panic!("{cell}: {error}"));
+        for number in ["1", "3", "4"] {
+            assert!(parsed.text.contains(number), "{cell}: {}", parsed.text);
+        }
+        let [Warning::CellsUnread { sheet, count: 1, .. }] = &parsed.warnings[..] else {
+            panic!("{cell}: {:?}", parsed.warnings)
+        };
+        assert_eq!(sheet, "May");
+        // Where there is nothing else, the document is refused.
+        let alone = book("", &format!("<row r='1'>{cell}</row>"));
+        assert!(matches!(alone, Err(Error::Broken { .. })), "{cell}: {alone:?}");
+    }
+    let cut_off = book("", "<row r='1'><c r='A1'><v>1</v></c><c r='B1'><v>2").unwrap();
+    assert!(matches!(cut_off.warnings[..], [Warning::CellsUnread { .. }]), "{cut_off:?}");
+}
+
+#[test]
+fn what_a_sheet_says_of_its_extent_costs_nothing() {
+    let cells = "<row r='1'><c r='A1'><v>17</v></c></row>";
+    for wrong in [
+        "ref='A1:'",
+        "ref=''",
+        "",
+        "ref='$A$1:$B$2'",
+        "ref='A:C'",
+        "ref='A1:B2:C3'",
+        "ref='B2:A1'",
+        "ref='A1:XFD1048576'",
+    ] {
+        let parsed = book(&format!("<dimension {wrong}/>"), cells)
+            .unwrap_or_else(|error| panic!("{wrong}: {error}"));
+        assert_eq!(parsed.text, "## May\n\n17\n", "{wrong}");
+        assert!(parsed.warnings.is_empty(), "{wrong}: {:?}", parsed.warnings);
+    }
+}
+
+#[test]
+fn cells_that_lie_far_apart_are_read_without_the_space_between_them() {
+    let far = "<row r='1'><c r='A1'><v>17</v></c></row><row r='1048576'><c r='XFD1048576'><v>18</v></c></row>";
+    assert_eq!(book("", far).unwrap().text, "## May\n\n17\n\n18\n");
+    // Along two edges, and scattered so that they are too many tables.
+    let row: String = (0..300).map(|n| format!("<c><v>{n}</v></c>")).collect();
+    let column: String =
+        (2..600).map(|n| format!("<row r='{n}'><c r='A{n}'><v>{n}</v></c></row>")).collect();
+    let edges = book("", &format!("<row r='1'>{row}</row>{column}")).unwrap().text;
+    assert!(edges.contains("298 | 299") && edges.contains("599"), "{} bytes", edges.len());
+    assert!(edges.len() < 20_000, "{} bytes", edges.len());
+    let scattered: String = (0..2500)
+        .map(|n| format!("<row r='{0}'><c r='A{0}'><v>{n}</v></c></row>", n * 400 + 1))
+        .collect();
+    let wide = "<row r='1048576'><c r='XFD1048576'><v>18</v></c></row>";
+    let text = book("", &(scattered + wide)).unwrap().text;
+    assert!(text.contains("2499") && text.len() < 40_000, "{} bytes", text.len());
+}
+
+#[test]
+fn an_empty_workbook_is_refused_and_formulas_without_results_are_shown() {
+    assert!(matches!(book("", ""), Err(Error::NoText)));
+    assert!(matches!(book("", "<row r='1'><c r='A1' s='0'/></row>"), Err(Error::NoText)));
+    let parsed = book("", "<row r='1'><c r='A1'><f>SUM(B1:B2)</f></c></row>").unwrap();
+    assert_eq!(parsed.text, "## May\n\n=SUM(B1:B2)\n");
+    assert_eq!(parsed.warnings, [Warning::FormulasWithoutResults { count: 1 }]);
+}
+
+#[test]
+fn headers_footers_and_comments_of_a_word_document_are_read() {
+    let header = |text: &str| format!("<w:hdr {WORD}>{}</w:hdr>", paragraph("", text));
+    let comment = format!(
+        "<w:comments {WORD}><w:comment w:id='0' w:author='Ben Brook'>{}</w:comment></w:comments>",
+        paragraph("", "Is that so?")
+    );
+    let more = [
+        (
+            "word/_rels/document.xml.rels",
+            relations(&[
+                ("rId1", "header", "header1.xml"),
+                ("rId2", "header", "header2.xml"),
+                ("rId3", "footer", "footer1.xml"),
+                ("rId4", "comments", "comments.xml"),
+                ("rId5", "footer", "footer2.xml"),
+            ]),
+        ),
+        ("word/header1.xml", header("Strictly confidential")),
+        ("word/header2.xml", header("Strictly confidential")),
+        ("word/footer1.xml", header("1")),
+        ("word/footer2.xml", "<w:ftr".to_owned()),
+        ("word/comments.xml", comment),
+    ];
+    let parsed = word(&paragraph("", "The rent is 800."), &more);
+    assert_eq!(
+        parsed.text,
+        "The rent is 800.\n\nStrictly confidential\n\nBen Brook: Is that so?\n"
+    );
+    assert_eq!(parsed.warnings, [Warning::PartsUnread { parts: vec!["word/footer2.xml".into()] }]);
+}
+
+#[test]
+fn a_damaged_part_costs_that_part_and_a_warning() {
+    for part in ["word/styles.xml", "word/numbering.xml", "word/footnotes.xml", "docProps/core.xml"]
+    {
+        let parsed = word(&paragraph("", "Words."), &[(part, "<w:broken".to_owned())]);
+        assert_eq!(parsed.text, "Words.\n");
+        assert_eq!(parsed.warnings, [Warning::PartsUnread { parts: vec![part.to_owned()] }]);
+    }
+}
+
+const OPEN: &str = "xmlns:office='urn:o' xmlns:text='urn:t' xmlns:table='urn:b' xmlns:draw='urn:d' \
+    xmlns:style='urn:s' xmlns:dc='urn:c' xmlns:presentation='urn:p' xmlns:calcext='urn:x'";
+
+/// An OpenDocument file of a kind with this body.
+fn open_document(kind: &str, styles: &str, body: &str) -> Parsed {
+    let content = format!(
+        "<office:document-content {OPEN}><office:automatic-styles>{styles}</office:automatic-styles>\
+         <office:body><office:{kind}>{body}</office:{kind}></office:body></office:document-content>"
+    );
+    let meta = format!(
+        "<office:document-meta {OPEN}><dc:title>The lease</dc:title><dc:creator>Ann Archer</dc:creator></office:document-meta>"
+    );
+    let page = format!(
+        "<office:document-styles {OPEN}><style:master-page><style:header><text:p>Confidential</text:p></style:header></style:master-page></office:document-styles>"
+    );
+    let parts = [
+        ("mimetype", format!("application/vnd.oasis.opendocument.{kind}")),
+        ("content.xml", content),
+        ("meta.xml", meta),
+        ("styles.xml", page),
+    ];
+    read("a.file", &parts)
+}
+
+#[test]
+fn an_open_document_text_is_read_with_lists_tables_notes_and_comments() {
+    let counted =
+        "<text:list-style style:name='L1'><text:list-level-style-number/></text:list-style>";
+    let item = |text: &str| format!("<text:list-item><text:p>{text}</text:p></text:list-item>");
+    let body = format!(
+        "<text:tracked-changes><text:p>deleted</text:p></text:tracked-changes><text:h text:outline-level='2'>Rent</text:h>\
+         <text:p>It is<text:s/><text:span>800 <text:s text:c='2'/>a</text:span><text:line-break/>month.\
+         <text:note><text:note-citation>1</text:note-citation><text:note-body><text:p>Cold.</text:p></text:note-body></text:note>\
+         <office:annotation><dc:creator>Ben</dc:creator><text:p>So?</text:p></office:annotation></text:p>\
+         <text:list text:style-name='L1'>{}<text:list-item><text:p>two</text:p><text:list>{}</text:list></text:list-item></text:list>\
+         <text:list text:style-name='L2'>{}</text:list>\
+         <table:table><table:table-row><table:table-cell table:number-columns-spanned='2'><text:p>Both</text:p></table:table-cell><table:covered-table-cell/></table:table-row>\
+         <table:table-row><table:table-cell><text:p>a</text:p></table:table-cell><table:table-cell><text:p>b</text:p><text:p>c</text:p></table:table-cell></table:table-row></table:table>\
+         <text:p><draw:frame><draw:text-box><text:p>A box</text:p></draw:text-box></draw:frame></text:p>",
+        item("one"),
+        item("inner"),
+        item("plain"),
+    );
+    let parsed = open_document("text", counted, &body);
+    assert_eq!(
+        parsed.text,
+        "## Rent\n\nIt is 800  a\nmonth.\n\n1. one\n2. two\n    1. inner\n- plain\n\n\
+         | Both | Both |\n| - | - |\n| a | b c |\n\nA box\n\nCold.\n\nBen: So?\n\nConfidential\n"
+    );
+    assert_eq!(parsed.title.as_deref(), Some("The lease"));
+    assert_eq!(parsed.authors, ["Ann Archer"]);
+}
+
+#[test]
+fn open_document_sheets_and_slides_are_pages() {
+    let body = "<table:table table:name='May'><table:table-row><table:table-cell office:value-type='float' office:value='12.5'><text:p>12,50 €</text:p></table:table-cell>\
+        <table:table-cell office:value-type='date' office:date-value='2026-05-01'><text:p>1.5.26</text:p></table:table-cell>\
+        <table:table-cell table:number-columns-repeated='16000'/></table:table-row>\
+        <table:table-row table:number-rows-repeated='1048000'><table:table-cell table:number-columns-repeated='16384'/></table:table-row>\
+        <table:table-row><table:table-cell table:number-columns-repeated='16383'/><table:table-cell office:value-type='string' calcext:value-type='error'><text:p>#DIV/0!</text:p></table:table-cell></table:table-row></table:table>";
+    let parsed = open_document("spreadsheet", "", body);
+    assert_eq!(
+        parsed.text,
+        "## May\n\n| 12.5 | 2026-05-01 |\n| - | - |\n\n#DIV/0!\n\nConfidential\n"
+    );
+    let slides = "<draw:page><draw:frame presentation:class='title'><draw:text-box><text:p>Results</text:p></draw:text-box></draw:frame>\
+        <draw:frame><draw:text-box><text:list><text:list-item><text:p>good</text:p></text:list-item></text:list></draw:text-box></draw:frame>\
+        <presentation:notes><draw:frame><draw:text-box><text:p>Slowly.</text:p></draw:text-box></draw:frame></presentation:notes></draw:page>\
+        <draw:page><draw:frame><draw:text-box><text:p>Thanks</text:p></draw:text-box></draw:frame></draw:page>";
+    let parsed = open_document("presentation", "", slides);
+    assert!(
+        parsed.text.starts_with("# Results\n\n- good\n\nSlowly.\n\nThanks\n"),
+        "{}",
+        parsed.text
+    );
+    assert_eq!(parsed.page_at(parsed.text.find("Thanks").unwrap()), Some(2));
+}
+
+#[test]
+fn the_chapters_of_a_book_are_read_in_the_order_of_its_spine() {
+    let page = |title: &str, body: &str| {
+        format!(
+            "<?xml version='1.0'?><html xmlns='http://www.w3.org/1999/xhtml'><head><title/></head><body><h1><a id='x'/>{title}</h1>{body}</body></html>"
+        )
+    };
+    let container =
+        "<container><rootfiles><rootfile full-path='OEBPS/book.opf'/></rootfiles></container>";
+    let book = "<package xmlns:dc='urn:c'><metadata><dc:title>A book</dc:title><dc:creator>Ann Archer</dc:creator></metadata>\
+        <manifest><item id='b' href='two%20a.xhtml'/><item id='a' href='text/one.xhtml'/><item id='c' href='gone.xhtml'/></manifest>\
+        <spine><itemref idref='a'/><itemref idref='b'/><itemref idref='c'/></spine></package>";
+    let parts = [
+        ("mimetype", "application/epub+zip".to_owned()),
+        ("META-INF/container.xml", container.to_owned()),
+        ("OEBPS/book.opf", book.to_owned()),
+        ("OEBPS/two a.xhtml", page("Two", "<p>The end.</p>")),
+        ("OEBPS/text/one.xhtml", page("One", "<p>It begins.<br/>So.</p>")),
+    ];
+    let parsed = read("a.epub", &parts);
+    assert_eq!(parsed.text, "# One\n\nIt begins.\nSo.\n\n# Two\n\nThe end.\n");
+    assert_eq!((parsed.title.as_deref(), parsed.authors.len()), (Some("A book"), 1));
+    assert_eq!(parsed.warnings, [Warning::PartsUnread { parts: vec!["OEBPS/gone.xhtml".into()] }]);
 }

@@ -127,3 +127,116 @@ fn what_is_too_large_empty_or_unknown_says_so() {
     let error = parse(torn, "a.docx", &Limits::default()).unwrap_err();
     assert!(matches!(error, Error::Broken { format: Format::Docx, .. }), "{error}");
 }
+
+/// A compound file is known by the names of its streams.
+fn compound(stream: &str) -> Vec<u8> {
+    let mut file = vec![0xD0, 0xCF, 0x11, 0xE0, 0xA1, 0xB1, 0x1A, 0xE1];
+    file.resize(512, 0);
+    file.extend(stream.encode_utf16().flat_map(u16::to_le_bytes));
+    file.resize(1024, 0);
+    file
+}
+
+/// Kinds of files that are no documents of ours are named; none of them is taken for a text or called damaged.
+#[test]
+fn files_of_other_kinds_are_refused_by_name() {
+    let binary = package(&[("xl/workbook.bin", b"\x80\x01"), ("[Content_Types].xml", b"<Types/>")]);
+    let pages = package(&[("Index/Document.iwa", b"\0")]);
+    let mobi = [vec![b'x'; 60], b"BOOKMOBI\0".to_vec()].concat();
+    let word: &[u8] =
+        b"<?xml version=\"1.0\"?><?mso-application progid=\"Word.Document\"?><w:wordDocument/>";
+    for (bytes, name, kind) in [
+        (binary, "a.xlsb", ".xlsb"),
+        (pages, "a.pages", "Apple"),
+        (compound("Book"), "a.xls", "before 1997"),
+        (b"\x09\0\x04\0\x07\0\x10\0".to_vec(), "a.xls", "before 1993"),
+        (b"\x09\x04\x06\0\0\0\x10\0".to_vec(), "a.xls", "before 1993"),
+        (compound("WordDocument"), "a.doc", ".doc"),
+        (compound("PowerPoint Document"), "a.ppt", ".ppt"),
+        (compound("__properties_version1.0"), "a.msg", ".msg"),
+        (b"%!PS-Adobe-3.0\n/Times findfont".to_vec(), "a.ps", "PostScript"),
+        (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR".to_vec(), "a.png", "picture"),
+        (b"\x1f\x8b\x08\0\0\0\0\0".to_vec(), "a.gz", "archive"),
+        (mobi, "a.mobi", "Kindle"),
+        (word.to_vec(), "a.xml", "Word 2003"),
+        (
+            b"From ann@example.org Mon May  4 2026\nFrom: a\nTo: b\nSubject: c\n\nHello".to_vec(),
+            "mail",
+            "folder of mails",
+        ),
+    ] {
+        let error = parse(&bytes, name, &Limits::default()).unwrap_err();
+        assert_eq!(error.class(), "unsupported", "{name}: {error}");
+        assert!(error.to_string().contains(kind), "{name}: {error}");
+    }
+    for text in [
+        "About <pkg:package and office:mimetype=\"x\".",
+        "RIFF is a format.",
+        "ID3,Name\n1,Ann\n",
+        "BZh, said the fly.",
+    ] {
+        assert!(parse(text.as_bytes(), "a.txt", &Limits::default()).is_ok(), "{text}");
+    }
+}
+
+/// The kind is known by the bytes, whatever the name.
+#[test]
+fn rich_text_mails_and_pages_are_known_by_their_beginning() {
+    let mail = "From: Ann <ann@example.org>\r\nTo: Ben <ben@example.org>\r\nSubject: Rent\r\n\r\nIt is 800.\r\n";
+    for (text, name, format) in [
+        (r"{\rtf1 Words}", "a.doc", Format::Rtf),
+        (r"{\rtf1 Words}", "a.txt", Format::Rtf),
+        (mail, "a.eml", Format::Eml),
+        (mail, "a", Format::Eml),
+        ("<html><table><tr><td>1</td></tr></table>", "a.xls", Format::Html),
+        ("Words alone.", "a.txt", Format::Text),
+        ("To: all\n\nWords alone.", "a", Format::Text),
+    ] {
+        let parsed = parse(text.as_bytes(), name, &Limits::default()).unwrap();
+        assert_eq!(parsed.format, format, "{name}: {text}");
+    }
+}
+
+/// Each way in which mails were read as empty.
+#[test]
+fn mails_are_read_whatever_they_are_made_of() {
+    let head = "From: Ann Archer <ann@example.org>\nTo: ben@example.org\nSubject: =?utf-8?Q?Gr=C3=B6=C3=9Fe?=\nDate: Mon, 4 May 2026 10:00:00 +0200\nMIME-Version: 1.0\n";
+    let open = "Content-Type: multipart/mixed; boundary=\"b\"\n\n--b\nContent-Type: text/plain\n\nThe rent is 800.\n";
+    let page = "Content-Type: text/html; charset=utf-8\n\n<h2>Rent</h2><p>The rent is 800.</p>";
+    let event = "Content-Type: text/calendar\n\nBEGIN:VCALENDAR\nBEGIN:VEVENT\nSUMMARY:The rent is\n  800.\nDTSTART:20260504T100000Z\nEND:VEVENT\nEND:VCALENDAR\n";
+    let inner = format!(
+        "Content-Type: message/rfc822\n\n{head}Content-Type: text/plain\n\nThe rent is 800.\n"
+    );
+    let japanese = "Content-Type: text/plain; charset=Shift_JIS\nContent-Transfer-Encoding: base64\n\nk/qWew==\n";
+    let attached = format!(
+        "{open}--b\nContent-Type: application/pdf; name=\"lease.pdf\"\nContent-Disposition: attachment; filename=\"lease.pdf\"\n\nJVBERi0=\n--b--\n"
+    );
+    for (body, expected) in [
+        ("Content-Type: text/plain\n\nThe rent is 800.\n", "The rent is 800."),
+        (open, "The rent is 800."),
+        (page, "## Rent\n\nThe rent is 800."),
+        (event, "SUMMARY: The rent is 800."),
+        (inner.as_str(), "The rent is 800."),
+        (japanese, "日本"),
+        (attached.as_str(), "The rent is 800."),
+    ] {
+        for ends in ["\n", "\r\n"] {
+            let mail = format!("{head}{body}").replace('\n', ends);
+            let parsed = parse(mail.as_bytes(), "a.eml", &Limits::default()).unwrap();
+            assert!(parsed.text.contains(expected), "{body}: {}", parsed.text);
+            assert!(
+                parsed.text.starts_with("# Größe\n\nFrom: Ann Archer <ann@example.org>\n"),
+                "{}",
+                parsed.text
+            );
+            assert_eq!(parsed.authors, ["Ann Archer"]);
+            let names: Vec<String> = parsed.warnings.iter().map(ToString::to_string).collect();
+            assert_eq!(names.is_empty(), !body.contains("lease.pdf"), "{names:?}");
+        }
+    }
+    let sealed = format!(
+        "{head}Content-Type: application/pkcs7-mime; name=smime.p7m\nContent-Transfer-Encoding: base64\n\nMIAG\n"
+    );
+    let error = parse(sealed.as_bytes(), "a.eml", &Limits::default()).unwrap_err();
+    assert!(error.to_string().contains("an encrypted mail"), "{error}");
+}

@@ -6,8 +6,8 @@ use std::sync::atomic::AtomicU64;
 
 use perihelion_database::Database;
 use perihelion_documents::{
-    Asking, Attempt, Deleted, Document, DocumentPage, EmbeddingModel, Judgement, Limits, Measures,
-    PageAt, Query, Read, Reranker, Retrieved, Room, Scope, Source, Weights, parse::child,
+    Asking, Attempt, Deleted, Document, DocumentPage, EmbeddingModel, Found, Judgement, Limits,
+    Measures, PageAt, Query, Read, Reranker, Retrieved, Room, Scope, Weights, parse::child,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -166,7 +166,7 @@ impl Documents {
     ///
     /// # Errors
     /// [`Error::Documents`].
-    pub async fn search(&self, query: &Query) -> Result<Vec<Source>, Error> {
+    pub async fn search(&self, query: &Query) -> Result<Found, Error> {
         Ok(self
             .threads
             .library

@@ -1,11 +1,13 @@
 //! `documents search`.
 
 use chrono::{DateTime, NaiveDate, Utc};
-use serde_json::json;
 
 use super::{InCollection, placed};
 use crate::cli::{Error, Exit, output};
 use perihelion_runtime::{DocumentFilters, DocumentQuery, Documents};
+
+/// Most hits of one search.
+const MOST: usize = 1_000;
 
 #[derive(Debug, clap::Args)]
 #[group(skip)]
@@ -58,7 +60,7 @@ pub(super) async fn run(documents: &Documents, args: &Args) -> Result<Exit, Erro
         wanted.push(documents.find(given).await?.id);
     }
     let mut query = DocumentQuery::new(&args.text);
-    query.limit = args.limit.clamp(1, 100);
+    query.limit = args.limit.clamp(1, MOST);
     query.filters = DocumentFilters {
         collection: args.place.collection.clone(),
         documents: wanted,
@@ -70,6 +72,7 @@ pub(super) async fn run(documents: &Documents, args: &Args) -> Result<Exit, Erro
     };
     if args.rerank {
         let found = documents.retrieve(&query).await?;
+        warn(found.by_words_only.as_deref());
         if args.json {
             output::json(&found)?;
             return Ok(Exit::Done);
@@ -84,11 +87,13 @@ pub(super) async fn run(documents: &Documents, args: &Args) -> Result<Exit, Erro
         }
         return Ok(Exit::Done);
     }
-    let hits = documents.search(&query).await?;
+    let found = documents.search(&query).await?;
+    warn(found.by_words_only.as_deref());
     if args.json {
-        output::json(&json!({ "hits": hits }))?;
+        output::json(&found)?;
         return Ok(Exit::Done);
     }
+    let hits = found.hits;
     if hits.is_empty() {
         output::note("nothing was found");
     }
@@ -101,4 +106,11 @@ pub(super) async fn run(documents: &Documents, args: &Args) -> Result<Exit, Erro
         ))?;
     }
     Ok(Exit::Done)
+}
+
+/// Says why a search went without the meaning of the words.
+fn warn(by_words_only: Option<&str>) {
+    if let Some(why) = by_words_only {
+        output::warning(&format!("searched by words alone, the embeddings endpoint failed: {why}"));
+    }
 }

@@ -16,7 +16,7 @@ use crate::http::{Query, Refusal};
 use perihelion_runtime::{DocumentFilters, DocumentQuery, PageAt};
 
 /// Hits of a search at most.
-const MOST: usize = 100;
+const MOST: usize = 1_000;
 
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
@@ -96,8 +96,8 @@ pub(super) async fn search(
         since: question.since,
         until: question.until,
     };
-    let hits = kept.documents().await?.search(&wanted).await.map_err(without_document)?;
-    Ok(Json(json!({ "hits": hits })))
+    let found = kept.documents().await?.search(&wanted).await.map_err(without_document)?;
+    Ok(Json(json!(found)))
 }
 
 #[derive(Default, Deserialize, JsonSchema)]

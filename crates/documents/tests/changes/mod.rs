@@ -120,7 +120,7 @@ async fn a_change_of_one_paragraph_indexes_its_own_pieces_alone_and_all_quotes_a
         library.add(&ann, input("long.md", &text), None, Some(&endpoint), &|_| {}).await.unwrap();
         let before = numbers().await;
         let asked = Query::new("Nummer190");
-        let was = library.search(&ann, &asked, None).await.unwrap().remove(0);
+        let was = library.search(&ann, &asked, None).await.unwrap().hits.remove(0);
 
         let changed =
             text.replacen("## Artikel 3\n\n", "## Artikel 3\n\nNeues über Elefanten. ", 1);
@@ -134,17 +134,17 @@ async fn a_change_of_one_paragraph_indexes_its_own_pieces_alone_and_all_quotes_a
         let body: Vec<char> =
             library.body(&ann, &second.document.id).await.unwrap().chars().collect();
         for words in ["Nummer190", "Nummer1", "Elefanten"] {
-            for hit in library.search(&ann, &Query::new(words), None).await.unwrap() {
+            for hit in library.search(&ann, &Query::new(words), None).await.unwrap().hits {
                 assert_eq!(body[hit.start..hit.end].iter().collect::<String>(), hit.quote);
             }
         }
-        let is = library.search(&ann, &asked, None).await.unwrap().remove(0);
+        let is = library.search(&ann, &asked, None).await.unwrap().hits.remove(0);
         assert_eq!(is.quote, was.quote);
         assert_eq!(is.start, was.start + "Neues über Elefanten. ".chars().count());
         // All of it is as old as its change.
         let mut since = asked.clone();
         since.filters.since = Some(second.document.changed_at);
-        assert_eq!(library.search(&ann, &since, None).await.unwrap()[0], is);
+        assert_eq!(library.search(&ann, &since, None).await.unwrap().hits[0], is);
         kind.end().await;
     }
 }
@@ -159,7 +159,7 @@ async fn equal_paragraphs_are_kept_apart_and_counted() {
         for times in [4, 2, 3] {
             let text = format!("# Same\n\n{}", same.repeat(times));
             let added = library.add(&ann, input("s.md", &text), None, None, &|_| {}).await.unwrap();
-            let hits = library.search(&ann, &Query::new("same words"), None).await.unwrap();
+            let hits = library.search(&ann, &Query::new("same words"), None).await.unwrap().hits;
             let places: BTreeSet<usize> = hits.iter().map(|hit| hit.start).collect();
             assert_eq!(places.len() as u64, added.document.chunks, "{times}");
         }

@@ -50,7 +50,7 @@ async fn documents_of_an_earlier_version_are_found_read_changed_and_deleted() {
     ];
     let document = now.flip(&ann, &prepared).await.unwrap();
     let asked = Query::new("Nummer100");
-    let hits = now.search(&ann, &asked, None).await.unwrap();
+    let hits = now.search(&ann, &asked, None).await.unwrap().hits;
     let page = now.page(&ann, &document.id, PageAt::Number(2)).await.unwrap();
     now.close().await;
 
@@ -74,14 +74,14 @@ async fn documents_of_an_earlier_version_are_found_read_changed_and_deleted() {
     let library = open("then.db").await;
     assert_eq!(library.find(&ann, "long.md").await.unwrap(), document);
     assert_eq!(library.body(&ann, &document.id).await.unwrap(), body);
-    assert_eq!(library.search(&ann, &asked, None).await.unwrap(), hits);
+    assert_eq!(library.search(&ann, &asked, None).await.unwrap().hits, hits);
     assert_eq!(library.page(&ann, &document.id, PageAt::Number(2)).await.unwrap(), page);
     let used = library.room(&ann).await.unwrap().used;
     assert_eq!(used.text_bytes, body.len() as u64);
     let changed = text.replacen("Über Nummer7.", "Über Nummer7 und Elefanten.", 1);
     let added = library.add(&ann, input("long.md", &changed), None, None, &|_| {}).await.unwrap();
     assert_eq!(added.document.version, 2);
-    let after = library.search(&ann, &asked, None).await.unwrap();
+    let after = library.search(&ann, &asked, None).await.unwrap().hits;
     assert_eq!((after.len(), &after[0].quote), (hits.len(), &hits[0].quote));
     assert_eq!(library.room(&ann).await.unwrap().used.text_bytes, used.text_bytes + 14);
     let deleted = library.delete(&ann, "long.md").await.unwrap();

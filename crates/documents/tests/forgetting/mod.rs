@@ -137,7 +137,7 @@ async fn a_deletion_while_another_reads_what_was_there_says_so_and_the_next_one_
         let is_named =
             matches!(message, Error::Database(perihelion_database::Error::Unscrubbed { .. }));
         assert!(is_named, "{message}");
-        assert!(library.search(&ann, &Query::new(CANARY), None).await.unwrap().is_empty());
+        assert!(library.search(&ann, &Query::new(CANARY), None).await.unwrap().hits.is_empty());
         sqlx::raw_sql("COMMIT").execute(&mut reader).await.unwrap();
         library.delete(&ann, "other.md").await.unwrap();
         assert!(!kind.contains(CANARY), "the reader has its connection still");

@@ -87,13 +87,13 @@ async fn every_quote_of_a_search_is_the_text_at_its_place() {
                 };
                 let named = input(&format!("{number}.{ending}"), &text);
                 library.add(&ann, named, None, Some(&model), &|_| {}).await.unwrap();
-                let found = library.search(&ann, &Query::new(&only), None).await.unwrap();
+                let found = library.search(&ann, &Query::new(&only), None).await.unwrap().hits;
                 assert!(found[0].quote.contains(&only), "{:?}", found[0]);
             }
             for word in WORDS {
                 let question = Query::new(format!("{word} {}", draw.of(&WORDS)));
-                let mut found = library.search(&ann, &question, Some(&model)).await.unwrap();
-                found.extend(library.search(&ann, &question, None).await.unwrap());
+                let mut found = library.search(&ann, &question, Some(&model)).await.unwrap().hits;
+                found.extend(library.search(&ann, &question, None).await.unwrap().hits);
                 let read = library.retrieve(&ann, &question, Some(&model), None).await.unwrap();
                 for passage in &read.passages {
                     let quote = &passage.source.quote;

@@ -56,10 +56,10 @@ async fn words_and_meaning_count_as_much_as_is_said() {
         for (weights, first) in [(words, &by_words), (meaning, &by_meaning)] {
             let library = kind.library.clone().with_weights(weights);
             let mut query = Query::new("listen");
-            let found = library.search(&ann, &query, Some(&endpoint)).await.unwrap();
+            let found = library.search(&ann, &query, Some(&endpoint)).await.unwrap().hits;
             assert_eq!(found[0].document, *first, "{weights:?}");
             query.weights = Some(weights);
-            let found = kind.library.search(&ann, &query, Some(&endpoint)).await.unwrap();
+            let found = kind.library.search(&ann, &query, Some(&endpoint)).await.unwrap().hits;
             assert_eq!(found[0].document, *first, "{weights:?}");
 
             let judgement = Judgement {
@@ -73,6 +73,59 @@ async fn words_and_meaning_count_as_much_as_is_said() {
             let measures = evaluate(&kind.library, &ann, &[judgement], asking).await.unwrap();
             assert_eq!(measures.mean_reciprocal_rank, 1.0);
         }
+        kind.end().await;
+    }
+}
+
+/// Pieces go over the ends of short pages: the page that is named is the one with the words.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_page_of_a_hit_is_the_one_on_which_the_words_are() {
+    let slide = |text: &str| {
+        format!(
+            "<draw:page><draw:frame><draw:text-box><text:p>{text}</text:p></draw:text-box></draw:frame></draw:page>"
+        )
+    };
+    let slides = [slide("The rent is due."), slide("Tomatoes want sun."), slide("Zebras run far.")];
+    let text = format!(
+        "<office:document xmlns:office='o' xmlns:draw='d' xmlns:text='t' office:mimetype=\"application/vnd.oasis.opendocument.presentation\">\
+         <office:body><office:presentation>{}</office:presentation></office:body></office:document>",
+        slides.concat()
+    );
+    for kind in kinds().await {
+        let ann = scope("ann");
+        kind.library.add(&ann, input("slides.fodp", &text), None, None, &|_| {}).await.unwrap();
+        for (words, page) in
+            [("rent", 1), ("tomato", 2), ("zebras", 3), ("zebras and tomatoes want sun", 2)]
+        {
+            let query = Query::new(words);
+            let hits = kind.library.search(&ann, &query, None).await.unwrap().hits;
+            assert_eq!((hits[0].page, hits.len()), (Some(page), 1), "{words}");
+            let found = kind.library.retrieve(&ann, &query, None, None).await.unwrap();
+            assert_eq!(found.passages[0].source.page, Some(page), "{words}");
+        }
+        kind.end().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_search_whose_endpoint_does_not_answer_says_so() {
+    for kind in kinds().await {
+        let ann = scope("ann");
+        let endpoint = Endpoint::default();
+        let added = input("a.md", "The rent is 800.");
+        kind.library.add(&ann, added, None, Some(&endpoint), &|_| {}).await.unwrap();
+        let query = Query::new("rent");
+        for (model, reason) in [(Some(&endpoint), None), (None, None)] {
+            let found = kind.library.search(&ann, &query, model.map(|one| one as _)).await.unwrap();
+            assert_eq!((found.hits.len(), found.by_words_only), (1, reason));
+        }
+        let down = Endpoint::failing_after(0);
+        let found = kind.library.search(&ann, &query, Some(&down)).await.unwrap();
+        assert_eq!(found.hits.len(), 1);
+        assert!(found.by_words_only.unwrap().contains("503"));
+        let found = kind.library.retrieve(&ann, &query, Some(&down), None).await.unwrap();
+        assert_eq!((found.passages.len(), found.by_meaning), (1, false));
+        assert!(found.by_words_only.unwrap().contains("503"));
         kind.end().await;
     }
 }

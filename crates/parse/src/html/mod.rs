@@ -54,15 +54,45 @@ const BLOCKS: [&str; 32] = [
 
 pub(crate) fn parse(decoded: &Decoded, limits: &Limits) -> Result<Parsed, Error> {
     limits.check_text(decoded.text.len())?;
-    let dom = html5ever::parse_document(RcDom::default(), html5ever::ParseOpts::default())
-        .one(decoded.text.as_str());
-    let mut walk = Walk { builder: Builder::new(Format::Html), inline: String::new(), item: None };
-    walk.builder.warnings.extend(decoded.warning.clone());
-    walk.builder.title = title(&dom.document);
-    walk.builder.authors = authors(&dom.document);
+    let mut builder = Builder::new(Format::Html);
+    builder.warnings.extend(decoded.warnings.iter().cloned());
+    let is_xml = decoded.text.trim_start().starts_with("<?xml");
+    let closed = is_xml.then(|| closed(&decoded.text));
+    let dom = write(closed.as_ref().unwrap_or(&decoded.text), &mut builder);
+    builder.title = title(&dom.document);
+    builder.authors = authors(&dom.document);
+    Ok(builder.finish())
+}
+
+/// Writes what a reader sees of a page.
+pub(crate) fn write(text: &str, builder: &mut Builder) -> RcDom {
+    let dom =
+        html5ever::parse_document(RcDom::default(), html5ever::ParseOpts::default()).one(text);
+    let mut walk = Walk { builder, inline: String::new(), item: None };
     walk.children(&dom.document, 0, 0);
     walk.flush();
-    Ok(walk.builder.finish())
+    dom
+}
+
+/// Writes the empty elements of XML (`<title/>`) as HTML knows them: it would take what follows as their content.
+pub(crate) fn closed(text: &str) -> String {
+    const EMPTY: [&str; 8] = ["br", "hr", "img", "meta", "link", "input", "col", "wbr"];
+    let mut closed = String::with_capacity(text.len());
+    let mut parts = text.split("/>").peekable();
+    while let Some(part) = parts.next() {
+        closed.push_str(part);
+        if parts.peek().is_none() {
+            break;
+        }
+        let tag = part.rsplit_once('<').map_or("", |(_, tag)| tag);
+        let name: String = tag.chars().take_while(|c| !c.is_whitespace()).collect();
+        if name.is_empty() || name.starts_with(['!', '?', '/']) || EMPTY.contains(&name.as_str()) {
+            closed.push_str("/>");
+        } else {
+            closed.push_str(&format!("></{name}>"));
+        }
+    }
+    closed
 }
 
 /// The item of a list that is being read.
@@ -72,13 +102,13 @@ struct Item {
     marker: Option<String>,
 }
 
-struct Walk {
-    builder: Builder,
+struct Walk<'b> {
+    builder: &'b mut Builder,
     inline: String,
     item: Option<Item>,
 }
 
-impl Walk {
+impl Walk<'_> {
     fn children(&mut self, node: &Handle, level: usize, lists: usize) {
         for child in node.children.borrow().iter() {
             self.node(child, level + 1, lists);
@@ -282,7 +312,7 @@ mod tests {
     use super::*;
 
     fn text(html: &str) -> String {
-        let decoded = Decoded { text: html.into(), warning: None };
+        let decoded = Decoded { text: html.into(), ..Decoded::default() };
         parse(&decoded, &Limits::default()).unwrap().text
     }
 

@@ -3,21 +3,20 @@
 use roxmltree::Node;
 
 use super::{Package, xml};
+use crate::Error;
 use crate::builder::{Builder, Grid};
-use crate::{Error, Format};
 
 /// Most points of a chart that are written.
 const MOST_POINTS: usize = 1_000;
 
 /// Writes a chart's title and data.
-pub(super) fn write(text: &str, format: Format, builder: &mut Builder) -> Result<(), Error> {
-    let document = xml::read(text, format)?;
-    let Some(chart) = xml::child(document.root_element(), "chart") else { return Ok(()) };
+pub(super) fn write(root: Node<'_, '_>, builder: &mut Builder) {
+    let Some(chart) = xml::child(root, "chart") else { return };
     let title = xml::child(chart, "title").map(spoken).unwrap_or_default();
     builder.paragraph(&title);
     let series: Vec<Node<'_, '_>> =
         chart.descendants().filter(|node| xml::is(*node, "ser")).collect();
-    let Some(first) = series.first() else { return Ok(()) };
+    let Some(first) = series.first() else { return };
     let labels = ["cat", "xVal"].iter().find_map(|name| xml::child(*first, name)).map(points);
     let labels = labels.unwrap_or_default();
     let values: Vec<Vec<String>> = series.iter().map(|one| values(*one)).collect();
@@ -30,7 +29,6 @@ pub(super) fn write(text: &str, format: Format, builder: &mut Builder) -> Result
         grid.rows.push([cell(&labels)].into_iter().chain(values.iter().map(cell)).collect());
     }
     builder.table(&grid);
-    Ok(())
 }
 
 /// Writes what stands beside the cells of a sheet: charts and comments.
@@ -39,26 +37,23 @@ pub(crate) fn sheet_extras(
     sheet: &str,
     builder: &mut Builder,
 ) -> Result<(), Error> {
-    let format = package.format();
     for drawing in package.related(sheet, "drawing")? {
         for chart in package.related(&drawing, "chart")? {
-            if let Some(text) = package.text(&chart)? {
-                write(&text, format, builder)?;
-            }
+            package.part(&chart, |root| write(root, builder))?;
         }
     }
     // Threaded comments leave a copy among the plain ones.
     let threaded = package.related(sheet, "threadedComment")?;
     let kinds = if threaded.is_empty() { package.related(sheet, "comments")? } else { threaded };
     for part in kinds {
-        let Some(text) = package.text(&part)? else { continue };
-        let document = xml::read(&text, format)?;
-        let words = document
-            .descendants()
-            .filter(|node| xml::is(*node, "threadedComment") || xml::is(*node, "comment"));
-        for comment in words {
-            builder.paragraph(&spoken(comment));
-        }
+        package.part(&part, |root| {
+            let words = root
+                .descendants()
+                .filter(|node| xml::is(*node, "threadedComment") || xml::is(*node, "comment"));
+            for comment in words {
+                builder.paragraph(&spoken(comment));
+            }
+        })?;
     }
     Ok(())
 }

@@ -18,38 +18,28 @@ pub(crate) fn parse(bytes: &[u8], limits: &Limits) -> Result<Parsed, Error> {
     let mut package = Package::open(bytes, Format::Docx, limits)?;
     let main = main_part(&mut package)?;
     let text = package.needed(&main)?;
-    let styles = package.text("word/styles.xml")?;
-    let numbering = package.text("word/numbering.xml")?;
-    let notes = [package.text("word/footnotes.xml")?, package.text("word/endnotes.xml")?];
     let properties = package.properties()?;
-
-    let document = xml::read(&text, Format::Docx)?;
     let mut reader = Reader {
         builder: Builder::new(Format::Docx),
-        styles: match &styles {
-            Some(text) => Styles::read(xml::read(text, Format::Docx)?.root_element()),
-            None => Styles::default(),
-        },
-        numbering: match &numbering {
-            Some(text) => Numbering::read(xml::read(text, Format::Docx)?.root_element()),
-            None => Numbering::default(),
-        },
+        styles: package.part("word/styles.xml", Styles::read)?.unwrap_or_default(),
+        numbering: package.part("word/numbering.xml", Numbering::read)?.unwrap_or_default(),
     };
     reader.builder.title = properties.title;
     reader.builder.authors = properties.authors;
+    let document = xml::read(&text, Format::Docx)?;
     let body = xml::child(document.root_element(), "body")
         .ok_or_else(|| Error::broken(Format::Docx, "it has no body"))?;
     reader.blocks(body, 0);
-    for text in notes.iter().flatten() {
-        let notes = xml::read(text, Format::Docx)?;
-        for note in
-            notes.root_element().children().filter(|node| xml::attribute(*node, "type").is_none())
-        {
-            if note.is_element() {
+    for part in ["word/footnotes.xml", "word/endnotes.xml"] {
+        package.part(part, |root| {
+            let notes = root.children().filter(Node::is_element);
+            for note in notes.filter(|node| xml::attribute(*node, "type").is_none()) {
                 reader.builder.paragraph(&all_text(note));
             }
-        }
+        })?;
     }
+    reader.margins(&mut package, &main)?;
+    reader.builder.warnings.extend(package.warnings());
     Ok(reader.builder.finish())
 }
 
@@ -74,6 +64,35 @@ struct Inline<'a, 'i> {
 }
 
 impl Reader {
+    /// Writes headers and footers, each text once, and comments with their authors.
+    fn margins(&mut self, package: &mut Package<'_>, main: &str) -> Result<(), Error> {
+        let mut seen: Vec<String> = Vec::new();
+        for kind in ["header", "footer"] {
+            for part in package.related(main, kind)? {
+                package.part(&part, |root| {
+                    let text = all_text(root);
+                    // The number of a page is in its field.
+                    if text.chars().any(char::is_alphabetic) && !seen.contains(&text) {
+                        seen.push(text);
+                        self.blocks(root, 0);
+                    }
+                })?;
+            }
+        }
+        for part in package.related(main, "comments")? {
+            package.part(&part, |root| {
+                for comment in xml::children(root, "comment") {
+                    let text = all_text(comment);
+                    match xml::attribute(comment, "author").filter(|_| !text.is_empty()) {
+                        Some(author) => self.builder.paragraph(&format!("{author}: {text}")),
+                        None => self.builder.paragraph(&text),
+                    }
+                }
+            })?;
+        }
+        Ok(())
+    }
+
     fn blocks(&mut self, node: Node<'_, '_>, depth: usize) {
         if depth > DEEPEST {
             self.builder.paragraph(&all_text(node));

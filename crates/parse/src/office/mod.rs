@@ -1,9 +1,11 @@
-//! Word and PowerPoint documents: packages of XML parts.
+//! Office documents and books: packages of XML parts.
 
 mod chart;
 mod docx;
+mod epub;
 mod math;
 mod numbering;
+mod open_document;
 mod package;
 mod pptx;
 mod styles;
@@ -11,5 +13,7 @@ mod xml;
 
 pub(crate) use chart::sheet_extras;
 pub(crate) use docx::parse as docx;
+pub(crate) use epub::parse as epub;
+pub(crate) use open_document::parse as open_document;
 pub(crate) use package::Package;
 pub(crate) use pptx::parse as pptx;

@@ -3,9 +3,11 @@
 use std::collections::HashMap;
 use std::io::{Cursor, Read as _};
 
+use roxmltree::Node;
+
 use super::xml;
 use crate::authors::names;
-use crate::{Error, Format, Limits};
+use crate::{Error, Format, Limits, Warning};
 
 /// An opened package, whose parts are read on demand.
 pub(crate) struct Package<'a> {
@@ -14,6 +16,9 @@ pub(crate) struct Package<'a> {
     limits: &'a Limits,
     packed: usize,
     unpacked: u64,
+    /// Parts that could not be read.
+    unread: Vec<String>,
+    warnings: Vec<Warning>,
 }
 
 /// Where the relations of a part lead: target part and kind, by id.
@@ -29,7 +34,15 @@ impl<'a> Package<'a> {
     pub fn open(bytes: &'a [u8], format: Format, limits: &'a Limits) -> Result<Self, Error> {
         let archive = zip::ZipArchive::new(Cursor::new(bytes))
             .map_err(|error| Error::broken(format, error))?;
-        Ok(Self { archive, format, limits, packed: bytes.len(), unpacked: 0 })
+        Ok(Self {
+            archive,
+            format,
+            limits,
+            packed: bytes.len(),
+            unpacked: 0,
+            unread: Vec::new(),
+            warnings: Vec::new(),
+        })
     }
 
     /// Reads a part as text; none where it is not there.
@@ -46,7 +59,53 @@ impl<'a> Package<'a> {
         file.take(most).read_to_end(&mut bytes).map_err(|error| Error::broken(format, error))?;
         self.unpacked += bytes.len() as u64;
         self.limits.check_unpacked(self.packed, self.unpacked)?;
-        Ok(Some(crate::encoding::decode(&bytes)?.text))
+        let decoded = crate::encoding::decode(&bytes)?;
+        self.warnings.extend(decoded.warnings);
+        Ok(Some(decoded.text))
+    }
+
+    /// Reads a part that the document can do without; one that is damaged is left out, and noted.
+    pub(super) fn part<T>(
+        &mut self,
+        part: &str,
+        read: impl FnOnce(Node<'_, '_>) -> T,
+    ) -> Result<Option<T>, Error> {
+        let Some(text) = self.readable(part)? else { return Ok(None) };
+        match xml::read(&text, self.format) {
+            Ok(document) => Ok(Some(read(document.root_element()))),
+            Err(_) => {
+                self.miss(part);
+                Ok(None)
+            }
+        }
+    }
+
+    /// As [`Package::text`]; one that is no text is left out, and noted.
+    pub(super) fn readable(&mut self, part: &str) -> Result<Option<String>, Error> {
+        match self.text(part) {
+            Err(Error::Broken { .. } | Error::Encoding(_)) => {
+                self.miss(part);
+                Ok(None)
+            }
+            read => read,
+        }
+    }
+
+    /// Notes a part that cannot be read.
+    pub(super) fn miss(&mut self, part: &str) {
+        if !self.unread.iter().any(|own| own == part) {
+            self.unread.push(part.to_owned());
+        }
+    }
+
+    /// Returns what a reader should know about the parts that were read.
+    pub fn warnings(&mut self) -> Vec<Warning> {
+        let mut warnings = std::mem::take(&mut self.warnings);
+        let parts = std::mem::take(&mut self.unread);
+        if !parts.is_empty() {
+            warnings.push(Warning::PartsUnread { parts });
+        }
+        warnings
     }
 
     /// Reads a part that the document cannot do without.
@@ -63,25 +122,20 @@ impl<'a> Package<'a> {
             "" => format!("_rels/{name}.rels"),
             directory => format!("{directory}/_rels/{name}.rels"),
         };
-        let Some(text) = self.text(&path)? else { return Ok(Relations::new()) };
-        let document = xml::read(&text, self.format)?;
-        let mut relations = Relations::new();
-        for node in document.root_element().children().filter(|node| xml::is(*node, "Relationship"))
-        {
-            let (Some(id), Some(target)) = (node.attribute("Id"), node.attribute("Target")) else {
-                continue;
-            };
-            if node.attribute("TargetMode") == Some("External") {
-                continue;
-            }
-            let kind = node.attribute("Type").and_then(|kind| kind.rsplit('/').next());
-            let relation = Relation {
-                part: resolved(directory, target),
-                kind: kind.unwrap_or_default().to_owned(),
-            };
-            relations.insert(id.to_owned(), relation);
-        }
-        Ok(relations)
+        let read = |root: Node<'_, '_>| {
+            let nodes = root.children().filter(|node| xml::is(*node, "Relationship"));
+            let inner = nodes.filter(|node| node.attribute("TargetMode") != Some("External"));
+            let relations = inner.filter_map(|node| {
+                let kind = node.attribute("Type").and_then(|kind| kind.rsplit('/').next());
+                let relation = Relation {
+                    part: resolved(directory, node.attribute("Target")?),
+                    kind: kind.unwrap_or_default().to_owned(),
+                };
+                Some((node.attribute("Id")?.to_owned(), relation))
+            });
+            relations.collect::<Relations>()
+        };
+        Ok(self.part(&path, read)?.unwrap_or_default())
     }
 
     /// Returns the parts that a part is related to by a kind, in the order of their names.
@@ -98,18 +152,24 @@ impl<'a> Package<'a> {
 
     /// Returns the title and the authors among the document's properties.
     pub fn properties(&mut self) -> Result<Properties, Error> {
-        let none = Properties::default();
-        let Some(text) = self.text("docProps/core.xml")? else { return Ok(none) };
-        let Ok(document) = xml::read(&text, self.format) else { return Ok(none) };
-        let words = |name: &'static str| {
-            let nodes = document.descendants().filter(move |node| xml::is(*node, name));
-            nodes.filter_map(|node| node.text().map(crate::builder::one_line))
-        };
-        Ok(Properties { title: words("title").next(), authors: names(words("creator")) })
+        self.properties_in("docProps/core.xml")
     }
 
-    pub fn format(&self) -> Format {
-        self.format
+    /// As [`Package::properties`], of those in a part.
+    pub(super) fn properties_in(&mut self, part: &str) -> Result<Properties, Error> {
+        let read = |root: Node<'_, '_>| {
+            let words = |name: &'static str| {
+                let nodes = root.descendants().filter(move |node| xml::is(*node, name));
+                nodes.filter_map(|node| node.text().map(crate::builder::one_line))
+            };
+            Properties { title: words("title").next(), authors: names(words("creator")) }
+        };
+        Ok(self.part(part, read)?.unwrap_or_default())
+    }
+
+    /// Returns to how many bytes the archive says that it unpacks.
+    pub fn unpacks_to(&self) -> u64 {
+        self.archive.decompressed_size().and_then(|bytes| bytes.try_into().ok()).unwrap_or(0)
     }
 }
 
@@ -120,7 +180,7 @@ pub(crate) struct Properties {
     pub authors: Vec<String>,
 }
 
-fn resolved(directory: &str, target: &str) -> String {
+pub(super) fn resolved(directory: &str, target: &str) -> String {
     if let Some(absolute) = target.strip_prefix('/') {
         return absolute.to_owned();
     }
@@ -139,15 +199,16 @@ impl Package<'_> {
     /// Returns the names of a workbook's sheets and their parts.
     pub fn sheet_parts(&mut self) -> Result<Vec<(String, String)>, Error> {
         const MAIN: &str = "xl/workbook.xml";
-        let Some(text) = self.text(MAIN)? else { return Ok(Vec::new()) };
         let relations = self.relations(MAIN)?;
-        let document = xml::read(&text, self.format)?;
-        let sheets = document.descendants().filter(|node| xml::is(*node, "sheet"));
-        let named = sheets.filter_map(|sheet| {
-            let relation = relations.get(xml::relation(sheet, "id")?)?;
-            Some((sheet.attribute("name")?.to_owned(), relation.part.clone()))
-        });
-        Ok(named.collect())
+        let read = |root: Node<'_, '_>| {
+            let sheets = root.descendants().filter(|node| xml::is(*node, "sheet"));
+            let named = sheets.filter_map(|sheet| {
+                let relation = relations.get(xml::relation(sheet, "id")?)?;
+                Some((sheet.attribute("name")?.to_owned(), relation.part.clone()))
+            });
+            named.collect()
+        };
+        Ok(self.part(MAIN, read)?.unwrap_or_default())
     }
 }
 

@@ -26,42 +26,43 @@ pub(crate) fn parse(bytes: &[u8], limits: &Limits) -> Result<Parsed, Error> {
         builder.page(u32::try_from(index + 1).unwrap_or(u32::MAX));
         slide(&mut package, &relation.part, &mut builder)?;
     }
+    builder.warnings.extend(package.warnings());
     Ok(builder.finish())
 }
 
 fn slide(package: &mut Package<'_>, part: &str, builder: &mut Builder) -> Result<(), Error> {
-    let Some(text) = package.text(part)? else { return Ok(()) };
-    let document = xml::read(&text, Format::Pptx)?;
     let mut reader = Reader { builder, charts: Vec::new() };
-    if let Some(tree) = xml::at(document.root_element(), &["cSld", "spTree"]) {
-        reader.shapes(tree, 0);
+    let read = package.part(part, |root| {
+        if let Some(tree) = xml::at(root, &["cSld", "spTree"]) {
+            reader.shapes(tree, 0);
+        }
+    })?;
+    if read.is_none() {
+        package.miss(part);
     }
     let charts = reader.charts;
     let relations = package.relations(part)?;
     for chart in charts.iter().filter_map(|id| relations.get(id)) {
-        if let Some(text) = package.text(&chart.part)? {
-            chart::write(&text, Format::Pptx, builder)?;
-        }
+        package.part(&chart.part, |root| chart::write(root, builder))?;
     }
     for notes in package.related(part, "notesSlide")? {
-        let Some(text) = package.text(&notes)? else { continue };
-        let document = xml::read(&text, Format::Pptx)?;
-        let bodies = document.descendants().filter(|node| {
-            xml::is(*node, "sp") && placeholder(*node).is_some_and(|kind| kind == "body")
-        });
-        for body in bodies {
-            let words = paragraphs(body).map(|(_, text)| text).collect::<Vec<_>>().join("\n");
-            builder.paragraph(&words);
-        }
+        package.part(&notes, |root| {
+            let bodies = root.descendants().filter(|node| {
+                xml::is(*node, "sp") && placeholder(*node).is_some_and(|kind| kind == "body")
+            });
+            for body in bodies {
+                let words = paragraphs(body).map(|(_, text)| text).collect::<Vec<_>>().join("\n");
+                builder.paragraph(&words);
+            }
+        })?;
     }
     for comments in package.related(part, "comments")? {
-        if let Some(text) = package.text(&comments)? {
-            let document = xml::read(&text, Format::Pptx)?;
-            for node in document.descendants().filter(|node| xml::is(*node, "cm")) {
+        package.part(&comments, |root| {
+            for node in root.descendants().filter(|node| xml::is(*node, "cm")) {
                 let words = xml::child(node, "text").and_then(|text| text.text());
                 builder.paragraph(&words.map_or_else(|| spoken(node), str::to_owned));
             }
-        }
+        })?;
     }
     Ok(())
 }

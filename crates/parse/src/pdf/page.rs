@@ -1,21 +1,26 @@
 //! Paints a page and keeps its letters with their places.
 
-use std::collections::HashSet;
+use std::collections::BTreeMap;
 
 use hayro_interpret::font::{Glyph, GlyphRun};
 use hayro_interpret::hayro_cmap::BfString;
 use hayro_interpret::hayro_syntax::page::Page;
 use hayro_interpret::hayro_syntax::xref::XRef;
-use hayro_interpret::kurbo::{BezPath, Point, Rect};
+use hayro_interpret::kurbo::{BezPath, Point, Rect, Vec2};
 use hayro_interpret::{
     BlendMode, ClipPath, Context, Device, DrawMode, DrawProps, Image, ImageDrawProps,
     InterpreterCache, InterpreterSettings, SoftMask, TransformExt as _, interpret_page,
 };
 
+use super::names::Names;
+
 /// Most letters of a page.
 const MOST_LETTERS: usize = 200_000;
 
-/// A letter (or ligature) on a page; lengths are in points, and y grows downwards.
+/// Lines that are turned by fewer degrees stand as though they were not.
+const ASKEW: f64 = 10.0;
+
+/// A letter (or ligature) on a page; lengths are in points along the line and across it, downwards.
 #[derive(Clone, Debug)]
 pub(super) struct Letter {
     pub text: String,
@@ -23,27 +28,54 @@ pub(super) struct Letter {
     pub right: f64,
     pub baseline: f64,
     pub size: f64,
+    /// The string that it was painted with.
+    pub string: usize,
+    /// A space was painted before it.
+    pub is_apart: bool,
+}
+
+/// Letters whose lines run in one direction.
+pub(super) struct Side {
+    pub letters: Vec<Letter>,
+    /// The page's height for a reader of these lines.
+    pub height: f64,
+    /// Its lines are neither level nor upright.
+    pub is_slanted: bool,
 }
 
 /// What a page shows.
-#[derive(Default)]
-pub(super) struct Painted {
-    pub letters: Vec<Letter>,
+pub(super) struct Painted<'n, 'd> {
+    /// Letters by the degrees by which their lines are turned.
+    turned: BTreeMap<i64, Vec<Letter>>,
+    bounds: Rect,
+    pub names: &'n mut Names<'d>,
+    strings: usize,
+    count: usize,
     pub pictures: usize,
     /// Letters whose font does not say what they are.
     pub unknown: usize,
-    /// Where each letter was painted: some are painted twice, for a shadow or a bold look.
-    seen: HashSet<(String, i64, i64, i64)>,
+    /// Letters and digits.
+    pub known: usize,
 }
 
-pub(super) fn paint<'a>(
+pub(super) fn paint<'a, 'n, 'd>(
     page: &'a Page<'a>,
     xref: &'a XRef,
     cache: &InterpreterCache<'a>,
-) -> Painted {
-    let mut painted = Painted::default();
+    names: &'n mut Names<'d>,
+) -> Painted<'n, 'd> {
     let (width, height) = page.render_dimensions();
     let bounds = Rect::new(0.0, 0.0, f64::from(width), f64::from(height));
+    let mut painted = Painted {
+        turned: BTreeMap::new(),
+        bounds,
+        names,
+        strings: 0,
+        count: 0,
+        pictures: 0,
+        unknown: 0,
+        known: 0,
+    };
     let transform = page.initial_transform(true).to_kurbo();
     let settings = InterpreterSettings::default();
     let mut context = Context::new(transform, bounds, cache, xref, settings);
@@ -51,10 +83,64 @@ pub(super) fn paint<'a>(
     painted
 }
 
-impl<'a> Device<'a> for Painted {
+impl Painted<'_, '_> {
+    /// Returns the letters by the direction of their lines, the most frequent first; what was painted twice is there once.
+    pub fn sides(&mut self) -> Vec<Side> {
+        let bounds = self.bounds;
+        let sides = std::mem::take(&mut self.turned).into_iter().map(|(degrees, letters)| {
+            let corners = [
+                (bounds.x0, bounds.y0),
+                (bounds.x1, bounds.y0),
+                (bounds.x0, bounds.y1),
+                (bounds.x1, bounds.y1),
+            ];
+            let seen = corners.map(|corner| along(degrees, corner.into()));
+            let left = seen.iter().map(|corner| corner.x).fold(f64::MAX, f64::min);
+            let top = seen.iter().map(|corner| corner.y).fold(f64::MAX, f64::min);
+            let bottom = seen.iter().map(|corner| corner.y).fold(f64::MIN, f64::max);
+            let moved = letters.into_iter().map(|letter| Letter {
+                left: letter.left - left,
+                right: letter.right - left,
+                baseline: letter.baseline - top,
+                ..letter
+            });
+            Side {
+                letters: super::twice::once(moved.collect()),
+                height: bottom - top,
+                is_slanted: degrees % 90 != 0,
+            }
+        });
+        let mut sides: Vec<Side> = sides.collect();
+        sides.sort_by_key(|side| std::cmp::Reverse(side.letters.len()));
+        sides
+    }
+}
+
+/// Returns where a point is for one who reads lines that are turned by so many degrees.
+fn along(degrees: i64, point: Point) -> Point {
+    let (sin, cos) = match degrees {
+        0 => (0.0, 1.0),
+        90 => (1.0, 0.0),
+        180 => (0.0, -1.0),
+        270 => (-1.0, 0.0),
+        degrees => (degrees as f64).to_radians().sin_cos(),
+    };
+    Point::new(point.x * cos + point.y * sin, point.y * cos - point.x * sin)
+}
+
+/// Returns by how many degrees, from 0 to 359, a line in this direction is turned.
+fn turn(direction: Vec2) -> i64 {
+    let degrees = direction.atan2().to_degrees();
+    let quarter = (degrees / 90.0).round() * 90.0;
+    let degrees = if (degrees - quarter).abs() < ASKEW { quarter } else { degrees.round() };
+    (degrees as i64).rem_euclid(360)
+}
+
+impl<'a> Device<'a> for Painted<'_, '_> {
     fn draw_glyph_run(&mut self, run: &GlyphRun<'_, 'a>, props: DrawProps<'a>, _: &DrawMode) {
+        self.strings += 1;
         for glyph in run.glyphs() {
-            if self.letters.len() >= MOST_LETTERS {
+            if self.count >= MOST_LETTERS {
                 return;
             }
             let (advance, unit) = match &**glyph {
@@ -64,41 +150,39 @@ impl<'a> Device<'a> for Painted {
             let transform = props.transform * glyph.transform();
             let advance = f64::from(advance.unwrap_or(500.0));
             let origin = transform * Point::ZERO;
-            let end = transform * Point::new(advance, 0.0);
-            let top = transform * Point::new(0.0, unit);
+            let size = (transform * Point::new(0.0, unit) - origin).hypot();
+            let direction = transform * Point::new(unit, 0.0) - origin;
             let text = match glyph.as_unicode() {
                 Some(BfString::Char(c)) => c.to_string(),
                 Some(BfString::String(text)) => text,
-                None => {
-                    self.unknown += 1;
-                    continue;
-                }
+                None => match self.names.of(glyph) {
+                    Some(text) => text,
+                    None => {
+                        self.unknown += 1;
+                        continue;
+                    }
+                },
             };
             let text = super::direction::painted(&text);
-            if text.is_empty() {
+            // What lies far beyond the page is not seen.
+            let near = self.bounds.inflate(self.bounds.width(), self.bounds.height());
+            if text.is_empty() || !size.is_finite() || size < 0.5 || !near.contains(origin) {
                 continue;
             }
-            let size = (top - origin).hypot();
-            if !size.is_finite() || size < 0.5 {
-                continue;
-            }
-            // Turned text is laid as though it were not: its own line becomes a row at its place.
-            let turned = (end.y - origin.y).abs() > (end.x - origin.x).abs();
-            let (left, right, baseline) = if turned {
-                (origin.y.min(end.y), origin.y.max(end.y), origin.x + 100_000.0)
-            } else {
-                (origin.x.min(end.x), origin.x.max(end.x), origin.y)
-            };
-            // Narrow letters stand close to each other: some Arabic lines are lengthened by many of one kind.
-            let near = |at: f64, step: f64| (at / step).round() as i64;
-            let beside = (size / 8.0).min((right - left) * 0.6).max(size / 100.0);
-            // Forms of one letter that differ in width have grids of their own.
-            let grid = near(beside, size / 1000.0);
-            let place = (text.clone(), grid, near(left, beside), near(baseline, size / 8.0));
-            if !self.seen.insert(place) && text != " " {
-                continue;
-            }
-            self.letters.push(Letter { text, left, right, baseline, size });
+            let degrees = turn(direction);
+            let start = along(degrees, origin);
+            let end = along(degrees, transform * Point::new(advance, 0.0));
+            self.count += 1;
+            self.known += usize::from(text.chars().any(char::is_alphanumeric));
+            self.turned.entry(degrees).or_default().push(Letter {
+                text,
+                left: start.x.min(end.x),
+                right: start.x.max(end.x),
+                baseline: start.y,
+                size,
+                string: self.strings,
+                is_apart: false,
+            });
         }
     }
 

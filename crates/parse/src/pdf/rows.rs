@@ -50,15 +50,7 @@ const SPACE: f64 = 0.17;
 /// A gap this wide divides pieces.
 const GAP: f64 = 1.6;
 
-pub(super) fn rows(mut letters: Vec<Letter>, width: f64, height: f64) -> Vec<Row> {
-    let inside = |letter: &Letter| {
-        letter.baseline > 90_000.0
-            || (letter.left > -width
-                && letter.right < 2.0 * width
-                && letter.baseline > -height
-                && letter.baseline < 2.0 * height)
-    };
-    letters.retain(inside);
+pub(super) fn rows(mut letters: Vec<Letter>, height: f64) -> Vec<Row> {
     letters.sort_by(|a, b| a.baseline.total_cmp(&b.baseline));
     let mut rows = Vec::new();
     let mut group: Vec<Letter> = Vec::new();
@@ -86,12 +78,15 @@ fn row(mut letters: Vec<Letter>, height: f64) -> Option<Row> {
     let size =
         median(letters.iter().filter(|one| !one.text.trim().is_empty()).map(|one| one.size))?;
     let baseline = median(letters.iter().map(|one| one.baseline))?;
+    let mut is_apart = false;
+    for letter in &mut letters {
+        letter.is_apart = std::mem::replace(&mut is_apart, letter.text.trim().is_empty());
+    }
+    // Spaces are painted or not; gaps always show.
+    letters.retain(|letter| !letter.text.trim().is_empty());
+    let space = space(&letters, size);
     let mut pieces: Vec<Vec<Letter>> = Vec::new();
     for letter in letters {
-        if letter.text.trim().is_empty() {
-            // Spaces are painted or not; gaps always show.
-            continue;
-        }
         match pieces.last_mut().and_then(|piece| piece.last().map(|last| last.right)) {
             Some(end) if letter.left - end < GAP * size => {
                 if let Some(piece) = pieces.last_mut() {
@@ -101,7 +96,8 @@ fn row(mut letters: Vec<Letter>, height: f64) -> Option<Row> {
             _ => pieces.push(vec![letter]),
         }
     }
-    let pieces: Vec<Piece> = pieces.into_iter().filter_map(piece).collect();
+    let pieces: Vec<Piece> =
+        pieces.into_iter().filter_map(|letters| piece(letters, space)).collect();
     let place = (baseline / height.max(1.0)).clamp(0.0, 1.0);
     (!pieces.is_empty()).then_some(Row { pieces, baseline, size, place })
 }
@@ -127,13 +123,43 @@ fn put_marks_beside_their_letters(letters: &mut [Letter]) {
     });
 }
 
-fn piece(letters: Vec<Letter>) -> Option<Piece> {
+/// Returns how wide a space of a row is at least, in sizes of the font: more in one whose letters are spread.
+fn space(letters: &[Letter], size: f64) -> f64 {
+    /// Fewest gaps that tell, and the widest that letters of one word have.
+    const FEWEST: usize = 4;
+    const WIDEST: f64 = 0.8;
+    let mut end = f64::INFINITY;
+    let mut gaps: Vec<(f64, bool)> = Vec::new();
+    for letter in letters {
+        let gap = (letter.left - end) / size;
+        end = if end.is_finite() { end.max(letter.right) } else { letter.right };
+        if gap.is_finite() && gap < GAP {
+            gaps.push((gap, letter.is_apart));
+        }
+    }
+    let wide = gaps.iter().filter(|(gap, _)| *gap > SPACE).count();
+    let alphabetic =
+        letters.iter().filter(|letter| letter.text.chars().all(char::is_alphabetic)).count();
+    let is_spread = gaps.len() >= FEWEST && wide * 10 >= gaps.len() * 9;
+    let Some(middle) = median(gaps.iter().map(|(gap, _)| *gap)).filter(|gap| *gap < WIDEST) else {
+        return SPACE;
+    };
+    if !is_spread || alphabetic * 10 < letters.len() * 7 {
+        return SPACE;
+    }
+    let word = middle * 1.4 + 0.05;
+    // Where all gaps are alike, they are those between single letters if each was painted with a space.
+    let is_one = gaps.iter().all(|(gap, _)| *gap < word);
+    if is_one && gaps.iter().any(|(_, is_apart)| *is_apart) { SPACE } else { word }
+}
+
+fn piece(letters: Vec<Letter>, space: f64) -> Option<Piece> {
     let left = letters.first()?.left;
     let right = letters.iter().map(|one| one.right).fold(left, f64::max);
     let mut words: Vec<String> = Vec::new();
     let mut end = f64::NEG_INFINITY;
     for letter in &letters {
-        let apart = letter.left - end > SPACE * letter.size;
+        let apart = letter.left - end > space * letter.size;
         end = end.max(letter.right);
         match words.last_mut() {
             Some(word) if !apart => word.push_str(&letter.text),

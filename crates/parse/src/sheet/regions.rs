@@ -2,55 +2,127 @@
 
 use std::collections::HashMap;
 
-use calamine::{Data, Dimensions, Range};
+use crate::builder::{Builder, Grid};
+use crate::{Error, Limits};
 
 /// A rectangle of cells, bounds included.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Region {
-    pub top: u32,
-    pub left: u32,
-    pub bottom: u32,
-    pub right: u32,
+struct Region {
+    top: u32,
+    left: u32,
+    bottom: u32,
+    right: u32,
 }
 
 /// The cells of a sheet that say something; merged ones say it in every place they cover.
-pub(super) struct Sheet {
+#[derive(Default)]
+pub(crate) struct Sheet {
     cells: HashMap<(u32, u32), String>,
 }
+
+/// Most cells of a sheet; more are no reading matter.
+const MOST_CELLS: usize = 4_000_000;
 
 /// Most places that one merged cell fills.
 const MOST_MERGED: u64 = 10_000;
 
+/// A table has this many places at least for each of its cells; one with more is written row by row.
+const SPARSEST: u64 = 20;
+
+/// A table of up to this many places is written as one, however few of them say something.
+const SMALL: u64 = 2_000;
+
 impl Sheet {
-    pub fn new(range: &Range<Data>, merged: &[Dimensions]) -> Self {
-        let (top, left) = range.start().unwrap_or((0, 0));
-        let mut cells = HashMap::new();
-        for (y, x, value) in range.used_cells() {
-            let text = super::shown(value);
-            if !text.is_empty() {
-                cells.insert((top + place(y), left + place(x)), text);
-            }
+    pub fn put(&mut self, y: u32, x: u32, text: String) {
+        // One more is kept, which tells that there are too many.
+        if !text.is_empty() && !self.is_full() {
+            self.cells.insert((y, x), text);
         }
-        for merge in merged {
-            let Some(text) = cells.get(&merge.start).cloned() else { continue };
-            if merge.len() > MOST_MERGED {
-                continue;
-            }
-            for y in merge.start.0..=merge.end.0 {
-                for x in merge.start.1..=merge.end.1 {
-                    cells.insert((y, x), text.clone());
-                }
-            }
-        }
-        Self { cells }
     }
 
-    pub fn cell(&self, y: u32, x: u32) -> &str {
-        self.cells.get(&(y, x)).map_or("", String::as_str)
+    pub fn is_full(&self) -> bool {
+        self.cells.len() > MOST_CELLS
+    }
+
+    /// Says in every place between two what the first says.
+    pub fn merge(&mut self, start: (u32, u32), end: (u32, u32)) {
+        let Some(text) = self.cells.get(&start).cloned() else { return };
+        let length = |from: u32, to: u32| u64::from(to.saturating_sub(from)) + 1;
+        if length(start.0, end.0).saturating_mul(length(start.1, end.1)) > MOST_MERGED {
+            return;
+        }
+        for y in start.0..=end.0 {
+            for x in start.1..=end.1 {
+                self.put(y, x, text.clone());
+            }
+        }
+    }
+
+    /// Writes the tables of a sheet of this name, and returns how many they are.
+    pub fn write(
+        &self,
+        name: &str,
+        builder: &mut Builder,
+        limits: &Limits,
+    ) -> Result<usize, Error> {
+        if self.is_full() {
+            return Err(Error::broken(builder.format(), format!("the sheet is too large: {name}")));
+        }
+        let regions = self.regions();
+        for region in &regions {
+            self.write_region(region, builder);
+            limits.check_text(builder.len())?;
+        }
+        Ok(regions.len())
+    }
+
+    /// Writes all cells as one table.
+    pub fn write_whole(&self, builder: &mut Builder) {
+        let places = self.cells.keys();
+        let bounds = places.fold(None, |bounds: Option<Region>, &(y, x)| {
+            let Region { top, left, bottom, right } =
+                bounds.unwrap_or(Region { top: y, left: x, bottom: y, right: x });
+            let (top, bottom) = (top.min(y), bottom.max(y));
+            Some(Region { top, left: left.min(x), bottom, right: right.max(x) })
+        });
+        if let Some(region) = bounds {
+            self.write_region(&region, builder);
+        }
+    }
+
+    fn write_region(&self, region: &Region, builder: &mut Builder) {
+        let places =
+            u64::from(region.bottom - region.top + 1) * u64::from(region.right - region.left + 1);
+        let filled = self.cells.len() as u64;
+        let is_sparse = places > SMALL && places / SPARSEST > filled;
+        if is_sparse || places > MOST_CELLS as u64 {
+            return self.write_rows(region, builder);
+        }
+        let cell = |y, x| self.cells.get(&(y, x)).cloned().unwrap_or_default();
+        let rows = (region.top..=region.bottom)
+            .map(|y| (region.left..=region.right).map(|x| cell(y, x)).collect::<Vec<_>>());
+        let grid = Grid { rows: rows.collect() };
+        match grid.rows.as_slice() {
+            [row] if row.len() == 1 => builder.paragraph(&row[0]),
+            _ => builder.table(&grid),
+        }
+    }
+
+    /// Writes the cells of a region whose places are empty for the most part.
+    fn write_rows(&self, region: &Region, builder: &mut Builder) {
+        let rows = region.top..=region.bottom;
+        let columns = region.left..=region.right;
+        let inside = |(y, x): &&(u32, u32)| rows.contains(y) && columns.contains(x);
+        let mut places: Vec<&(u32, u32)> = self.cells.keys().filter(inside).collect();
+        places.sort_unstable();
+        for row in places.chunk_by(|a, b| a.0 == b.0) {
+            let words = row.iter().filter_map(|place| self.cells.get(*place).map(String::as_str));
+            builder.paragraph(&words.collect::<Vec<_>>().join(" | "));
+        }
     }
 
     /// Returns the tables from top to bottom, and from left to right.
-    pub fn regions(&self) -> Vec<Region> {
+    fn regions(&self) -> Vec<Region> {
         let mut places: Vec<(u32, u32)> = self.cells.keys().copied().collect();
         places.sort_unstable();
         let mut owner: HashMap<(u32, u32), usize> = HashMap::with_capacity(places.len());
@@ -120,8 +192,4 @@ fn joined(mut regions: Vec<Region>) -> Vec<Region> {
     }
     regions.sort_by_key(|region| (region.top, region.left));
     regions
-}
-
-fn place(index: usize) -> u32 {
-    u32::try_from(index).unwrap_or(u32::MAX)
 }

@@ -29,11 +29,18 @@ pub fn pdf(pages: &[&str]) -> Vec<u8> {
     ));
     objects.push(format!("<< /Length {} >>\nstream\n{LETTERS}\nendstream", LETTERS.len()));
     objects.push("<< /Author (Ann Archer) >>".to_owned());
+    file(&objects.into_iter().map(String::into_bytes).collect::<Vec<_>>())
+}
+
+/// Writes a file of these objects, numbered from 1: the first is the catalogue, the last the properties.
+pub fn file(objects: &[Vec<u8>]) -> Vec<u8> {
     let mut file = b"%PDF-1.4\n".to_vec();
     let mut places = Vec::new();
     for (number, object) in objects.iter().enumerate() {
         places.push(file.len());
-        file.extend(format!("{} 0 obj\n{object}\nendobj\n", number + 1).into_bytes());
+        file.extend(format!("{} 0 obj\n", number + 1).into_bytes());
+        file.extend(object);
+        file.extend(b"\nendobj\n");
     }
     let table = file.len();
     file.extend(format!("xref\n0 {}\n0000000000 65535 f \n", places.len() + 1).into_bytes());

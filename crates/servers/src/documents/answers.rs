@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// What to add.
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct AddDocument {
-    /// A file, relative to the served directory where there is one: PDF, DOCX, PPTX, XLSX, CSV, HTML, Markdown or text.
+    /// A file, relative to the served directory where there is one: PDF, DOCX, PPTX, XLSX, ODT, RTF, EPUB, EML, CSV, HTML, Markdown or text.
     #[serde(default)]
     pub path: Option<String>,
     /// The document's text (Markdown or plain), where it is no file.
@@ -68,7 +68,7 @@ pub(super) struct SearchDocuments {
     /// What documents must be to be searched at all.
     #[serde(default)]
     pub filters: Option<Filters>,
-    /// Hits wanted at most: 8 if left out, 50 at most.
+    /// Hits wanted at most: 8 if left out, 1,000 at most.
     #[serde(default)]
     pub limit: Option<usize>,
     /// One hit for each passage that holds hits, with the place of that passage as `parent`.
@@ -112,6 +112,8 @@ impl Hit {
 pub(super) struct Hits {
     /// Best first.
     pub hits: Vec<Hit>,
+    /// Why only words counted: the embeddings endpoint failed. Null if it answered, or if there is none.
+    pub by_words_only: Option<String>,
 }
 
 /// What to read.

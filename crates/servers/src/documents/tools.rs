@@ -29,7 +29,7 @@ use perihelion_settings::config::Settings;
 
 /// Hits returned unless the call says otherwise, and the most it may ask for.
 const DEFAULT_HITS: usize = 8;
-const MAX_HITS: usize = 50;
+const MAX_HITS: usize = 1_000;
 
 /// Characters of one reading unless the call says otherwise, and the most of any.
 const DEFAULT_READ: usize = 12_000;
@@ -165,8 +165,11 @@ impl Server {
         Parameters(input): Parameters<SearchDocuments>,
     ) -> CallToolResult {
         match self.shelf.search(&meta, input).await {
-            Ok(hits) if hits.hits.is_empty() => answer(&hits, "Nothing was found.".into()),
             Ok(hits) => {
+                let failed = hits.by_words_only.as_ref().map(|why| {
+                    format!("Searched by words alone, the embeddings endpoint failed: {why}")
+                });
+                let nothing = hits.hits.is_empty().then(|| "Nothing was found.".to_owned());
                 let sources = hits.hits.iter().map(|hit| &hit.source);
                 let shown = sources.zip(1..).map(|(hit, number)| {
                     let page = hit.page.map(|page| format!(", page {page}")).unwrap_or_default();
@@ -181,6 +184,7 @@ impl Server {
                         hit.quote
                     )
                 });
+                let shown = failed.into_iter().chain(nothing).chain(shown);
                 let text = shown.collect::<Vec<_>>().join("\n\n");
                 answer(&hits, text)
             }
@@ -361,14 +365,14 @@ impl Shelf {
         }
         query.limit = asked.limit.unwrap_or(DEFAULT_HITS).clamp(1, MAX_HITS);
         let scope = self.scope(meta)?;
-        let hits: Vec<Hit> = if asked.parents {
+        if asked.parents {
             let found = self.library.retrieve(&scope, &query, self.model(), None).await?;
-            found.passages.into_iter().map(Hit::of_passage).collect()
-        } else {
-            let found = self.library.search(&scope, &query, self.model()).await?;
-            found.into_iter().map(|source| Hit { source, parent: None }).collect()
-        };
-        Ok(Hits { hits })
+            let hits = found.passages.into_iter().map(Hit::of_passage).collect();
+            return Ok(Hits { hits, by_words_only: found.by_words_only });
+        }
+        let found = self.library.search(&scope, &query, self.model()).await?;
+        let hits = found.hits.into_iter().map(|source| Hit { source, parent: None }).collect();
+        Ok(Hits { hits, by_words_only: found.by_words_only })
     }
 }
 

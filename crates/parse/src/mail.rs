@@ -1,0 +1,191 @@
+//! Mails (EML, MHTML): fields that a reader looks at, the text, and mails within them; attachments are named.
+
+use std::borrow::Cow;
+
+use mail_parser::{Addr, Message, MessageParser, MessagePart, MimeHeaders as _, PartType};
+
+use crate::builder::{Builder, one_line};
+use crate::{Error, Format, Limits, Parsed, Warning};
+
+/// How deeply mails within mails are read.
+const DEEPEST: usize = 5;
+
+pub(crate) fn parse(bytes: &[u8], limits: &Limits) -> Result<Parsed, Error> {
+    let bytes = closed(bytes);
+    let message = MessageParser::default()
+        .parse(bytes.as_ref())
+        .ok_or_else(|| Error::broken(Format::Eml, "it has no fields"))?;
+    let mut writer = Writer { builder: Builder::new(Format::Eml), unread: Vec::new(), broken: 0 };
+    writer.builder.title = message.subject().map(one_line);
+    writer.builder.authors = crate::authors::names(people(message.from().map(|from| from.iter())));
+    let is_written = writer.message(&message, 0);
+    let Writer { mut builder, unread, broken } = writer;
+    limits.check_text(builder.len())?;
+    let is_sealed = message.parts.iter().any(|part| {
+        part.content_type().and_then(|kind| kind.subtype()).is_some_and(|kind| {
+            kind.eq_ignore_ascii_case("encrypted") || kind.eq_ignore_ascii_case("pkcs7-mime")
+        })
+    });
+    if !is_written && is_sealed {
+        return Err(Error::Unsupported("an encrypted mail".into()));
+    }
+    if !is_written && unread.is_empty() && message.subject().is_none() {
+        return Err(Error::NoText);
+    }
+    if broken > 0 {
+        builder.warnings.push(Warning::DamagedText { count: broken });
+    }
+    if !unread.is_empty() {
+        builder.warnings.push(Warning::AttachmentsUnread { names: unread });
+    }
+    Ok(builder.finish())
+}
+
+/// Ends parts that are not ended, which the reader below would not see: of a mail that was cut off, all.
+fn closed(bytes: &[u8]) -> Cow<'_, [u8]> {
+    let text = String::from_utf8_lossy(bytes);
+    let named = text.split("boundary=").skip(1).map(|after| match after.strip_prefix('"') {
+        Some(quoted) => quoted.split('"').next().unwrap_or_default(),
+        None => after.split([';', ' ', '\r', '\n']).next().unwrap_or_default(),
+    });
+    let ends = named.filter(|name| !name.is_empty()).map(|name| format!("--{name}--"));
+    let open: Vec<String> = ends.filter(|end| !text.contains(end.as_str())).collect();
+    if open.is_empty() {
+        return Cow::Borrowed(bytes);
+    }
+    let open: String = open.iter().rev().map(|end| format!("\r\n{end}\r\n")).collect();
+    Cow::Owned([bytes, open.as_bytes()].concat())
+}
+
+struct Writer {
+    builder: Builder,
+    /// Names of attachments.
+    unread: Vec<String>,
+    /// Characters that are broken.
+    broken: usize,
+}
+
+impl Writer {
+    /// Writes a mail and those within it; returns whether one of them has a text.
+    fn message(&mut self, message: &Message<'_>, depth: usize) -> bool {
+        let level = u8::try_from(depth + 1).unwrap_or(6);
+        self.builder.heading(level, message.subject().unwrap_or_default());
+        self.fields(message);
+        let part = |id: &u32| message.parts.get(*id as usize);
+        let says = |part: &&MessagePart<'_>| {
+            part.text_contents().is_some_and(|text| text.chars().any(char::is_alphanumeric))
+        };
+        let is_attached = |part: &&MessagePart<'_>| {
+            part.content_disposition().is_some_and(|kind| kind.is_attachment())
+        };
+        let body: Vec<&MessagePart<'_>> =
+            message.text_body.iter().filter_map(part).filter(says).collect();
+        let body = if body.is_empty() {
+            message.html_body.iter().filter_map(part).filter(says).collect()
+        } else {
+            body
+        };
+        let mut is_written = false;
+        for part in body.iter().filter(|part| !is_attached(part)) {
+            is_written |= self.text(part);
+        }
+        for part in &message.parts {
+            let is_alternative = message.html_body.iter().chain(&message.text_body).any(|id| {
+                message.parts.get(*id as usize).is_some_and(|own| std::ptr::eq(own, part))
+            });
+            match &part.body {
+                PartType::Multipart(_) => {}
+                PartType::Message(inner) if depth < DEEPEST => {
+                    is_written |= self.message(inner, depth + 1);
+                }
+                _ if is_calendar(part) => {
+                    if !is_written {
+                        is_written = self.calendar(part.text_contents().unwrap_or_default());
+                    }
+                }
+                PartType::Text(_) | PartType::Html(_) if is_alternative && !is_attached(&part) => {}
+                _ => {
+                    let name = part.attachment_name().unwrap_or("unnamed");
+                    self.unread.push(one_line(name));
+                }
+            }
+        }
+        is_written
+    }
+
+    fn fields(&mut self, message: &Message<'_>) {
+        let lists = [("From", message.from()), ("To", message.to()), ("Cc", message.cc())];
+        let mut lines: Vec<String> = Vec::new();
+        for (name, list) in lines_of(lists.map(|(name, list)| (name, list.map(|list| list.iter()))))
+        {
+            lines.push(format!("{name}: {list}"));
+        }
+        lines.extend(message.date().map(|date| format!("Date: {}", date.to_rfc3339())));
+        self.builder.paragraph(&lines.join("\n"));
+    }
+
+    /// Writes a part of the text; returns whether it says something.
+    fn text(&mut self, part: &MessagePart<'_>) -> bool {
+        let text = part.text_contents().unwrap_or_default();
+        self.broken += text.chars().filter(|c| *c == '\u{FFFD}').count();
+        let before = self.builder.len();
+        match &part.body {
+            PartType::Html(_) => drop(crate::html::write(text, &mut self.builder)),
+            _ => {
+                let text = text.replace("\r\n", "\n");
+                let keeps = |c: &char| !c.is_control() || matches!(c, '\n' | '\t');
+                self.builder.paragraph(&text.chars().filter(keeps).collect::<String>());
+            }
+        }
+        self.builder.len() > before
+    }
+
+    /// Writes what an invitation says.
+    fn calendar(&mut self, text: &str) -> bool {
+        const FIELDS: [&str; 7] =
+            ["SUMMARY", "DTSTART", "DTEND", "LOCATION", "ORGANIZER", "ATTENDEE", "DESCRIPTION"];
+        // Long lines are folded.
+        let text = text.replace("\r\n", "\n").replace("\n ", "").replace("\n\t", "");
+        let mut lines = Vec::new();
+        let event = text.split("BEGIN:VEVENT").skip(1);
+        for line in event.flat_map(str::lines).take_while(|line| *line != "END:VCALENDAR") {
+            let Some((field, value)) = line.split_once(':') else { continue };
+            let name = field.split(';').next().unwrap_or_default();
+            if FIELDS.contains(&name) {
+                let value = value.replace("\\n", "\n").replace("\\,", ",").replace("\\;", ";");
+                lines.push(format!("{name}: {}", value.trim()));
+            }
+        }
+        self.builder.paragraph(&lines.join("\n"));
+        !lines.is_empty()
+    }
+}
+
+fn is_calendar(part: &MessagePart<'_>) -> bool {
+    part.content_type().is_some_and(|kind| kind.subtype() == Some("calendar"))
+}
+
+/// Returns names and addresses as lines show them.
+fn lines_of<'a, I: Iterator<Item = &'a Addr<'a>>>(
+    lists: [(&'static str, Option<I>); 3],
+) -> Vec<(&'static str, String)> {
+    let shown = |one: &Addr<'_>| match (&one.name, &one.address) {
+        (Some(name), Some(address)) => format!("{name} <{address}>"),
+        (name, address) => {
+            name.as_ref().or(address.as_ref()).map(|one| one.to_string()).unwrap_or_default()
+        }
+    };
+    let lines = lists.into_iter().filter_map(|(name, list)| {
+        let list: Vec<String> = list?.map(shown).collect();
+        Some((name, list.join(", ")))
+    });
+    lines.filter(|(_, list)| !list.is_empty()).collect()
+}
+
+fn people<'a>(list: Option<impl Iterator<Item = &'a Addr<'a>>>) -> Vec<String> {
+    let names = list.into_iter().flatten();
+    names
+        .filter_map(|one| one.name.as_ref().or(one.address.as_ref()))
+        .map(|one| one.to_string())
+        .collect()
+}
