@@ -4,6 +4,7 @@
 //! name that resolves elsewhere the second time. Deliberately absent: scripts of pages, cookies, and any proxy of the environment.
 
 mod address;
+mod boilerplate;
 mod cache;
 mod clock;
 mod document;
