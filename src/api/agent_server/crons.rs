@@ -5,6 +5,7 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use chrono::{DateTime, Utc};
+use perihelion_people::Principal;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -15,8 +16,8 @@ use super::{Face, Refusal, accept, threads, wire};
 use crate::api::openapi::Forms;
 use crate::clock;
 use crate::ids::ThreadId;
-use crate::service::Schedule;
 use crate::service::kept::{Cron, CronFilter, CronOrder};
+use crate::service::{Error, Schedule};
 use crate::swarm::TEAM_PREFIX;
 
 /// Crons of one answer at most.
@@ -109,7 +110,7 @@ pub(super) async fn update(
     Path(id): Path<String>,
     Body(body): Body,
 ) -> Result<Json<Value>, Refusal> {
-    let there = found(&face, &id).await?;
+    let there = found_to_change(&face, &id).await?;
     let Value::Object(change) = body else {
         return Err(Refusal::invalid("the body must be an object"));
     };
@@ -216,11 +217,32 @@ async fn found(face: &Face, id: &str) -> Result<Cron, Refusal> {
     cron.ok_or_else(|| Refusal::missing(format!("Cron with ID {id} not found")))
 }
 
+/// Finds a cron for who is to change it: it is the user's whose thread it asks in, or who made it.
+async fn found_to_change(face: &Face, id: &str) -> Result<Cron, Refusal> {
+    let cron = found(face, id).await?;
+    if let Some(thread) = cron.thread {
+        match face.service.user_on(ThreadId(thread), None).await {
+            // Nothing is left of its thread.
+            Err(Error::UnknownThread(_)) => {}
+            other => drop(other?),
+        }
+    }
+    let who = face.service.who();
+    let maker =
+        cron.maker.clone().and_then(|maker| serde_json::from_value::<Principal>(maker).ok());
+    let of = maker.as_ref().and_then(Principal::person);
+    if of.is_none() || of == who.person() || who.may_act_as_users() {
+        return Ok(cron);
+    }
+    let why = "the cron is another user's; make one of your own";
+    Err(Refusal(StatusCode::FORBIDDEN, why.to_owned()))
+}
+
 pub(super) async fn delete(
     State(face): State<Face>,
     Path(id): Path<String>,
 ) -> Result<StatusCode, Refusal> {
-    let cron = found(&face, &id).await?;
+    let cron = found_to_change(&face, &id).await?;
     face.service.kept().delete_cron(cron.id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
