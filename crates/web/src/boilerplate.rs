@@ -27,14 +27,16 @@ static OF_BOTH: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 static OF_ID: LazyLock<Regex> = LazyLock::new(|| {
-    words("^(?:jp-|dpsp-content)|[fF]ooter|[sS]hare|[nN]av|menu|related|message-container|premium")
+    words(
+        "^(?:jp-|dpsp-content)|[fF]ooter|[sS]hare|[nN]av|menu|related|message-container|premium|caption",
+    )
 });
 static OF_CLASS: LazyLock<Regex> = LazyLock::new(|| {
     words(
         "^(?:nav|post-nav|ZendeskForm)|subnav|avigation|navbar|navbox|menu|bar| ad |-ad-|outbrain|taboola|criteo|paid-?content|\
          widget|[fF]ooter|[bB]yline|share-|sociable|embed|tag-list|consent|modal-content|permission|elated|next-|-stories|\
          most-popular|meta|rating|attachment|timestamp|user-info|user-profile|-icon|article-infos|message-container|slide|\
-         viewport|overlay|options|expand|obfuscated|blurred",
+         viewport|overlay|options|expand|obfuscated|blurred|caption",
     )
 });
 static HIDDEN: LazyLock<Regex> = LazyLock::new(|| {
@@ -102,9 +104,15 @@ pub fn drop_elements(document: &Document) {
     }
 }
 
+/// Takes out the parts of a page that are named as navigation and the like, and lists that are all links.
+pub fn prune_page(page: &NodeRef<'_>) {
+    drop_judged(page, is_unwanted);
+    drop_links(page, &["p"], false);
+}
+
 /// Takes out the parts of a region that are not its text.
-pub fn prune(region: &NodeRef<'_>, keeps_teasers: bool) {
-    drop_judged(region, |node| is_unwanted(node) || (!keeps_teasers && is_teaser(node)));
+pub fn prune(region: &NodeRef<'_>) {
+    drop_judged(region, |node| is_unwanted(node) || is_teaser(node));
     for _ in 0..2 {
         drop_links(region, &["div"], true);
         drop_links(region, &["ul", "ol", "dl"], false);

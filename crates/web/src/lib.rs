@@ -15,6 +15,7 @@ mod main_text;
 mod mention;
 mod page;
 mod polite;
+mod regions;
 mod search;
 
 pub use address::{Addresses, is_public};

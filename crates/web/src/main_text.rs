@@ -1,24 +1,25 @@
 //! The main text of a page, by two readers.
 //!
-//! One looks for the part that is named as the text and leaves out what is named otherwise ([`crate::boilerplate`]); the other scores the tree
-//! for one article (Mozilla's Readability). Where the first found little, or no paragraphs, the second one counts; where both found little,
-//! what the page says of itself to search engines, and all paragraphs.
+//! One looks for the region that is named as the text and leaves out what is named otherwise ([`crate::regions`], [`crate::boilerplate`]); the
+//! other scores the tree for one article (Mozilla's Readability). If the first finds little, or no paragraphs, the second one counts; if both
+//! find little, what the page says of itself to search engines, and all paragraphs. Invariant: the page is parsed once.
 
-use std::sync::LazyLock;
-
-use dom_query::{Document, NodeRef};
+use dom_query::Document;
 use dom_smoothie::{Metadata, Readability};
-use regex::Regex;
 use serde_json::Value;
 use url::Url;
 
-use crate::boilerplate::{drop_comments, drop_elements, is_forum, prune};
+use crate::boilerplate::{drop_comments, drop_elements, is_forum, prune, prune_page};
+use crate::regions::{drop_empty_titles, is_block, paragraphs, regions};
 
 /// Characters below which a text is doubtful.
-const SHORT: usize = 250;
+pub const SHORT: usize = 250;
 
 /// Characters from which on a text is taken for the whole.
 const LONG: usize = 3_000;
+
+/// Characters of a description by which the paragraph is known that it is taken from.
+const LEAD: usize = 50;
 
 /// What a page says, and what it says of itself.
 #[derive(Debug, Default)]
@@ -39,53 +40,65 @@ impl Found {
         let length = document.root().normalized_char_count();
         Self { document, length }
     }
+
+    fn or_if_longer(self, other: Document) -> Self {
+        let other = Self::of(other);
+        if other.length > self.length { other } else { self }
+    }
 }
 
 /// Reads the main text of a page.
 pub fn main_text(url: &Url, html: &str) -> MainText {
-    let whole = Document::from(html);
-    let is_forum = is_forum(&whole);
+    let page = Document::from(html);
+    let says = Says::of(&page);
+    let is_forum = is_forum(&page);
+    let whole = page.clone();
     if !is_forum {
         drop_comments(&whole);
     }
-    let bodies = bodies(&whole);
-    let mut metadata = Metadata::default();
-    let mut article = None;
-    if let Ok(mut reader) = Readability::with_document(whole.clone(), Some(url.as_str()), None) {
-        metadata = reader.get_article_metadata(reader.parse_json_ld());
-        article = reader.parse().ok().map(|article| {
-            metadata.lang = article.lang.clone();
-            metadata.title.clone_from(&article.title);
-            Found::of(Document::fragment(article.content))
-        });
-    }
+    let (metadata, article) = article(url, &whole);
     let cleaned = whole.clone();
     drop_elements(&cleaned);
     let mut found = Found::of(regions(&cleaned));
     if found.length < SHORT {
-        let wild = Found::of(paragraphs(&cleaned));
-        if wild.length > found.length {
-            found = wild;
-        }
+        found = found.or_if_longer(paragraphs(&cleaned));
     }
     if let Some(article) = article.filter(|article| is_better(article, &found)) {
         drop_elements(&article.document);
         found = Found::of(article.document);
     }
     if found.length < SHORT {
-        let last = Found::of(last_resort(&whole, bodies));
-        if last.length > found.length {
-            found = last;
-        }
+        found = found.or_if_longer(last_resort(&whole, &says.bodies));
     }
-    if found.length < LONG || is_forum {
-        let page = Found::of(everything(&Document::from(html)));
+    if is_forum || (found.length < LONG && !is_article(&whole)) {
+        let page = Found::of(everything(page.clone(), is_forum));
         let share = if is_forum { 1.5 } else { 5.0 };
         if found.length as f64 * share < page.length as f64 {
             found = page;
         }
     }
-    MainText { text: markdown(&found.document, url), metadata }
+    drop_empty_titles(&found.document.root());
+    let mut text = markdown(&found.document, url);
+    let plain = squeezed(&found.document.root().text());
+    let lead = metadata.excerpt.as_deref().and_then(|about| lead(&page, about));
+    for part in lead.into_iter().chain(says.descriptions) {
+        if !plain.contains(part.get(..part.floor_char_boundary(LEAD)).unwrap_or(&part)) {
+            text = format!("{part}\n\n{text}");
+        }
+    }
+    MainText { text, metadata }
+}
+
+/// Reads a page as one article, and what it says of itself.
+fn article(url: &Url, page: &Document) -> (Metadata, Option<Found>) {
+    let Ok(mut reader) = Readability::with_document(page.clone(), Some(url.as_str()), None) else {
+        return (Metadata::default(), None);
+    };
+    let mut metadata = reader.get_article_metadata(reader.parse_json_ld());
+    metadata.lang = page.select("html").attr("lang").map(|lang| lang.to_string());
+    let Ok(article) = reader.parse() else { return (metadata, None) };
+    metadata.title = article.title;
+    (metadata, Some(Found::of(Document::fragment(article.content))))
 }
 
 fn is_better(article: &Found, found: &Found) -> bool {
@@ -98,177 +111,86 @@ fn is_better(article: &Found, found: &Found) -> bool {
         || (article.length > 2 * SHORT && (count("p") == 0 || count("table") > count("p")))
 }
 
-/// Names that a page gives to the part with its text, the most certain ones first.
-static REGIONS: LazyLock<[(Regex, Regex); 4]> = LazyLock::new(|| {
-    let pair = |id: &str, class: &str| {
-        let made = |words| Regex::new(words).unwrap_or_else(|_| unreachable!("a fixed expression"));
-        (made(id), made(class))
-    };
-    [
-        pair(
-            "^articleContent$|(?:entry|article|art)-content|article__content|article(?:-|__)?body|articleBody|body-text",
-            "^(?:post|entry)$|post[-_]text|post-body|post-?entry|post[-_]?content|postContent|post_inner_wrapper|article-?text|\
-             articleText|(?:entry|page|text|article|art)-content|article__content|article(?:-|__)?body|articleBody|ArticleContent|\
-             body-text|article__container",
-        ),
-        pair(
-            "^(?:article|story)$|^primary|story-body",
-            "^(?:postarea|art-postcontent|text|cell|story)$|(?i:fulltext)|^article |post-bodycopy|story-?content|\
-             (?:theme|blog|section|single)-content|single-post|main-column|wpb_text_column|story-body|field-body",
-        ),
-        pair(
-            "^content$|content-main|content-body|contentBody|[cC]ontent-[mM]ain|[mM]ain-content",
-            "^content$|content[-_]main|content(?:-|__)body|[mM]ain-content|[pP]age-[cC]ontent",
-        ),
-        pair("^main", "^main"),
-    ]
-});
-
-fn regions(document: &Document) -> Document {
-    let nodes: Vec<NodeRef<'_>> = document
-        .root()
-        .descendants()
-        .into_iter()
-        .filter(|node| ["article", "div", "main", "section"].iter().any(|name| node.has_name(name)))
-        .collect();
-    let named = |stage: usize| {
-        let (id, class) = &REGIONS[stage];
-        nodes.iter().find(|node| {
-            id.is_match(&node.attr_or("id", ""))
-                || class.is_match(&node.attr_or("class", ""))
-                || match stage {
-                    0 => &*node.attr_or("itemprop", "") == "articleBody",
-                    1 => &*node.attr_or("role", "") == "article",
-                    3 => node.attr_or("role", "").starts_with("main") || node.has_name("main"),
-                    _ => false,
-                }
-        })
-    };
-    let article = || nodes.iter().find(|node| node.has_name("article"));
-    let mut takes_all = false;
-    for region in [named(0), article(), named(1), named(2), named(3)].into_iter().flatten() {
-        prune(region, false);
-        let of_paragraphs: usize =
-            document.select("p").nodes().iter().map(NodeRef::normalized_char_count).sum();
-        takes_all |= of_paragraphs < 3 * SHORT;
-        let part = region.to_fragment();
-        if !takes_all {
-            drop_loose(&part.root());
-        }
-        drop_last_titles(&part.root());
-        let blocks =
-            part.select("p, ul, ol, dl, h1, h2, h3, h4, h5, h6, blockquote, pre, table, br");
-        if part.root().normalized_char_count() > 0 && (blocks.length() > 1 || takes_all) {
-            return part;
-        }
-    }
-    Document::fragment("")
-}
-
-/// Elements whose text is a page's text.
-const BLOCKS: [&str; 18] = [
-    "p",
-    "ul",
-    "ol",
-    "dl",
-    "h1",
-    "h2",
-    "h3",
-    "h4",
-    "h5",
-    "h6",
-    "blockquote",
-    "pre",
-    "q",
-    "code",
-    "table",
-    "summary",
-    "li",
-    "hr",
-];
-
-fn is_block(node: &NodeRef<'_>) -> bool {
-    BLOCKS.iter().any(|name| node.has_name(name))
-}
-
-/// Takes out text that is in no paragraph, list, title, quote or table, and behind no line break.
-fn drop_loose(region: &NodeRef<'_>) {
-    let mut is_broken = false;
-    for child in region.children() {
-        if child.has_name("br") {
-            is_broken = true;
-        } else if is_block(&child) {
-            is_broken = false;
-        } else if child.is_element()
-            && child.descendants_it().any(|node| is_block(&node) || node.has_name("br"))
-        {
-            drop_loose(&child);
-            is_broken = false;
-        } else if ["div", "section", "article", "main"].iter().any(|name| child.has_name(name)) {
-            child.remove_from_parent();
-            is_broken = false;
-        } else if !is_broken {
-            child.remove_from_parent();
-        }
-    }
-}
-
-fn drop_last_titles(region: &NodeRef<'_>) {
-    while let Some(last) =
-        region.descendants().into_iter().filter(|node| node.is_nonempty_text()).last()
-    {
-        let title = last.ancestors_it(None).find(|node| {
-            ["h1", "h2", "h3", "h4", "h5", "h6"].iter().any(|name| node.has_name(name))
-        });
-        let Some(title) = title else { break };
-        title.remove_from_parent();
-    }
-}
-
-fn paragraphs(document: &Document) -> Document {
-    let copy = document.clone();
-    prune(&copy.root(), false);
-    let all = copy.select("p, pre, blockquote, table");
-    let outer = all.nodes().iter().filter(|node| {
-        !node
-            .ancestors_it(None)
-            .any(|one| ["p", "pre", "blockquote", "table"].iter().any(|name| one.has_name(name)))
-    });
-    Document::fragment(outer.map(|node| node.html().to_string()).collect::<String>())
+/// Tells whether a page says of itself that it is one article, and not a list of things.
+fn is_article(document: &Document) -> bool {
+    document.select("meta[property='og:type'][content='article']").exists()
 }
 
 /// Takes the whole page but for what is certainly around its text.
-fn everything(document: &Document) -> Document {
-    drop_elements(document);
-    let root = document.root();
-    prune(&root, true);
+fn everything(document: Document, is_forum: bool) -> Document {
+    drop_elements(&document);
+    if is_forum {
+        prune(&document.root());
+    } else {
+        prune_page(&document.root());
+    }
     document.body().map_or_else(|| Document::fragment(""), |body| body.to_fragment())
 }
 
-/// Collects the texts that a page gives search engines.
-fn bodies(document: &Document) -> Vec<String> {
-    let mut found = Vec::new();
-    for script in document.select("script[type='application/ld+json']").nodes() {
-        if let Ok(value) = serde_json::from_str::<Value>(&script.text()) {
-            collect(&value, &mut found);
-        }
-    }
-    found
+fn squeezed(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-fn collect(value: &Value, found: &mut Vec<String>) {
-    match value {
-        Value::Array(list) => list.iter().for_each(|value| collect(value, found)),
-        Value::Object(fields) => {
-            let texts = ["articleBody", "reviewBody"].map(|name| fields.get(name));
-            found.extend(texts.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned));
-            fields.values().for_each(|value| collect(value, found));
+/// Finds the paragraph that says what the page is about, which many pages set apart from their text.
+fn lead(document: &Document, about: &str) -> Option<String> {
+    let beginning: String = squeezed(about).chars().take(LEAD).collect();
+    if beginning.chars().count() < LEAD {
+        return None;
+    }
+    let body = document.body()?;
+    let texts = body.descendants().into_iter().filter(|node| {
+        node.is_element()
+            && !["script", "style", "noscript"].iter().any(|name| node.has_name(name))
+            && !node
+                .descendants_it()
+                .any(|one| is_block(&one) || one.has_name("div") || one.has_name("script"))
+    });
+    let mut texts = texts.map(|node| squeezed(&node.text()));
+    texts.find(|text| text.starts_with(&beginning))
+}
+
+/// The texts that a page gives search engines.
+#[derive(Default)]
+struct Says {
+    /// Whole texts, perhaps with markup.
+    bodies: Vec<String>,
+    /// What things are that it offers, in words.
+    descriptions: Vec<String>,
+}
+
+impl Says {
+    fn of(document: &Document) -> Self {
+        let mut says = Self::default();
+        for script in document.select("script[type='application/ld+json']").nodes() {
+            if let Ok(value) = serde_json::from_str::<Value>(&script.text()) {
+                says.read(&value);
+            }
         }
-        _ => {}
+        says
+    }
+
+    fn read(&mut self, value: &Value) {
+        match value {
+            Value::Array(list) => list.iter().for_each(|value| self.read(value)),
+            Value::Object(fields) => {
+                let text = |name: &str| fields.get(name).and_then(Value::as_str);
+                self.bodies.extend(text("articleBody").or(text("reviewBody")).map(str::to_owned));
+                let kind = text("@type").unwrap_or_default();
+                if matches!(kind, "Product" | "ProductGroup" | "VideoObject")
+                    && let Some(about) = text("description")
+                {
+                    let about = squeezed(&Document::fragment(about).root().text());
+                    let is_new = about.len() > 2 * LEAD && !self.descriptions.contains(&about);
+                    self.descriptions.extend(is_new.then_some(about));
+                }
+                fields.values().for_each(|value| self.read(value));
+            }
+            _ => {}
+        }
     }
 }
 
-fn last_resort(document: &Document, bodies: Vec<String>) -> Document {
+fn last_resort(document: &Document, bodies: &[String]) -> Document {
     let text: String = bodies.iter().map(|text| format!("<p>{text}</p>")).collect();
     if text.len() > 100 {
         return Document::fragment(text);
