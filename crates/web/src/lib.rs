@@ -1,6 +1,6 @@
 //! The web for models: searched through a provider, fetched from public addresses only, read as Markdown.
 //!
-//! Enter at [`Web::open`]. Invariant: no connection is made to an address that is not public, no matter who names it: a link, a redirect, a
+//! Enter at [`Web::open`], and at [`mentions`] for the addresses that a text names. Invariant: no connection is made to an address that is not public, no matter who names it: a link, a redirect, a
 //! name that resolves elsewhere the second time. Deliberately absent: scripts of pages, cookies, and any proxy of the environment.
 
 mod address;

@@ -247,7 +247,7 @@ fn the_heart_the_parts_beside_it_and_the_edges_keep_their_distance() {
     let more = ["openapi", "sandbox", "web", "ingest", "checkpoint", "config", "clock"];
     only("servers", &[&crates[..], &more[..]].concat());
     let engine = ["runner", "journal", "checkpoint", "graph", "clock", "ids"];
-    only("swarm", &[&engine[..], &["llm", "mcp", "recall", "config", "metrics"]].concat());
+    only("swarm", &[&engine[..], &["llm", "mcp", "recall", "web", "config", "metrics"]].concat());
     only("dispatch", &["runner", "checkpoint", "database", "failpoint", "clock", "ids"]);
     only("worker", &["runtime", "clock", "ids"]);
     only("api", &["runtime", "service", "servers", "people", "http", "config", "clock", "ids"]);
