@@ -77,7 +77,8 @@ static THREADS: LazyLock<Regex> =
 pub fn drop_comments(document: &Document) {
     for node in document.root().descendants() {
         let Some(name) = node.node_name() else { continue };
-        let (id, class) = (node.attr_or("id", ""), node.attr_or("class", ""));
+        let id = node.attr_or("id", "");
+        let class = node.attr_or("class", "");
         let is_appended = matches!(&*name, "div" | "section" | "aside")
             && (APPENDED.is_match(&id) || APPENDED.is_match(&class));
         let is_comment = matches!(&*name, "div" | "dl" | "details" | "ol" | "section" | "ul")
@@ -154,7 +155,9 @@ fn is_teaser(node: &NodeRef<'_>) -> bool {
 fn is_unwanted(node: &NodeRef<'_>) -> bool {
     let Some(name) = node.node_name() else { return false };
     let get = |name: &str| node.attr_or(name, "");
-    let (id, class, style) = (get("id"), get("class"), get("style"));
+    let id = get("id");
+    let class = get("class");
+    let style = get("style");
     let is_hidden = style.contains("display:none")
         || style.contains("display: none")
         || style.contains("hidden")
