@@ -29,6 +29,6 @@ bench-prism: ## Have Prism (brought by npm, Node 18) judge requests made from th
 	[ -x "$$PRISM" ] || npm install --prefix "$${PRISM%/node_modules/*}" --no-audit --no-fund --loglevel=error $(PRISM_CLI)
 	$(CARGO) run --release -p perihelion-openapi --example prism
 
-export WEB_PAGES WEB_ARTICLES WEB_KINDS
+export WEB_PAGES WEB_ARTICLES WEB_KINDS WEB_SNIPPETS
 bench-web: ## Measure the main text of pages: WEB_PAGES, the folder test/test-pages of a checkout of mozilla/readability; others in its source
 	$(CARGO) run --release -p perihelion-web --example main_text

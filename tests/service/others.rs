@@ -20,6 +20,7 @@ struct Hers {
     response: String,
     ended_response: String,
     task: String,
+    cron: String,
 }
 
 async fn begun(served: &Served, ann: &Headers) -> Hers {
@@ -41,12 +42,21 @@ async fn begun(served: &Served, ann: &Headers) -> Hers {
     let mut versioned = ann.clone();
     versioned.push(("a2a-version", "1.0".to_owned()));
     let (_, task) = sent_as(served, &versioned, "POST", "/a2a/message:send", Some(message)).await;
+    let task = task["task"]["id"].as_str().unwrap().to_owned();
+    let push = json!({ "id": "hers", "url": "https://hers.example.com/", "token": "secret" });
+    let pushes = format!("/a2a/tasks/{task}/pushNotificationConfigs");
+    let (code, why) = sent_as(served, &versioned, "POST", &pushes, Some(push)).await;
+    assert_eq!(code, 200, "{why}");
+    let cron = json!({ "assistant_id": "swarm", "schedule": "0 0 1 1 *", "input": { "question": "hello" } });
+    let (code, cron) = sent_as(served, ann, "POST", &format!("{runs}/crons"), Some(cron)).await;
+    assert_eq!(code, 200, "{cron}");
     Hers {
+        cron: cron["cron_id"].as_str().unwrap().to_owned(),
         ended: listed[0]["run_id"].as_str().unwrap().to_owned(),
         running: running["run_id"].as_str().unwrap().to_owned(),
         response: respond("hang").await,
         ended_response: respond("hello").await,
-        task: task["task"]["id"].as_str().unwrap().to_owned(),
+        task,
         thread,
     }
 }
@@ -95,6 +105,23 @@ async fn nobody_else_changes_stops_or_deletes_what_is_a_user_s(served: Served) {
         let cancel = format!("/a2a/tasks/{}:cancel", hers.task);
         let (code, why) = sent_as(&served, &versioned, "POST", &cancel, Some(json!({}))).await;
         assert!((400..500).contains(&code) && why.to_string().contains("another user"), "{why}");
+        let pushes = format!("/a2a/tasks/{}/pushNotificationConfigs", hers.task);
+        let taken = json!({ "id": "hers", "url": "https://evil.example.com/" });
+        for (method, path, body) in [
+            ("POST", pushes.clone(), Some(taken)),
+            ("DELETE", format!("{pushes}/hers"), None),
+            ("GET", format!("{pushes}/hers"), None),
+            ("GET", pushes.clone(), None),
+        ] {
+            let (code, why) = sent_as(&served, &versioned, method, &path, body).await;
+            assert!((400..500).contains(&code), "{method} {path}: {why}");
+            assert!(why.to_string().contains("another user"), "{method} {path}: {why}");
+        }
+        for (method, body) in [("PATCH", Some(json!({ "enabled": false }))), ("DELETE", None)] {
+            let cron = format!("/runs/crons/{}", hers.cron);
+            let (code, why) = sent_as(&served, who, method, &cron, body).await;
+            assert_eq!(code, 403, "{method} {cron}: {why}");
+        }
         let there = sent_as(&served, who, "GET", &format!("/threads/{own}"), None).await;
         assert_eq!(there.0, 200, "nothing is pruned beside what is refused");
     }
@@ -116,6 +143,13 @@ async fn nobody_else_changes_stops_or_deletes_what_is_a_user_s(served: Served) {
 async fn all_is_as_it_was(served: &Served, ann: &Headers, hers: &Hers, fresh: &str) {
     let get = async |path: String| sent_as(served, ann, "GET", &path, None).await.1;
     let runs = get(format!("/threads/{}/runs", hers.thread)).await;
+    let pushes = format!("{}/a2a/tasks/{}/pushNotificationConfigs/hers", served.url, hers.task);
+    let mut asked = served.http.get(pushes).header("a2a-version", "1.0");
+    for (name, value) in ann {
+        asked = asked.header(*name, value);
+    }
+    let push: Value = asked.send().await.unwrap().json().await.unwrap();
+    assert_eq!(push["url"], "https://hers.example.com/", "{push}");
     let of = |id: &str| -> Value {
         let found = runs.as_array().unwrap().iter().find(|run| run["run_id"] == id);
         found.unwrap_or_else(|| panic!("{runs}"))["status"].clone()

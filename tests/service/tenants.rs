@@ -13,6 +13,7 @@ on_both!(
     what_an_agent_files_in_a_run_is_its_tenants_alone,
     the_command_line_works_for_the_tenant_that_it_names,
     who_runs_the_service_compares_what_tenants_took,
+    an_id_of_another_tenant_is_as_unknown_as_any,
 );
 
 const ALL: [&str; 2] = ["--scopes", "read,run,approve,manage,act_as"];
@@ -128,6 +129,93 @@ async fn documents_and_memories_of_one_tenant_are_listed_for_it_alone(served: Se
     assert_eq!(ask(&served, "GET", &path, &ours, None).await.0, 200);
     let (_, own): (u16, Value) = ask(&served, "GET", "/v1/memory?user=ann", &ours, None).await;
     assert_eq!(own["memories"][0]["value"], "Brno");
+}
+
+/// S3.04: no route tells an id that is another tenant's from one that is nobody's.
+async fn an_id_of_another_tenant_is_as_unknown_as_any(served: Served) {
+    let (ours, theirs) = keys(&served).await;
+    let ours = [("x-api-key", ours.as_str()), ("a2a-version", "1.0")];
+    let theirs = [("x-api-key", theirs.as_str()), ("a2a-version", "1.0")];
+    let thread = id(&ask(&served, "POST", "/threads", &theirs, Some(json!({}))).await);
+    let wait = format!("/threads/{thread}/runs/wait");
+    ask(&served, "POST", &wait, &theirs, Some(saying("hello"))).await;
+    let (_, runs) = ask(&served, "GET", &format!("/threads/{thread}/runs"), &theirs, None).await;
+    let run = runs[0]["run_id"].as_str().unwrap().to_owned();
+    let made = json!({ "graph_id": "swarm" });
+    let (_, assistant) = ask(&served, "POST", "/assistants", &theirs, Some(made)).await;
+    let assistant = assistant["assistant_id"].as_str().unwrap().to_owned();
+    let cron = json!({ "assistant_id": "swarm", "schedule": "0 0 1 1 *", "input": { "question": "hello" } });
+    let (_, cron) = ask(&served, "POST", "/runs/crons", &theirs, Some(cron)).await;
+    let cron = cron["cron_id"].as_str().unwrap().to_owned();
+    let message = json!({ "message": { "role": "ROLE_USER", "messageId": "m", "contextId": thread, "parts": [{ "text": "hello" }] } });
+    let create = json!({ "assistant_id": "swarm", "input": { "question": "hello" }, "if_not_exists": "create" });
+    let respond =
+        json!({ "model": "swarm", "input": "hello", "metadata": { "thread_id": thread } });
+    let dump = {
+        let url = format!("{}/v1/threads/{thread}/export", served.url);
+        let asked = served.http.get(url).header("x-api-key", theirs[0].1);
+        asked.send().await.unwrap().text().await.unwrap()
+    };
+    let url = format!("{}/v1/threads/import", served.url);
+    let imported = served.http.post(url).header("x-api-key", ours[0].1).body(dump).send().await;
+    assert_eq!(imported.unwrap().status(), 404, "an import");
+    for (method, path, body) in [
+        ("POST", "/threads".to_owned(), Some(json!({ "thread_id": thread }))),
+        (
+            "POST",
+            "/threads".to_owned(),
+            Some(json!({ "thread_id": thread, "if_exists": "do_nothing" })),
+        ),
+        ("POST", format!("/threads/{thread}/runs"), Some(create.clone())),
+        ("POST", format!("/threads/{thread}/runs/wait"), Some(create.clone())),
+        ("POST", format!("/threads/{thread}/runs/stream"), Some(create)),
+        (
+            "POST",
+            format!("/threads/{thread}/runs/crons"),
+            Some(json!({ "assistant_id": "swarm", "schedule": "0 0 1 1 *" })),
+        ),
+        (
+            "POST",
+            "/assistants".to_owned(),
+            Some(json!({ "graph_id": "swarm", "assistant_id": assistant })),
+        ),
+        (
+            "POST",
+            "/assistants".to_owned(),
+            Some(
+                json!({ "graph_id": "swarm", "assistant_id": assistant, "if_exists": "do_nothing" }),
+            ),
+        ),
+        ("PATCH", format!("/assistants/{assistant}"), Some(json!({ "name": "ours" }))),
+        ("GET", format!("/assistants/{assistant}"), None),
+        ("DELETE", format!("/assistants/{assistant}"), None),
+        ("PATCH", format!("/runs/crons/{cron}"), Some(json!({ "enabled": false }))),
+        ("DELETE", format!("/runs/crons/{cron}"), None),
+        ("POST", "/a2a/message:send".to_owned(), Some(message)),
+        ("GET", format!("/a2a/tasks/{run}"), None),
+        ("POST", format!("/a2a/tasks/{run}:cancel"), Some(json!({}))),
+        ("GET", format!("/a2a/tasks/{run}/pushNotificationConfigs"), None),
+        ("POST", "/v1/responses".to_owned(), Some(respond)),
+        ("GET", format!("/threads/{thread}"), None),
+        ("PATCH", format!("/threads/{thread}"), Some(json!({ "metadata": {} }))),
+        ("POST", format!("/threads/{thread}/copy"), None),
+        ("GET", format!("/threads/{thread}/state"), None),
+        ("POST", format!("/threads/{thread}/state"), Some(json!({ "values": {} }))),
+        ("GET", format!("/threads/{thread}/history"), None),
+        ("GET", format!("/threads/{thread}/runs"), None),
+        ("GET", format!("/threads/{thread}/runs/{run}"), None),
+        ("POST", format!("/threads/{thread}/runs/{run}/cancel"), Some(json!({}))),
+        ("GET", format!("/runs/{run}/stream"), None),
+        ("GET", format!("/v1/threads/{thread}/trace"), None),
+        ("GET", format!("/v1/threads/{thread}/export"), None),
+        ("GET", format!("/v1/threads/{thread}/artifacts"), None),
+        ("DELETE", format!("/threads/{thread}"), None),
+    ] {
+        let (code, why) = ask(&served, method, &path, &ours, body).await;
+        assert_eq!(code, 404, "{method} {path}: {why}");
+    }
+    let (code, _) = ask(&served, "GET", &format!("/threads/{thread}"), &theirs, None).await;
+    assert_eq!(code, 200, "theirs stays");
 }
 
 /// The bundled server over the database of the threads.

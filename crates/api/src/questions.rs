@@ -2,11 +2,17 @@
 
 use serde_json::Value;
 
+use perihelion_mcp as mcp;
 use perihelion_runtime::InterruptView;
 use perihelion_star::question::{Question, kind};
 
-/// Says questions as a person reads them. Where there are several, each has its id, which its answer begins with.
+/// Says questions as a person reads them, with the characters written out that nobody would see. Where there are several, each has its id,
+/// which its answer begins with.
 pub(super) fn in_words(all: &[InterruptView]) -> String {
+    mcp::shown(&said(all))
+}
+
+fn said(all: &[InterruptView]) -> String {
     if let [one] = all {
         return match how(one) {
             Some(how) => format!("{} Answer {how}.", asked(one)),
@@ -85,6 +91,32 @@ mod tests {
         let text = in_words(&[approval(1)]);
         assert!(text.ends_with("with {\"text\":\"x\"}. Answer `approve` or `deny`."), "{text}");
         assert!(!text.contains("0000"), "{text}");
+    }
+
+    #[test]
+    fn what_nobody_sees_is_written_out_in_every_kind_of_question() {
+        let hidden = "pay\u{202e}1\u{200b}0\u{e0041}";
+        let payloads = [
+            (
+                "approval",
+                json!({ "server": "notes", "tool": "append", "arguments": { hidden: [hidden] } }),
+            ),
+            ("approval", json!({ "server": hidden })),
+            ("clarification", json!({ "question": hidden })),
+            ("outcome_unknown", json!({ "tool": hidden })),
+            ("elicitation", json!({ "message": hidden })),
+            ("other", json!({ "message": hidden })),
+            ("other", json!([hidden])),
+        ];
+        for (kind, payload) in payloads {
+            let one = InterruptView { kind: kind.into(), payload, ..approval(1) };
+            for text in
+                [in_words(std::slice::from_ref(&one)), in_words(&[one.clone(), approval(2)])]
+            {
+                assert!(!text.contains(perihelion_mcp::is_invisible), "{kind}: {text:?}");
+                assert!(text.contains("\\u{202e}"), "{kind}: {text}");
+            }
+        }
     }
 
     #[test]

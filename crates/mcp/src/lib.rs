@@ -21,7 +21,7 @@ pub use configuration::{
 };
 pub use pool::{Looked, Pool, PoolOptions, Reloaded, agent_name, menu_line};
 pub use transport::oauth::{LoggedIn, LoggedOut, Login, Logins};
-pub use trust::{Change, Changes, Pins, ServerPin, ToolPin, is_invisible, written_out};
+pub use trust::{Change, Changes, Pins, ServerPin, ToolPin, is_invisible, shown, written_out};
 pub use types::{
     AgentBinding, Answers, Asked, CallContext, CallPolicy, CallRound, Error, InputSchema,
     Knowledge, Phase, Progress, Question, Reply, ServerInfo, ServerState, ServerStatus,

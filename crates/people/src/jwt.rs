@@ -3,7 +3,9 @@
 //! The algorithms are the operator's choice and never the token's; keys come from the configured document alone, so that
 //! `jku`, `jwk` and `x5u` of a token are ignored.
 
-use jsonwebtoken::jwk::{AlgorithmParameters, Jwk, JwkSet};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use jsonwebtoken::jwk::{AlgorithmParameters, Jwk, JwkSet, PublicKeyUse};
 use jsonwebtoken::{Algorithm, DecodingKey, Validation, decode, decode_header};
 use serde_json::{Map, Value};
 
@@ -81,6 +83,9 @@ impl JwtVerifier {
         if !self.algorithms.contains(&header.alg) {
             return Err(Error::NotAccepted("the token's algorithm is not permitted"));
         }
+        if asks_for_extensions(token) {
+            return Err(Error::NotAccepted("the token asks for extensions that are not known"));
+        }
         let key = self.key(header.kid.as_deref())?;
         let decoding =
             DecodingKey::from_jwk(key).map_err(|_| Error::NotAccepted("the key cannot be used"))?;
@@ -97,7 +102,7 @@ impl JwtVerifier {
         if time("exp").is_none_or(|end| end <= now as f64) {
             return Err(Error::NotAccepted("the token has expired"));
         }
-        if time("nbf").is_some_and(|begin| begin > now as f64 + 60.0) {
+        if claims.contains_key("nbf") && time("nbf").is_none_or(|begin| begin > now as f64 + 60.0) {
             return Err(Error::NotAccepted("the token is not valid yet"));
         }
         self.principal(&claims)
@@ -111,6 +116,14 @@ impl JwtVerifier {
             None => None,
         };
         let key = key.ok_or(Error::NotAccepted("the token's key is unknown"))?;
+        if key
+            .common
+            .public_key_use
+            .as_ref()
+            .is_some_and(|use_of| *use_of != PublicKeyUse::Signature)
+        {
+            return Err(Error::NotAccepted("the token's key is not one for signatures"));
+        }
         match key.algorithm {
             AlgorithmParameters::OctetKey(_) => {
                 Err(Error::NotAccepted("symmetric keys are not accepted"))
@@ -138,6 +151,17 @@ impl JwtVerifier {
             proved_by: ProvedBy::Token,
         })
     }
+}
+
+/// Tells whether a token's header names extensions that its reader must understand (`crit`, RFC 7515), or whose signature is over other bytes
+/// (`b64`, RFC 7797): none is known here.
+fn asks_for_extensions(token: &str) -> bool {
+    let header = token.split('.').next().and_then(|part| URL_SAFE_NO_PAD.decode(part).ok());
+    let fields: Option<Map<String, Value>> =
+        header.and_then(|header| serde_json::from_slice(&header).ok());
+    fields.is_none_or(|fields| {
+        fields.contains_key("crit") || fields.get("b64").is_some_and(|value| *value != true)
+    })
 }
 
 fn algorithm(name: &str) -> Result<Algorithm, Error> {

@@ -125,6 +125,15 @@ fn forged_and_foreign_tokens_are_refused() {
         ),
         ("the past", issuer.token(header(), &with(claims(), "exp", json!(NOW)))),
         ("the future", issuer.token(header(), &with(claims(), "nbf", json!(NOW + 3_600)))),
+        ("a beginning in words", issuer.token(header(), &with(claims(), "nbf", json!("later")))),
+        ("an extension", issuer.token(with(header(), "crit", json!(["exp"])), &claims())),
+        ("an unknown extension", issuer.token(with(header(), "crit", json!(["x"])), &claims())),
+        ("no extension by name", issuer.token(with(header(), "crit", json!([])), &claims())),
+        ("an extension that is none", issuer.token(with(header(), "crit", json!("x")), &claims())),
+        (
+            "a body that is not encoded",
+            issuer.token(with(header(), "b64", json!(false)), &claims()),
+        ),
         ("no tenant", issuer.token(header(), &with(claims(), "org", Value::Null))),
         ("nobody", issuer.token(header(), &with(claims(), "sub", json!("")))),
         ("no end", issuer.token(header(), &with(claims(), "exp", Value::Null))),
@@ -135,6 +144,9 @@ fn forged_and_foreign_tokens_are_refused() {
         assert!(verifier.verify(&token, NOW).is_err(), "{what} was accepted");
     }
     assert!(verifier.verify(&good, NOW).is_ok(), "the control");
+    let sealing = json!({ "keys": [with(issuer.jwk(), "use", json!("enc"))] }).to_string();
+    let sealing = JwtVerifier::new(rules(), &sealing).unwrap();
+    assert!(sealing.verify(&good, NOW).is_err(), "a key that only encrypts was accepted");
     assert!(
         verifier.names_unknown_key(&issuer.token(with(header(), "kid", json!("k2")), &claims()))
     );

@@ -8,10 +8,11 @@ use uuid::Uuid;
 
 use super::kept::{Listed, ThreadFilter, ThreadMeta};
 use super::{Error, Service};
-use perihelion_engine::checkpoint::{self, RunStatus, ThreadInfo, ThreadStatus};
+use perihelion_engine::checkpoint::{self, RunStatus, ThreadDump, ThreadInfo, ThreadStatus};
 use perihelion_engine::clock;
 use perihelion_engine::ids::ThreadId;
-use perihelion_runtime::{InterruptView, Removal};
+use perihelion_engine::runner;
+use perihelion_runtime::{self as runtime, InterruptView, Removal};
 use perihelion_star::{Artifact, GraphState};
 
 /// Threads of a list that are read at the same time.
@@ -46,15 +47,45 @@ impl Service {
     /// Makes a thread and notes what the client says of it.
     ///
     /// # Errors
-    /// [`Error::Runtime`] when the id is taken.
+    /// [`Error::Runtime`] when the id is taken; [`Error::UnknownThread`] when it is taken where this tenant does not see it.
     pub async fn create_thread(&self, thread: ThreadId, metadata: &Value) -> Result<(), Error> {
         let title = metadata.get("title").and_then(Value::as_str).map(str::to_owned);
-        self.runtime().create_for(self.tenant(), thread, title).await?;
+        let made = self.runtime().create_for(self.tenant(), thread, title).await;
+        self.unless_hidden(thread, made).await?;
         self.kept().note_thread(thread.0, metadata, None, clock::now()).await?;
         match self.who().person() {
             Some(user) => self.give(thread, user).await,
             None => Ok(()),
         }
+    }
+
+    /// Says of an id that is taken where this tenant does not see it what is said of any id that it does not see.
+    async fn unless_hidden<T>(
+        &self,
+        thread: ThreadId,
+        made: Result<T, runtime::Error>,
+    ) -> Result<T, Error> {
+        use checkpoint::Error::ThreadExists;
+        match made {
+            Err(
+                runtime::Error::Store(ThreadExists(_))
+                | runtime::Error::Run(runner::Error::Store(ThreadExists(_))),
+            ) => {
+                self.info(thread).await?;
+                Err(checkpoint::Error::ThreadExists(thread).into())
+            }
+            other => Ok(other?),
+        }
+    }
+
+    /// Imports a thread from a file; it is this tenant's then.
+    ///
+    /// # Errors
+    /// As [`Service::create_thread`], and [`Error::Runtime`] where the file is not what was exported.
+    pub async fn import_thread(&self, dump: ThreadDump) -> Result<ThreadInfo, Error> {
+        let thread = dump.info.id;
+        let imported = self.runtime().threads().import(dump, Some(self.tenant())).await;
+        self.unless_hidden(thread, imported).await
     }
 
     /// Makes a thread for a turn, where there is room for one: a turn that is refused leaves no thread behind.

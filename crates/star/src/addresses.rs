@@ -3,11 +3,14 @@
 //! A tool that only reads still tells the one it reads from what it asks for: an address made up by a model can carry away what the model
 //! knows. Part of an address that was shown is shown as well: it says nothing that its owner did not write.
 
+use perihelion_web::{Mention, mentions};
 use serde_json::{Map, Value};
 
 use super::artifacts::content_of;
 use super::state::GraphState;
+use super::tool_schema;
 use perihelion_engine::graph::{NodeError, TaskContext};
+use perihelion_mcp::ToolDefinition;
 
 /// What was shown of addresses so far: by the state in which an agent began, and by what came after.
 pub(super) struct Shown<'a> {
@@ -23,7 +26,7 @@ impl<'a> Shown<'a> {
     /// Tells whether an address stood in what people said or what was found, as far as the state holds it.
     ///
     /// The words of other agents are a model's: theirs count only where nothing of the open world stands behind them.
-    fn contains(&self, address: &str) -> bool {
+    fn contains(&self, address: &Mention) -> bool {
         let state = self.state;
         let words = state.messages.iter().filter(|message| message.role == "user");
         let results = || state.results_of_turn();
@@ -36,7 +39,7 @@ impl<'a> Shown<'a> {
             .chain(sources.flat_map(|source| source.reference.iter().chain(&source.quote)))
             .chain(&self.after);
         let mut short = state.global_state.values().filter_map(|artifact| artifact.content.text());
-        texts.any(|text| text.contains(address)) || short.any(|text| text.contains(address))
+        texts.any(|text| address.stands_in(text)) || short.any(|text| address.stands_in(text))
     }
 
     /// Adds what a tool or a person said.
@@ -46,63 +49,43 @@ impl<'a> Shown<'a> {
         }
     }
 
-    /// Returns the first argument that is an address which stood nowhere.
+    /// Returns the first address in the arguments of a call that stood nowhere, not even in what the tool says of itself.
     ///
-    /// Artifacts that are kept beside the state are read one by one, and only where nothing else shows an address.
+    /// It is looked for as whoever gets the arguments could: [`mentions`]. Artifacts that are kept beside the state are read one by one, and
+    /// only where nothing else shows an address.
     ///
     /// # Errors
     /// [`NodeError`] when an artifact cannot be read.
     pub(super) async fn unknown(
         &self,
         ctx: &TaskContext,
+        tool: &ToolDefinition,
         arguments: &Map<String, Value>,
     ) -> Result<Option<String>, NodeError> {
-        let mut unknown = Vec::new();
-        self.unknown_to_state(arguments, &mut unknown);
+        let mut unknown = self.unknown_to_state(arguments);
+        if unknown.is_empty() {
+            return Ok(None);
+        }
+        let schema = tool_schema::shown(&tool.input_schema).to_string();
+        unknown.retain(|one| !one.stands_in(&tool.description) && !one.stands_in(&schema));
         for (key, artifact) in self.state.global_state.iter() {
             if unknown.is_empty() {
                 return Ok(None);
             }
             if artifact.content.text().is_none() && artifact.media_type.is_none() {
                 let whole = content_of(ctx, key, &artifact.content).await?;
-                unknown.retain(|(address, _)| !whole.contains(address));
+                unknown.retain(|one| !one.stands_in(&whole));
             }
         }
-        Ok(unknown.first().map(|(_, text)| (*text).to_owned()))
+        Ok(unknown.into_iter().next().map(|one| one.url.into()))
     }
 
-    /// Collects the addresses that stand nowhere in the state, each with the argument it is in.
-    fn unknown_to_state<'v>(
-        &self,
-        arguments: &'v Map<String, Value>,
-        found: &mut Vec<(&'v str, &'v str)>,
-    ) {
-        arguments.values().for_each(|value| self.unknown_in(value, found));
+    /// Returns the addresses that stand nowhere in the state.
+    fn unknown_to_state(&self, arguments: &Map<String, Value>) -> Vec<Mention> {
+        let mut named = mentions(&Value::Object(arguments.clone()));
+        named.retain(|address| !self.contains(address));
+        named
     }
-
-    fn unknown_in<'v>(&self, value: &'v Value, found: &mut Vec<(&'v str, &'v str)>) {
-        match value {
-            Value::String(text) => {
-                let address = stripped(text).filter(|address| !self.contains(address));
-                found.extend(address.map(|address| (address, text.as_str())));
-            }
-            Value::Array(list) => list.iter().for_each(|value| self.unknown_in(value, found)),
-            Value::Object(map) => self.unknown_to_state(map, found),
-            _ => {}
-        }
-    }
-}
-
-/// Returns an address without its scheme and its end; nothing of a text that is none.
-fn stripped(text: &str) -> Option<&str> {
-    let text = text.trim();
-    if text.contains(char::is_whitespace) {
-        return None;
-    }
-    let (scheme, rest) = text.split_once("://")?;
-    let is_web = ["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known));
-    let rest = rest.split('#').next().unwrap_or(rest);
-    is_web.then(|| rest.trim_end_matches('/'))
 }
 
 #[cfg(test)]
@@ -115,9 +98,8 @@ mod tests {
         let state = GraphState::default();
         let mut all = Shown::at_opening(&state);
         all.add(shown);
-        let mut found = Vec::new();
-        all.unknown_to_state(arguments.as_object().unwrap(), &mut found);
-        found.first().map(|(_, text)| (*text).to_owned())
+        let found = all.unknown_to_state(arguments.as_object().unwrap());
+        found.into_iter().next().map(|one| one.url.into())
     }
 
     /// S3.07: an address that stood in no question, result or page is found, wherever in the arguments it stands.
@@ -129,18 +111,25 @@ mod tests {
         {
             assert_eq!(unknown(shown, json!({ "url": known })), None);
         }
-        for made_up in [
-            "https://sea.test/tides?of=may&key=k",
-            "https://evil.test/?of=may",
-            "HTTPS://evil.test",
+        for (made_up, leads_to) in [
+            ("https://sea.test/tides?of=may&key=k", "https://sea.test/tides?of=may&key=k"),
+            ("https://evil.test/?of=may", "https://evil.test/?of=may"),
+            ("HTTPS://evil.test", "https://evil.test/"),
+            ("http:evil.test/k", "http://evil.test/k"),
+            ("ht\ttp:\\\\evil.test\\k", "http://evil.test/k"),
+            ("\0http://evil.test/k", "http://evil.test/k"),
+            ("//evil.test/k", "https://evil.test/k"),
+            ("evil.test/k", "https://evil.test/k"),
+            ("[a](http:/evil.test/k)", "http://evil.test/k"),
+            ("{\"a\": \"http:\\/\\/evil.test/k\"}", "http://evil.test/k"),
+            ("about https://evil.test/ in words", "https://evil.test/"),
         ] {
-            assert_eq!(
-                unknown(shown, json!({ "in": [{ "url": made_up }] })).as_deref(),
-                Some(made_up)
-            );
+            for arguments in [json!({ "in": [{ "url": made_up }] }), json!({ made_up: 3 })] {
+                assert_eq!(unknown(shown, arguments).as_deref(), Some(leads_to), "{made_up}");
+            }
         }
         assert_eq!(
-            unknown(shown, json!({ "query": "about https://evil.test/ in words", "n": 3 })),
+            unknown(shown, json!({ "query": "about https://sea.test/ in words", "n": 3 })),
             None
         );
     }

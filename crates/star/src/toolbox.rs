@@ -141,7 +141,7 @@ impl<'a> Toolbox<'a> {
                 places.push(place);
                 let is_asked = self.caller.asks_about_addresses(tool);
                 let unknown = if is_asked {
-                    self.shown.unknown(self.caller.ctx, arguments).await?
+                    self.shown.unknown(self.caller.ctx, tool, arguments).await?
                 } else {
                     None
                 };

@@ -3,6 +3,7 @@
 //! `WEB_PAGES` is the folder `test/test-pages` of a checkout of mozilla/readability: each case has a `source.html` and an `expected.html`.
 //! `WEB_ARTICLES` is a checkout of scrapinghub/article-extraction-benchmark, `WEB_KINDS` one of Murrough-Foley/web-content-extraction-benchmark,
 //! whose pages are of seven kinds. What is compared is words with their counts, so that the form (Markdown here, HTML there) does not matter.
+//! `WEB_SNIPPETS` is a checkout of adbar/trafilatura, whose `tests/evaldata.json` says of each page which texts are in it and which are not.
 #![expect(clippy::print_stdout, reason = "its report")]
 #![expect(clippy::unwrap_used, reason = "it stops at what it does not expect")]
 
@@ -27,6 +28,9 @@ fn main() {
     }
     if let Some(folder) = folder("WEB_ARTICLES") {
         report("article-extraction-benchmark", articles(&folder), 0);
+    }
+    if let Some(folder) = folder("WEB_SNIPPETS") {
+        snippets(&folder.join("tests"));
     }
     if let Some(folder) = folder("WEB_KINDS") {
         for part in ["dev", "test"] {
@@ -62,6 +66,43 @@ fn report(pages: &str, cases: impl Iterator<Item = Case>, worst: usize) {
     for (score, name) in scores.iter().take(worst) {
         println!("  {score:.3} {name}");
     }
+}
+
+/// Counts texts that are to be in a page and are (`both`), those that are missing, and those that are there and are not to be; by halves.
+fn snippets(folder: &Path) {
+    let limits = Limits { characters: 10_000_000, ..Limits::default() };
+    let all = json(&folder.join("evaldata.json"));
+    let mut halves = [[0_usize; 3]; 2];
+    for (number, (address, case)) in all.as_object().unwrap().iter().enumerate() {
+        let file = case["file"].as_str().unwrap();
+        let bytes = ["cache", "eval"]
+            .iter()
+            .find_map(|part| std::fs::read(folder.join(part).join(file)).ok());
+        let html = String::from_utf8(bytes.unwrap()).unwrap_or_else(|error| {
+            error.into_bytes().iter().map(|byte| char::from(*byte)).collect()
+        });
+        let page = read(&Url::parse(address).unwrap(), "text/html", &html, &limits);
+        let text = plain(&without_targets(&page.text));
+        let is_there = |snippet: &Value| text.contains(&plain(snippet.as_str().unwrap()));
+        let [wanted, unwanted] = ["with", "without"].map(|list| case[list].as_array().unwrap());
+        let both = wanted.iter().filter(|one| is_there(one)).count();
+        let [found, missing, wrong] = &mut halves[number % 2];
+        *found += both;
+        *missing += wanted.len() - both;
+        *wrong += unwanted.iter().filter(|one| is_there(one)).count();
+    }
+    for (half, [both, missing, wrong]) in ["even", "odd"].iter().zip(halves) {
+        let f = 2.0 * both as f64 / (2 * both + missing + wrong) as f64;
+        println!(
+            "trafilatura, {half} pages: F {f:.3} ({both} found, {missing} missing, {wrong} wrong)"
+        );
+    }
+}
+
+/// Leaves out what Markdown adds to a text, and squeezes its spaces.
+fn plain(text: &str) -> String {
+    let kept: String = text.chars().filter(|c| !"*_#|\\`[]>!".contains(*c)).collect();
+    kept.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn mozilla(folder: &Path) -> impl Iterator<Item = Case> {
@@ -140,7 +181,6 @@ fn without_targets(text: &str) -> String {
     let mut rest = text;
     while let Some(start) = rest.find("](") {
         kept.push_str(&rest[..start]);
-        kept.push(' ');
         let mut open = 0;
         let end = rest[start + 1..].find(|c| {
             open += i32::from(c == '(') - i32::from(c == ')');

@@ -8,6 +8,11 @@ use url::{Host, Url};
 
 use crate::Error;
 
+/// Reads an address as everything here does that goes to one, or asks before.
+pub(crate) fn parsed(text: &str) -> Option<Url> {
+    Url::parse(text.trim()).ok()
+}
+
 /// Decides which addresses may be connected to.
 #[derive(Clone, Default)]
 pub struct Addresses {
@@ -43,7 +48,7 @@ impl Addresses {
     /// # Errors
     /// [`Error::NotAnAddress`], [`Error::Credentials`], and [`Error::NotPublic`] for a literal that is not.
     pub fn check(&self, text: &str) -> Result<Url, Error> {
-        let mut url = Url::parse(text.trim()).map_err(|_| Error::NotAnAddress(text.to_owned()))?;
+        let mut url = parsed(text).ok_or_else(|| Error::NotAnAddress(text.to_owned()))?;
         if !matches!(url.scheme(), "http" | "https") {
             return Err(Error::NotAnAddress(text.to_owned()));
         }

@@ -1,71 +1,221 @@
 //! The main text of a page, by two readers.
 //!
-//! One weighs blocks and knows kinds of pages (trafilatura's rules), the other scores the tree for one article (Mozilla's). The first is the tighter
-//! one and reads forums, lists and products better; sometimes it keeps a small part alone, and of an article the whole page. There the second one
-//! counts.
+//! One looks for the region that is named as the text and leaves out what is named otherwise ([`crate::regions`], [`crate::boilerplate`]); the
+//! other scores the tree for one article (Mozilla's Readability). If the first finds little, or no paragraphs, the second one counts; if both
+//! find little, what the page says of itself to search engines, and all paragraphs. Invariant: the page is parsed once.
 
-use rs_trafilatura::{ExtractResult, Options};
+use dom_query::Document;
+use dom_smoothie::{Metadata, Readability};
+use serde_json::Value;
 use url::Url;
 
-/// So much less than the other reader found is a part of the page's text.
-const PART: f64 = 0.3;
-/// Of an article, so much more than the other reader found is the page around it.
-const WHOLE_PAGE: f64 = 2.0;
-/// How sure it must be that a page is an article before less counts than more.
-const SURE: f64 = 0.7;
+use crate::boilerplate::{drop_comments, drop_elements, is_forum, prune, prune_page};
+use crate::regions::{drop_empty_titles, is_block, paragraphs, regions};
 
-/// The main text as Markdown, which is empty where there is none, and what the page says of itself.
-pub fn main_text(url: &Url, html: &str) -> (String, Option<rs_trafilatura::Metadata>) {
-    let options = Options {
-        include_links: true,
-        include_tables: true,
-        output_markdown: true,
-        url: Some(url.to_string()),
-        ..Options::default()
-    };
-    let Ok(mut found) = rs_trafilatura::extract_with_options(html, &options) else {
-        return (article(url, html).unwrap_or_default(), None);
-    };
-    let is_article = found.metadata.page_type.as_deref() == Some("article")
-        && found.classification_confidence.unwrap_or_default() > SURE;
-    let text = blocks(&mut found);
-    let text = match article(url, html) {
-        Some(other) if is_better(&other, &text, is_article) => other,
-        _ => text,
-    };
-    (text, Some(found.metadata))
+/// Characters below which a text is doubtful.
+pub const SHORT: usize = 250;
+
+/// Characters from which on a text is taken for the whole.
+const LONG: usize = 3_000;
+
+/// Characters of a description by which the paragraph is known that it is taken from.
+const LEAD: usize = 50;
+
+/// What a page says, and what it says of itself.
+#[derive(Debug, Default)]
+pub struct MainText {
+    /// As Markdown; empty where there is none.
+    pub text: String,
+    pub metadata: Metadata,
 }
 
-fn blocks(found: &mut ExtractResult) -> String {
-    let markdown = found.content_markdown.take().filter(|markdown| !markdown.trim().is_empty());
-    markdown.unwrap_or_else(|| std::mem::take(&mut found.content_text))
+/// A part of a page that one of the readers took for its text.
+struct Found {
+    document: Document,
+    length: usize,
 }
 
-fn article(url: &Url, html: &str) -> Option<String> {
-    let mut reader = dom_smoothie::Readability::new(html, Some(url.as_str()), None).ok()?;
-    let article = reader.parse().ok()?;
-    Some(quick_html2md::html_to_markdown(&article.content))
-}
-
-fn is_better(article: &str, blocks: &str, is_article: bool) -> bool {
-    let article = words(article);
-    let blocks = words(blocks);
-    let is_part = blocks < PART * article;
-    let is_whole_page = article > 0.0 && blocks > WHOLE_PAGE * article;
-    is_part || (is_whole_page && is_article)
-}
-
-/// Counts words, without those of the addresses of links and pictures.
-fn words(markdown: &str) -> f64 {
-    let mut count = 0;
-    let mut rest = markdown;
-    while let Some((before, after)) = rest.split_once("](") {
-        count += of_text(before);
-        rest = after.split_once(')').map_or("", |(_, rest)| rest);
+impl Found {
+    fn of(document: Document) -> Self {
+        let length = document.root().normalized_char_count();
+        Self { document, length }
     }
-    (count + of_text(rest)) as f64
+
+    fn or_if_longer(self, other: Document) -> Self {
+        let other = Self::of(other);
+        if other.length > self.length { other } else { self }
+    }
 }
 
-fn of_text(text: &str) -> usize {
-    text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).count()
+/// Reads the main text of a page.
+pub fn main_text(url: &Url, html: &str) -> MainText {
+    let page = Document::from(html);
+    let says = Says::of(&page);
+    let is_forum = is_forum(&page);
+    let whole = page.clone();
+    if !is_forum {
+        drop_comments(&whole);
+    }
+    let (metadata, article) = article(url, &whole);
+    let cleaned = whole.clone();
+    drop_elements(&cleaned);
+    let mut found = Found::of(regions(&cleaned));
+    if found.length < SHORT {
+        found = found.or_if_longer(paragraphs(&cleaned));
+    }
+    if let Some(article) = article.filter(|article| is_better(article, &found)) {
+        drop_elements(&article.document);
+        found = Found::of(article.document);
+    }
+    if found.length < SHORT {
+        found = found.or_if_longer(last_resort(&whole, &says.bodies));
+    }
+    if is_forum || (found.length < LONG && !is_article(&whole)) {
+        let page = Found::of(everything(page.clone(), is_forum));
+        let share = if is_forum { 1.5 } else { 5.0 };
+        if found.length as f64 * share < page.length as f64 {
+            found = page;
+        }
+    }
+    drop_empty_titles(&found.document.root());
+    let mut text = markdown(&found.document, url);
+    let plain = squeezed(&found.document.root().text());
+    let lead = metadata.excerpt.as_deref().and_then(|about| lead(&page, about));
+    for part in lead.into_iter().chain(says.descriptions) {
+        if !plain.contains(part.get(..part.floor_char_boundary(LEAD)).unwrap_or(&part)) {
+            text = format!("{part}\n\n{text}");
+        }
+    }
+    MainText { text, metadata }
+}
+
+/// Reads a page as one article, and what it says of itself.
+fn article(url: &Url, page: &Document) -> (Metadata, Option<Found>) {
+    let Ok(mut reader) = Readability::with_document(page.clone(), Some(url.as_str()), None) else {
+        return (Metadata::default(), None);
+    };
+    let mut metadata = reader.get_article_metadata(reader.parse_json_ld());
+    metadata.lang = page.select("html").attr("lang").map(|lang| lang.to_string());
+    let Ok(article) = reader.parse() else { return (metadata, None) };
+    metadata.title = article.title;
+    (metadata, Some(Found::of(Document::fragment(article.content))))
+}
+
+fn is_better(article: &Found, found: &Found) -> bool {
+    if article.length == 0 || found.length == article.length || found.length > 2 * article.length {
+        return false;
+    }
+    let count = |name: &str| found.document.select(name).length();
+    found.length == 0
+        || article.length > 2 * found.length
+        || (article.length > 2 * SHORT && (count("p") == 0 || count("table") > count("p")))
+}
+
+/// Tells whether a page says of itself that it is one article, and not a list of things.
+fn is_article(document: &Document) -> bool {
+    document.select("meta[property='og:type'][content='article']").exists()
+}
+
+/// Takes the whole page but for what is certainly around its text.
+fn everything(document: Document, is_forum: bool) -> Document {
+    drop_elements(&document);
+    if is_forum {
+        prune(&document.root());
+    } else {
+        prune_page(&document.root());
+    }
+    document.body().map_or_else(|| Document::fragment(""), |body| body.to_fragment())
+}
+
+fn squeezed(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Finds the paragraph that says what the page is about, which many pages set apart from their text.
+fn lead(document: &Document, about: &str) -> Option<String> {
+    let beginning: String = squeezed(about).chars().take(LEAD).collect();
+    if beginning.chars().count() < LEAD {
+        return None;
+    }
+    let body = document.body()?;
+    let texts = body.descendants().into_iter().filter(|node| {
+        node.is_element()
+            && !["script", "style", "noscript"].iter().any(|name| node.has_name(name))
+            && !node
+                .descendants_it()
+                .any(|one| is_block(&one) || one.has_name("div") || one.has_name("script"))
+    });
+    let mut texts = texts.map(|node| squeezed(&node.text()));
+    texts.find(|text| text.starts_with(&beginning))
+}
+
+/// The texts that a page gives search engines.
+#[derive(Default)]
+struct Says {
+    /// Whole texts, perhaps with markup.
+    bodies: Vec<String>,
+    /// What things are that it offers, in words.
+    descriptions: Vec<String>,
+}
+
+impl Says {
+    fn of(document: &Document) -> Self {
+        let mut says = Self::default();
+        for script in document.select("script[type='application/ld+json']").nodes() {
+            if let Ok(value) = serde_json::from_str::<Value>(&script.text()) {
+                says.read(&value);
+            }
+        }
+        says
+    }
+
+    fn read(&mut self, value: &Value) {
+        match value {
+            Value::Array(list) => list.iter().for_each(|value| self.read(value)),
+            Value::Object(fields) => {
+                let text = |name: &str| fields.get(name).and_then(Value::as_str);
+                self.bodies.extend(text("articleBody").or(text("reviewBody")).map(str::to_owned));
+                let kind = text("@type").unwrap_or_default();
+                if matches!(kind, "Product" | "ProductGroup" | "VideoObject")
+                    && let Some(about) = text("description")
+                {
+                    let about = squeezed(&Document::fragment(about).root().text());
+                    let is_new = about.len() > 2 * LEAD && !self.descriptions.contains(&about);
+                    self.descriptions.extend(is_new.then_some(about));
+                }
+                fields.values().for_each(|value| self.read(value));
+            }
+            _ => {}
+        }
+    }
+}
+
+fn last_resort(document: &Document, bodies: &[String]) -> Document {
+    let text: String = bodies.iter().map(|text| format!("<p>{text}</p>")).collect();
+    if text.len() > 100 {
+        return Document::fragment(text);
+    }
+    document.select("aside, footer, script, style, svg, template, noscript, nav").remove();
+    let articles = document.select("article");
+    let longest = articles.nodes().iter().max_by_key(|node| node.normalized_char_count());
+    if let Some(article) = longest.filter(|node| node.normalized_char_count() > 100) {
+        return article.to_fragment();
+    }
+    let all = document.select("p, pre, blockquote");
+    let texts: String = all.nodes().iter().map(|node| node.html().to_string()).collect();
+    let found = Document::fragment(texts);
+    if found.root().normalized_char_count() > 100 {
+        return found;
+    }
+    document.body().map_or_else(|| Document::fragment(""), |body| body.to_fragment())
+}
+
+fn markdown(document: &Document, url: &Url) -> String {
+    document.select("img, picture, svg, source").remove();
+    for link in document.select("a[href]").nodes() {
+        if let Ok(target) = url.join(&link.attr_or("href", "")) {
+            link.set_attr("href", target.as_str());
+        }
+    }
+    document.root().md(None).to_string()
 }

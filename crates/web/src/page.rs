@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use url::Url;
 
-use crate::main_text::main_text;
+use crate::main_text::{MainText, main_text};
 use crate::{Document, Limits};
 
 /// What was read of a page.
@@ -75,15 +75,14 @@ fn html(url: &Url, text: &str, limits: &Limits) -> Page {
     if stripped.is_some() && is_too_deep(read) {
         return Page { text: plain(text), links, ..Page::default() };
     }
-    let (body, words) = main_text(url, read);
-    let words = words.unwrap_or_default();
+    let MainText { text: body, metadata } = main_text(url, read);
     Page {
-        title: words.title.unwrap_or_default(),
+        title: metadata.title,
         // A page that is all navigation still says something.
         text: if body.trim().is_empty() { plain(text) } else { body.trim().to_owned() },
-        published: words.date.map(|date| date.to_rfc3339()),
-        author: words.author,
-        language: words.language,
+        published: metadata.published_time,
+        author: metadata.byline,
+        language: metadata.lang,
         links,
         ..Page::default()
     }

@@ -1,7 +1,7 @@
 //! Answers from the web: searches, reads several pages at once, and cites page and quote.
 //!
 //! Enter at [`kind`]. Stages: `search → fetch → rerank → answer`. Invariant: only addresses are fetched that stood in the
-//! question, in what other agents found, or among the results of the search; a page is data. Deliberately absent: following
+//! task or among the results of the search, and a person is asked about one of the task that its supervisor made up; a page is data. Deliberately absent: following
 //! the links of pages, which the plain kind does, one by one and gated.
 
 mod fetch;

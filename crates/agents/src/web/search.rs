@@ -1,5 +1,6 @@
 //! Finds pages: those that the task names, then those that a search finds.
 
+use perihelion_web::mentions_in;
 use serde_json::json;
 
 use super::{Hit, PAGES, Passage, Work, WorkUpdate};
@@ -47,13 +48,12 @@ fn kind_of(task: &str) -> &'static str {
     if NEWS.iter().any(|word| task.contains(word)) { "news" } else { "basic" }
 }
 
-/// Finds the addresses that stand in a text.
+/// Finds the addresses that stand in a text with their schemes.
 fn addresses(text: &str) -> Vec<Hit> {
-    let words = text.split(|c: char| c.is_whitespace() || "<>\"'()[]".contains(c));
-    let words = words.map(|word| word.trim_end_matches(['.', ',', ';', ':', '!', '?']));
-    words
-        .filter(|word| word.starts_with("http://") || word.starts_with("https://"))
-        .map(|url| Hit { url: url.to_owned(), title: url.to_owned(), ..Hit::default() })
+    let named = mentions_in(text).into_iter().map(|one| one.written);
+    named
+        .filter(|url| url.starts_with("http://") || url.starts_with("https://"))
+        .map(|url| Hit { title: url.clone(), url, ..Hit::default() })
         .collect()
 }
 

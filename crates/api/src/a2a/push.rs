@@ -12,6 +12,7 @@ use super::{runs, shapes};
 use crate::callbacks;
 use crate::http::Refusal as Plain;
 use perihelion_engine::clock;
+use perihelion_engine::ids::ThreadId;
 use perihelion_service::Service;
 use perihelion_service::kept::{NewDelivery, Run};
 
@@ -78,7 +79,7 @@ pub(super) async fn create(
     task: &str,
     config: Config,
 ) -> Result<Value, Refusal> {
-    let task = tasks::found(service, task).await?;
+    let (task, _) = all_of(service, task).await?;
     let deliveries = config.deliveries(service)?;
     let kept = keep(service, task.id, config).await?;
     if !task.state.is_over() && task.state != State::InputRequired {
@@ -123,8 +124,10 @@ pub(super) async fn delete(service: &Service, task: &str, id: &str) -> Result<()
     Ok(())
 }
 
+/// Finds a task with its addresses, which hold secrets and are the business of the user whose thread it is.
 async fn all_of(service: &Service, task: &str) -> Result<(Task, Vec<(String, Value)>), Refusal> {
     let task = tasks::found(service, task).await?;
+    service.user_on(ThreadId(task.context), None).await?;
     let all = service.kept().pushes(task.id).await?;
     Ok((task, all))
 }

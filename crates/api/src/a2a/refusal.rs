@@ -86,7 +86,11 @@ impl IntoResponse for Refusal {
 
 impl From<Plain> for Refusal {
     fn from(Plain(status, why): Plain) -> Self {
-        if status.is_server_error() { Self::Failed(why) } else { Self::Invalid(why) }
+        match status {
+            StatusCode::NOT_FOUND => Self::TaskNotFound(why),
+            status if status.is_server_error() => Self::Failed(why),
+            _ => Self::Invalid(why),
+        }
     }
 }
 

@@ -133,8 +133,25 @@ pub(super) async fn create(State(face): State<Face>, body: Body) -> Result<Json<
         created_at: now,
         updated_at: now,
     };
-    face.service.kept().put_assistant(&assistant).await?;
+    put(&face, &assistant).await?;
     Ok(Json(wire::shown_assistant(&assistant)))
+}
+
+/// Keeps a version of an assistant. An id that is taken where the tenant does not see it is as unknown as any.
+async fn put(face: &Face, assistant: &Assistant) -> Result<(), Refusal> {
+    let id = assistant.id;
+    match face.service.kept().put_assistant(assistant).await {
+        Err(error) if error.is_duplicate() => match by_id(face, id).await? {
+            Some(_) => {
+                let why = format!(
+                    "Assistant with ID {id} was changed at this moment; read it and try again"
+                );
+                Err(Refusal(StatusCode::CONFLICT, why))
+            }
+            None => Err(Refusal::missing(format!("Assistant with ID {id} not found"))),
+        },
+        other => Ok(other?),
+    }
 }
 
 pub(super) async fn update(
@@ -164,7 +181,7 @@ pub(super) async fn update(
     if !is_known(&face, &changed.graph).await? {
         return Err(Refusal::missing(format!("Graph '{}' not found", changed.graph)));
     }
-    face.service.kept().put_assistant(&changed).await?;
+    put(&face, &changed).await?;
     Ok(Json(wire::shown_assistant(&changed)))
 }
 

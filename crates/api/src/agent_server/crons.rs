@@ -15,8 +15,8 @@ use crate::http::Forms;
 use crate::http::{Body, OfThread};
 use perihelion_engine::clock;
 use perihelion_engine::ids::ThreadId;
-use perihelion_service::Schedule;
 use perihelion_service::kept::{Cron, CronFilter, CronOrder};
+use perihelion_service::{Error, Schedule};
 use perihelion_star::TEAM_PREFIX;
 
 /// Crons of one answer at most.
@@ -109,7 +109,7 @@ pub(super) async fn update(
     Path(id): Path<String>,
     Body(body): Body,
 ) -> Result<Json<Value>, Refusal> {
-    let there = found(&face, &id).await?;
+    let there = found_to_change(&face, &id).await?;
     let Value::Object(change) = body else {
         return Err(Refusal::invalid("the body must be an object"));
     };
@@ -216,11 +216,24 @@ async fn found(face: &Face, id: &str) -> Result<Cron, Refusal> {
     cron.ok_or_else(|| Refusal::missing(format!("Cron with ID {id} not found")))
 }
 
+/// Finds a cron for who is to change it: what asks in a user's thread is that user's.
+async fn found_to_change(face: &Face, id: &str) -> Result<Cron, Refusal> {
+    let cron = found(face, id).await?;
+    if let Some(thread) = cron.thread {
+        match face.service.user_on(ThreadId(thread), None).await {
+            // Nothing is left of its thread.
+            Err(Error::UnknownThread(_)) => {}
+            other => drop(other?),
+        }
+    }
+    Ok(cron)
+}
+
 pub(super) async fn delete(
     State(face): State<Face>,
     Path(id): Path<String>,
 ) -> Result<StatusCode, Refusal> {
-    let cron = found(&face, &id).await?;
+    let cron = found_to_change(&face, &id).await?;
     face.service.kept().delete_cron(cron.id).await?;
     Ok(StatusCode::NO_CONTENT)
 }

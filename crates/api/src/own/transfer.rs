@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::http::{OfThread, Refusal};
 use perihelion_engine::checkpoint::{self, read_dump, write_dump};
 use perihelion_runtime::Error;
-use perihelion_service::Service;
+use perihelion_service::{self as service, Service};
 
 pub(super) async fn export(
     State(service): State<Service>,
@@ -33,10 +33,11 @@ pub(super) async fn import(
     file: Bytes,
 ) -> Result<Json<Value>, Refusal> {
     let dump = read_dump(file.as_ref()).map_err(|error| Refusal::invalid(error.to_string()))?;
-    let imported = service.runtime().threads().import(dump, Some(service.tenant())).await;
-    let info = imported.map_err(|error| match error {
+    let info = service.import_thread(dump).await.map_err(|error| match error {
         // What is wrong with a file is what its sender can change.
-        Error::Store(checkpoint::Error::Corrupt { .. }) => Refusal::invalid(error.to_string()),
+        service::Error::Runtime(Error::Store(checkpoint::Error::Corrupt { .. })) => {
+            Refusal::invalid(error.to_string())
+        }
         other => other.into(),
     })?;
     Ok(Json(json!({ "thread_id": info.id })))

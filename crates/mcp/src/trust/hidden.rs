@@ -20,7 +20,7 @@ pub(crate) fn find_in(text: &str) -> Option<char> {
 }
 
 /// Writes such characters out, as in `\u{202e}`.
-pub(crate) fn shown(text: &str) -> String {
+pub fn shown(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for (letter, is_hidden) in marked(text) {
         if is_hidden { shown.extend(letter.escape_unicode()) } else { shown.push(letter) }

@@ -7,5 +7,5 @@ mod call_policy;
 pub(super) mod hidden;
 mod pins;
 
-pub use hidden::{is_invisible, written_out};
+pub use hidden::{is_invisible, shown, written_out};
 pub use pins::{Change, Changes, Pins, ServerPin, ToolPin};

@@ -133,7 +133,7 @@ impl Server {
     #[tool(
         description = "Lists the documents with their ids, titles, formats and what they are about.",
         output_schema = schema_for_output::<Documents>(),
-        annotations(title = "List documents", read_only_hint = true, idempotent_hint = true, open_world_hint = false)
+        annotations(title = "List documents", read_only_hint = true, idempotent_hint = true, open_world_hint = true)
     )]
     async fn list_documents(&self, meta: RequestMetaObject) -> CallToolResult {
         let shelf = &self.shelf;
@@ -157,7 +157,7 @@ impl Server {
     #[tool(
         description = "Finds passages that answer a question, by words and by meaning. Each hit quotes the document with title, page, section and the range of characters; read on around it with read_document. Filters narrow by collection, documents, format, section, author and time of change.",
         output_schema = schema_for_output::<Hits>(),
-        annotations(title = "Search documents", read_only_hint = true, idempotent_hint = true, open_world_hint = false)
+        annotations(title = "Search documents", read_only_hint = true, idempotent_hint = true, open_world_hint = true)
     )]
     async fn search_documents(
         &self,
@@ -196,7 +196,7 @@ impl Server {
     #[tool(
         description = "Reads the text of a document between two places, counted in characters; about 12,000 characters if no end is given. Use it to read on around a hit.",
         output_schema = schema_for_output::<perihelion_documents::Read>(),
-        annotations(title = "Read a document", read_only_hint = true, idempotent_hint = true, open_world_hint = false)
+        annotations(title = "Read a document", read_only_hint = true, idempotent_hint = true, open_world_hint = true)
     )]
     async fn read_document(
         &self,

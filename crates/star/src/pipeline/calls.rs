@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::stage::{Stage, lock};
 use super::step::StageError;
+use crate::addresses::Shown;
 use crate::approval::{self, Decision};
 use crate::caller::{Caller, ToolReply, Wanted};
 use crate::report::CallRecord;
@@ -41,9 +42,9 @@ impl<W: State> Stage<W> {
     /// Makes several calls of one tool at once, with arguments that stand word for word in results or in the task, and
     /// returns their replies in the order of their arguments.
     ///
-    /// No model wrote these arguments, so nothing that strangers wrote can have put anything else into them: they wait
-    /// for a person only where the tool itself is gated. They are recorded in their order, whichever ends first, so that a
-    /// replay sees the same.
+    /// No model of this agent wrote these arguments, so what strangers wrote holds none of them up. They wait for a person where the tool
+    /// itself is gated, and where a supervisor made up an address in its task. They are recorded in their order, whichever ends first, so
+    /// that a replay sees the same.
     ///
     /// # Errors
     /// As [`Stage::call`], for the first call that could not be made.
@@ -90,7 +91,7 @@ impl<W: State> Stage<W> {
             Some(call_policy) => tool.under(*call_policy),
             None => tool.clone(),
         };
-        let decision = decision(&caller, &tool, &arguments, &tainted_by).await?;
+        let decision = self.decision(&caller, &tool, &arguments, &tainted_by).await?;
         if decision == Some(Decision::Skipped) {
             return Err(approval::not_waited(&caller.full_name(&tool)).into());
         }
@@ -101,6 +102,34 @@ impl<W: State> Stage<W> {
         let arguments = edited.unwrap_or(arguments);
         let reply = caller.perform(&tool, &arguments, decision).await?;
         Ok(Made { tool, arguments, reply })
+    }
+
+    async fn decision(
+        &self,
+        caller: &Caller<'_>,
+        tool: &ToolDefinition,
+        arguments: &Value,
+        tainted_by: &Sources,
+    ) -> Result<Option<Decision>, StageError> {
+        let Value::Object(arguments) = arguments else { return Ok(None) };
+        let unknown = if caller.asks_about_addresses(tool) {
+            self.shown().unknown(&self.ctx, tool, arguments).await?
+        } else {
+            None
+        };
+        let wanted = [Wanted { tool, arguments, unknown }];
+        Ok(caller.ask_people(&wanted, tainted_by).await?.pop().flatten())
+    }
+
+    /// Returns what was shown of addresses: to the agent when it began, and by the calls that were recorded since.
+    fn shown(&self) -> Shown<'_> {
+        let mut shown = Shown::at_opening(self.job.ctx.state());
+        let state = self.ctx.state();
+        state.calls.iter().for_each(|call| shown.add(&call.output));
+        state.instructions.iter().for_each(|instruction| shown.add(&instruction.text));
+        lock(&self.left.log).calls.iter().for_each(|call| shown.add(&call.output));
+        lock(&self.left.instructions).iter().for_each(|instruction| shown.add(&instruction.text));
+        shown
     }
 
     fn record(&self, made: Made) -> ToolReply {
@@ -118,16 +147,4 @@ impl<W: State> Stage<W> {
         });
         reply
     }
-}
-
-async fn decision(
-    caller: &Caller<'_>,
-    tool: &ToolDefinition,
-    arguments: &Value,
-    tainted_by: &Sources,
-) -> Result<Option<Decision>, StageError> {
-    let Value::Object(arguments) = arguments else { return Ok(None) };
-    // A stage takes addresses from the question and from what it found.
-    let wanted = [Wanted { tool, arguments, unknown: None }];
-    Ok(caller.ask_people(&wanted, tainted_by).await?.pop().flatten())
 }

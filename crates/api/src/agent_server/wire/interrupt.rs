@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use perihelion_engine::ids::ThreadId;
+use perihelion_mcp as mcp;
 use perihelion_runtime::InterruptView;
 use perihelion_star::question::Question;
 
@@ -52,7 +53,8 @@ pub(crate) fn value(question: &InterruptView) -> Value {
     value.insert("agent".into(), json!(question.agent));
     if let Some(asked) = Review::of(question.question()) {
         let Review { name, arguments, description, allowed } = asked;
-        let request = json!({ "name": name, "args": arguments, "description": description });
+        let request =
+            json!({ "name": name, "args": arguments, "description": mcp::shown(&description) });
         let review = json!({ "action_name": name, "allowed_decisions": allowed });
         value.insert("action_requests".into(), json!([request]));
         value.insert("review_configs".into(), json!([review]));
