@@ -50,8 +50,9 @@ pub async fn execute(settings: Settings, job: Job, show: &Show) -> Result<Exit, 
     if let Some(who) = holder.as_ref().filter(|_| !show.quiet) {
         output::note(&format!("following: {who} is working on it"));
     }
-    // Who only follows uses no server, and has none to be read again.
-    let plugins = holder.is_none().then(|| plugins::keep(&runtime, "run", show.quiet));
+    // Who only follows or submits uses no server, and has none to be read again.
+    let uses_servers = holder.is_none() && !job.is_submission();
+    let plugins = uses_servers.then(|| plugins::keep(&runtime, "run", show.quiet));
     let mut ended = drive(&runtime, job, show, &signals).await;
     let mut asking = Asking::default();
     while show.can_ask() && matches!(ended, Ok(Exit::Waiting)) {
@@ -97,7 +98,7 @@ pub async fn drive(
     show: &Show,
     signals: &Signals,
 ) -> Result<Exit, Error> {
-    if runtime.agents().list().is_empty() {
+    if !job.is_submission() && runtime.agents().list().is_empty() {
         output::warning(&no_agents(runtime.settings()));
     }
     for problem in runtime.agents().problems().iter() {

@@ -35,7 +35,7 @@ pub struct Args {
     /// Threads driven at the same time; by default 4 [env: PERIHELION_WORKER_CONCURRENCY]
     #[arg(long, value_name = "N")]
     concurrency: Option<usize>,
-    /// Serve /metrics and /healthz at this address; a port alone is one on loopback
+    /// Serve /metrics, /healthz and /readyz at this address; a port alone is one on loopback
     /// [env: PERIHELION_WORKER_METRICS]
     #[arg(long, value_name = "IP:PORT")]
     metrics: Option<String>,
@@ -151,7 +151,7 @@ fn serve(
     runtime: &Runtime,
     quiet: bool,
 ) -> Result<AbortOnDropHandle<()>, Error> {
-    let router = api::metrics::router(runtime.metrics()?);
+    let router = api::metrics::of_worker(runtime.metrics()?, runtime.readiness());
     if let Ok(addr) = listener.local_addr()
         && !quiet
     {

@@ -198,6 +198,8 @@ instruments! {
         [], "Threads taken over from a process that died or stood still";
     server_up: Gauge "perihelion.mcp.server.up", "{connection}",
         [l::SERVER], "Whether the connection to an MCP server stands: 1 or 0";
+    server_retries: Counter "perihelion.mcp.server.retries", "{attempt}",
+        [l::SERVER, l::OUTCOME], "Further attempts to start or reach an MCP server that was not there: up or failed";
     call_errors: Counter "perihelion.mcp.call.errors", "{call}",
         [l::SERVER, l::ERROR], "Tool calls that failed";
 }

@@ -228,7 +228,11 @@ impl Error {
                     | checkpoint::Error::UnknownInterrupt(_)
                     | checkpoint::Error::InterruptClosed(_)
             ),
-            Self::Run(runner::Error::Finished { .. } | runner::Error::Unfinished { .. }) => true,
+            Self::Run(
+                runner::Error::Finished { .. }
+                | runner::Error::NeverAsked { .. }
+                | runner::Error::Unfinished { .. },
+            ) => true,
             Self::Model(llm::Error::NotConfigured | llm::Error::Prompt { .. }) => true,
             _ => false,
         }

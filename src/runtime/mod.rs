@@ -70,7 +70,7 @@ pub use perihelion_memory::{
 pub use perihelion_people::{ApiKey, CreatedKey, NewKey, Scope as Permission, User};
 pub use perihelion_recall::Scope;
 pub use plugins::{
-    Environment, Process, ReloadAnswer, ReloadListener, ReloadOutcome, Watching, processes,
+    Environment, Process, Readiness, ReloadAnswer, ReloadListener, ReloadOutcome, Watching, processes,
     request_reload,
 };
 pub use report::{InterruptView, RunReport, RunStatusView};
