@@ -96,7 +96,8 @@ fn written(level: &str, message: &str, as_text: impl FnOnce(&str) -> String) {
     let line = if JSON_LINES.load(Ordering::Relaxed) {
         let now = clock::now().to_rfc3339_opts(SecondsFormat::Micros, true);
         let fields = json!({ "message": message });
-        let line = json!({ "timestamp": now, "level": level, "fields": fields, "target": "perihelion" });
+        let line =
+            json!({ "timestamp": now, "level": level, "fields": fields, "target": "perihelion" });
         shown_json(&line.to_string())
     } else {
         as_text(message)

@@ -17,7 +17,7 @@ use crate::ids::ThreadId;
 use crate::runner::RunOptions;
 use crate::runtime::{RunReport, RunStatusView, Runtime};
 use crate::service::Stops;
-use crate::worker::{Listener, Options, Worker, WorkerEvent};
+use crate::worker::{Listener, Options, Worked, Worker, WorkerEvent};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -110,9 +110,15 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
             () = runtime.close() => {}
         }
     }
-    let driven = worked?;
+    let Worked { driven, left } = worked?;
     if !args.quiet {
         output::note(&format!("ended; runs driven: {driven}"));
+    }
+    if args.drain && left > 0 {
+        output::error(&format!(
+            "threads that could not be continued and still wait: {left}; the warnings above say why"
+        ));
+        return Ok(Exit::Failed);
     }
     Ok(Exit::Done)
 }

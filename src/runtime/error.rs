@@ -185,6 +185,15 @@ impl Error {
         }
     }
 
+    /// Returns whether the database could not be used for now, so that trying again soon may help.
+    pub fn is_passing(&self) -> bool {
+        match self {
+            Self::Store(error) | Self::Run(runner::Error::Store(error)) => error.is_passing(),
+            Self::Database(error) => error.is_passing(),
+            _ => false,
+        }
+    }
+
     /// Returns whether the database could not be reached, which may pass by itself.
     pub fn is_unreachable(&self) -> bool {
         matches!(

@@ -70,8 +70,8 @@ pub use perihelion_memory::{
 pub use perihelion_people::{ApiKey, CreatedKey, NewKey, Scope as Permission, User};
 pub use perihelion_recall::Scope;
 pub use plugins::{
-    Environment, Process, Readiness, ReloadAnswer, ReloadListener, ReloadOutcome, Watching, processes,
-    request_reload,
+    Environment, Process, Readiness, ReloadAnswer, ReloadListener, ReloadOutcome, Watching,
+    processes, request_reload,
 };
 pub use report::{InterruptView, RunReport, RunStatusView};
 pub use review::{Review, review};

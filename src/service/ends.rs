@@ -157,11 +157,7 @@ mod tests {
                 [End::PutBack, interrupted(), End::PutBack, interrupted()],
             ),
             (lost(), unknown(), [End::Again, End::Again, End::Left, End::Left]),
-            (
-                lost(),
-                Standing::NotBegun,
-                [End::Again, interrupted(), End::Left, interrupted()],
-            ),
+            (lost(), Standing::NotBegun, [End::Again, interrupted(), End::Left, interrupted()]),
             (
                 lost(),
                 Standing::Unfinished,

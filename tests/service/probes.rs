@@ -73,7 +73,8 @@ async fn a_run_whose_database_goes_away_before_its_input_is_stored_is_driven_aga
         let runs = format!("/threads/{thread}/runs");
         let (code, run) = served.post(&runs, &saying("hello")).await;
         assert_eq!(code, 200, "{run}");
-        let waiting = "SELECT count(*) FROM pg_stat_activity WHERE usename = $1 AND wait_event_type = 'Lock'";
+        let waiting =
+            "SELECT count(*) FROM pg_stat_activity WHERE usename = $1 AND wait_event_type = 'Lock'";
         loop {
             let count: i64 =
                 sqlx::query_scalar(waiting).bind(role).fetch_one(&mut admin).await.unwrap();

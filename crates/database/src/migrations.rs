@@ -93,6 +93,7 @@ pub const POSTGRES: &[Step] = &[
     migration!("postgres", 30, "0030_recall_numbers"),
     migration!("postgres", 31, "0031_items_below_a_path"),
     migration!("postgres", 32, "0032_failed_at_rest"),
+    migration!("postgres", 33, "0033_payloads_as_sent"),
 ];
 
 /// Marks a file as ours ("peri"), so that another program's database is not written to.

@@ -18,7 +18,8 @@ use super::survey::{AgentInfo, ServerProblem, Survey, sort_out};
 use crate::agents;
 use crate::config::{self, Settings, strict};
 use crate::mcp::{
-    self, Absent, Logins, Looked, Pins, Pool, PoolOptions, Reloaded, ServerInfo, ServersFile, Warning,
+    self, Absent, Logins, Looked, Pins, Pool, PoolOptions, Reloaded, ServerInfo, ServersFile,
+    Warning,
 };
 use crate::swarm::{Agent, Kinds, Roster, ServerAgent};
 

@@ -60,10 +60,7 @@ impl LiveStatus {
     pub fn can_continue(info: &ThreadInfo) -> bool {
         let is_at_rest = info.status == ThreadStatus::Idle;
         !is_at_rest
-            && matches!(
-                Self::of(info),
-                Self::Crashed | Self::Failed | Self::Parked | Self::Queued
-            )
+            && matches!(Self::of(info), Self::Crashed | Self::Failed | Self::Parked | Self::Queued)
     }
 
     /// Returns the status under which such threads are kept.
