@@ -12,9 +12,10 @@ use tracing_subscriber::{EnvFilter, Layer as _};
 
 use super::shown::{shown_entry, shown_json};
 use super::{Error, output};
-use crate::config::{Log, LogFormat};
-use crate::runtime::{log_layer, log_place, redact_log};
-use crate::{llm, mcp};
+use perihelion_llm as llm;
+use perihelion_mcp as mcp;
+use perihelion_runtime::{log_layer, log_place, redact_log};
+use perihelion_settings::config::{Log, LogFormat};
 
 /// Starts logging as the settings say.
 pub(super) fn start(log: &Log) -> Result<(), Error> {

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::Error;
 use super::shown::shown_json;
-use crate::clock;
+use perihelion_engine::clock;
 
 /// The progress bars of the process; lines on standard error go above them.
 pub(super) static BARS: LazyLock<MultiProgress> = LazyLock::new(MultiProgress::new);

@@ -1,0 +1,301 @@
+//! Drives a run to its end, and then the next one of its thread.
+
+use std::time::Duration;
+
+use chrono::TimeDelta;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use super::ends::{Driven, End, Standing, decide};
+use super::kept::{Begin, Cancel, Ended, Run, RunStatus};
+use super::{Asked, Error, Order, Service, answers, stops};
+use perihelion_engine::checkpoint::ThreadStatus;
+use perihelion_engine::clock;
+use perihelion_engine::ids::ThreadId;
+use perihelion_engine::runner::RunOptions;
+use perihelion_runtime::{Job, RunReport, RunStatusView};
+use perihelion_star::{GraphState, Request};
+
+/// Drives of a run after which an error of the store that does not pass by itself is its end.
+const TRIES: u32 = 8;
+
+/// How many times [`PATIENCE`] the longest pause between two drives of a run lasts.
+const SLOWEST: u32 = 16;
+
+/// How long a run waits whose thread somebody else holds, such as a command line.
+const CLAIMED_BY_OTHERS: TimeDelta = TimeDelta::milliseconds(500);
+
+/// How long it is until a row that could not be written is tried again.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// How long another process that holds a run's thread has to end it, before the thread is taken from it.
+const HOLDER_ANSWERS: Duration = Duration::from_secs(10);
+
+/// What becomes of a run after its last drive here.
+struct Decided {
+    end: End,
+    /// How it is cancelled.
+    asked: Option<Cancel>,
+    /// Whether its thread may have received something of it.
+    has_moved: bool,
+    /// Whether its followers heard of the end from the thread itself.
+    has_told: bool,
+}
+
+impl Service {
+    /// Drives a run that this process has begun, and those that wait behind it.
+    pub(super) fn launch(&self, run: Run) {
+        let service = self.driving_for(&run.tenant);
+        self.0.tasks.spawn(async move {
+            let mut next = Some(run);
+            while let Some(run) = next.take() {
+                let thread = run.thread;
+                service.drive(run).await;
+                if service.0.stop.is_cancelled() {
+                    return;
+                }
+                let begin = Begin { owner: &service.0.owner, now: clock::now() };
+                next = match service.kept().begin_next(thread, begin).await {
+                    Ok(next) => next,
+                    Err(error) => {
+                        tracing::warn!(%error, "the next run of a thread could not be looked for");
+                        None
+                    }
+                };
+            }
+        });
+    }
+
+    async fn drive(&self, run: Run) {
+        let stop = self.0.stop.child_token();
+        self.driven().insert(run.id, stop.clone());
+        let decided = self.drive_to_end(&run, &stop).await;
+        self.driven().remove(&run.id);
+        // Of a run that another process has by now, that process writes the end.
+        let has_told = decided.as_ref().is_some_and(|decided| decided.has_told);
+        if let Some(Decided { end, asked, has_moved, .. }) = decided {
+            if let (End::Settled(..), Some(Cancel::Rollback)) = (&end, asked) {
+                self.roll_back(&run, has_moved).await;
+            }
+            self.settle(&run, end).await;
+        }
+        self.0.ended.call(run.id, ());
+        if !has_told {
+            self.runtime().bus().call(ThreadId(run.thread)).await;
+        }
+    }
+
+    /// Drives a run until it is decided what becomes of it; `None` where another process drives it by now, or it was deleted.
+    async fn drive_to_end(&self, run: &Run, stop: &CancellationToken) -> Option<Decided> {
+        let mut is_again = run.attempt > 1;
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let driven = match self.perform(run, stop, is_again).await {
+                Ok(report) => Driven::reported(&report),
+                Err(error) => {
+                    tracing::warn!(%error, run = %run.id, "a drive of a run was broken off");
+                    Driven::broken(&error, tries >= TRIES)
+                }
+            };
+            let standing = match &driven {
+                Driven::Lost => self.standing(run).await.unwrap_or(Standing::Unknown),
+                _ => Standing::Unknown,
+            };
+            let has_told = matches!(driven, Driven::Reported(..));
+            let has_moved = driven != Driven::Claimed && standing != Standing::NotBegun;
+            let asked = self.cancel_of(run).await?;
+            let stopping = self.0.stop.is_cancelled();
+            let cancelled = asked.is_some() || (stop.is_cancelled() && !stopping);
+            match decide(driven, standing, cancelled, stopping) {
+                End::Again => {}
+                End::StoppedElsewhere => match self.end_elsewhere(run).await {
+                    Ok(()) => {
+                        let end = End::Settled(RunStatus::Interrupted, None);
+                        return Some(Decided { end, asked, has_moved, has_told });
+                    }
+                    Err(error) => {
+                        tracing::warn!(%error, run = %run.id, "a run could not be stopped; trying again");
+                    }
+                },
+                end => return Some(Decided { end, asked, has_moved, has_told }),
+            }
+            is_again = true;
+            tokio::select! {
+                () = self.0.stop.cancelled() => {}
+                () = clock::sleep(PATIENCE * tries.min(SLOWEST)) => {}
+            }
+        }
+    }
+
+    /// Ends a run whose thread another process holds, such as a worker that was quicker.
+    async fn end_elsewhere(&self, run: &Run) -> Result<(), Error> {
+        let threads = self.runtime().threads();
+        stops::end_elsewhere(self.kept(), &threads, ThreadId(run.thread), HOLDER_ANSWERS).await
+    }
+
+    /// Returns how a run is to be cancelled, as soon as the database says so; `None` where it is not this process's any more.
+    async fn cancel_of(&self, run: &Run) -> Option<Option<Cancel>> {
+        loop {
+            match self.kept().find_run(run.id).await {
+                Ok(found) => {
+                    let is_mine = |run: &Run| run.owner.as_deref() == Some(&self.0.owner);
+                    return found.filter(is_mine).map(|run| run.cancel);
+                }
+                Err(_) if self.0.stop.is_cancelled() => return Some(None),
+                Err(error) => {
+                    tracing::warn!(%error, "the row of a run could not be read; trying again");
+                    clock::sleep(PATIENCE).await;
+                }
+            }
+        }
+    }
+
+    /// Writes how a run ended, for as long as the database does not take it.
+    async fn settle(&self, run: &Run, end: End) {
+        loop {
+            let written = match &end {
+                End::Settled(status, error) => {
+                    let kwargs = without_files(&run.kwargs);
+                    let ended = Ended {
+                        status: *status,
+                        error: error.clone(),
+                        kwargs: kwargs.as_ref(),
+                        by: Some(&self.0.owner),
+                    };
+                    self.kept().end_run(run.id, ended, clock::now()).await.map(|_| ())
+                }
+                End::Left | End::Again | End::StoppedElsewhere => {
+                    self.kept().leave_run(run.id, &self.0.owner).await
+                }
+                End::PutBack => {
+                    let owner = &self.0.owner;
+                    self.kept().put_back(run.id, owner, clock::now(), CLAIMED_BY_OTHERS).await
+                }
+            };
+            match written {
+                Err(error) if error.is_passing() && !self.0.stop.is_cancelled() => {
+                    tracing::warn!(%error, "the end of a run could not be written; trying again");
+                    clock::sleep(PATIENCE).await;
+                }
+                Err(error) => {
+                    return tracing::error!(%error, run = %run.id, "the end of a run could not be written");
+                }
+                Ok(()) => break,
+            }
+        }
+    }
+
+    /// Drives a run once; one that is driven again continues with what its thread has received of it.
+    async fn perform(
+        &self,
+        run: &Run,
+        stop: &CancellationToken,
+        is_again: bool,
+    ) -> Result<RunReport, Error> {
+        let thread = ThreadId(run.thread);
+        self.check_enabled(thread).await?;
+        let order = Order::of(run)?;
+        let runtime = self.runtime();
+        let options = order.applied_to(RunOptions {
+            cancel: stop.clone(),
+            publish: Some(std::sync::Arc::clone(runtime.bus())),
+            ..runtime.run_options()
+        });
+        let report = if is_again && self.has_begun(run, &order).await? {
+            self.continue_run(thread, options).await?
+        } else {
+            self.begin(thread, &order, options).await?
+        };
+        self.note_asked(thread, report.status == RunStatusView::Interrupted).await;
+        Ok(report)
+    }
+
+    /// Begins what was ordered.
+    async fn begin(
+        &self,
+        thread: ThreadId,
+        order: &Order,
+        options: RunOptions<GraphState>,
+    ) -> Result<RunReport, Error> {
+        let runtime = self.runtime();
+        if order.is_bound {
+            self.check_user(thread, order.user.as_deref()).await?;
+        }
+        if let Some(at) = order.at {
+            runtime.go_back(thread, at).await?;
+        }
+        let job = self.job(thread, order).await?;
+        Ok(runtime.runs().perform(job, options).await?)
+    }
+
+    /// Returns what is to be done for an order, now that it is its turn.
+    async fn job(&self, thread: ThreadId, order: &Order) -> Result<Job, Error> {
+        Ok(match &order.asked {
+            Asked::Turn(turn) => {
+                let allowance = self.left_of_day().await?;
+                Job::Turn { thread, request: Request { allowance, ..turn.request() } }
+            }
+            Asked::Resume(given) => {
+                let view = self.runtime().threads().view(thread).await?;
+                let is_paused = view.info.status == ThreadStatus::Interrupted;
+                if is_paused && view.open.is_empty() {
+                    // It asks nothing: whatever is sent, it continues.
+                    return Ok(Job::Continue { thread });
+                }
+                let answers = answers::read(given, &view.open)?;
+                Job::Answers { thread, by: order.by.clone(), answers }
+            }
+            Asked::Edit { update, as_node, goto } => {
+                let update = update.clone();
+                Job::Edit { thread, update, as_node: as_node.clone(), goto: goto.clone() }
+            }
+            Asked::Answer { question, answer } => {
+                // Somebody may have been quicker: then theirs counts, and it continues with that.
+                self.record(thread, *question, order.by.as_deref(), answer.clone()).await?;
+                Job::Continue { thread }
+            }
+            Asked::Continue => Job::Continue { thread },
+        })
+    }
+
+    /// Continues with what another process began.
+    async fn continue_run(
+        &self,
+        thread: ThreadId,
+        options: RunOptions<GraphState>,
+    ) -> Result<RunReport, Error> {
+        let runtime = self.runtime();
+        let info = runtime.store().info(thread).await?;
+        if self.is_unfinished(&info).await? {
+            Ok(runtime.resume_or_rest(thread, options).await?)
+        } else {
+            Ok(runtime.at_rest(thread).await?)
+        }
+    }
+
+    /// Puts a thread back to where it stood before a run that moved it, as far as that can be, and deletes the run.
+    async fn roll_back(&self, run: &Run, has_moved: bool) {
+        // One that was made for the run goes with it.
+        if run.temporary {
+            return;
+        }
+        let thread = ThreadId(run.thread);
+        if has_moved {
+            let back = self.runtime().go_back(thread, run.base_step.unwrap_or_default()).await;
+            if let Err(error) = back {
+                tracing::warn!(%error, %thread, "a run could not be rolled back");
+            }
+        }
+        if let Err(error) = self.kept().delete_run(run.thread, run.id).await {
+            tracing::warn!(%error, "a run that was rolled back could not be deleted");
+        }
+    }
+}
+
+/// Returns what was asked for without the bytes of images and files, which its thread keeps; `None` where there are none.
+fn without_files(kwargs: &Value) -> Option<Value> {
+    let mut kwargs = kwargs.clone();
+    let turn = kwargs.pointer_mut("/order/asked/turn")?.as_object_mut()?;
+    turn.remove("attachments").map(|_| kwargs)
+}
