@@ -61,6 +61,7 @@ pub use folders::{Changed, Changes, Folders};
 pub use logins::{LoginMade, LoginUnderWay, log_in, log_out};
 pub use metrics::Metrics;
 pub use perihelion_analysis::chart::png as chart_picture;
+pub use perihelion_database::is_there;
 pub use perihelion_documents::{
     COLLECTION as DEFAULT_COLLECTION, Document, DocumentPage, Filters as DocumentFilters, PageAt,
     Query as DocumentQuery, Room as DocumentRoom, Step as AddingStep, Weights as SearchWeights,

@@ -20,7 +20,7 @@ use perihelion_mcp::{
     self as mcp, Absent, Logins, Looked, Pins, Pool, PoolOptions, Reloaded, ServerInfo,
     ServersFile, Warning,
 };
-use perihelion_settings::config::{self, Settings, strict};
+use perihelion_settings::config::{self, PinMode, Settings, strict};
 use perihelion_star::{Agent, Kinds, Roster, ServerAgent};
 
 pub use absent::Readiness;
@@ -86,14 +86,21 @@ impl Source {
     }
 }
 
-/// Returns how the settings want servers to be started, with their pins beside the servers file.
+/// Returns how the settings want servers to be started.
 pub(super) fn pool_options(settings: &Settings, refresh: bool) -> Result<PoolOptions, Error> {
-    let pins = Pins::beside(&settings.servers.file, settings.trust.pins)?;
-    let pins = Some(Arc::new(pins));
+    let pins = Some(Arc::new(pins(settings, settings.trust.pins)?));
     let cache = settings.servers.cache.then(config::cache_directory).flatten();
     let cache = cache.map(|directory| directory.join("definitions"));
     let logins = Some(logins());
     Ok(PoolOptions { cache, refresh, pins, logins, ..PoolOptions::default() })
+}
+
+/// Opens the pins where the settings keep them.
+pub(super) fn pins(settings: &Settings, mode: PinMode) -> Result<Pins, Error> {
+    Ok(match settings.trust.pins_file.clone() {
+        Some(path) => Pins::at(path, mode)?,
+        None => Pins::beside(&settings.servers.file, mode)?,
+    })
 }
 
 /// Returns where people's logins to servers are kept.
