@@ -161,7 +161,10 @@ impl Database {
     /// [`Error::Failed`], [`Error::Unreachable`], [`Error::Full`].
     pub async fn execute(&self, query: &Query) -> Result<u64, Error> {
         match &self.kind {
-            Kind::Sqlite(file) => file.write(query.for_sqlite()?).await,
+            Kind::Sqlite(file) => {
+                file.check_place()?;
+                file.write(query.for_sqlite()?).await.map_err(|error| file.refine(error))
+            }
             Kind::Postgres(connections) => {
                 if self.acting != Acting::Nobody {
                     let mut transaction = self.begin().await?;

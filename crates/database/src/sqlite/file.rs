@@ -167,7 +167,7 @@ impl File {
     /// [`Error::Failed`] when the file is closed or no connection can be made, [`Error::Unreachable`] when it was moved.
     pub async fn writer(&self) -> Result<Writer, Error> {
         self.is_open()?;
-        self.is_in_place()?;
+        self.check_place()?;
         Ok(Writer(self.writing.alone(self.overwrites).await.map_err(|e| self.refine(e))?))
     }
 
@@ -176,16 +176,20 @@ impl File {
     /// Statements that wait for each other share a transaction, and so a flush. One that a constraint refuses undoes itself alone.
     ///
     /// # Errors
-    /// As [`File::writer`], and what the database says.
-    pub async fn write(&self, statement: Query<'_, Sqlite, SqliteArguments>) -> Result<u64, Error> {
+    /// What the database says; those who call it ask [`File::check_place`] first.
+    pub async fn write(
+        &self,
+        statement: Query<'_, Sqlite, SqliteArguments>,
+    ) -> Result<u64, sqlx::Error> {
         self.is_open()?;
-        self.is_in_place()?;
-        let written = self.writing.write(statement, self.overwrites).await;
-        written.map_err(|error| self.refine(error))
+        self.writing.write(statement, self.overwrites).await
     }
 
     /// Refuses to go on with a file that is not at its place any more: others would use another one there.
-    fn is_in_place(&self) -> Result<(), Error> {
+    ///
+    /// # Errors
+    /// [`Error::Unreachable`].
+    pub fn check_place(&self) -> Result<(), Error> {
         match &self.place {
             Some((path, key)) if Key::of(path).as_ref() != Some(key) => Err(Error::Unreachable {
                 url: self.shown.clone(),
@@ -207,7 +211,7 @@ impl File {
     /// [`Error::Failed`] when the file is closed or no connection can be made.
     pub async fn reader(&self) -> Result<Reader<'_>, Error> {
         let permit = self.permits.acquire().await.map_err(|_| sqlx::Error::PoolClosed)?;
-        self.is_in_place()?;
+        self.check_place()?;
         if self.is_in_memory {
             let place = self.writing.alone(false).await.map_err(|e| self.refine(e))?;
             let connection = Lent::Writing(place);
