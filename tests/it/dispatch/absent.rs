@@ -1,5 +1,7 @@
 //! Servers that are not up when a worker starts: it asks them again, and its runs wait for them.
 
+use serde_json::Value;
+
 use super::processes::{Kind, on_both_databases, site};
 use crate::cli::world::noting;
 
@@ -46,4 +48,46 @@ async fn a_run_whose_servers_never_come_begins_without_them_and_fails() {
     assert_eq!(listed[0]["status"], "failed", "{listed}");
     assert!(listed[0]["error"].as_str().is_some_and(|why| !why.is_empty()), "{listed}");
     site.stop(worker).await;
+}
+
+/// A worker that drains ends well only when nothing waits any more.
+#[tokio::test]
+async fn a_worker_that_drains_a_database_that_can_only_be_read_fails_and_says_how_many_wait() {
+    let site = site(Kind::Sqlite, noting()).await;
+    site.submit("n").await;
+    let drained = site.world.run_read_only(&["worker", "--drain"]).await;
+    assert_ne!(drained.status.code(), Some(0), "{drained:?}");
+    let shown = site.world.run(&["threads", "show", "n", "--json"]).await.code(0).json();
+    assert_eq!(shown["status"], "queued", "{shown}");
+    site.world.run(&["worker", "--drain"]).await.code(0);
+    site.until("n", "done").await;
+}
+
+/// S1.12: every line is JSON: what is started, what came of it, and warnings.
+#[tokio::test]
+async fn with_logs_in_json_every_line_of_a_worker_is_json() {
+    let mut site = site(Kind::Sqlite, noting()).await;
+    site.world.set("PERIHELION_LOG_FORMAT", "json");
+    site.submit("n").await;
+    let drained = site.world.run(&["worker", "--drain"]).await.code(0);
+    let lines: Vec<Value> =
+        drained.stderr.lines().map(|line| serde_json::from_str(line).expect(line)).collect();
+    let message = |line: &Value| line["fields"]["message"].as_str().unwrap_or_default().to_owned();
+    assert!(lines.iter().any(|line| message(line).starts_with("working on ")), "{lines:?}");
+    assert!(lines.iter().any(|line| message(line).contains(": done; steps: ")), "{lines:?}");
+    assert!(lines.iter().all(|line| line["level"].is_string() && line["timestamp"].is_string()));
+}
+
+/// X6: pins outlive a restart although the configuration can only be read.
+#[tokio::test]
+async fn pins_are_kept_where_the_settings_say() {
+    let mut site = site(Kind::Sqlite, noting()).await;
+    let pins = site.world.path("kept/pins.lock");
+    std::fs::create_dir(site.world.path("kept")).unwrap();
+    site.world.set("PERIHELION_TRUST_PINS_FILE", pins.to_str().unwrap());
+    site.world.write("mcp-servers.toml", &servers(env!("CARGO_BIN_EXE_perihelion")));
+    site.world.write("up", "");
+    site.world.run(&["agents"]).await.code(0);
+    assert!(std::fs::read_to_string(&pins).unwrap().contains("notes"));
+    assert!(!site.world.path("mcp-servers.lock").exists());
 }
