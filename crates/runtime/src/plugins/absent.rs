@@ -2,9 +2,11 @@
 //!
 //! Invariant: a process that lives on never gives a server up, and no run waits longer than the settings say.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -16,23 +18,26 @@ use perihelion_engine::clock;
 use perihelion_engine::ids::ThreadId;
 use perihelion_mcp::{self as mcp, Absent};
 
-/// The first pause before absent servers are asked again, and how often it is looked whether there are any.
+/// The first pause before an absent server is asked again, and how often it is looked whether there are any.
 const FIRST: Duration = Duration::from_secs(1);
 
 /// The longest pause between two attempts.
 const LONGEST: Duration = Duration::from_secs(30);
 
 impl Plugins {
-    /// Asks the absent servers again that are named.
-    pub(super) async fn retry(&self, names: &[String]) {
+    /// Asks an absent server again; nothing is held up meanwhile.
+    async fn retry(&self, server: &str) {
+        let found = self.pool.retry(&[server.to_owned()]).await;
         let _turn = self.turn.lock().await;
-        let found = sort_out(self.pool.retry(names).await, &self.kinds);
+        if !self.pool.names().iter().any(|name| name == server) {
+            return;
+        }
         let warnings = self.warnings.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let warnings: Vec<_> = warnings.into_iter().filter(|one| one.server == server).collect();
+        let found = problems(&warnings, sort_out(found, &self.kinds));
         let mut known = self.problems.write().unwrap_or_else(PoisonError::into_inner);
-        known.retain(|one| !names.contains(&one.server));
-        let warnings: Vec<_> =
-            warnings.into_iter().filter(|one| names.contains(&one.server)).collect();
-        known.extend(problems(&warnings, found));
+        known.retain(|one| one.server != server);
+        known.extend(found);
         drop(known);
         self.fill();
     }
@@ -48,26 +53,52 @@ impl Plugins {
     }
 }
 
-/// Asks absent servers again for as long as the process lives; holds nothing that would keep processes alive.
+/// When an absent server is asked again.
+struct Attempt {
+    pause: Duration,
+    due: Instant,
+    is_under_way: bool,
+}
+
+/// Asks absent servers again for as long as the process lives, each in its own time: one that hangs holds no other up.
 pub(super) fn keep(plugins: &Arc<Plugins>) -> AbortOnDropHandle<()> {
     let plugins = Arc::downgrade(plugins);
     AbortOnDropHandle::new(tokio::spawn(async move {
-        let mut pause = FIRST;
-        let mut before = Vec::new();
+        let mut attempts: BTreeMap<String, Attempt> = BTreeMap::new();
+        let mut under_way: JoinSet<String> = JoinSet::new();
         loop {
-            clock::sleep(pause).await;
+            clock::sleep(FIRST).await;
+            let now = clock::monotonic();
+            while let Some(ended) = under_way.try_join_next() {
+                let ended = ended.ok().and_then(|server| attempts.get_mut(&server));
+                if let Some(attempt) = ended {
+                    attempt.is_under_way = false;
+                    attempt.pause = (attempt.pause * 2).min(LONGEST);
+                    attempt.due = now + attempt.pause;
+                }
+            }
             let Some(plugins) = plugins.upgrade() else { return };
-            let absent: Vec<String> =
-                plugins.pool.absent().into_iter().map(|one| one.server).collect();
-            if absent.is_empty() || absent != before {
-                pause = FIRST;
+            let absent = plugins.pool.absent();
+            attempts.retain(|server, attempt| {
+                attempt.is_under_way || absent.iter().any(|one| one.server == *server)
+            });
+            for Absent { server, .. } in absent {
+                let attempt = attempts.entry(server.clone()).or_insert(Attempt {
+                    pause: FIRST,
+                    due: now,
+                    is_under_way: false,
+                });
+                if attempt.is_under_way || attempt.due > now {
+                    continue;
+                }
+                attempt.is_under_way = true;
+                tracing::debug!(%server, "asking an absent MCP server again");
+                let plugins = Arc::clone(&plugins);
+                under_way.spawn(async move {
+                    plugins.retry(&server).await;
+                    server
+                });
             }
-            if !absent.is_empty() {
-                tracing::debug!(servers = absent.join(", "), "asking absent MCP servers again");
-                plugins.retry(&absent).await;
-                pause = (pause * 2).min(LONGEST);
-            }
-            before = absent;
         }
     }))
 }
