@@ -33,21 +33,19 @@ async fn a_worker_that_started_before_its_servers_waits_for_them_and_does_the_wo
     site.stop(worker).await;
 }
 
-/// X5: the wait is bounded, and then the run says which agents were missing.
+/// X5: the wait is bounded, and then the run begins without them.
 #[tokio::test]
-async fn a_run_whose_servers_never_come_begins_without_them_and_fails() {
+async fn a_run_whose_servers_never_come_begins_without_them() {
     let mut site = site(Kind::Sqlite, noting()).await;
     site.world.set("PERIHELION_TRUST_PINS", "off");
     site.world.set("PERIHELION_SERVERS_WAIT_SEC", "0.5");
     site.world.write("mcp-servers.toml", &servers(env!("CARGO_BIN_EXE_perihelion")));
     site.submit("n").await;
-    let worker = site.worker();
-    site.until("n", "failed").await;
-    let listed = site.world.run(&["threads", "list", "--status", "failed", "--json"]).await;
-    let listed = listed.code(0).json();
-    assert_eq!(listed[0]["status"], "failed", "{listed}");
-    assert!(listed[0]["error"].as_str().is_some_and(|why| !why.is_empty()), "{listed}");
-    site.stop(worker).await;
+    let drained = site.world.run(&["worker", "--drain"]).await.code(0);
+    assert!(drained.stderr.contains("did not come in time"), "{drained:?}");
+    assert!(!site.world.model.requests().is_empty());
+    let shown = site.world.run(&["threads", "show", "n", "--json"]).await.code(0).json();
+    assert!(shown["status"] == "done" || shown["status"] == "failed", "{shown}");
 }
 
 /// A worker that drains ends well only when nothing waits any more.

@@ -166,9 +166,10 @@ async fn a_crash_after_the_last_commit_leaves_nothing_to_run(on: &Fixture) {
     let graph = graph(|graph| graph.node("a", world.speaker("a")).entry("a"));
     let runner = runner(&graph, &on.store);
     let thread = world.thread(&runner).await;
-    start(&runner, thread).await;
+    let run = start(&runner, thread).await.run;
     // As if the process had ended between the last commit and giving the thread back.
-    on.store.claim(thread, "elsewhere", std::time::Duration::ZERO, false).await.unwrap();
+    let taken = on.store.claim(thread, "elsewhere", Duration::ZERO, false).await.unwrap();
+    on.store.begin_run(thread, taken.fence, run, false).await.unwrap();
     let outcome = resume(&runner, thread).await;
     assert!(is_done(&outcome));
     assert_eq!((outcome.steps, world.count("a")), (0, 1));
