@@ -16,7 +16,7 @@ use super::show::{Observer, Show};
 use super::{Error, Exit, Signals, environment, found, keys, looking, output, plugins};
 use perihelion_engine::graph::{RunEvent, Wants};
 use perihelion_engine::runner::RunOptions;
-use perihelion_runtime::{Audit, Job, RunStatusView, Runtime};
+use perihelion_runtime::{Audit, Job, RunStatusView, Runtime, is_there};
 use perihelion_service::Stops;
 use perihelion_settings::config::Settings;
 use perihelion_star::GraphState;
@@ -30,6 +30,9 @@ const WAITING_EVENTS: usize = 256;
 /// [`Error`] when the runtime cannot be opened or refuses the job; a run that fails is an [`Exit`].
 pub async fn execute(settings: Settings, job: Job, show: &Show) -> Result<Exit, Error> {
     let signals = Signals::listen()?;
+    let database = &settings.store.database;
+    let is_made = job.is_submission() && !is_there(database.expose()).unwrap_or(true);
+    let made = is_made.then(|| database.to_string());
     let audit = if job.decides() { Audit::open(&settings, &keys::actor()).await? } else { None };
     let opening = looking::shown(show.quiet, async |looks| {
         let builder = Runtime::builder(settings).environment(&environment).with_progress(looks);
@@ -50,8 +53,14 @@ pub async fn execute(settings: Settings, job: Job, show: &Show) -> Result<Exit, 
     if let Some(who) = holder.as_ref().filter(|_| !show.quiet) {
         output::note(&format!("following: {who} is working on it"));
     }
-    // Who only follows uses no server, and has none to be read again.
-    let plugins = holder.is_none().then(|| plugins::keep(&runtime, "run", show.quiet));
+    // Who only follows or submits uses no server, and has none to be read again.
+    let uses_servers = holder.is_none() && !job.is_submission();
+    let plugins = uses_servers.then(|| plugins::keep(&runtime, "run", show.quiet));
+    if let Some(made) = made {
+        output::warning(&format!(
+            "a new database was made, and only workers that use it will see this question: {made}"
+        ));
+    }
     let mut ended = drive(&runtime, job, show, &signals).await;
     let mut asking = Asking::default();
     while show.can_ask() && matches!(ended, Ok(Exit::Waiting)) {
@@ -97,7 +106,7 @@ pub async fn drive(
     show: &Show,
     signals: &Signals,
 ) -> Result<Exit, Error> {
-    if runtime.agents().list().is_empty() {
+    if !job.is_submission() && runtime.agents().list().is_empty() {
         output::warning(&no_agents(runtime.settings()));
     }
     for problem in runtime.agents().problems().iter() {

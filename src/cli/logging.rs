@@ -19,6 +19,7 @@ use perihelion_settings::config::{Log, LogFormat};
 
 /// Starts logging as the settings say.
 pub(super) fn start(log: &Log) -> Result<(), Error> {
+    output::set_json_lines(log.format == LogFormat::Json);
     let refused = |reason: String| Error::Log { filter: log.filter.clone(), reason };
     let filter = EnvFilter::try_new(&log.filter).map_err(|error| refused(error.to_string()))?;
     let directive = llm::LOG_DIRECTIVE.parse().map_err(|error| refused(format!("{error}")))?;

@@ -4,19 +4,30 @@ use std::io::{ErrorKind, IsTerminal as _, Write as _};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use chrono::SecondsFormat;
 use comfy_table::{ContentArrangement, Table, presets};
 use console::Term;
 use indicatif::MultiProgress;
 use serde::Serialize;
+use serde_json::json;
 
 use super::Error;
 use super::shown::shown_json;
+use perihelion_engine::clock;
 
 /// The progress bars of the process; lines on standard error go above them.
 pub(super) static BARS: LazyLock<MultiProgress> = LazyLock::new(MultiProgress::new);
 
 /// Whether anything was written to standard output.
 static WRITTEN: AtomicBool = AtomicBool::new(false);
+
+/// Whether lines on standard error are JSON, as the log's are.
+static JSON_LINES: AtomicBool = AtomicBool::new(false);
+
+/// Writes lines on standard error as JSON from now on, or as text.
+pub(super) fn set_json_lines(json: bool) {
+    JSON_LINES.store(json, Ordering::Relaxed);
+}
 
 /// Tells whether standard output has its content already.
 pub(super) fn has_written() -> bool {
@@ -57,29 +68,43 @@ pub(super) fn json_line<T: Serialize>(value: &T) -> Result<(), Error> {
 /// Writes lines to standard error; nobody is left to be told when that fails.
 pub(super) fn note(text: &str) {
     let shown = plain(text);
-    BARS.suspend(|| {
-        let _ = writeln!(std::io::stderr().lock(), "{}", shown.trim_end_matches('\n'));
-    });
+    written("INFO", shown.trim_end_matches('\n'), str::to_owned);
 }
 
 /// Writes an error: one line.
 pub(super) fn error(message: &str) {
-    labelled("error:", RED, message);
+    labelled("ERROR", "error:", RED, message);
 }
 
 /// Writes a warning: one line.
 pub(super) fn warning(message: &str) {
-    labelled("warning:", YELLOW, message);
+    labelled("WARN", "warning:", YELLOW, message);
 }
 
 const RED: &str = "31";
 const GREEN: &str = "32";
 const YELLOW: &str = "33";
 
-fn labelled(label: &str, color: &str, message: &str) {
-    let label = painted(label, color, std::io::stderr().is_terminal());
+fn labelled(level: &str, label: &str, color: &str, message: &str) {
+    written(level, &one_line(message), |message| {
+        let label = painted(label, color, std::io::stderr().is_terminal());
+        format!("{label} {message}")
+    });
+}
+
+/// Writes to standard error, as a line of the log where that is JSON.
+fn written(level: &str, message: &str, as_text: impl FnOnce(&str) -> String) {
+    let line = if JSON_LINES.load(Ordering::Relaxed) {
+        let now = clock::now().to_rfc3339_opts(SecondsFormat::Micros, true);
+        let fields = json!({ "message": message });
+        let line =
+            json!({ "timestamp": now, "level": level, "fields": fields, "target": "perihelion" });
+        shown_json(&line.to_string())
+    } else {
+        as_text(message)
+    };
     BARS.suspend(|| {
-        let _ = writeln!(std::io::stderr().lock(), "{label} {}", one_line(message));
+        let _ = writeln!(std::io::stderr().lock(), "{line}");
     });
 }
 

@@ -15,7 +15,7 @@ use perihelion_engine::runner::RunOptions;
 use perihelion_http::{Bounds, Server};
 use perihelion_runtime::{RunReport, RunStatusView, Runtime};
 use perihelion_service::Stops;
-use perihelion_service::worker::{Listener, Options, Worker, WorkerEvent};
+use perihelion_service::worker::{Listener, Options, Worked, Worker, WorkerEvent};
 use perihelion_settings::config::{Overrides, Settings};
 
 #[derive(Debug, clap::Args)]
@@ -34,7 +34,7 @@ pub struct Args {
     /// Threads driven at the same time; by default 4 [env: PERIHELION_WORKER_CONCURRENCY]
     #[arg(long, value_name = "N")]
     concurrency: Option<usize>,
-    /// Serve /metrics and /healthz at this address; a port alone is one on loopback
+    /// Serve /metrics, /healthz and /readyz at this address; a port alone is one on loopback
     /// [env: PERIHELION_WORKER_METRICS]
     #[arg(long, value_name = "IP:PORT")]
     metrics: Option<String>,
@@ -109,9 +109,15 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
             () = runtime.close() => {}
         }
     }
-    let driven = worked?;
+    let Worked { driven, left } = worked?;
     if !args.quiet {
         output::note(&format!("ended; runs driven: {driven}"));
+    }
+    if args.drain && left > 0 {
+        output::error(&format!(
+            "threads that could not be continued and still wait: {left}; the warnings above say why"
+        ));
+        return Ok(Exit::Failed);
     }
     Ok(Exit::Done)
 }
@@ -150,7 +156,7 @@ fn serve(
     runtime: &Runtime,
     quiet: bool,
 ) -> Result<AbortOnDropHandle<()>, Error> {
-    let router = api::metrics::router(runtime.metrics()?);
+    let router = api::metrics::of_worker(runtime.metrics()?, runtime.readiness());
     if let Ok(addr) = listener.local_addr()
         && !quiet
     {

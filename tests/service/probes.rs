@@ -56,3 +56,55 @@ async fn a_server_tells_prometheus_of_its_runs_and_threads() {
         assert!(text.lines().any(|one| one == line), "missing: {line}\n{text}");
     }
 }
+
+/// X5: an acknowledged run is neither lost nor failed because its database was away.
+#[tokio::test]
+async fn a_run_whose_database_goes_away_before_its_input_is_stored_is_driven_again() {
+    let served = Served::postgres().await;
+    let thread = served.thread().await;
+    let database: &TestDatabase = served.on_postgres();
+    let role = &database.name;
+    let mut holder = database.connect().await;
+    let mut admin = database.connect().await;
+    for _ in 0..3 {
+        // Its input cannot be written from here on; the run is accepted all the same.
+        let hold = "BEGIN; LOCK TABLE step IN ACCESS EXCLUSIVE MODE";
+        sqlx::raw_sql(hold).execute(&mut holder).await.unwrap();
+        let runs = format!("/threads/{thread}/runs");
+        let (code, run) = served.post(&runs, &saying("hello")).await;
+        assert_eq!(code, 200, "{run}");
+        let waiting =
+            "SELECT count(*) FROM pg_stat_activity WHERE usename = $1 AND wait_event_type = 'Lock'";
+        loop {
+            let count: i64 =
+                sqlx::query_scalar(waiting).bind(role).fetch_one(&mut admin).await.unwrap();
+            if count > 0 {
+                break;
+            }
+        }
+        for sql in [
+            format!("ALTER ROLE {role} NOLOGIN"),
+            format!(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '{role}'"
+            ),
+        ] {
+            sqlx::raw_sql(sqlx::AssertSqlSafe(sql)).execute(&mut admin).await.unwrap();
+        }
+        while served.get("/readyz").await.0 != 503 {
+            tokio::task::yield_now().await;
+        }
+        sqlx::raw_sql("ROLLBACK").execute(&mut holder).await.unwrap();
+        let back = format!("ALTER ROLE {role} LOGIN");
+        sqlx::raw_sql(sqlx::AssertSqlSafe(back)).execute(&mut admin).await.unwrap();
+        while served.get("/readyz").await.0 != 200 {
+            tokio::task::yield_now().await;
+        }
+        let id = run["run_id"].as_str().unwrap();
+        let (_, values) = served.get(&format!("{runs}/{id}/join")).await;
+        let (_, ended) = served.get(&format!("{runs}/{id}")).await;
+        assert_eq!(ended["status"], "success", "{ended}\n{values}");
+        assert_eq!(values["answer"], "Hello from the star.", "{values}");
+        let (_, stands) = served.get(&format!("/threads/{thread}")).await;
+        assert_eq!(stands["status"], "idle", "{stands}");
+    }
+}

@@ -191,7 +191,10 @@ impl Conversation {
                 self.words.push_str(&piece);
                 self.ready.push_back(AnswerPart::Piece(piece));
             }
-            Happening::Step(at) => self.state = Some(at.state),
+            Happening::Step(at, rest) => {
+                rest.into_iter().for_each(|piece| self.hear(piece));
+                self.state = Some(at.state);
+            }
             Happening::StandsAt { state } => self.state = Some(state),
             Happening::Interrupted { interrupts, state, .. } => {
                 self.questions = interrupts.iter().map(InterruptView::from).collect();

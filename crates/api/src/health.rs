@@ -6,6 +6,7 @@ use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use axum::routing::get;
 
+use perihelion_runtime::Readiness;
 use perihelion_service::Service;
 
 /// Makes the routes.
@@ -21,7 +22,18 @@ async fn ready(State(service): State<Service>) -> impl IntoResponse {
         return (StatusCode::SERVICE_UNAVAILABLE, "this process ends\n".to_owned());
     }
     match service.kept().check().await {
-        Ok(()) => (StatusCode::OK, "ok\n".to_owned()),
+        Ok(()) => by_servers(&service.runtime().readiness()),
         Err(error) => (StatusCode::SERVICE_UNAVAILABLE, format!("{error}\n")),
+    }
+}
+
+/// Answers whether the required MCP servers are up, and which are not.
+pub(super) fn by_servers(readiness: &Readiness) -> (StatusCode, String) {
+    match readiness.missing().as_slice() {
+        [] => (StatusCode::OK, "ok\n".to_owned()),
+        missing => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            format!("required MCP servers are not up: {}\n", missing.join(", ")),
+        ),
     }
 }

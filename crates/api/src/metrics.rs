@@ -8,7 +8,8 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 
-use perihelion_runtime::Metrics;
+use super::health;
+use perihelion_runtime::{Metrics, Readiness};
 
 /// The text format of Prometheus.
 const FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -16,6 +17,12 @@ const FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
 /// Makes the routes `/metrics` and `/healthz`.
 pub fn router(metrics: Metrics) -> Router {
     numbers(metrics).route("/healthz", get(async || "ok\n"))
+}
+
+/// Makes the routes of a worker: `/metrics`, `/healthz`, and `/readyz`, which names required MCP servers that are not up.
+pub fn of_worker(metrics: Metrics, readiness: Readiness) -> Router {
+    let ready = async move || health::by_servers(&readiness);
+    router(metrics).route("/readyz", get(ready))
 }
 
 /// Makes the route `/metrics`.

@@ -162,6 +162,7 @@ impl Database {
     pub async fn execute(&self, query: &Query) -> Result<u64, Error> {
         match &self.kind {
             Kind::Sqlite(file) => {
+                file.check_place()?;
                 file.write(query.for_sqlite()?).await.map_err(|error| file.refine(error))
             }
             Kind::Postgres(connections) => {

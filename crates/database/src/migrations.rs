@@ -57,6 +57,7 @@ pub const SQLITE: &[Step] = &[
     migration!("sqlite", 28, "0028_recall_recent"),
     migration!("sqlite", 29, "0029_ended_runs"),
     migration!("sqlite", 30, "0030_recall_numbers"),
+    migration!("sqlite", 32, "0032_failed_at_rest"),
 ];
 
 /// Postgres's migrations in order.
@@ -91,7 +92,9 @@ pub const POSTGRES: &[Step] = &[
     migration!("postgres", 29, "0029_ended_runs"),
     migration!("postgres", 30, "0030_recall_numbers"),
     migration!("postgres", 31, "0031_items_below_a_path"),
-    migration!("postgres", 32, "0032_wake_calls"),
+    migration!("postgres", 32, "0032_failed_at_rest"),
+    migration!("postgres", 33, "0033_payloads_as_sent"),
+    migration!("postgres", 34, "0034_wake_calls"),
 ];
 
 /// Marks a file as ours ("peri"), so that another program's database is not written to.

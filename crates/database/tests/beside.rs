@@ -58,3 +58,31 @@ async fn what_is_written_after_another_program_closed_the_file_is_there_for_all(
     first.close().await;
     look(&path, 5);
 }
+
+/// X5: writing on into a file that others do not find under its name any more would lose what is written.
+#[tokio::test]
+async fn a_file_that_is_moved_or_replaced_is_not_written_or_read_any_more_until_it_is_back() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("p.db");
+    let moved = directory.path().join("moved.db");
+    let database = Database::open(&format!("sqlite:{}", path.display())).await.unwrap();
+    let make = query("CREATE TABLE kept (n INTEGER)");
+    database.execute(&make).await.unwrap();
+    let add = query("INSERT INTO kept VALUES (1)");
+    let count = query("SELECT n FROM kept");
+    for replaced in [false, true] {
+        std::fs::rename(&path, &moved).unwrap();
+        if replaced {
+            std::fs::write(&path, "").unwrap();
+        }
+        let refused = database.execute(&add).await.unwrap_err();
+        assert!(refused.is_passing(), "{refused}");
+        assert!(refused.to_string().contains("moved"), "{refused}");
+        assert!(database.fetch_all(&count).await.unwrap_err().is_passing());
+        assert!(database.begin().await.is_err());
+        std::fs::rename(&moved, &path).unwrap();
+        database.execute(&add).await.unwrap();
+    }
+    assert_eq!(database.fetch_all(&count).await.unwrap().len(), 2);
+    database.close().await;
+}

@@ -104,7 +104,7 @@ impl Ingest {
         };
         if !is_new {
             match self.runner.resume(self.thread, options.clone()).await {
-                Err(runner::Error::Finished { .. }) => {}
+                Err(runner::Error::Finished { .. } | runner::Error::NeverAsked { .. }) => {}
                 resumed => return resumed,
             }
         }

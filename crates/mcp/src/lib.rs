@@ -19,7 +19,7 @@ pub use configuration::{
     RateLimit, Sandbox, ServerConfig, ServersFile, ToolPolicy, Transport, Unusable, Warning,
     import, redact::redact_log, schema,
 };
-pub use pool::{Looked, Pool, PoolOptions, Reloaded, agent_name, menu_line};
+pub use pool::{Absent, Looked, Pool, PoolOptions, Reloaded, agent_name, menu_line};
 pub use transport::oauth::{LoggedIn, LoggedOut, Login, Logins};
 pub use trust::{Change, Changes, Pins, ServerPin, ToolPin, is_invisible, shown, written_out};
 pub use types::{

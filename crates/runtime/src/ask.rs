@@ -4,6 +4,7 @@ use super::{Error, RunReport, Runtime, read_state};
 use perihelion_engine::checkpoint::{self, ThreadStatus};
 use perihelion_engine::ids::ThreadId;
 use perihelion_engine::runner::RunOptions;
+use perihelion_mcp::agent_name;
 use perihelion_star::{GraphState, GraphUpdate, Request};
 
 impl Runtime {
@@ -37,11 +38,23 @@ impl Runtime {
         };
         let tenant = known.as_deref().unwrap_or(self.runner().tenant());
         self.load_teams(tenant).await;
-        let input = request.into_input(&self.roster.names(tenant))?;
+        let input = request.into_input(&self.agent_names(tenant))?;
         if known.is_none() {
             self.runner().create(thread, title).await?;
         }
         Ok(input)
+    }
+
+    /// Returns the names of a tenant's agents, those of servers that are not up yet included.
+    pub(super) fn agent_names(&self, tenant: &str) -> Vec<String> {
+        let mut names = self.roster.names(tenant);
+        for server in self.pool().names() {
+            let name = agent_name(&server);
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        names
     }
 
     /// Resumes a thread after a crash, a failure, a stop or answers.

@@ -7,7 +7,7 @@ use perihelion_people::People;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::demo::{self, Companions};
-use super::plugins::{Plugins, Source};
+use super::plugins::{Life, Plugins, Source};
 use super::report::{RunReport, data_of};
 use super::star_options::star_options;
 use super::teams::Teams;
@@ -33,8 +33,8 @@ pub struct Runtime {
     bus: Arc<dyn Bus>,
     pub(super) roster: Arc<Roster>,
     plugins: Arc<Plugins>,
-    /// Keeps the agents as the servers change.
-    _follow: AbortOnDropHandle<()>,
+    /// Keep the agents as the servers change, and ask those again that are absent.
+    _keepers: Vec<AbortOnDropHandle<()>>,
     /// What runs beside a demo, and ends with the runtime.
     companions: Option<Companions>,
     /// Sends traces where the settings name a collector.
@@ -67,6 +67,8 @@ pub(super) struct Parts {
     pub learns: bool,
     /// Whose traces are left until they end.
     pub continued: ContinuedRuns,
+    /// Whether the servers are looked at.
+    pub scans: bool,
     /// What runs beside a demo, whose new threads are the demo's tenant's.
     pub companions: Option<Companions>,
 }
@@ -77,9 +79,14 @@ impl Runtime {
     /// # Errors
     /// [`Error`] naming the part that could not be started.
     pub(super) async fn assemble(parts: Box<Parts>) -> Result<Self, Error> {
-        let Parts { settings, store, model, pool, source, kinds, learns, continued, companions } =
-            *parts;
+        let Parts { settings, store, model, pool, source, kinds, companions, .. } = *parts;
+        let Parts { learns, continued, scans, .. } = *parts;
         store.check_keys().await?;
+        let life = match continued {
+            _ if !scans => Life::OfSubmission,
+            ContinuedRuns::All if companions.is_none() => Life::Long,
+            _ => Life::OfRun,
+        };
         let exporter = super::trace::exporter(&settings, continued)?;
         let tools = Arc::new(pool);
         let host: Arc<dyn ToolHost> = Arc::clone(&tools) as _;
@@ -116,8 +123,9 @@ impl Runtime {
             Some(_) => runner.for_tenant(demo::TENANT),
             None => runner,
         };
-        let begun = Plugins::begin(source, Arc::clone(&tools), Arc::clone(&roster), kinds).await;
-        let (plugins, follow) = match begun {
+        let begun =
+            Plugins::begin(source, Arc::clone(&tools), Arc::clone(&roster), kinds, life).await;
+        let (plugins, keepers) = match begun {
             Ok(begun) => begun,
             Err(error) => {
                 tools.close().await;
@@ -136,7 +144,7 @@ impl Runtime {
             bus,
             roster,
             plugins,
-            _follow: follow,
+            _keepers: keepers,
             companions,
             exporter,
             deliveries,

@@ -31,6 +31,7 @@ pub struct Builder<'a> {
     demo: Option<demo::Options>,
     continued: ContinuedRuns,
     learns: bool,
+    scans: bool,
 }
 
 impl Runtime {
@@ -50,6 +51,7 @@ impl Runtime {
             demo: None,
             continued: ContinuedRuns::None,
             learns: true,
+            scans: true,
         }
     }
 
@@ -106,6 +108,11 @@ impl<'a> Builder<'a> {
     /// Continues with one thread; one of a demo brings that demo's model and servers with it.
     pub fn for_thread(self, thread: ThreadId) -> Self {
         Self { continued: ContinuedRuns::Of(thread), ..self }
+    }
+
+    /// Looks at no server: for questions that are left to workers.
+    pub fn without_servers(self) -> Self {
+        Self { scans: false, ..self }
     }
 
     /// Plays a demo: its data are installed, its scripted model is started, its servers are called.
@@ -190,6 +197,7 @@ impl<'a> Builder<'a> {
             kinds: Arc::new(self.kinds.unwrap_or_else(agents::kinds)),
             learns: self.learns,
             continued: self.continued,
+            scans: self.scans,
             companions: None,
         }
     }

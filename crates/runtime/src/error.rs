@@ -181,6 +181,15 @@ impl Error {
         }
     }
 
+    /// Returns whether the database could not be used for now, so that trying again soon may help.
+    pub fn is_passing(&self) -> bool {
+        match self {
+            Self::Store(error) | Self::Run(runner::Error::Store(error)) => error.is_passing(),
+            Self::Database(error) => error.is_passing(),
+            _ => false,
+        }
+    }
+
     /// Returns whether the database could not be reached, which may pass by itself.
     pub fn is_unreachable(&self) -> bool {
         matches!(
@@ -224,7 +233,11 @@ impl Error {
                     | checkpoint::Error::UnknownInterrupt(_)
                     | checkpoint::Error::InterruptClosed(_)
             ),
-            Self::Run(runner::Error::Finished { .. } | runner::Error::Unfinished { .. }) => true,
+            Self::Run(
+                runner::Error::Finished { .. }
+                | runner::Error::NeverAsked { .. }
+                | runner::Error::Unfinished { .. },
+            ) => true,
             Self::Model(llm::Error::NotConfigured | llm::Error::Prompt { .. }) => true,
             _ => false,
         }

@@ -153,12 +153,12 @@ impl Runtime {
         let state: &GraphState = &Arc::clone(&state);
         let mut report = RunReport::of(thread, run_id, status, state);
         report.data = data_of(store, thread, state).await?;
-        let failure = ending::failure(state).filter(|_| status == RunStatusView::Done);
-        let status = if failure.is_some() { RunStatusView::Failed } else { status };
+        let is_done = status == RunStatusView::Done;
+        let error = info.error.or_else(|| ending::failure(state).filter(|_| is_done));
+        let status = if is_done && error.is_some() { RunStatusView::Failed } else { status };
         let word = runs.last().and_then(|run| run.finish_reason.clone());
         let stored = word.and_then(|word| serde_json::from_value(word.into()).ok());
         let finish_reason = stored.or(report.finish_reason);
-        let error = info.error.or(failure);
         Ok(RunReport { status, steps, interrupts: open, finish_reason, error, ..report })
     }
 }

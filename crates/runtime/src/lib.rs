@@ -61,6 +61,7 @@ pub use folders::{Changed, Changes, Folders};
 pub use logins::{LoginMade, LoginUnderWay, log_in, log_out};
 pub use metrics::Metrics;
 pub use perihelion_analysis::chart::png as chart_picture;
+pub use perihelion_database::is_there;
 pub use perihelion_documents::{
     COLLECTION as DEFAULT_COLLECTION, Document, DocumentPage, Filters as DocumentFilters, PageAt,
     Query as DocumentQuery, Room as DocumentRoom, Step as AddingStep, Weights as SearchWeights,
@@ -73,8 +74,8 @@ pub use perihelion_memory::{
 pub use perihelion_people::{ApiKey, CreatedKey, NewKey, Scope as Permission, User};
 pub use perihelion_recall::Scope;
 pub use plugins::{
-    Environment, Process, ReloadAnswer, ReloadListener, ReloadOutcome, Watching, processes,
-    request_reload,
+    Environment, Process, Readiness, ReloadAnswer, ReloadListener, ReloadOutcome, Watching,
+    processes, request_reload,
 };
 pub use report::{InterruptView, RunReport, RunStatusView};
 pub use review::{Review, review};

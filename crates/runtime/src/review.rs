@@ -1,7 +1,7 @@
 //! A look at one server beside its pin, for the person who approves it.
 
 use super::Error;
-use super::plugins::{logins, read};
+use super::plugins::{logins, pins, read};
 use perihelion_mcp::{self as mcp, Pins, Pool, PoolOptions, ServerPin, ServersFile, ToolHost as _};
 use perihelion_settings::config::{PinMode, Settings};
 
@@ -55,7 +55,7 @@ pub async fn review(
     server: &str,
 ) -> Result<Review, Error> {
     // Pins that are switched off can still be looked at and made; a damaged file is an error in any case.
-    let pins = Pins::beside(&settings.servers.file, PinMode::Required)?;
+    let pins = pins(settings, PinMode::Required)?;
     let mut file: ServersFile = read(&settings.servers.file, env)?;
     if let Some(one) = file.unusable.iter().find(|one| one.server == server) {
         let server = one.server.clone();

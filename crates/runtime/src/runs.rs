@@ -71,9 +71,13 @@ impl Job {
 }
 
 impl Builder<'_> {
-    /// Opens what a job needs: what the settings name, or what its thread continues with.
+    /// Opens what a job needs: what the settings name, or what its thread continues with; a submission needs no server.
     pub fn for_job(self, job: &Job) -> Self {
-        if job.begins() { self } else { self.for_thread(job.thread()) }
+        match job {
+            Job::Submit { .. } => self.without_servers(),
+            Job::Ask { .. } => self,
+            _ => self.for_thread(job.thread()),
+        }
     }
 }
 
@@ -100,6 +104,9 @@ impl Runs<'_> {
         options: RunOptions<GraphState>,
     ) -> Result<RunReport, Error> {
         let Self(runtime) = self;
+        if !job.is_submission() {
+            runtime.await_agents(job.thread(), &options.cancel).await?;
+        }
         match job {
             Job::Ask { thread, title, tenant, request } => {
                 self.make_for(&tenant, thread, title.clone()).await?;

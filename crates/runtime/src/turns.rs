@@ -33,7 +33,7 @@ impl Runtime {
     /// [`Error::Request`].
     pub async fn check_request(&self, tenant: &str, request: Request) -> Result<(), Error> {
         self.load_teams(tenant).await;
-        request.into_input(&self.roster.names(tenant))?;
+        request.into_input(&self.agent_names(tenant))?;
         Ok(())
     }
 
@@ -59,13 +59,13 @@ impl Runtime {
                 return self.answer_and_continue(thread, Some(one.id), answer, options).await;
             }
         }
-        if matches!(info.status, ThreadStatus::Idle | ThreadStatus::Busy | ThreadStatus::Queued) {
+        if info.status != ThreadStatus::Interrupted {
             match self.ask(thread, None, request.clone(), options.clone()).await {
                 Err(Error::Run(runner::Error::Unfinished { .. })) => {}
                 other => return other,
             }
         }
-        let input = request.into_input(&self.roster.names(&info.tenant))?;
+        let input = request.into_input(&self.agent_names(&info.tenant))?;
         self.runner().update_state(thread, input, INPUT).await?;
         let mut options = options;
         options.pauses.at_start = true;

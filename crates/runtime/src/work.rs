@@ -47,6 +47,8 @@ impl Runtime {
             Err(error) => return Err(error.into()),
         };
         self.load_teams(&tenant).await;
+        // Until then another worker may take it.
+        self.await_agents(thread, &options.cancel).await?;
         match self.runner().wake(thread, options).await {
             Ok(Some(outcome)) => self.report(outcome).await.map(Some),
             Ok(None) => Ok(None),

@@ -3,17 +3,24 @@
 use std::time::Duration;
 
 use chrono::TimeDelta;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use super::ends::{Driven, End, Standing, decide};
 use super::kept::{Begin, Cancel, Ended, Run, RunStatus};
 use super::{Asked, Error, Order, Service, answers, stops};
-use perihelion_engine::checkpoint::{self, ThreadStatus};
+use perihelion_engine::checkpoint::ThreadStatus;
 use perihelion_engine::clock;
 use perihelion_engine::ids::ThreadId;
 use perihelion_engine::runner::RunOptions;
 use perihelion_runtime::{Job, RunReport, RunStatusView};
 use perihelion_star::{GraphState, Request};
+
+/// Drives of a run after which an error of the store that does not pass by itself is its end.
+const TRIES: u32 = 8;
+
+/// How many times [`PATIENCE`] the longest pause between two drives of a run lasts.
+const SLOWEST: u32 = 16;
 
 /// How long a run waits whose thread somebody else holds, such as a command line.
 const CLAIMED_BY_OTHERS: TimeDelta = TimeDelta::milliseconds(500);
@@ -24,20 +31,15 @@ const PATIENCE: Duration = Duration::from_millis(500);
 /// How long another process that holds a run's thread has to end it, before the thread is taken from it.
 const HOLDER_ANSWERS: Duration = Duration::from_secs(10);
 
-/// How driving a run ended.
-enum End {
-    /// With this status, and why it failed.
-    Settled(RunStatus, Option<Value>),
-    /// This process is to end; another one continues.
-    Left,
-    /// Somebody else holds the thread; nothing was done.
-    NotBegun,
-}
-
-impl End {
-    fn broken(error: &Error) -> Self {
-        Self::Settled(RunStatus::Error, Some(failure(class(error), &error.to_string())))
-    }
+/// What becomes of a run after its last drive here.
+struct Decided {
+    end: End,
+    /// How it is cancelled.
+    asked: Option<Cancel>,
+    /// Whether its thread may have received something of it.
+    has_moved: bool,
+    /// Whether its followers heard of the end from the thread itself.
+    has_told: bool,
 }
 
 impl Service {
@@ -67,54 +69,86 @@ impl Service {
     async fn drive(&self, run: Run) {
         let stop = self.0.stop.child_token();
         self.driven().insert(run.id, stop.clone());
-        let end = self.perform(&run, &stop).await;
-        let has_failed = end.is_err();
-        let mut end = match end {
-            Ok(end) => end,
-            Err(Error::Runtime(error)) if error.is_claimed() => End::NotBegun,
-            Err(error) => End::broken(&error),
-        };
+        let decided = self.drive_to_end(&run, &stop).await;
         self.driven().remove(&run.id);
-        let asked = self.cancel_of(&run).await;
-        if let (End::Left, Some(_), false) = (&end, asked, self.0.stop.is_cancelled()) {
-            end = self.end_elsewhere(&run).await;
+        // Of a run that another process has by now, that process writes the end.
+        let has_told = decided.as_ref().is_some_and(|decided| decided.has_told);
+        if let Some(Decided { end, asked, has_moved, .. }) = decided {
+            if let (End::Settled(..), Some(Cancel::Rollback)) = (&end, asked) {
+                self.roll_back(&run, has_moved).await;
+            }
+            self.settle(&run, end).await;
         }
-        let has_begun = !matches!(end, End::NotBegun);
-        if !has_begun && asked.is_some() {
-            end = End::Settled(RunStatus::Interrupted, None);
-        }
-        if let End::Settled(status, _) = &end
-            && stop.is_cancelled()
-            && *status != RunStatus::Success
-        {
-            end = match asked {
-                None if self.0.stop.is_cancelled() => End::Left,
-                _ => End::Settled(RunStatus::Interrupted, None),
-            };
-        }
-        if let (End::Settled(..), Some(Cancel::Rollback)) = (&end, asked) {
-            self.roll_back(&run, has_begun).await;
-        }
-        self.settle(&run, end).await;
         self.0.ended.call(run.id, ());
-        if has_failed {
-            // It may have told nothing.
+        if !has_told {
             self.runtime().bus().call(ThreadId(run.thread)).await;
         }
     }
 
-    /// Ends a run whose thread another process holds, such as a worker that was quicker.
-    async fn end_elsewhere(&self, run: &Run) -> End {
-        let threads = self.runtime().threads();
-        let thread = ThreadId(run.thread);
-        match stops::end_elsewhere(self.kept(), &threads, thread, HOLDER_ANSWERS).await {
-            Ok(()) => End::Settled(RunStatus::Interrupted, None),
-            Err(error) => End::broken(&error),
+    /// Drives a run until it is decided what becomes of it; `None` where another process drives it by now, or it was deleted.
+    async fn drive_to_end(&self, run: &Run, stop: &CancellationToken) -> Option<Decided> {
+        let mut is_again = run.attempt > 1;
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let driven = match self.perform(run, stop, is_again).await {
+                Ok(report) => Driven::reported(&report),
+                Err(error) => {
+                    tracing::warn!(%error, run = %run.id, "a drive of a run was broken off");
+                    Driven::broken(&error, tries >= TRIES)
+                }
+            };
+            let standing = match &driven {
+                Driven::Lost => self.standing(run).await.unwrap_or(Standing::Unknown),
+                _ => Standing::Unknown,
+            };
+            let has_told = matches!(driven, Driven::Reported(..));
+            let has_moved = driven != Driven::Claimed && standing != Standing::NotBegun;
+            let asked = self.cancel_of(run).await?;
+            let stopping = self.0.stop.is_cancelled();
+            let cancelled = asked.is_some() || (stop.is_cancelled() && !stopping);
+            match decide(driven, standing, cancelled, stopping) {
+                End::Again => {}
+                End::StoppedElsewhere => match self.end_elsewhere(run).await {
+                    Ok(()) => {
+                        let end = End::Settled(RunStatus::Interrupted, None);
+                        return Some(Decided { end, asked, has_moved, has_told });
+                    }
+                    Err(error) => {
+                        tracing::warn!(%error, run = %run.id, "a run could not be stopped; trying again");
+                    }
+                },
+                end => return Some(Decided { end, asked, has_moved, has_told }),
+            }
+            is_again = true;
+            tokio::select! {
+                () = self.0.stop.cancelled() => {}
+                () = clock::sleep(PATIENCE * tries.min(SLOWEST)) => {}
+            }
         }
     }
 
-    async fn cancel_of(&self, run: &Run) -> Option<Cancel> {
-        self.kept().find_run(run.id).await.ok().flatten().and_then(|run| run.cancel)
+    /// Ends a run whose thread another process holds, such as a worker that was quicker.
+    async fn end_elsewhere(&self, run: &Run) -> Result<(), Error> {
+        let threads = self.runtime().threads();
+        stops::end_elsewhere(self.kept(), &threads, ThreadId(run.thread), HOLDER_ANSWERS).await
+    }
+
+    /// Returns how a run is to be cancelled, as soon as the database says so; `None` where it is not this process's any more.
+    async fn cancel_of(&self, run: &Run) -> Option<Option<Cancel>> {
+        loop {
+            match self.kept().find_run(run.id).await {
+                Ok(found) => {
+                    let is_mine = |run: &Run| run.owner.as_deref() == Some(&self.0.owner);
+                    return found.filter(is_mine).map(|run| run.cancel);
+                }
+                Err(_) if self.0.stop.is_cancelled() => return Some(None),
+                Err(error) => {
+                    tracing::warn!(%error, "the row of a run could not be read; trying again");
+                    clock::sleep(PATIENCE).await;
+                }
+            }
+        }
     }
 
     /// Writes how a run ended, for as long as the database does not take it.
@@ -123,12 +157,18 @@ impl Service {
             let written = match &end {
                 End::Settled(status, error) => {
                     let kwargs = without_files(&run.kwargs);
-                    let ended =
-                        Ended { status: *status, error: error.clone(), kwargs: kwargs.as_ref() };
+                    let ended = Ended {
+                        status: *status,
+                        error: error.clone(),
+                        kwargs: kwargs.as_ref(),
+                        by: Some(&self.0.owner),
+                    };
                     self.kept().end_run(run.id, ended, clock::now()).await.map(|_| ())
                 }
-                End::Left => self.kept().leave_run(run.id, &self.0.owner).await,
-                End::NotBegun => {
+                End::Left | End::Again | End::StoppedElsewhere => {
+                    self.kept().leave_run(run.id, &self.0.owner).await
+                }
+                End::PutBack => {
                     let owner = &self.0.owner;
                     self.kept().put_back(run.id, owner, clock::now(), CLAIMED_BY_OTHERS).await
                 }
@@ -146,7 +186,13 @@ impl Service {
         }
     }
 
-    async fn perform(&self, run: &Run, stop: &CancellationToken) -> Result<End, Error> {
+    /// Drives a run once; one that is driven again continues with what its thread has received of it.
+    async fn perform(
+        &self,
+        run: &Run,
+        stop: &CancellationToken,
+        is_again: bool,
+    ) -> Result<RunReport, Error> {
         let thread = ThreadId(run.thread);
         self.check_enabled(thread).await?;
         let order = Order::of(run)?;
@@ -156,13 +202,13 @@ impl Service {
             publish: Some(std::sync::Arc::clone(runtime.bus())),
             ..runtime.run_options()
         });
-        let report = if run.attempt > 1 && self.has_begun(run, &order).await? {
+        let report = if is_again && self.has_begun(run, &order).await? {
             self.continue_run(thread, options).await?
         } else {
             self.begin(thread, &order, options).await?
         };
         self.note_asked(thread, report.status == RunStatusView::Interrupted).await;
-        Ok(self.end_of(&report, stop).await)
+        Ok(report)
     }
 
     /// Begins what was ordered.
@@ -221,42 +267,21 @@ impl Service {
     ) -> Result<RunReport, Error> {
         let runtime = self.runtime();
         let info = runtime.store().info(thread).await?;
-        let is_under_way = matches!(info.status, ThreadStatus::Busy | ThreadStatus::Queued);
-        if is_under_way || self.was_stopped(thread).await? {
+        if self.is_unfinished(&info).await? {
             Ok(runtime.resume_or_rest(thread, options).await?)
         } else {
             Ok(runtime.at_rest(thread).await?)
         }
     }
 
-    /// Returns whether a thread's last run was stopped rather than ended.
-    async fn was_stopped(&self, thread: ThreadId) -> Result<bool, Error> {
-        let runs = self.runtime().store().runs(thread).await?;
-        Ok(runs.last().is_some_and(|run| run.status == checkpoint::RunStatus::Cancelled))
-    }
-
-    async fn end_of(&self, report: &RunReport, stop: &CancellationToken) -> End {
-        match report.status {
-            RunStatusView::Done | RunStatusView::Interrupted => {
-                End::Settled(RunStatus::Success, None)
-            }
-            RunStatusView::Queued => End::Left,
-            RunStatusView::Failed => {
-                let text = report.error.clone().unwrap_or_else(|| "the run failed".into());
-                let class = if stop.is_cancelled() { "UserInterrupt" } else { "RunFailed" };
-                End::Settled(RunStatus::Error, Some(failure(class, &text)))
-            }
-        }
-    }
-
     /// Puts a thread back to where it stood before a run that moved it, as far as that can be, and deletes the run.
-    async fn roll_back(&self, run: &Run, has_begun: bool) {
+    async fn roll_back(&self, run: &Run, has_moved: bool) {
         // One that was made for the run goes with it.
         if run.temporary {
             return;
         }
         let thread = ThreadId(run.thread);
-        if has_begun {
+        if has_moved {
             let back = self.runtime().go_back(thread, run.base_step.unwrap_or_default()).await;
             if let Err(error) = back {
                 tracing::warn!(%error, %thread, "a run could not be rolled back");
@@ -273,16 +298,4 @@ fn without_files(kwargs: &Value) -> Option<Value> {
     let mut kwargs = kwargs.clone();
     let turn = kwargs.pointer_mut("/order/asked/turn")?.as_object_mut()?;
     turn.remove("attachments").map(|_| kwargs)
-}
-
-fn failure(class: &str, message: &str) -> Value {
-    json!({ "error": class, "message": message })
-}
-
-fn class(error: &Error) -> &'static str {
-    match error {
-        Error::Answer(_) | Error::Update(_) => "ValueError",
-        Error::Runtime(error) if error.is_usage() => "ValueError",
-        _ => "RuntimeError",
-    }
 }

@@ -3,6 +3,7 @@
 use uuid::Uuid;
 
 use super::kept;
+use perihelion_engine::checkpoint;
 use perihelion_engine::ids::ThreadId;
 use perihelion_runtime as runtime;
 
@@ -74,4 +75,34 @@ impl Error {
             _ => false,
         }
     }
+
+    /// Returns what is to blame for a drive of a run that was broken off.
+    pub(super) fn cause(&self) -> Cause {
+        let of_database = |is_whole: bool| if is_whole { Cause::Store } else { Cause::Statement };
+        match self {
+            Self::Runtime(runtime::Error::Store(error)) => match error {
+                _ if error.is_of_another_writer() => Cause::Store,
+                checkpoint::Error::Database(_) => of_database(error.is_passing()),
+                _ if error.is_of_database() => Cause::Store,
+                _ => Cause::Order,
+            },
+            Self::Rows(kept::Error::Database(error))
+            | Self::Runtime(runtime::Error::Database(error))
+            | Self::People(perihelion_people::Error::Database(error)) => {
+                of_database(error.is_passing())
+            }
+            _ => Cause::Order,
+        }
+    }
+}
+
+/// What is to blame for a drive of a run that was broken off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cause {
+    /// The whole database, or another process that took the thread over: it says nothing of the run.
+    Store,
+    /// The database refused one statement, which may pass or not.
+    Statement,
+    /// What was ordered.
+    Order,
 }

@@ -52,8 +52,8 @@ pub enum Happening {
     Custom {
         payload: Value,
     },
-    /// A step is durable.
-    Step(Box<Checkpoint>),
+    /// A step is durable; its messages end with these pieces, which were not told before.
+    Step(Box<Checkpoint>, Vec<Happening>),
     Interrupted {
         step: u64,
         interrupts: Vec<Interrupt>,

@@ -15,6 +15,7 @@ mod day;
 mod deciding;
 mod drive;
 mod edits;
+mod ends;
 mod error;
 mod followers;
 mod happening;

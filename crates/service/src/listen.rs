@@ -293,17 +293,22 @@ impl Listener {
 
     /// Reads a step and folds it into the state.
     async fn step(&mut self, step: u64) -> Result<Option<Happening>, Error> {
-        self.pieces.end_step(step);
         let thread = ThreadId(self.run.thread);
         let store = self.service.runtime().store();
         let row = store.history(thread, Some(step + 1), 1).await?.pop();
         // One that was dropped meanwhile is known by later states.
-        let Some(row) = row.filter(|row| row.seq == step) else { return Ok(None) };
+        let Some(row) = row.filter(|row| row.seq == step) else {
+            self.pieces.end_step(step);
+            return Ok(None);
+        };
         self.stand_at(step.saturating_sub(1)).await?;
+        let turn = self.state.turn;
         let checkpoint = self.service.fold(thread, &self.state, row).await?;
+        let rest = self.pieces.rest(turn, step, &checkpoint.written);
+        self.pieces.end_step(step);
         self.state = Arc::clone(&checkpoint.state);
         self.step = step;
         self.at = checkpoint.row.at;
-        Ok(Some(Happening::Step(Box::new(checkpoint))))
+        Ok(Some(Happening::Step(Box::new(checkpoint), rest)))
     }
 }

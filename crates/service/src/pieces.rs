@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::Happening;
-use perihelion_star::message_id;
+use perihelion_engine::graph::Written;
+use perihelion_star::{GraphState, message_id};
 
 /// What each task of the step under way has said, by step and task.
 #[derive(Clone, Debug, Default)]
@@ -64,11 +65,81 @@ impl Pieces {
             so_far.again = None;
         }
         so_far.text.push_str(&piece);
-        let message = match so_far.versions {
-            0 => message_id(turn, step, &node),
-            version => message_id(turn, step, &format!("{node}.{version}")),
-        };
+        let message = so_far.name(turn, step, &node);
         let text = so_far.text.clone();
         Some(Happening::Piece { step, task, node, message, piece, text, is_first })
+    }
+
+    /// Returns what the messages of a step end with that was told in part: the process that told them died before the rest.
+    pub(super) fn rest(
+        &self,
+        turn: u32,
+        step: u64,
+        written: &[Written<GraphState>],
+    ) -> Vec<Happening> {
+        let mut rest = Vec::new();
+        for (task, one) in (0_u32..).zip(written) {
+            let Some(so_far) = self.0.get(&(step, task)) else { continue };
+            let messages = one.update.messages.iter().flatten();
+            let said = messages.filter(|message| message.role != "user");
+            let more = said
+                .filter_map(|message| message.content.strip_prefix(so_far.text.as_str()))
+                .find(|more| !more.is_empty());
+            if let Some(more) = more {
+                let node = one.node.clone();
+                let message = so_far.name(turn, step, &node);
+                let text = format!("{}{more}", so_far.text);
+                let piece = more.to_owned();
+                let is_first = false;
+                rest.push(Happening::Piece { step, task, node, message, piece, text, is_first });
+            }
+        }
+        rest
+    }
+}
+
+impl MessageSoFar {
+    /// Returns the id of the message.
+    fn name(&self, turn: u32, step: u64, node: &str) -> String {
+        match self.versions {
+            0 => message_id(turn, step, node),
+            version => message_id(turn, step, &format!("{node}.{version}")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use perihelion_star::{GraphUpdate, Message};
+    use serde_json::json;
+
+    fn written(text: &str) -> Vec<Written<GraphState>> {
+        let said = json!({ "id": "1", "role": "assistant", "content": text });
+        let said: Message = serde_json::from_value(said).unwrap();
+        let update = GraphUpdate::new().messages(vec![said]);
+        vec![Written::<GraphState>::new("qa", update, None).0]
+    }
+
+    #[test]
+    fn a_stream_ends_with_what_the_state_says_although_its_process_died_before_the_last_words() {
+        let whole = "Pay 100 to Ann.";
+        for told in 1..whole.len() {
+            let mut pieces = Pieces::default();
+            pieces.take(1, (3, 0), "qa".into(), whole[..told].into());
+            // Another process reads the answer back and tells none of it again.
+            pieces.begin_again();
+            let rest = pieces.rest(1, 3, &written(whole));
+            let [Happening::Piece { piece, text, message, .. }] = rest.as_slice() else {
+                panic!("{told}: {rest:?}")
+            };
+            assert_eq!((piece.as_str(), text.as_str()), (&whole[told..], whole));
+            assert_eq!(*message, message_id(1, 3, "qa"));
+        }
+        let mut pieces = Pieces::default();
+        assert!(pieces.rest(1, 3, &written(whole)).is_empty(), "nothing of it was told");
+        pieces.take(1, (3, 0), "qa".into(), whole.into());
+        assert!(pieces.rest(1, 3, &written(whole)).is_empty(), "all of it was told");
+        assert!(pieces.rest(1, 3, &written("Another answer.")).is_empty());
     }
 }

@@ -1,10 +1,13 @@
-//! Whether a run that was taken over had begun: whether its thread has heard what the run brings.
+//! How a run stands that was taken over or lost: whether its thread has received what the run brings, and what came of it.
 
 use serde_json::Value;
 
+use super::ends::{Standing, why};
 use super::kept::Run;
-use super::{Asked, Error, Order, Service};
-use perihelion_engine::checkpoint::{EffectKind, StepKind, StepRow, ThreadStatus, read_delta};
+use super::{Asked, Error, Order, Service, answers};
+use perihelion_engine::checkpoint::{
+    EffectKind, RunStatus, StepKind, StepRow, ThreadInfo, ThreadStatus, read_delta,
+};
 use perihelion_engine::ids::ThreadId;
 use perihelion_star::GraphState;
 use perihelion_star::question::kind;
@@ -26,7 +29,39 @@ impl Service {
             Asked::Edit { .. } => Ok(steps.any(|step| step.kind != StepKind::Fork)),
             // An answer leaves no step before the tasks that asked have ended.
             _ if matches!(info.status, ThreadStatus::Busy | ThreadStatus::Queued) => Ok(true),
-            _ => Ok(steps.any(|step| step.kind != StepKind::Fork)),
+            _ if steps.any(|step| step.kind != StepKind::Fork) => Ok(true),
+            Asked::Resume(given) if self.is_unfinished(&info).await? => {
+                let open = self.runtime().threads().view(info.id).await?.open;
+                // What it answers is not open any more.
+                Ok(answers::read(given, &open).map_or(true, |answers| answers.is_empty()))
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// Returns how a run stands that this process drove, by its thread alone.
+    pub(super) async fn standing(&self, run: &Run) -> Result<Standing, Error> {
+        let order = Order::of(run)?;
+        if !self.has_begun(run, &order).await? {
+            return Ok(Standing::NotBegun);
+        }
+        let thread = ThreadId(run.thread);
+        if self.is_unfinished(&self.runtime().store().info(thread).await?).await? {
+            return Ok(Standing::Unfinished);
+        }
+        let report = self.runtime().at_rest(thread).await?;
+        Ok(Standing::Ended(report.status, why(&report)))
+    }
+
+    /// Returns whether a thread is under way or queued, or its last run was stopped or broken off rather than ended.
+    pub(super) async fn is_unfinished(&self, info: &ThreadInfo) -> Result<bool, Error> {
+        match info.status {
+            ThreadStatus::Busy | ThreadStatus::Queued => Ok(true),
+            ThreadStatus::Failed => {
+                let runs = self.runtime().store().runs(info.id).await?;
+                Ok(runs.last().is_some_and(|run| run.status == RunStatus::Cancelled))
+            }
+            _ => Ok(false),
         }
     }
 

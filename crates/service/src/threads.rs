@@ -170,11 +170,12 @@ impl Service {
     ) -> Result<ThreadView, Error> {
         let store = self.runtime().store().as_ref();
         let mut was_stopped = false;
-        let status = match info.status {
+        let status = match info.standing() {
             ThreadStatus::Idle => ClientStatus::Idle,
             ThreadStatus::Busy | ThreadStatus::Queued => ClientStatus::Busy,
             ThreadStatus::Interrupted => ClientStatus::Interrupted,
             ThreadStatus::Parked => ClientStatus::Error,
+            ThreadStatus::Failed if info.status == ThreadStatus::Idle => ClientStatus::Error,
             ThreadStatus::Failed => {
                 let last = store.runs(info.id).await?.pop().map(|run| run.status);
                 was_stopped = last == Some(RunStatus::Cancelled);

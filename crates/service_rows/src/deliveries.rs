@@ -154,13 +154,17 @@ impl Kept {
         Ok(self.of_tenant().execute(&claim).await? == 1)
     }
 
-    /// Keeps what is sent, for further attempts.
+    /// Keeps what is sent, for further attempts: its fields stay in their order, and its numbers as they are written.
     ///
     /// # Errors
     /// [`Error`].
     pub async fn keep_payload(&self, id: Uuid, payload: &Json) -> Result<(), Error> {
-        let keep = query("UPDATE service_delivery SET payload = $1 WHERE id = $2 AND tenant = $3");
-        let keep = keep.bind(self.shut("delivery payload", id, payload)?).bind(id);
+        let keep = query(self.database.dialect().pick(
+            "UPDATE service_delivery SET payload = $1 WHERE id = $2 AND tenant = $3",
+            "UPDATE service_delivery SET payload = $1::text::json WHERE id = $2 AND tenant = $3",
+        ));
+        let payload = self.shut("delivery payload", id, payload)?.to_string();
+        let keep = keep.bind(payload).bind(id);
         self.of_tenant().execute(&keep.bind(self.tenant.as_str())).await?;
         Ok(())
     }

@@ -15,17 +15,19 @@ pub struct Ended<'a> {
     pub error: Option<Json>,
     /// What is kept from now on of what was asked for; none: all of it.
     pub kwargs: Option<&'a Json>,
+    /// The process that alone may end it; none: any.
+    pub by: Option<&'a str>,
 }
 
 impl Ended<'_> {
     /// Says that a run ended so, and no more.
     pub fn new(status: RunStatus) -> Self {
-        Self { status, error: None, kwargs: None }
+        Self { status, error: None, kwargs: None, by: None }
     }
 }
 
 impl Kept {
-    /// Ends a run with the marks of its thread's steps and log; of one that has ended nothing changes.
+    /// Ends a run with the marks of its thread's steps and log; one that has ended, or is another process's, stays as it is.
     ///
     /// # Errors
     /// [`Error`].
@@ -40,12 +42,13 @@ impl Kept {
                 kwargs = COALESCE($6, kwargs), \
                 last_step = (SELECT head FROM thread WHERE id = service_run.thread_id), \
                 last_event = (SELECT events FROM thread WHERE id = service_run.thread_id) \
-             WHERE id = $4 AND tenant = $5 AND status IN ('pending', 'running')",
+             WHERE id = $4 AND tenant = $5 AND status IN ('pending', 'running') \
+                AND owner IS NOT DISTINCT FROM COALESCE($7, owner)",
         );
         let kwargs = ended.kwargs.map(|kwargs| self.shut("run", id, kwargs)).transpose()?;
         let error = ended.error.map(|why| self.shut("run error", id, &why)).transpose()?;
         let end = end.bind(ended.status.as_str()).bind(error).bind(now).bind(id);
-        let end = end.bind(self.tenant.as_str()).bind(kwargs);
+        let end = end.bind(self.tenant.as_str()).bind(kwargs).bind(ended.by);
         Ok(self.of_tenant().execute(&end).await? == 1)
     }
 

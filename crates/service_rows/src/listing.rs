@@ -3,6 +3,8 @@
 //! Invariant: a page in the order of the last change, or of the beginning, is read off an index; of threads under way, which no
 //! index orders, there are few. Deliberately absent: an index for the orders by id and by status.
 
+use std::collections::BTreeSet;
+
 use perihelion_database::Dialect;
 use serde_json::Value as Json;
 use uuid::Uuid;
@@ -48,9 +50,11 @@ pub struct Listed {
     pub has_open_run: bool,
 }
 
-/// How a thread stands, as an expression: one whose last run was stopped is distinguished from one that failed.
+/// How a thread stands, as an expression: one whose last run was stopped is distinguished from one that failed, and one at
+/// rest whose last run failed from one that is idle.
 const STATUS: &str = "CASE WHEN t.status = 'failed' AND EXISTS (SELECT 1 FROM run r WHERE r.thread_id = t.id \
-    AND r.number = t.runs AND r.status <> 'failed') THEN 'stopped' ELSE t.status END";
+    AND r.number = t.runs AND r.status <> 'failed') THEN 'stopped' \
+    WHEN t.status = 'idle' AND t.error IS NOT NULL THEN 'failed' ELSE t.status END";
 
 /// Whether a run of a thread is under way or waits, as a number.
 const HAS_OPEN_RUN: &str = "(SELECT count(*) FROM service_run r WHERE r.thread_id = t.id \
@@ -218,6 +222,8 @@ fn parts(filter: &ThreadFilter) -> Vec<Part> {
     let at_rest = Part { condition: " AND t.status <> 'busy'", order: "t.rested_at" };
     let unsettled =
         Part { condition: " AND t.status <> 'busy' AND t.status <> 'idle'", order: "t.rested_at" };
+    let failed_at_rest =
+        Part { condition: " AND t.status = 'idle' AND t.error IS NOT NULL", order: "t.rested_at" };
     let whole = |order| vec![Part { condition: "", order }];
     let wants = |status: &str| filter.statuses.iter().any(|wanted| wanted == status);
     match filter.order {
@@ -227,8 +233,11 @@ fn parts(filter: &ThreadFilter) -> Vec<Part> {
         ThreadOrder::Updated if filter.statuses.is_empty() || wants("idle") => {
             vec![under_way, at_rest]
         }
-        ThreadOrder::Updated if wants("busy") => vec![under_way, unsettled],
-        ThreadOrder::Updated => vec![unsettled],
+        ThreadOrder::Updated => {
+            let busy = wants("busy").then_some(under_way);
+            let failed = wants("failed").then_some(failed_at_rest);
+            busy.into_iter().chain([unsettled]).chain(failed).collect()
+        }
     }
 }
 
@@ -237,15 +246,19 @@ fn of_status(find: &mut Statement, statuses: &[String]) {
     if statuses.is_empty() {
         return;
     }
-    let is_of_run = |status: &str| matches!(status, "failed" | "stopped");
-    // What the column says is found by an index; why a thread failed is read from its last run.
+    // What the column says is found by an index; why a thread failed is read from its last run and its error.
+    let columns = statuses.iter().flat_map(|status| match status.as_str() {
+        "failed" => vec!["failed", "idle"],
+        "stopped" => vec!["failed"],
+        other => vec![other],
+    });
+    let columns: BTreeSet<&str> = columns.collect();
     find.text(" AND t.status IN (");
-    for (index, status) in statuses.iter().enumerate() {
-        let column = if is_of_run(status) { "failed" } else { status };
-        find.text(if index == 0 { "" } else { ", " }).value(column);
+    for (index, column) in columns.iter().enumerate() {
+        find.text(if index == 0 { "" } else { ", " }).value(*column);
     }
     find.text(")");
-    if !statuses.iter().any(|status| is_of_run(status)) {
+    if !statuses.iter().any(|status| matches!(&**status, "failed" | "stopped" | "idle")) {
         return;
     }
     find.text(" AND ").text(STATUS).text(" IN (");

@@ -70,7 +70,7 @@ pub(super) async fn run(threads: &Threads, args: &Args, invocation: &str) -> Res
     let id = args.thread.as_deref().map_or_else(|| info.id.to_string(), quoted);
     if !open.is_empty() {
         text.push_str(&format!("\n{}", questions::explain(&open, &id, invocation)));
-    } else if status.can_continue() {
+    } else if LiveStatus::can_continue(&info) {
         text.push_str(&format!("\ncontinue with: {invocation} resume {id}\n"));
     }
     output::text(&text)

@@ -1,5 +1,6 @@
 //! Many workers on one database: every thread is resumed, by one at a time, no matter who dies.
 
+mod absent;
 mod crashes;
 mod full;
 mod parked;

@@ -1,11 +1,16 @@
 //! A run that is broken off continues from what was kept (S1.03).
 
-use perihelion::checkpoint::ThreadStatus;
+use std::time::Duration;
+
+use perihelion::checkpoint::{ThreadFilter, ThreadStatus};
 use perihelion::graph::{Outcome, node_fn};
-use perihelion::runner::{Error, RunOptions};
+use perihelion::ids::RunId;
+use perihelion::runner::{Error, RunOptions, RunResult, Verdict, owner_name};
 
 use super::world::*;
 use crate::store_suite::{on_every_store, stores::Fixture};
+
+const LEASE: Duration = Duration::from_secs(15);
 
 on_every_store!(
     a_run_that_crashed_in_a_node_resumes_that_node,
@@ -14,6 +19,8 @@ on_every_store!(
     time_and_chance_are_the_same_after_a_crash,
     a_crash_after_the_last_commit_leaves_nothing_to_run,
     an_unfinished_thread_takes_no_new_input_and_a_finished_one_no_resume,
+    a_question_whose_process_died_before_it_was_stored_is_named_and_can_be_asked_again,
+    a_thread_at_rest_whose_last_run_failed_stands_as_failed_in_lists_and_counts,
 );
 
 /// S1.03
@@ -159,9 +166,10 @@ async fn a_crash_after_the_last_commit_leaves_nothing_to_run(on: &Fixture) {
     let graph = graph(|graph| graph.node("a", world.speaker("a")).entry("a"));
     let runner = runner(&graph, &on.store);
     let thread = world.thread(&runner).await;
-    start(&runner, thread).await;
+    let run = start(&runner, thread).await.run;
     // As if the process had ended between the last commit and giving the thread back.
-    on.store.claim(thread, "elsewhere", std::time::Duration::ZERO, false).await.unwrap();
+    let taken = on.store.claim(thread, "elsewhere", Duration::ZERO, false).await.unwrap();
+    on.store.begin_run(thread, taken.fence, run, false).await.unwrap();
     let outcome = resume(&runner, thread).await;
     assert!(is_done(&outcome));
     assert_eq!((outcome.steps, world.count("a")), (0, 1));
@@ -196,4 +204,70 @@ async fn an_unfinished_thread_takes_no_new_input_and_a_finished_one_no_resume(on
     assert!(matches!(again, Err(Error::Finished { .. })), "{again:?}");
     let next = start(&runner, thread).await;
     assert_eq!(lines(&next.state), ["input", "slow", "input", "slow"]);
+}
+
+/// X5: killed between the claim and the input, on a new thread and on one that had a turn before.
+async fn a_question_whose_process_died_before_it_was_stored_is_named_and_can_be_asked_again(
+    on: &Fixture,
+) {
+    let world = World::default();
+    let graph = graph(|graph| graph.node("a", world.speaker("a")).entry("a"));
+    let runner = runner(&graph, &on.store);
+    let thread = world.thread(&runner).await;
+    let me = owner_name();
+    let (rest, _) = me.rsplit_once('/').unwrap();
+    let dead = format!("{rest}/1");
+    for (turn, begins) in [(0, true), (1, true), (2, false)] {
+        let taken = on.store.claim(thread, &dead, LEASE, false).await.unwrap();
+        if begins {
+            on.store.begin_run(thread, taken.fence, RunId::new(), false).await.unwrap();
+        }
+        if turn == 1 {
+            let woken = runner.wake(thread, RunOptions::default()).await.unwrap();
+            assert!(woken.is_none(), "there is nothing to continue with");
+        }
+        let refused = runner.resume(thread, RunOptions::default()).await.unwrap_err();
+        assert!(matches!(refused, Error::NeverAsked { .. }), "{refused}");
+        assert!(refused.to_string().contains("never asked"), "{refused}");
+        assert!(refused.to_string().contains("perihelion run --thread"), "{refused}");
+        let info = on.store.info(thread).await.unwrap();
+        assert_eq!((info.status, info.owner.as_ref()), (ThreadStatus::Idle, None));
+        assert_eq!(info.standing(), ThreadStatus::Failed);
+        assert!(info.error.is_some_and(|error| error.contains("never asked")));
+        let again = runner.resume(thread, RunOptions::default()).await.unwrap_err();
+        assert!(matches!(again, Error::NeverAsked { .. }), "{again}");
+        assert!(is_done(&start(&runner, thread).await));
+        assert_eq!(world.count("a"), turn + 1);
+        assert_eq!(on.store.info(thread).await.unwrap().standing(), ThreadStatus::Idle);
+    }
+}
+
+/// X5
+async fn a_thread_at_rest_whose_last_run_failed_stands_as_failed_in_lists_and_counts(on: &Fixture) {
+    let world = World::default();
+    let graph = graph(|graph| graph.node("a", world.speaker("a")).entry("a"));
+    let judged = |_: &RunResult, _: &Story| Verdict {
+        failure: Some("nothing worked".to_owned()),
+        finish_reason: None,
+    };
+    let failing = runner(&graph, &on.store).judged_by(judged);
+    let thread = world.thread(&failing).await;
+    assert!(is_done(&start(&failing, thread).await));
+    let info = on.store.info(thread).await.unwrap();
+    assert_eq!((info.status, info.error.as_deref()), (ThreadStatus::Idle, Some("nothing worked")));
+    let listed = async |status| {
+        let filter = ThreadFilter { status: Some(status), ..ThreadFilter::default() };
+        on.store.list(&filter).await.unwrap().iter().filter(|one| one.id == thread).count()
+    };
+    let counted = async |status| {
+        let counts = on.store.count_threads().await.unwrap();
+        counts.iter().find(|(one, _)| *one == status).map_or(0, |(_, count)| *count)
+    };
+    assert_eq!((listed(ThreadStatus::Failed).await, listed(ThreadStatus::Idle).await), (1, 0));
+    let failed = counted(ThreadStatus::Failed).await;
+    assert!(failed >= 1);
+    // A further turn that succeeds puts it right.
+    assert!(is_done(&start(&runner(&graph, &on.store), thread).await));
+    assert_eq!((listed(ThreadStatus::Failed).await, listed(ThreadStatus::Idle).await), (0, 1));
+    assert_eq!(counted(ThreadStatus::Failed).await, failed - 1);
 }

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use perihelion::checkpoint::Error as StoreError;
+use perihelion::checkpoint::{Error as StoreError, NewThread};
 use perihelion::graph::node_fn;
 use perihelion::ids::ThreadId;
 use perihelion::runner::{Error, Runner};
@@ -20,6 +20,7 @@ on_durable_stores!(
     a_missing_step_is_noticed_wherever_it_stood,
     a_damaged_snapshot_is_noticed,
     a_damaged_thread_is_not_exported_as_if_it_were_whole,
+    a_family_of_which_a_member_names_another_root_is_not_exported,
 );
 
 /// Runs SQL on the fixture's database, with the thread's id as `{thread}`.
@@ -114,14 +115,48 @@ async fn a_damaged_thread_is_not_exported_as_if_it_were_whole(on: &Fixture) {
         "DELETE FROM step WHERE thread_id = {thread} AND seq = 4",
         "UPDATE step SET frontier = (SELECT frontier FROM step WHERE thread_id = {thread} AND seq = 1)
             WHERE thread_id = {thread} AND seq = 3",
+        "UPDATE thread SET head = 3 WHERE id = {thread}",
+        "UPDATE thread SET head = 5 WHERE id = {thread}",
     ] {
         let (_, thread) = four_steps(on, false).await;
         on.store.export(thread).await.unwrap();
+        on.store.history(thread, None, 100).await.unwrap();
         sql(on, thread, damage).await;
+        let refused = on.store.history(thread, None, 100).await;
+        assert!(
+            matches!(&refused, Err(StoreError::Corrupt { thread: it, .. }) if *it == thread),
+            "{damage}: {refused:?}"
+        );
         let refused = on.store.export(thread).await;
         assert!(
             matches!(&refused, Err(StoreError::Corrupt { thread: it, .. }) if *it == thread),
             "{damage}: {refused:?}"
         );
     }
+}
+
+/// A team's own thread whose row names another root would be left out without a word.
+async fn a_family_of_which_a_member_names_another_root_is_not_exported(on: &Fixture) {
+    let (_, thread) = four_steps(on, false).await;
+    four_steps(on, false).await;
+    let info = on.store.info(thread).await.unwrap();
+    let namespace = "team:2:0".to_owned();
+    let child = NewThread {
+        id: thread.child(&namespace),
+        graph: info.graph,
+        title: None,
+        root: Some(thread),
+        namespace,
+        tenant: info.tenant,
+    };
+    let child = on.store.create(child).await.unwrap().id;
+    assert_eq!(on.store.export(thread).await.unwrap().children.len(), 1);
+    let moved = "UPDATE thread SET root_id = (SELECT t.id FROM thread t WHERE t.namespace = '' AND t.id <> thread.root_id
+            ORDER BY t.id LIMIT 1) WHERE id = {thread}";
+    sql(on, child, moved).await;
+    let refused = on.store.export(thread).await;
+    assert!(
+        matches!(&refused, Err(StoreError::Corrupt { thread: it, .. }) if *it == thread),
+        "{refused:?}"
+    );
 }

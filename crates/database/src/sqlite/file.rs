@@ -40,6 +40,8 @@ pub struct File {
     is_closed: AtomicBool,
     readers: Mutex<Vec<SqliteConnection>>,
     permits: Semaphore,
+    /// Where the file is and which one it was when it was opened; none where nothing is written to it by name.
+    place: Option<(PathBuf, Key)>,
     /// Whether the one connection is the database: nothing else sees it, and it is never replaced.
     pub(super) is_in_memory: bool,
 }
@@ -111,8 +113,10 @@ impl File {
         };
         // One that can only be read is no file of those who write.
         let key = if is_read_only { None } else { Key::of(path) };
+        let place = key.clone().map(|key| (path.to_owned(), key));
         let file = Self {
             writing: Writing::of(key, &shown, &writing),
+            place,
             options,
             overwrites: deleted == Deleted::Overwritten && !is_read_only,
             is_closed: AtomicBool::new(false),
@@ -152,6 +156,7 @@ impl File {
             readers: Mutex::default(),
             permits: Semaphore::new(READERS),
             shown,
+            place: None,
             is_in_memory: true,
         })
     }
@@ -159,9 +164,10 @@ impl File {
     /// Borrows the writing connection; one that was left within a transaction is replaced first.
     ///
     /// # Errors
-    /// [`Error::Failed`] when the file is closed or no connection can be made.
+    /// [`Error::Failed`] when the file is closed or no connection can be made, [`Error::Unreachable`] when it was moved.
     pub async fn writer(&self) -> Result<Writer, Error> {
         self.is_open()?;
+        self.check_place()?;
         Ok(Writer(self.writing.alone(self.overwrites).await.map_err(|e| self.refine(e))?))
     }
 
@@ -170,13 +176,29 @@ impl File {
     /// Statements that wait for each other share a transaction, and so a flush. One that a constraint refuses undoes itself alone.
     ///
     /// # Errors
-    /// What the database says.
+    /// What the database says; those who call it ask [`File::check_place`] first.
     pub async fn write(
         &self,
         statement: Query<'_, Sqlite, SqliteArguments>,
     ) -> Result<u64, sqlx::Error> {
         self.is_open()?;
         self.writing.write(statement, self.overwrites).await
+    }
+
+    /// Refuses to go on with a file that is not at its place any more: others would use another one there.
+    ///
+    /// # Errors
+    /// [`Error::Unreachable`].
+    pub fn check_place(&self) -> Result<(), Error> {
+        match &self.place {
+            Some((path, key)) if Key::of(path).as_ref() != Some(key) => Err(Error::Unreachable {
+                url: self.shown.clone(),
+                reason: "its file was moved, removed or replaced while this process used it, and nothing was \
+                         written; put it back, or stop this process and name the file's new place"
+                    .to_owned(),
+            }),
+            _ => Ok(()),
+        }
     }
 
     fn is_open(&self) -> Result<(), sqlx::Error> {
@@ -189,6 +211,7 @@ impl File {
     /// [`Error::Failed`] when the file is closed or no connection can be made.
     pub async fn reader(&self) -> Result<Reader<'_>, Error> {
         let permit = self.permits.acquire().await.map_err(|_| sqlx::Error::PoolClosed)?;
+        self.check_place()?;
         if self.is_in_memory {
             let place = self.writing.alone(false).await.map_err(|e| self.refine(e))?;
             let connection = Lent::Writing(place);

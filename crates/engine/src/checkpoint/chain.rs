@@ -43,11 +43,8 @@ fn verify_rows(dump: &ThreadDump) -> Result<(), Error> {
         if step.seq != expected {
             return Err(corrupt(&format!("step {expected} was expected in its place")));
         }
-        if let Some(prev) = prev.filter(|_| step.delta.codec != Codec::Sealed) {
-            let delta = step.delta.to_json_bytes()?;
-            if chain_hash(&prev, step.seq, &delta, &step.frontier) != step.hash {
-                return Err(corrupt("its hash does not fit its content"));
-            }
+        if let Some(prev) = prev {
+            verify_step(thread, &prev, step)?;
         }
         prev = Some(step.hash);
     }
@@ -75,6 +72,43 @@ fn verify_rows(dump: &ThreadDump) -> Result<(), Error> {
     once(thread, "run", dump.runs.iter().map(|row| row.number))?;
     once(thread, "run", dump.runs.iter().map(|row| row.id))?;
     dump.children.iter().try_for_each(verify_rows)
+}
+
+/// Checks that a step follows another one, by the other one's hash; of an encrypted one only those who can read it check.
+fn verify_step(thread: ThreadId, prev: &[u8; 32], step: &StepRow) -> Result<(), Error> {
+    if step.delta.codec == Codec::Sealed {
+        return Ok(());
+    }
+    let delta = step.delta.to_json_bytes()?;
+    if chain_hash(prev, step.seq, &delta, &step.frontier) == step.hash {
+        return Ok(());
+    }
+    let reason = "its hash does not fit its content".to_owned();
+    Err(Error::Corrupt { thread, seq: step.seq, reason })
+}
+
+/// Checks a part of a thread's history, newest step first, and returns its first `limit` steps.
+///
+/// A step is checked by the one before it, so that one more than is wanted is to be read.
+pub(super) fn verified(
+    thread: ThreadId,
+    mut steps: Vec<StepRow>,
+    limit: u32,
+) -> Result<Vec<StepRow>, Error> {
+    for pair in steps.windows(2) {
+        if let [step, before] = pair {
+            if step.seq != before.seq + 1 {
+                let reason = "it is missing in the database".to_owned();
+                return Err(Error::Corrupt { thread, seq: before.seq + 1, reason });
+            }
+            verify_step(thread, &before.hash, step)?;
+        }
+    }
+    if let Some(first) = steps.last().filter(|step| step.seq == 1) {
+        verify_step(thread, &[0; 32], first)?;
+    }
+    steps.truncate(limit as usize);
+    Ok(steps)
 }
 
 /// Checks that no row is there twice, by what names it.

@@ -159,6 +159,31 @@ impl Error {
         )
     }
 
+    /// Returns whether the database is to blame, not what was asked of it.
+    pub fn is_of_database(&self) -> bool {
+        matches!(
+            self,
+            Self::Unreachable { .. }
+                | Self::NoDatabase { .. }
+                | Self::Full { .. }
+                | Self::Locked(_)
+                | Self::ReadOnly { .. }
+                | Self::Newer { .. }
+                | Self::Database(_)
+        )
+    }
+
+    /// Returns whether another process wrote to the thread since it was taken or read.
+    pub fn is_of_another_writer(&self) -> bool {
+        matches!(
+            self,
+            Self::Fenced { .. }
+                | Self::Conflict { .. }
+                | Self::EventGap { .. }
+                | Self::Moved { .. }
+        )
+    }
+
     /// Returns whether the database could not be used for now: gone, restarting, busy or full.
     ///
     /// Whatever was to be written may be tried again as it is, once that has passed.

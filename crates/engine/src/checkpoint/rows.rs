@@ -127,7 +127,7 @@ pub struct ThreadInfo {
     /// Number of the newest committed step; 0 when there is none.
     pub head: u64,
     pub status: ThreadStatus,
-    /// Why the thread is failed or parked.
+    /// Why the thread is failed or parked; of one that is idle, why its last run failed although it came to its end.
     pub error: Option<String>,
     /// Fencing token of the newest claim.
     pub fence: u64,
@@ -143,6 +143,16 @@ pub struct ThreadInfo {
 }
 
 impl ThreadInfo {
+    /// Returns how the thread stands for those who look at it: one at rest whose last run failed is failed.
+    ///
+    /// Lists and counts of stores go by this.
+    pub fn standing(&self) -> ThreadStatus {
+        match self.status {
+            ThreadStatus::Idle if self.error.is_some() => ThreadStatus::Failed,
+            status => status,
+        }
+    }
+
     /// Returns the title as people may see it: one that could not be decrypted says so.
     pub fn shown_title(&self) -> Option<Cow<'_, str>> {
         self.title.as_deref().map(shown)
@@ -330,7 +340,7 @@ pub struct RunRow {
 pub struct RunEnd<'a> {
     pub run: RunStatus,
     pub thread: ThreadStatus,
-    /// Why the thread is failed or parked.
+    /// Why the thread is failed or parked, or why the run failed that left it at rest.
     pub error: Option<&'a str>,
     /// Why the run ended, in a word of its graph's.
     pub finish_reason: Option<&'a str>,
@@ -346,6 +356,7 @@ impl RunEnd<'_> {
 /// Which threads to list.
 #[derive(Clone, Debug, Default)]
 pub struct ThreadFilter {
+    /// Only those that stand so, by [`ThreadInfo::standing`].
     pub status: Option<ThreadStatus>,
     /// Also list subgraphs' threads.
     pub with_children: bool,

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use super::claimed::FAILED;
 use super::edit::{StateView, names};
 use super::outcome::{Durability, Error, RunOptions};
 use super::run::Runner;
@@ -46,7 +45,7 @@ impl<S: State> Runner<S> {
         let kind = StepKind::Fork;
         let step = Step { seq, kind, delta, frontier, clears_pending: true, texts: Vec::new() };
         if let Err(error) = self.writer(&claimed, Durability::Sync).write(step).await {
-            return Err(self.give_back(&claimed, error.into(), FAILED).await);
+            return Err(self.break_off(&claimed, error.into()).await);
         }
         // What is shortened later may be what it goes back to; without the snapshot it is read more slowly until then.
         let expected = target.snapshot_size + target.since_snapshot;

@@ -7,7 +7,7 @@ use tokio_util::task::AbortOnDropHandle;
 use tracing::Span;
 
 use super::lease::{self, LeaseGuard};
-use super::outcome::{Durability, Error};
+use super::outcome::{Durability, Error, RunOutcome, RunResult};
 use super::run::Runner;
 use super::writer::{Claim, Writer};
 use crate::checkpoint::{
@@ -130,6 +130,15 @@ impl<S: State> Runner<S> {
         Ok(wrap(Point::RunEnd, ended).await?)
     }
 
+    /// Gives a thread back whose input or edit could not be written.
+    pub(super) async fn break_off(&self, claimed: &ClaimedThread<S>, error: Error) -> Error {
+        let left = match self.broken(claimed, &error, false).await {
+            Broken::AtEnd(_) => (RunStatus::Done, ThreadStatus::Idle),
+            Broken::Left(run, thread) => (run, thread),
+        };
+        self.give_back(claimed, error, left).await
+    }
+
     /// Gives a thread back whose run broke on the store, as far as the store still answers.
     pub(super) async fn give_back(
         &self,
@@ -149,14 +158,50 @@ impl<S: State> Runner<S> {
     }
 }
 
-/// How a run and its thread stand after a failure.
-pub(super) const FAILED: (RunStatus, ThreadStatus) = (RunStatus::Failed, ThreadStatus::Failed);
+/// How a run that broke leaves its thread.
+pub(super) enum Broken<S: State> {
+    /// Every step of it is committed: it is done, although the reply to its last commit was lost.
+    AtEnd(RunOutcome<S>),
+    /// With these statuses of the run and the thread.
+    Left(RunStatus, ThreadStatus),
+}
 
-/// Says how a run that broke on the store leaves its thread: failed, but one that `hands_over` leaves it to the
-/// workers when only the database was in the way.
-pub(super) fn broken(error: &Error, hands_over: bool) -> (RunStatus, ThreadStatus) {
-    let is_passing = matches!(error, Error::Store(error) if error.is_passing());
-    if hands_over && is_passing { (RunStatus::Queued, ThreadStatus::Queued) } else { FAILED }
+impl<S: State> Runner<S> {
+    /// Reads how a run that broke leaves its thread.
+    ///
+    /// A database that could not be used for a while fails no thread: the run was broken off, and one that `hands_over`
+    /// is left to the workers. A thread whose input was not stored is at rest, as before.
+    pub(super) async fn broken(
+        &self,
+        claimed: &ClaimedThread<S>,
+        error: &Error,
+        hands_over: bool,
+    ) -> Broken<S> {
+        let of_store = match error {
+            Error::Store(error) => Some(error),
+            _ => None,
+        };
+        let is_passing = of_store.is_some_and(StoreError::is_passing);
+        let run = if is_passing { RunStatus::Cancelled } else { RunStatus::Failed };
+        let before = &claimed.restored;
+        let thread = before.info.id;
+        match restore::<S>(self.store().as_ref(), thread, None).await {
+            Ok(now) if !now.frontier.tasks.is_empty() => {}
+            Ok(now) if now.seq == before.seq => return Broken::Left(run, ThreadStatus::Idle),
+            Ok(now) if of_store.is_some() => {
+                let Restored { state, seq: head, .. } = now;
+                let steps = head - before.seq;
+                let result = RunResult::Done;
+                let run = claimed.run;
+                return Broken::AtEnd(RunOutcome { thread, run, result, state, head, steps });
+            }
+            _ => {}
+        }
+        match (is_passing, hands_over) {
+            (true, true) => Broken::Left(RunStatus::Queued, ThreadStatus::Queued),
+            _ => Broken::Left(run, ThreadStatus::Failed),
+        }
+    }
 }
 
 /// Returns how listeners hear that a run has ended.

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::claimed::FAILED;
 use super::input::{INPUT, encoded, entry_frontier};
 use super::outcome::{Durability, Error, RunOptions};
 use super::run::Runner;
@@ -102,7 +101,7 @@ impl<S: State> Runner<S> {
             texts,
         };
         if let Err(error) = self.writer(&claimed, Durability::Sync).write(step).await {
-            return Err(self.give_back(&claimed, error.into(), FAILED).await);
+            return Err(self.break_off(&claimed, error.into()).await);
         }
         let next = names(&frontier);
         let edited = "the state was edited; resume the thread to continue from it";

@@ -125,6 +125,12 @@ pub enum Error {
         "the thread {thread} is finished, there is nothing to resume; ask on with: perihelion run --thread {thread} QUESTION"
     )]
     Finished { thread: ThreadId },
+    /// The process that took the thread for a question ended before the question was stored.
+    #[error(
+        "the last question to the thread {thread} was never asked: its process ended before the question was stored; \
+         ask it again with: perihelion run --thread {thread} QUESTION"
+    )]
+    NeverAsked { thread: ThreadId },
     /// Every process that resumes the thread dies.
     #[error(
         "the last {crashes} runs of the thread {thread} ended with their process and committed nothing, so workers leave \

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, Span};
 
-use super::claimed::{ClaimedThread, broken, end_status};
+use super::claimed::{Broken, ClaimedThread, end_status};
 use super::drive::Drive;
 use super::lease;
 use super::listeners::Listeners;
@@ -174,19 +174,52 @@ impl<S: State> Runner<S> {
     /// asked again, under the same ids.
     ///
     /// # Errors
-    /// [`Error::Finished`] when there is nothing to continue with, and whatever the store reports.
+    /// [`Error::Finished`] when there is nothing to continue with, [`Error::NeverAsked`] when the last run ended before its
+    /// input was stored, and whatever the store reports.
     pub async fn resume(
         &self,
         thread: ThreadId,
         options: RunOptions<S>,
     ) -> Result<RunOutcome<S>, Error> {
         let read = self.read(thread).await?;
-        let is_broken_off = read.info.status == ThreadStatus::Busy && read.info.head > 0;
-        if read.frontier.tasks.is_empty() && !is_broken_off {
-            return Err(Error::Finished { thread });
+        // One at rest has its end written; of any other only the end may be missing.
+        if read.frontier.tasks.is_empty() && read.info.status == ThreadStatus::Idle {
+            let last = self.store.runs(thread).await?.pop();
+            let was_lost = last.is_some_and(|run| run.status == RunStatus::Cancelled);
+            return Err(if was_lost {
+                Error::NeverAsked { thread }
+            } else {
+                Error::Finished { thread }
+            });
         }
         let claimed = self.claim(read, &options.cancel).await?;
+        self.refuse_unasked(&claimed).await?;
         self.drive(claimed, None, options).await
+    }
+
+    /// Gives a thread back that has nothing to run because the run before lost its process before its input was stored.
+    ///
+    /// # Errors
+    /// [`Error::NeverAsked`].
+    pub(super) async fn refuse_unasked(&self, claimed: &ClaimedThread<S>) -> Result<(), Error> {
+        let restored = &claimed.restored;
+        if !restored.frontier.tasks.is_empty() {
+            return Ok(());
+        }
+        let thread = restored.info.id;
+        let newest = self.store.history(thread, None, 1).await?.pop().map(|step| step.run);
+        let runs = self.store.runs(thread).await?;
+        let wrote = runs.iter().find(|run| newest == Some(run.id)).map(|run| run.status);
+        let is_end_missing = match wrote {
+            Some(RunStatus::Failed) => claimed.was == ThreadStatus::Failed,
+            Some(status) => status != RunStatus::Done,
+            None => false,
+        };
+        if is_end_missing {
+            return Ok(());
+        }
+        let error = Error::NeverAsked { thread };
+        Err(self.give_back(claimed, error, (RunStatus::Cancelled, ThreadStatus::Idle)).await)
     }
 
     /// Says how an unfinished thread stands that nobody runs.
@@ -249,28 +282,29 @@ impl<S: State> Runner<S> {
                 }
                 (outcome.result.clone(), outcome)
             }
-            Err(error) => {
-                let (run, thread) = broken(&error, hands_over);
-                if let Some(publisher) = publisher {
-                    publisher.end(None, end_status(run), Some(error.to_string())).await;
+            Err(error) => match self.broken(&claimed, &error, hands_over).await {
+                Broken::AtEnd(outcome) => (RunResult::Done, outcome),
+                Broken::Left(run, thread) => {
+                    if let Some(publisher) = publisher {
+                        publisher.end(None, end_status(run), Some(error.to_string())).await;
+                    }
+                    return Err(self.give_back(&claimed, error, (run, thread)).await);
                 }
-                return Err(self.give_back(&claimed, error, (run, thread)).await);
-            }
+            },
         };
         let (mut run_status, thread_status, error) = result.statuses();
         let verdict = self.judge.map(|judge| judge(&result, &outcome.state)).unwrap_or_default();
         if run_status == RunStatus::Done && verdict.failure.is_some() {
             run_status = RunStatus::Failed;
         }
+        let error = error.or(verdict.failure);
         if let Some(publisher) = publisher {
-            let error = error.clone().or(verdict.failure);
-            publisher.end(Some(outcome.head), end_status(run_status), error).await;
+            publisher.end(Some(outcome.head), end_status(run_status), error.clone()).await;
         }
-        let error = error.as_deref();
         let end = RunEnd {
             run: run_status,
             thread: thread_status,
-            error,
+            error: error.as_deref(),
             finish_reason: verdict.finish_reason,
         };
         self.release(&claimed, end).await?;

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use super::claimed::FAILED;
 use super::outcome::{Durability, Error, RunOptions, RunOutcome};
 use super::run::Runner;
 use super::snapshots::Snapshots;
@@ -37,7 +36,7 @@ impl<S: State> Runner<S> {
             self.take_input(restored, &mut position, input, &mut writer, &mut snapshots).await;
         snapshots.finish::<S>(None).await;
         if let Err(error) = taken {
-            return Err(self.give_back(&claimed, error, FAILED).await);
+            return Err(self.break_off(&claimed, error).await);
         }
         let end = RunEnd::new(RunStatus::Queued, ThreadStatus::Queued);
         self.release(&claimed, end).await?;
@@ -65,7 +64,14 @@ impl<S: State> Runner<S> {
             return Ok(None);
         }
         match self.claim_as_read(read, &options.cancel).await {
-            Ok(claimed) => self.drive(claimed, None, options).await.map(Some),
+            Ok(claimed) => match self.refuse_unasked(&claimed).await {
+                Ok(()) => self.drive(claimed, None, options).await.map(Some),
+                Err(error @ Error::NeverAsked { .. }) => {
+                    tracing::warn!("{error}");
+                    Ok(None)
+                }
+                Err(error) => Err(error),
+            },
             Err(Error::Store(StoreError::Busy { .. })) => Ok(None),
             Err(error) => Err(error),
         }

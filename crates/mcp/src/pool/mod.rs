@@ -21,4 +21,4 @@ mod view;
 
 pub use menu::{agent_name, menu_line};
 pub use reload::Reloaded;
-pub use servers::{Looked, Pool, PoolOptions};
+pub use servers::{Absent, Looked, Pool, PoolOptions};

@@ -40,6 +40,7 @@ impl Server {
                 return Err(failure.clone());
             }
         }
+        let started = clock::monotonic();
         let opened = tokio::select! {
             biased;
             () = self.closed.cancelled() => return Err(self.start_error("the connections were closed")),
@@ -48,6 +49,7 @@ impl Server {
         self.attempts.fetch_add(1, Ordering::Release);
         if let Err(error) = &opened {
             link.connection.failed(error.clone());
+            self.failed_after(started.elapsed());
             if !error.is_quarantine() {
                 self.count_failure(error.reason());
             }
@@ -72,7 +74,7 @@ impl Server {
         if let Some(opened) = connection.opened().filter(|_| !relist) {
             return Ok(opened.clone());
         }
-        let learnt = match pages::fetch(&session, &self.config).await {
+        let learnt = match pages::fetch(&session, &self.config_to_start()).await {
             Ok(definitions) => self.learn(definitions).await,
             Err(reason) => Err(self.start_error(&self.wants_login().unwrap_or(reason))),
         };
@@ -105,10 +107,11 @@ impl Server {
             *era = before.era();
             guessed = *era != Era::Unknown;
         }
-        let mut connected = connect::connect(&self.config, *era, executable, access).await;
+        let config = &self.config_to_start();
+        let mut connected = connect::connect(config, *era, executable, access).await;
         if guessed && connected.is_err() {
             // It may have been replaced by one that is greeted otherwise.
-            connected = connect::connect(&self.config, Era::Unknown, executable, access).await;
+            connected = connect::connect(config, Era::Unknown, executable, access).await;
         }
         let (session, learnt) = connected.map_err(|reason| {
             let reason = self.wants_login().unwrap_or(reason);

@@ -1,7 +1,10 @@
 //! One configured server: what is known of it, and its calls, each admitted, bounded and judged.
 
 use std::{
-    sync::{Arc, MutexGuard, PoisonError, Weak, atomic::AtomicU64},
+    sync::{
+        Arc, MutexGuard, PoisonError, Weak,
+        atomic::{AtomicU32, AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -25,6 +28,9 @@ use perihelion_settings::metrics::{self, Timer};
 /// What calls in flight get beyond their own limit, when their server leaves the file.
 const DRAIN_SLACK: Duration = Duration::from_secs(5);
 
+/// How many times its start-up timeout a server may take in the end: a busy machine costs attempts, not the server.
+const MOST_SLACK: u32 = 8;
+
 /// One server of the file.
 pub(super) struct Server {
     pub config: ServerConfig,
@@ -39,6 +45,8 @@ pub(super) struct Server {
     pub closed: CancellationToken,
     pub me: Weak<Self>,
     pub admission: Admission,
+    /// How many times the start-up timeout the next attempt may take: more after one that took it all.
+    slack: AtomicU32,
     view: std::sync::Mutex<View>,
 }
 
@@ -58,9 +66,30 @@ impl Server {
             closed: CancellationToken::new(),
             me: me.clone(),
             admission: Admission::new(&config),
+            slack: AtomicU32::new(1),
             view: std::sync::Mutex::default(),
             config,
         })
+    }
+
+    /// Returns the configuration for the next attempt to start or reach the server, with the time that it may take.
+    pub fn config_to_start(&self) -> ServerConfig {
+        let slack = self.slack.load(Ordering::Relaxed);
+        let startup_timeout = self.config.startup_timeout * slack;
+        ServerConfig { startup_timeout, ..self.config.clone() }
+    }
+
+    /// Notes that an attempt failed after so long; one that took all its time is given more the next time.
+    pub fn failed_after(&self, took: Duration) {
+        let slack = self.slack.load(Ordering::Relaxed);
+        if took >= self.config.startup_timeout * slack {
+            self.slack.store((slack * 2).min(MOST_SLACK), Ordering::Relaxed);
+        }
+    }
+
+    /// Returns whether an attempt has taken the whole start-up timeout.
+    pub fn is_slow(&self) -> bool {
+        self.slack.load(Ordering::Relaxed) > 1
     }
 
     /// Returns what is known of the server's tools, if anything is.

@@ -21,6 +21,7 @@ use crate::types::{
     CallContext, CallPolicy, CallRound, Error, Reply, ServerInfo, ServerState, ServerStatus,
     ToolHost,
 };
+use perihelion_settings::metrics;
 
 /// How the pool treats processes and what it knows of them beforehand.
 #[derive(Clone, Debug)]
@@ -45,6 +46,15 @@ pub struct PoolOptions {
     pub logins: Option<Logins>,
     /// Is told how far a look at the servers has come.
     pub looks: watch::Sender<Looked>,
+}
+
+/// An enabled server that is not there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Absent {
+    pub server: String,
+    pub is_required: bool,
+    /// Whether it did not start within the start-up timeout.
+    pub is_slow: bool,
 }
 
 /// How many of the servers that are looked at are known by now, or have failed.
@@ -153,6 +163,38 @@ impl Pool {
         let unusable = self.unusable.read().unwrap_or_else(PoisonError::into_inner);
         self.servers().iter().any(|known| known.config.name == server && known.config.required)
             || unusable.iter().any(|one| one.server == server && one.required)
+    }
+
+    /// Returns the enabled servers that are not there: whose tools are not known, and required ones that could not be reached
+    /// when that was tried last.
+    pub fn absent(&self) -> Vec<Absent> {
+        let is_absent = |one: &Server| {
+            one.known().is_none() || (one.config.required && one.stands() == Some(false))
+        };
+        let absent = |one: &Arc<Server>| Absent {
+            server: one.config.name.clone(),
+            is_required: one.config.required,
+            is_slow: one.is_slow(),
+        };
+        let servers = self.servers();
+        let unusable = self.unusable.read().unwrap_or_else(PoisonError::into_inner);
+        let unusable = unusable.iter().map(|one| Absent {
+            server: one.server.clone(),
+            is_required: one.required,
+            is_slow: false,
+        });
+        servers.iter().filter(|one| is_absent(one)).map(absent).chain(unusable).collect()
+    }
+
+    /// Asks those servers again that are named, with more time where the start-up timeout was too short for them.
+    pub async fn retry(&self, names: &[String]) -> Vec<ServerStatus> {
+        let named = self.servers().into_iter().filter(|one| names.contains(&one.config.name));
+        let scans = named.map(|server| async move {
+            let outcome = server.scan().await;
+            metrics::server_retried(&server.config.name, outcome.is_ok());
+            ServerStatus { name: server.config.name.clone(), outcome }
+        });
+        stream::iter(scans).buffered(self.scan_parallelism.max(1)).collect().await
     }
 
     /// Returns of each server whether its connection stands, where that was tried.

@@ -3,6 +3,7 @@
 //! A servers file that cannot be used changes nothing: what ran before continues. Runs under way continue in any case;
 //! an agent that vanished is found missing when a thread wants it.
 
+mod absent;
 mod presence;
 mod watch;
 
@@ -16,14 +17,26 @@ use super::Error;
 use super::survey::{AgentInfo, ServerProblem, Survey, sort_out};
 use perihelion_agents as agents;
 use perihelion_mcp::{
-    self as mcp, Logins, Looked, Pins, Pool, PoolOptions, Reloaded, ServerInfo, ServersFile,
-    Warning,
+    self as mcp, Absent, Logins, Looked, Pins, Pool, PoolOptions, Reloaded, ServerInfo,
+    ServersFile, Warning,
 };
-use perihelion_settings::config::{self, Settings, strict};
+use perihelion_settings::config::{self, PinMode, Settings, strict};
 use perihelion_star::{Agent, Kinds, Roster, ServerAgent};
 
+pub use absent::Readiness;
 pub use presence::{Answer as ReloadAnswer, Process, processes, request_reload};
 pub use watch::{Environment, ReloadListener, ReloadOutcome, Watching};
+
+/// How long a process needs its servers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Life {
+    /// It leaves a question to the workers, and looks at no server.
+    OfSubmission,
+    /// It does one run.
+    OfRun,
+    /// It does whatever runs there are, and asks absent servers again.
+    Long,
+}
 
 /// Servers and the agents that are made of them.
 pub(super) struct Plugins {
@@ -33,6 +46,9 @@ pub(super) struct Plugins {
     roster: Arc<Roster>,
     kinds: Arc<Kinds>,
     problems: RwLock<Vec<ServerProblem>>,
+    /// What the servers file should not say.
+    warnings: RwLock<Vec<Warning>>,
+    life: Life,
     /// The files that were read last.
     sources: RwLock<Vec<PathBuf>>,
     /// One reload at a time.
@@ -70,14 +86,21 @@ impl Source {
     }
 }
 
-/// Returns how the settings want servers to be started, with their pins beside the servers file.
+/// Returns how the settings want servers to be started.
 pub(super) fn pool_options(settings: &Settings, refresh: bool) -> Result<PoolOptions, Error> {
-    let pins = Pins::beside(&settings.servers.file, settings.trust.pins)?;
-    let pins = Some(Arc::new(pins));
+    let pins = Some(Arc::new(pins(settings, settings.trust.pins)?));
     let cache = settings.servers.cache.then(config::cache_directory).flatten();
     let cache = cache.map(|directory| directory.join("definitions"));
     let logins = Some(logins());
     Ok(PoolOptions { cache, refresh, pins, logins, ..PoolOptions::default() })
+}
+
+/// Opens the pins where the settings keep them.
+pub(super) fn pins(settings: &Settings, mode: PinMode) -> Result<Pins, Error> {
+    Ok(match settings.trust.pins_file.clone() {
+        Some(path) => Pins::at(path, mode)?,
+        None => Pins::beside(&settings.servers.file, mode)?,
+    })
 }
 
 /// Returns where people's logins to servers are kept.
@@ -116,30 +139,52 @@ fn check_kinds(path: &Path, file: &ServersFile) -> Result<(), Error> {
 }
 
 impl Plugins {
-    /// Scans the servers for the first time; only a required one that fails is an error.
+    /// Scans the servers for the first time; a required one that fails is an error, unless the process lives on and asks it
+    /// again.
     pub async fn begin(
         about: Source,
         pool: Arc<Pool>,
         roster: Arc<Roster>,
         kinds: Arc<Kinds>,
-    ) -> Result<(Arc<Self>, AbortOnDropHandle<()>), Error> {
-        let survey = sort_out(mcp::ToolHost::scan(&*pool).await, &kinds);
-        if let Some(required) = survey.failed.iter().find(|one| pool.is_required(&one.server)) {
+        life: Life,
+    ) -> Result<(Arc<Self>, Vec<AbortOnDropHandle<()>>), Error> {
+        let mut found = match life {
+            Life::OfSubmission => Vec::new(),
+            Life::OfRun | Life::Long => mcp::ToolHost::scan(&*pool).await,
+        };
+        let is_needed = |one: &Absent| one.is_slow && (one.is_required || pool.known().is_empty());
+        let slow = pool.absent().into_iter().filter(|one| life == Life::OfRun && is_needed(one));
+        let slow: Vec<String> = slow.map(|one| one.server).collect();
+        // A busy machine costs a second attempt, not the server.
+        if !slow.is_empty() {
+            let again = pool.retry(&slow).await;
+            found.retain(|one| !slow.contains(&one.name));
+            found.extend(again);
+        }
+        let survey = sort_out(found, &kinds);
+        let required = survey.failed.iter().find(|one| pool.is_required(&one.server));
+        if let Some(required) = required.filter(|_| life == Life::OfRun) {
             return Err(Error::RequiredServer(required.problem.clone()));
         }
+        let warnings = RwLock::new(about.servers.warnings.clone());
         let plugins = Self {
             file: about.file,
             roster,
             kinds,
             problems: RwLock::new(problems(&about.servers.warnings, survey)),
+            warnings,
+            life,
             sources: RwLock::new(about.servers.sources),
             turn: tokio::sync::Mutex::default(),
             pool,
         };
         plugins.fill();
         let plugins = Arc::new(plugins);
-        let follow = AbortOnDropHandle::new(tokio::spawn(follow(&plugins)));
-        Ok((plugins, follow))
+        let mut tasks = vec![AbortOnDropHandle::new(tokio::spawn(follow(&plugins)))];
+        if life == Life::Long {
+            tasks.push(absent::keep(&plugins));
+        }
+        Ok((plugins, tasks))
     }
 
     /// Returns the agents that there are now.
@@ -182,6 +227,7 @@ impl Plugins {
         let _turn = self.turn.lock().await;
         let warnings = file.warnings.clone();
         *self.sources.write().unwrap_or_else(PoisonError::into_inner) = file.sources.clone();
+        *self.warnings.write().unwrap_or_else(PoisonError::into_inner) = warnings.clone();
         let reloaded = self.pool.reload(file);
         // Agents that are gone are not offered while new ones are looked at.
         self.fill();

@@ -16,6 +16,7 @@ pub enum LiveStatus {
     Busy,
     /// It waits for a person.
     Interrupted,
+    /// Its last run failed, whether there is something to continue with or not.
     Failed,
     /// A node that is next is not there.
     Parked,
@@ -30,7 +31,7 @@ impl LiveStatus {
         if is_abandoned(info) {
             return Self::Crashed;
         }
-        match info.status {
+        match info.standing() {
             ThreadStatus::Idle if info.head <= shared => Self::New,
             ThreadStatus::Idle => Self::Done,
             ThreadStatus::Queued => Self::Queued,
@@ -55,9 +56,11 @@ impl LiveStatus {
         }
     }
 
-    /// Returns whether there is something to continue with, though nobody has to be asked first.
-    pub fn can_continue(self) -> bool {
-        matches!(self, Self::Crashed | Self::Failed | Self::Parked | Self::Queued)
+    /// Returns whether a thread has something to continue with, though nobody has to be asked first.
+    pub fn can_continue(info: &ThreadInfo) -> bool {
+        let is_at_rest = info.status == ThreadStatus::Idle;
+        !is_at_rest
+            && matches!(Self::of(info), Self::Crashed | Self::Failed | Self::Parked | Self::Queued)
     }
 
     /// Returns the status under which such threads are kept.

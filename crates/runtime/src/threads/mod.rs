@@ -28,6 +28,7 @@ pub use self::prune::{PruneOptions, PruneReport, Pruned};
 pub use self::removal::Removal;
 pub use self::state::{RawState, read_state};
 pub use self::steps::StepView;
+pub(super) use self::steps::next_nodes;
 pub use self::view::{ThreadView, is_abandoned};
 
 use super::{Error, Runtime};

@@ -87,7 +87,7 @@ impl Threads {
 }
 
 /// Returns the nodes that run next after the newest step.
-pub(super) async fn next_nodes(
+pub(crate) async fn next_nodes(
     store: &dyn Store,
     thread: ThreadId,
     head: u64,

@@ -4,6 +4,7 @@
 //! that is asked to stop hands its threads over before it ends, and takes none meanwhile. Deliberately
 //! absent: any account of other workers; a thread's lease says who has it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -46,6 +47,25 @@ pub type Listener = Arc<dyn Fn(WorkerEvent<'_>) + Send + Sync>;
 pub type Options =
     Arc<dyn Fn(ThreadId, RunOptions<GraphState>) -> RunOptions<GraphState> + Send + Sync>;
 
+/// What a worker did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Worked {
+    /// Runs that it drove.
+    pub driven: u64,
+    /// Threads that it could not continue with, and that still wait.
+    pub left: usize,
+}
+
+/// How the attempt at one thread ended: the runs that it made, or whether trying again soon may help.
+type Attempt = (ThreadId, Result<u64, Hope>);
+
+/// Whether a thread that could not be continued with may be soon.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Hope {
+    Soon,
+    None,
+}
+
 /// One worker of one process.
 pub struct Worker {
     runtime: Arc<Runtime>,
@@ -69,21 +89,21 @@ impl Worker {
         self
     }
 
-    /// Works until stopped, or until nothing is left to do; returns the number of runs it drove.
+    /// Works until stopped, or until nothing is left that it can do.
     ///
     /// After a stop its runs finish what is under way, and their threads are queued for the others.
     ///
     /// # Errors
     /// [`Error`] when the database's address cannot be read; later failures are waited out.
-    pub async fn run(&self, stop: CancellationToken) -> Result<u64, Error> {
+    pub async fn run(&self, stop: CancellationToken) -> Result<Worked, Error> {
         let dispatcher = self.runtime.dispatcher(self.drains)?;
         let mut runs = JoinSet::new();
-        let mut driven = 0;
+        let mut account = Account::default();
         while !stop.is_cancelled() {
             if runs.len() >= self.concurrency {
                 tokio::select! {
                     () = stop.cancelled() => break,
-                    Some(ended) = runs.join_next() => driven += count(ended),
+                    Some(ended) = runs.join_next() => account.add(ended),
                 }
                 continue;
             }
@@ -104,19 +124,20 @@ impl Worker {
                     let dispatcher = Arc::clone(&dispatcher);
                     runs.spawn(async move {
                         let ended = drive(&runtime, wake.thread, options, &listener).await;
-                        if let Err(error) = &ended {
-                            listener(WorkerEvent::Failed(wake.thread, error));
+                        let ended = ended.map_err(|error| {
+                            listener(WorkerEvent::Failed(wake.thread, &error));
                             let pause = if error.is_lasting() { ASIDE } else { PATIENCE };
                             dispatcher.set_aside(&wake, pause);
-                        }
-                        ended.unwrap_or(0)
+                            if error.is_passing() { Hope::Soon } else { Hope::None }
+                        });
+                        (wake.thread, ended)
                     });
                 }
-                Ok(None) if self.drains && runs.is_empty() => break,
+                Ok(None) if self.drains && runs.is_empty() && !account.has_hope() => break,
                 Ok(None) => {
                     tokio::select! {
                         () = stop.cancelled() => break,
-                        Some(ended) = runs.join_next() => driven += count(ended),
+                        Some(ended) = runs.join_next() => account.add(ended),
                         () = dispatcher.called() => {}
                     }
                 }
@@ -133,10 +154,10 @@ impl Worker {
             (self.listener)(WorkerEvent::Stopping(runs.len()));
         }
         while let Some(ended) = runs.join_next().await {
-            driven += count(ended);
+            account.add(ended);
         }
         dispatcher.close().await;
-        Ok(driven)
+        Ok(Worked { driven: account.driven, left: account.failed.len() })
     }
 }
 
@@ -160,9 +181,31 @@ async fn drive(
     })
 }
 
-fn count(ended: Result<u64, JoinError>) -> u64 {
-    ended.unwrap_or_else(|error| {
-        tracing::error!(%error, "a run of this worker panicked; its thread is taken over");
-        0
-    })
+/// What became of the threads so far.
+#[derive(Default)]
+struct Account {
+    driven: u64,
+    /// Threads whose last attempt failed.
+    failed: BTreeMap<ThreadId, Hope>,
+}
+
+impl Account {
+    fn add(&mut self, ended: Result<Attempt, JoinError>) {
+        match ended {
+            Ok((thread, Ok(runs))) => {
+                self.driven += runs;
+                self.failed.remove(&thread);
+            }
+            Ok((thread, Err(hope))) => {
+                self.failed.insert(thread, hope);
+            }
+            Err(error) => {
+                tracing::error!(%error, "a run of this worker panicked; its thread is taken over");
+            }
+        }
+    }
+
+    fn has_hope(&self) -> bool {
+        self.failed.values().any(|hope| *hope == Hope::Soon)
+    }
 }

@@ -51,6 +51,9 @@ section! {
         cache: bool = true, "PERIHELION_SERVERS_CACHE", any;
         /// Whether changes of the servers file are taken over while the program runs.
         watch: bool = true, "PERIHELION_SERVERS_WATCH", any;
+        /// Seconds that a worker's or service's run waits for servers that are not up yet: required ones, those of
+        /// its next agents, and any while there is no agent at all.
+        wait_sec: f64 = 60.0, "PERIHELION_SERVERS_WAIT_SEC", seconds;
     }
 }
 

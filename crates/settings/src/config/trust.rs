@@ -1,5 +1,7 @@
 //! How far MCP servers are trusted: pins, taint, approvals.
 
+use std::path::PathBuf;
+
 use serde::Deserialize;
 
 use super::resolve::{Setting, any, seconds, section};
@@ -9,6 +11,8 @@ section! {
     Trust, TrustFile, "trust" {
         /// Whether a server whose definitions changed is left alone until a person approves them.
         pins: PinMode = PinMode::FirstUse, "PERIHELION_TRUST_PINS", any;
+        /// Where the pins are kept; none: beside the servers file, in `mcp-servers.lock`.
+        pins_file: Option<PathBuf> = None, "PERIHELION_TRUST_PINS_FILE", any;
         /// What happens when text from the open world could lead to a call that changes something.
         taint: TaintRule = TaintRule::Ask, "PERIHELION_TRUST_TAINT", any;
         /// Seconds for which a request for approval can be answered; a later answer is asked for again.

@@ -198,6 +198,8 @@ instruments! {
         [], "Threads taken over from a dead or stopped process";
     server_up: Gauge "perihelion.mcp.server.up", "{connection}",
         [l::SERVER], "1 if the MCP server is connected, otherwise 0";
+    server_retries: Counter "perihelion.mcp.server.retries", "{attempt}",
+        [l::SERVER, l::OUTCOME], "Repeated attempts to start or reach an MCP server";
     call_errors: Counter "perihelion.mcp.call.errors", "{call}",
         [l::SERVER, l::ERROR], "Failed tool calls";
 }

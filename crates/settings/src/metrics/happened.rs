@@ -138,3 +138,10 @@ pub fn server_stands<'a>(server: impl Into<Cow<'a, str>>, up: bool) {
     let Some(to) = instruments() else { return };
     to.server_up.record(u64::from(up), &[KeyValue::new(l::SERVER, server.into().into_owned())]);
 }
+
+/// An MCP server that was not there was asked again.
+pub fn server_retried(server: &str, up: bool) {
+    let Some(to) = instruments() else { return };
+    let outcome = KeyValue::new(l::OUTCOME, if up { "up" } else { "failed" });
+    to.server_retries.add(1, &[KeyValue::new(l::SERVER, server.to_owned()), outcome]);
+}

@@ -199,24 +199,17 @@ impl Shown {
                 let data = json!({ "id": id, "name": node, "error": error, "result": {}, "interrupts": [] });
                 put.put("tasks", Some(node), data);
             }
-            Happening::Piece { step, task, node, message, piece, text, is_first } => {
+            Happening::Piece { .. } => {
                 put.place = 0;
-                if *is_first {
-                    if let Some(open) = self.messages.remove(&(*step, *task)) {
-                        finish(&mut put, &open);
-                    }
-                    start(&mut put, node, message, &self.run);
-                }
-                let delta = json!({ "type": "text-delta", "text": piece });
-                let data = json!({ "event": "content-block-delta", "index": 0, "delta": delta });
-                put.put("messages", Some(node), data);
-                let open = Open { id: message.clone(), text: text.clone() };
-                self.messages.insert((*step, *task), open);
+                self.add(&mut put, &heard.happening);
             }
             Happening::Custom { payload } => put.put("custom", None, json!({ "payload": payload })),
-            Happening::Step(at) => {
+            Happening::Step(at, rest) => {
                 self.asked.clear();
                 put.place = 0;
+                for piece in rest {
+                    self.add(&mut put, piece);
+                }
                 for open in std::mem::take(&mut self.messages).into_values() {
                     if put.place + 2 < AFTER_MESSAGES {
                         finish(&mut put, &open);
@@ -233,6 +226,25 @@ impl Shown {
             }
         }
         events
+    }
+
+    /// Shows a piece of a message.
+    fn add(&mut self, put: &mut Put<'_>, happening: &Happening) {
+        let Happening::Piece { step, task, node, message, piece, text, is_first } = happening
+        else {
+            return;
+        };
+        if *is_first {
+            if let Some(open) = self.messages.remove(&(*step, *task)) {
+                finish(put, &open);
+            }
+            start(put, node, message, &self.run);
+        }
+        let delta = json!({ "type": "text-delta", "text": piece });
+        let data = json!({ "event": "content-block-delta", "index": 0, "delta": delta });
+        put.put("messages", Some(node), data);
+        let open = Open { id: message.clone(), text: text.clone() };
+        self.messages.insert((*step, *task), open);
     }
 
     fn asks(&mut self, put: &mut Put<'_>, interrupts: &[Interrupt]) {

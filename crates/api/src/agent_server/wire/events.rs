@@ -147,33 +147,12 @@ impl Wire {
                 shown.put("tasks", "tasks", failed);
                 shown.put("debug", "debug", || debug(*step, "task_result", failed()));
             }
-            Happening::Piece { step, task, node, message: id, piece, text, is_first } => {
-                let about = || place.about(*step, *task, node);
-                shown.put("messages-tuple", "messages", || {
-                    json!([message::chunk(id, node, piece), about()])
-                });
-                if *is_first {
-                    shown.put(
-                        "messages",
-                        "messages/metadata",
-                        || json!({ (id.clone()): { "metadata": about() } }),
-                    );
-                }
-                shown.put("messages", "messages/partial", || {
-                    json!([message::partial(id, node, text)])
-                });
-                if *is_first {
-                    shown.put("events", "events", || {
-                        place.event("on_chat_model_start", *step, node, json!({ "input": {} }))
-                    });
-                }
-                shown.put("events", "events", || {
-                    let chunk = json!({ "chunk": message::chunk(id, node, piece) });
-                    place.event("on_chat_model_stream", *step, node, chunk)
-                });
-            }
+            Happening::Piece { .. } => piece(&mut shown, &place, &heard.happening),
             Happening::Custom { payload } => shown.put("custom", "custom", || payload.clone()),
-            Happening::Step(at) => step(&mut shown, at, &place, &debug),
+            Happening::Step(at, rest) => {
+                rest.iter().for_each(|one| piece(&mut shown, &place, one));
+                step(&mut shown, at, &place, &debug);
+            }
             Happening::Interrupted { step, interrupts, asking, state } => {
                 let open: Vec<InterruptView> = interrupts.iter().map(InterruptView::from).collect();
                 let asked = || interrupt::shown_all(&open);
@@ -210,6 +189,33 @@ impl Wire {
         }
         shown.wires
     }
+}
+
+/// Shows a piece of a message.
+fn piece(shown: &mut Shown<'_>, place: &Place<'_>, happening: &Happening) {
+    let Happening::Piece { step, task, node, message: id, piece, text, is_first } = happening
+    else {
+        return;
+    };
+    let about = || place.about(*step, *task, node);
+    shown.put("messages-tuple", "messages", || json!([message::chunk(id, node, piece), about()]));
+    if *is_first {
+        shown.put(
+            "messages",
+            "messages/metadata",
+            || json!({ (id.clone()): { "metadata": about() } }),
+        );
+    }
+    shown.put("messages", "messages/partial", || json!([message::partial(id, node, text)]));
+    if *is_first {
+        shown.put("events", "events", || {
+            place.event("on_chat_model_start", *step, node, json!({ "input": {} }))
+        });
+    }
+    shown.put("events", "events", || {
+        let chunk = json!({ "chunk": message::chunk(id, node, piece) });
+        place.event("on_chat_model_stream", *step, node, chunk)
+    });
 }
 
 fn step(

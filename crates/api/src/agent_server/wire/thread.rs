@@ -49,8 +49,10 @@ pub(crate) fn shown(view: &ThreadView, fields: &Fields) -> Value {
         "config": meta.config,
         "values": view.state.as_deref().map(state::values),
     });
-    if info.head > 0 {
+    if info.head > 0 || *status == ClientStatus::Error {
         shown["error"] = error(view);
+    }
+    if info.head > 0 {
         shown["interrupts"] =
             Value::Object(interrupt::by_task(info.id, info.head + 1, &view.open, &view.asking));
     }

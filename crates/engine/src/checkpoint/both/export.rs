@@ -9,7 +9,7 @@ use super::{
     decode::{self, ThreadRow},
     effects::{self, ALL},
     import, leases, read,
-    steps::{newest_snapshot, pending, snapshots_between, steps},
+    steps::{check_end, newest_snapshot, pending, snapshots_between, steps},
 };
 use crate::ids::ThreadId;
 
@@ -35,6 +35,10 @@ impl<B: Backend> Transfer for B {
 
 const CHILDREN: &str = "SELECT id FROM thread WHERE root_id = $1 ORDER BY namespace, id";
 
+/// Subgraphs' threads that are not this one's, by what their rows say.
+const OTHERS: &str =
+    "SELECT id, namespace FROM thread WHERE namespace <> '' AND root_id IS DISTINCT FROM $1";
+
 async fn read_family(
     transaction: &mut Transaction<'_>,
     thread: ThreadId,
@@ -44,9 +48,26 @@ async fn read_family(
         let child = read_one(transaction, ThreadId(child.get("id")?)).await?;
         dump.children.push(child);
     }
+    check_family(transaction, &dump).await?;
     dump.blobs = blobs::all(transaction, thread).await?;
     keep_named(&mut dump)?;
     Ok(dump)
+}
+
+/// Refuses a family of which a member says that it is another thread's: its id derives from its place in this one.
+async fn check_family(transaction: &mut Transaction<'_>, dump: &ThreadDump) -> Result<(), Error> {
+    let thread = dump.info.id;
+    let family: Vec<ThreadId> =
+        dump.children.iter().map(|child| child.info.id).chain([thread]).collect();
+    for row in transaction.fetch_all(&query(OTHERS).bind(thread.0)).await? {
+        let id = ThreadId(row.get("id")?);
+        let namespace: String = row.get("namespace")?;
+        if family.iter().any(|member| member.child(&namespace) == id) {
+            let reason = format!("its subgraph's thread {id} says that it is another thread's");
+            return Err(Error::Corrupt { thread, seq: dump.info.head, reason });
+        }
+    }
+    Ok(())
 }
 
 async fn read_one(
@@ -54,6 +75,7 @@ async fn read_one(
     thread: ThreadId,
 ) -> Result<ThreadDump, Error> {
     let ThreadRow { info, base } = read(transaction, thread).await?;
+    check_end(transaction, thread).await?;
     let snapshot = match base {
         0 => None,
         base => newest_snapshot(transaction, thread, base).await?,

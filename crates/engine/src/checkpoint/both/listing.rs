@@ -13,12 +13,18 @@ use super::{
 
 const COLUMNS: &str = thread_columns!();
 
-/// Threads at the top by status; those at rest are counted by an index alone.
-pub(super) const COUNT: &str = "SELECT status, count(*) AS threads FROM thread
-     WHERE root_id IS NULL AND status <> 'busy' GROUP BY status
-     UNION ALL
-     SELECT status, count(*) FROM thread
-     WHERE root_id IS NULL AND status = 'busy' AND status IN ('queued', 'busy') GROUP BY status";
+/// Threads at the top by how they stand; those at rest are counted by indexes alone.
+pub(super) const COUNT: &str = "SELECT status, CAST(sum(threads) AS bigint) AS threads FROM (
+        SELECT status, count(*) AS threads FROM thread
+        WHERE root_id IS NULL AND status <> 'busy' GROUP BY status
+        UNION ALL
+        SELECT status, count(*) FROM thread
+        WHERE root_id IS NULL AND status = 'busy' AND status IN ('queued', 'busy') GROUP BY status
+        UNION ALL
+        SELECT CASE part.n WHEN 1 THEN 'failed' ELSE 'idle' END, part.n * count(*)
+        FROM (SELECT 1 AS n UNION ALL SELECT -1) AS part, thread
+        WHERE root_id IS NULL AND status = 'idle' AND error IS NOT NULL GROUP BY part.n
+     ) AS counted GROUP BY status";
 
 /// Threads that one index holds in order, or that are few: what they are, and the column that says when each changed last.
 ///
@@ -28,6 +34,8 @@ type Part = (&'static str, &'static str);
 const UNDER_WAY: Part = (" AND status = 'busy' AND status IN ('queued', 'busy')", "updated_at");
 const AT_REST: Part = (" AND status <> 'busy'", "rested_at");
 const UNSETTLED: Part = (" AND status <> 'busy' AND status <> 'idle'", "rested_at");
+/// At rest after a run that failed: [`ThreadInfo::standing`](super::super::ThreadInfo::standing).
+const FAILED_AT_REST: Part = (" AND status = 'idle' AND error IS NOT NULL", "rested_at");
 
 /// Asks for threads, the last changed first.
 pub(super) fn list(filter: &ThreadFilter) -> Query {
@@ -47,6 +55,7 @@ fn question(filter: &ThreadFilter) -> (String, Vec<Value>) {
             None => &[UNDER_WAY, AT_REST],
             Some(ThreadStatus::Busy) => &[UNDER_WAY],
             Some(ThreadStatus::Idle) => &[AT_REST],
+            Some(ThreadStatus::Failed) => &[UNSETTLED, FAILED_AT_REST],
             Some(_) => &[UNSETTLED],
         }
     };
@@ -78,9 +87,14 @@ fn conditions(filter: &ThreadFilter, values: &mut Vec<Value>) -> String {
         wanted.push(format!("updated_at < {}", place(before.into())));
     }
     // In the text, because it chooses an index.
-    if let Some(status) = filter.status {
-        wanted.push(format!("status = '{}'", status.as_str()));
-    }
+    wanted.extend(match filter.status {
+        Some(ThreadStatus::Idle) => Some("status = 'idle' AND error IS NULL".to_owned()),
+        Some(ThreadStatus::Failed) => {
+            Some("(status = 'failed' OR status = 'idle' AND error IS NOT NULL)".to_owned())
+        }
+        Some(status) => Some(format!("status = '{}'", status.as_str())),
+        None => None,
+    });
     wanted.join(" AND ")
 }
 
@@ -99,8 +113,13 @@ mod tests {
             'swarm', '', 'default'
          FROM generate_series(1, 20000) AS n";
 
-    const STATUSES: [Option<ThreadStatus>; 4] =
-        [None, Some(ThreadStatus::Idle), Some(ThreadStatus::Busy), Some(ThreadStatus::Interrupted)];
+    const STATUSES: [Option<ThreadStatus>; 5] = [
+        None,
+        Some(ThreadStatus::Idle),
+        Some(ThreadStatus::Busy),
+        Some(ThreadStatus::Interrupted),
+        Some(ThreadStatus::Failed),
+    ];
 
     async fn plan(
         database: &Database,
@@ -125,6 +144,7 @@ mod tests {
             let index = match status {
                 Some(ThreadStatus::Busy) => "thread_active",
                 Some(ThreadStatus::Interrupted) => "thread_unsettled",
+                Some(ThreadStatus::Failed) => "thread_failed_at_rest",
                 _ => "thread_rested",
             };
             assert!(plan.contains(index), "{status:?}\n{plan}");

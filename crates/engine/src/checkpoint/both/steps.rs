@@ -1,11 +1,13 @@
 //! Reading steps, a fork's shared ones included, and keeping snapshots.
 
 use async_trait::async_trait;
-use perihelion_database::{Query, Transaction, query};
+use perihelion_database::{Database, Query, Row, Transaction, query};
 
 use super::{
     super::{
-        BlobRow, Commit, Error, Loaded, PendingRow, SnapshotRow, StepRow, Steps, checksum,
+        BlobRow, Commit, Error, Loaded, PendingRow, SnapshotRow, StepRow, Steps,
+        chain::{not_beyond, verified},
+        checksum,
         limits::big,
     },
     Backend, blobs,
@@ -55,13 +57,25 @@ impl<B: Backend> Steps for B {
         before: Option<u64>,
         limit: u32,
     ) -> Result<Vec<StepRow>, Error> {
+        let newest = match before {
+            None => Some(newest(self.database(), thread).await?),
+            Some(_) => None,
+        };
         let upto = before.map_or(i64::MAX, |before| big(before.saturating_sub(1)));
-        let history = query(HISTORY).bind(thread.0).bind(upto).bind(limit);
+        let history = query(HISTORY).bind(thread.0).bind(upto).bind(i64::from(limit) + 1);
         let rows = self.database().fetch_all(&history).await?;
-        if rows.is_empty() {
+        if rows.is_empty() && newest.is_none() {
             info(self.database(), thread).await?;
         }
-        rows.iter().map(decode::step).collect()
+        let steps: Vec<StepRow> = rows.iter().map(decode::step).collect::<Result<_, _>>()?;
+        if let Some(Newest { head, base }) = newest.filter(|_| limit > 0) {
+            let reached = steps.first().map_or(base, |step| step.seq);
+            if reached < head {
+                let reason = "it is missing in the database".to_owned();
+                return Err(Error::Corrupt { thread, seq: reached + 1, reason });
+            }
+        }
+        verified(thread, steps, limit)
     }
 
     /// A thread that is deleted or truncated meanwhile keeps its row locked: then nothing is written.
@@ -81,6 +95,37 @@ impl<B: Backend> Steps for B {
     async fn blob(&self, thread: ThreadId, hash: &[u8; 32]) -> Result<Option<BlobRow>, Error> {
         blobs::find(self.database(), thread, hash).await
     }
+}
+
+/// Where a thread ends, the step up to which its steps were dropped, and a step that lies beyond its end.
+const NEWEST: &str = "SELECT head, base, (SELECT min(seq) FROM step WHERE thread_id = thread.id AND seq > head) AS beyond
+     FROM thread WHERE id = $1";
+
+/// Where a thread ends, and the step up to which its steps were dropped.
+struct Newest {
+    head: u64,
+    base: u64,
+}
+
+impl Newest {
+    fn read(thread: ThreadId, row: Option<Row>) -> Result<Self, Error> {
+        let row = row.ok_or(Error::UnknownThread(thread))?;
+        not_beyond(thread, row.get("beyond")?)?;
+        Ok(Self { head: decode::count(&row, "head")?, base: decode::count(&row, "base")? })
+    }
+}
+
+async fn newest(database: &Database, thread: ThreadId) -> Result<Newest, Error> {
+    Newest::read(thread, database.fetch_optional(&query(NEWEST).bind(thread.0)).await?)
+}
+
+/// Refuses a thread that has steps beyond the one that it says is its newest.
+pub(super) async fn check_end(
+    transaction: &mut Transaction<'_>,
+    thread: ThreadId,
+) -> Result<(), Error> {
+    let newest = transaction.fetch_optional(&query(NEWEST).bind(thread.0)).await?;
+    Newest::read(thread, newest).map(|_| ())
 }
 
 const SNAPSHOT: &str = concat!(

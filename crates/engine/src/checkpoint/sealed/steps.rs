@@ -3,7 +3,9 @@
 use async_trait::async_trait;
 
 use super::{
-    super::{BlobRow, Commit, Error, Loaded, PendingRow, SnapshotRow, StepRow, Steps},
+    super::{
+        BlobRow, Commit, Error, Loaded, PendingRow, SnapshotRow, StepRow, Steps, chain::verified,
+    },
     SealedStore,
     label::open_info,
     values,
@@ -46,8 +48,8 @@ impl Steps for SealedStore {
         before: Option<u64>,
         limit: u32,
     ) -> Result<Vec<StepRow>, Error> {
-        let rows = self.inner.history(thread, before, limit).await?;
-        self.open_steps(thread, rows).await
+        let rows = self.inner.history(thread, before, limit.saturating_add(1)).await?;
+        verified(thread, self.open_steps(thread, rows).await?, limit)
     }
 
     async fn put_snapshot(&self, thread: ThreadId, snapshot: &SnapshotRow) -> Result<(), Error> {

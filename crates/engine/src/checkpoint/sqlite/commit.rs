@@ -22,6 +22,7 @@ const STALE: &str = "1811";
 
 pub(super) async fn commit(store: &SqliteStore, commit: &Commit) -> Result<(), Error> {
     let file = &store.file;
+    file.check_place()?;
     let step = &commit.step;
     let done = if commit.blobs.is_empty() {
         file.write(statement(commit)).await.map(drop)

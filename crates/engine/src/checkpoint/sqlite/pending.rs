@@ -20,6 +20,7 @@ pub(super) async fn save(
 ) -> Result<(), Error> {
     let fenced = (thread, fence);
     let file = &store.file;
+    file.check_place()?;
     let saved = if blobs.is_empty() {
         file.write(statement(fenced, row)).await
     } else {

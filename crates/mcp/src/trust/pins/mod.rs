@@ -36,7 +36,14 @@ impl Pins {
     /// # Errors
     /// [`Error`] when there is a lock file that cannot be read, or whose hashes are not those of what it holds.
     pub fn beside(servers_file: &Path, mode: PinMode) -> Result<Self, Error> {
-        let path = servers_file.with_extension("lock");
+        Self::at(servers_file.with_extension("lock"), mode)
+    }
+
+    /// Opens the pins in a file, which is made when the first server is pinned.
+    ///
+    /// # Errors
+    /// As [`Pins::beside`].
+    pub fn at(path: PathBuf, mode: PinMode) -> Result<Self, Error> {
         let pins = Self { path, mode, unwritten: Mutex::default(), checked: Mutex::default() };
         if mode != PinMode::Off {
             pins.load()?;
@@ -129,7 +136,7 @@ impl Pins {
                 if let Err(error) = self.pin(server, seen.clone()) {
                     tracing::warn!(
                         server, path = %self.path.display(), %error,
-                        "MCP definitions are pinned for this process only: the lock file cannot be written"
+                        "MCP definitions are pinned for this process only: the lock file cannot be written; name another place with trust.pins_file"
                     );
                     let mut unwritten =
                         self.unwritten.lock().unwrap_or_else(PoisonError::into_inner);
