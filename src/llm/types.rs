@@ -112,7 +112,7 @@ impl ChatMessage {
 /// A call of a tool, asked for by the model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolCall {
-    /// The model's id of the call; made up (`call_<index>`) where the endpoint sent none.
+    /// Unique in the conversation; made up (`call_<number>`) where the endpoint sent none or one that is taken.
     pub id: String,
     pub name: String,
     /// Arguments as the model wrote them; `Err` text is kept when they are not a JSON object.
@@ -187,6 +187,11 @@ impl std::ops::AddAssign for Usage {
     }
 }
 
+/// The finish reasons of answers that are not whole, in the words of Chat Completions.
+pub(super) const LENGTH: &str = "length";
+pub(super) const FILTERED: &str = "content_filter";
+pub(super) const BROKEN: &str = "error";
+
 /// What a model answered.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ChatResponse {
@@ -204,6 +209,18 @@ pub struct ChatResponse {
     /// The model's reasoning, where the endpoint sends it beside the answer; never sent back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<String>,
+}
+
+impl ChatResponse {
+    /// Says why the answer ends before its end, if it does: then it is only a part, and calls no tools.
+    pub fn cut(&self) -> Option<&'static str> {
+        match self.finish_reason.as_deref()? {
+            LENGTH => Some("the model reached its output limit (raise models.max_tokens)"),
+            FILTERED => Some("the endpoint's content filter stopped it"),
+            BROKEN => Some("the endpoint ended it with an error"),
+            _ => None,
+        }
+    }
 }
 
 /// Receives the pieces of a streamed answer as they arrive.

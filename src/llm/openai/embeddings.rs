@@ -1,6 +1,5 @@
 //! Asks an OpenAI-compatible endpoint for the vectors of texts.
 
-use async_openai::config::Config as _;
 use async_trait::async_trait;
 use perihelion_recall::{EmbeddingError, EmbeddingModel};
 use serde_json::{Value, json};

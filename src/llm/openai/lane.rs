@@ -2,29 +2,32 @@
 
 use std::sync::Arc;
 
-use async_openai::Client;
-use async_openai::error::OpenAIError;
-use async_openai::traits::RequestOptionsBuilder as _;
-use futures::StreamExt as _;
-use reqwest::header::{ACCEPT, HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use secrecy::ExposeSecret as _;
 use serde_json::Value;
 
 use super::dialect::Dialect;
 use super::stream::StreamedAnswer;
-use super::transport::{Credentials, Diverted, Transport};
+use super::transport::{self, BodyError, Credentials, Events};
+use super::wire::{Parser, Unusable};
 use super::{retry, wire};
 use crate::clock;
 use crate::config::ModelSettings;
+use crate::llm::cleaning::{self, Cleaned, Cleaner};
 use crate::llm::native::{self, Reader};
-use crate::llm::{ChatRequest, ChatResponse, Error, TokenSink, fit};
+use crate::llm::types::BROKEN;
+use crate::llm::{ChatRequest, ChatResponse, Error, TokenSink, fit, written_calls};
 use crate::metrics;
+
+/// What an endpoint sends after the last piece of a streamed answer.
+const DONE: &str = "[DONE]";
 
 /// Reaches one endpoint with one role's settings.
 pub(super) struct Lane {
-    client: Client<Credentials>,
+    http: reqwest::Client,
+    credentials: Credentials,
     /// For streamed answers, which some endpoints give at another address.
-    streaming: Client<Credentials>,
+    streaming: Credentials,
     settings: ModelSettings,
     /// The address as errors show it: without query.
     endpoint: String,
@@ -37,15 +40,17 @@ pub(super) struct Failed {
     /// The next attempt may go better.
     transient: bool,
     retry_after: Option<std::time::Duration>,
+    /// What there is of an answer, empty or cut off: better than nothing after the last attempt.
+    rest: Option<ChatResponse>,
 }
 
 impl Failed {
     fn for_good(error: Error) -> Self {
-        Self { error, transient: false, retry_after: None }
+        Self { error, transient: false, retry_after: None, rest: None }
     }
 
     fn for_now(error: Error) -> Self {
-        Self { error, transient: true, retry_after: None }
+        Self { transient: true, ..Self::for_good(error) }
     }
 }
 
@@ -56,15 +61,14 @@ impl Lane {
         settings: ModelSettings,
         dialect: Arc<Dialect>,
     ) -> Self {
-        let client = |streamed| {
+        let credentials = |streamed| {
             let credentials = Credentials::new(url, settings.api_key.clone());
-            let credentials = credentials.speaking(settings.api, &settings.model, streamed);
-            Client::build(http.clone(), credentials).with_http_service(Transport(http.clone()))
+            credentials.speaking(settings.api, &settings.model, streamed)
         };
-        let streaming = client(true);
-        let client = client(false);
+        let streaming = credentials(true);
+        let credentials = credentials(false);
         let endpoint = url.split('?').next().unwrap_or_default().to_owned();
-        Self { client, streaming, settings, endpoint, dialect }
+        Self { http: http.clone(), credentials, streaming, settings, endpoint, dialect }
     }
 
     /// Answers a request, with as many attempts as the settings allow.
@@ -119,7 +123,7 @@ impl Lane {
                 continue;
             }
             let wait = if failed.transient && handed_out == 0 { delays.next() } else { None };
-            let Some(wait) = wait else { return Err(failed.error) };
+            let Some(wait) = wait else { return failed.rest.ok_or(failed.error) };
             let wait =
                 failed.retry_after.map_or(wait, |asked| asked.min(self.settings.backoff_max));
             retry += 1;
@@ -138,11 +142,12 @@ impl Lane {
         body: &Value,
         reader: &Reader,
     ) -> Result<ChatResponse, Failed> {
-        let chat = self.client.chat().headers(headers(request));
-        let call = chat.create_byot::<_, Value>(body);
-        match tokio::time::timeout(self.settings.timeout, call).await {
-            Ok(Ok(value)) => self.read(&reader.whole(value)),
-            Ok(Err(error)) => Err(self.failed(error)),
+        let answer = async {
+            let response = self.post(&self.credentials, request, body, false).await?;
+            transport::read_whole(response).await.map_err(|error| self.broken(error))
+        };
+        match tokio::time::timeout(self.settings.timeout, answer).await {
+            Ok(text) => self.read(request, reader, &text?),
             Err(_) => Err(Failed::for_now(self.timeout())),
         }
     }
@@ -155,100 +160,178 @@ impl Lane {
         sink: &mut (dyn FnMut(&str) + Send),
         handed_out: &mut usize,
     ) -> Result<ChatResponse, Failed> {
-        let mut headers = headers(request);
-        headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
-        let chat = self.streaming.chat().headers(headers);
-        let open = chat.create_stream_byot::<_, Value>(body);
-        let mut chunks = match tokio::time::timeout(self.settings.timeout, open).await {
-            Ok(Ok(chunks)) => chunks,
-            Ok(Err(error)) => {
-                let whole = self.whole_in_place_of_stream(error, &reader)?;
-                *handed_out += whole.content.len();
-                if !whole.content.is_empty() {
-                    sink(&whole.content);
-                }
-                return Ok(whole);
+        let mut hand_out = |piece: &str| {
+            if !piece.is_empty() {
+                *handed_out += piece.len();
+                sink(piece);
             }
+        };
+        let timeout = self.settings.timeout;
+        let open = self.post(&self.streaming, request, body, true);
+        let response = match tokio::time::timeout(timeout, open).await {
+            Ok(response) => response?,
             Err(_) => return Err(Failed::for_now(self.timeout())),
         };
+        if is_json(response.headers()) {
+            // The endpoint ignores `stream`.
+            let text = transport::read_whole(response).await.map_err(|error| self.broken(error))?;
+            let whole = self.read(request, &reader, &text)?;
+            hand_out(&whole.content);
+            return Ok(whole);
+        }
+        let mut events = Events::new(response);
+        let mut parser = Parser::default();
+        let mut cleaner = Cleaner::new(request, self.dialect.expects_reasoning());
         let mut streamed = StreamedAnswer::default();
+        let mut has_ended = false;
         loop {
-            let chunk = match tokio::time::timeout(self.settings.timeout, chunks.next()).await {
-                Ok(Some(Ok(chunk))) => reader.chunk(chunk),
-                Ok(Some(Err(error))) => return Err(self.failed(error)),
-                Ok(None) => break,
+            let event = match tokio::time::timeout(timeout, events.next()).await {
+                Ok(Ok(Some(event))) => event,
+                Ok(Ok(None)) => break,
+                Ok(Err(error)) => return Err(self.broken(error)),
                 Err(_) => return Err(Failed::for_now(self.timeout())),
+            };
+            if event.trim() == DONE {
+                has_ended = true;
+                break;
+            }
+            let chunk = match parser.parse(&event, true) {
+                Ok(chunk) => reader.chunk(chunk),
+                // The connection ended during this piece.
+                Err(_) if events.is_over() => break,
+                Err(error) => return Err(self.not_json(&error, &event)),
             };
             if let Some((message, code)) = wire::error_in(&chunk) {
                 return Err(self.refused(code.unwrap_or(500), &message, None));
             }
             let piece = streamed.take(&chunk);
-            if !piece.is_empty() {
-                *handed_out += piece.len();
-                sink(&piece);
-            }
+            hand_out(&cleaner.push(&piece, streamed.has_reasoning()));
         }
         if streamed.calls() > wire::MAX_CALLS {
             return Err(Failed::for_good(self.malformed(&wire::too_many_calls(streamed.calls()))));
         }
-        if streamed.is_empty() {
-            return Err(Failed::for_now(self.malformed("the stream ended before any answer")));
+        has_ended |= streamed.has_ended();
+        let (last, cleaned) = cleaner.finish();
+        let mut response = streamed.finish(&self.settings.model);
+        if !has_ended {
+            response.finish_reason = Some(BROKEN.to_owned());
         }
-        Ok(streamed.finish(&self.settings.model))
+        let answer = self.accept(request, response, cleaned)?;
+        hand_out(&last);
+        Ok(answer)
     }
 
-    /// Reads the answer of an endpoint that ignores `stream`.
-    fn whole_in_place_of_stream(
+    /// Sends a request once.
+    async fn post(
         &self,
-        error: OpenAIError,
-        reader: &Reader,
-    ) -> Result<ChatResponse, Failed> {
-        if let OpenAIError::Boxed(boxed) = &error
-            && let Some(Diverted::Whole(body)) = boxed.downcast_ref()
-        {
-            let value: Value = serde_json::from_str(body).map_err(|e| self.not_json(&e, body))?;
-            return self.read(&reader.whole(value));
+        credentials: &Credentials,
+        request: &ChatRequest,
+        body: &Value,
+        streamed: bool,
+    ) -> Result<reqwest::Response, Failed> {
+        let mut post = self.http.post(credentials.url("/chat/completions"));
+        post = post.query(&credentials.query()).headers(credentials.headers());
+        post = post.headers(headers(request)).json(body);
+        if streamed {
+            post = post.header(ACCEPT, HeaderValue::from_static("text/event-stream"));
         }
-        Err(self.failed(error))
+        let response = post.send().await.map_err(|error| self.unreachable(error))?;
+        let status = response.status();
+        if status.is_success() {
+            return Ok(response);
+        }
+        let retry_after = retry::retry_after(response.headers());
+        let body = transport::read_up_to(response, transport::REFUSAL_BYTES).await;
+        let body = body.map_err(|error| self.unreachable(error))?;
+        Err(self.refused(status.as_u16(), &wire::refusal_message(&body), retry_after))
     }
 
-    fn read(&self, value: &Value) -> Result<ChatResponse, Failed> {
+    /// Reads the text of a whole answer.
+    fn read(
+        &self,
+        request: &ChatRequest,
+        reader: &Reader,
+        text: &str,
+    ) -> Result<ChatResponse, Failed> {
+        let value = Parser::default().parse(text, false).map_err(|e| self.not_json(&e, text))?;
+        let value = reader.whole(value);
         // Some gateways report an upstream's refusal with status 200.
-        if value.get("choices").is_none()
-            && let Some((message, code)) = wire::error_in(value)
+        if let Some((message, code)) = wire::error_in(&value)
+            && value.pointer("/choices/0/message/content").is_none_or(Value::is_null)
         {
             return Err(self.refused(code.unwrap_or(500), &message, None));
         }
-        wire::response(value, &self.settings.model)
-            .map_err(|reason| Failed::for_good(self.malformed(&reason)))
+        let mut response =
+            wire::response(&value, &self.settings.model).map_err(|unusable| match unusable {
+                Unusable::Hiccup(reason) => Failed::for_now(self.malformed(&reason)),
+                Unusable::Refused(reason) => Failed::for_good(self.malformed(&reason)),
+            })?;
+        let mut cleaner = Cleaner::new(request, false);
+        cleaner.push(&std::mem::take(&mut response.content), false);
+        let (_, cleaned) = cleaner.finish();
+        self.accept(request, response, cleaned)
     }
 
-    pub(super) fn failed(&self, error: OpenAIError) -> Failed {
-        match error {
-            OpenAIError::Boxed(boxed) => {
-                match boxed.downcast::<Diverted>().map(|diverted| *diverted) {
-                    Ok(Diverted::Refused { status, retry_after, body }) => {
-                        self.refused(status, &wire::refusal_message(&body), retry_after)
-                    }
-                    Ok(Diverted::Whole(body)) => Failed::for_good(self.malformed(&body)),
-                    Err(other) => Failed::for_good(self.malformed(&other.to_string())),
-                }
-            }
-            OpenAIError::Reqwest(error) => {
-                let is_builder = error.is_builder();
-                let reason = self.clean(&cause(&error.without_url()));
-                // The same request would get as much again.
-                let transient = !is_builder && !reason.contains("the answer is longer than");
-                let error = Error::Unreachable { endpoint: self.endpoint.clone(), reason };
-                Failed { error, transient, retry_after: None }
-            }
-            OpenAIError::JSONDeserialize(error, body) => self.not_json(&error, &body),
-            OpenAIError::StreamError(error) => Failed::for_now(Error::Unreachable {
-                endpoint: self.endpoint.clone(),
-                reason: self.clean(&format!("the answer was cut off: {error}")),
-            }),
-            other => Failed::for_good(self.malformed(&other.to_string())),
+    /// Puts an answer together; one that is empty or was broken off is no answer, and asked for again.
+    fn accept(
+        &self,
+        request: &ChatRequest,
+        mut response: ChatResponse,
+        mut cleaned: Cleaned,
+    ) -> Result<ChatResponse, Failed> {
+        if cleaned.is_begun_by_template {
+            self.dialect.expect_reasoning();
         }
+        let has_written_calls = !cleaned.calls.is_empty();
+        let written = written_calls::take(request, &mut cleaned);
+        response.content = cleaned.content;
+        if !cleaned.reasoning.is_empty() {
+            response.reasoning.get_or_insert_default().push_str(cleaned.reasoning.trim());
+        }
+        if response.tool_calls.is_empty() {
+            let calls = written.into_iter().map(|(name, arguments)| wire::PartialCall {
+                id: None,
+                name,
+                arguments,
+            });
+            response.tool_calls = wire::finish_calls(calls);
+        }
+        let escapes = cleaning::escapes(request);
+        for call in &mut response.tool_calls {
+            cleaning::unescape(&mut call.arguments, &escapes);
+        }
+        wire::tell_apart(&mut response.tool_calls, request);
+        let cut = response.cut();
+        if cut.is_some() {
+            // The last call may be cut as well, and read like one without arguments.
+            response.tool_calls.clear();
+        }
+        let is_empty = response.content.trim().is_empty() && response.tool_calls.is_empty();
+        let reason = match response.finish_reason.as_deref() {
+            Some(BROKEN) => "it was cut off before its end",
+            _ if cut.is_some() || !is_empty => return Ok(response),
+            _ if has_written_calls => "it is a tool call in the text, which cannot be made here",
+            _ if response.reasoning.is_some() => "it holds the model's reasoning and no answer",
+            _ => "it is empty",
+        };
+        let error = self.malformed(reason);
+        Err(Failed { rest: Some(response), ..Failed::for_now(error) })
+    }
+
+    /// Reads why a body did not arrive.
+    fn broken(&self, error: BodyError) -> Failed {
+        // The same request would get as much again.
+        let transient = !matches!(error, BodyError::TooLong);
+        let reason = self.clean(&format!("the answer was cut off: {error}"));
+        let error = Error::Unreachable { endpoint: self.endpoint.clone(), reason };
+        Failed { transient, ..Failed::for_good(error) }
+    }
+
+    pub(super) fn unreachable(&self, error: reqwest::Error) -> Failed {
+        let transient = !error.is_builder();
+        let reason = self.clean(&transport::cause(&error.without_url()));
+        let error = Error::Unreachable { endpoint: self.endpoint.clone(), reason };
+        Failed { transient, ..Failed::for_good(error) }
     }
 
     pub(super) fn refused(
@@ -264,8 +347,11 @@ impl Lane {
         // A spent quota answers 429 as well, and no wait fixes it.
         let spent = message.contains("insufficient_quota")
             || message.contains("exceeded your current quota");
+        // llama.cpp's server was started without what tools need.
+        let is_setup = message.contains("requires --jinja");
+        let transient = retry::is_transient(status) && !spent && !is_setup;
         let error = Error::Refused { endpoint: self.endpoint.clone(), status, message };
-        Failed { error, transient: retry::is_transient(status) && !spent, retry_after }
+        Failed { error, transient, retry_after, rest: None }
     }
 
     /// Says where the key comes from, and whether there is one.
@@ -285,7 +371,8 @@ impl Lane {
             "" => "it is empty".to_owned(),
             body => format!("it is not JSON ({error}): {body}"),
         };
-        Failed::for_good(self.malformed(&reason))
+        // A body that ends too early was cut off; another one would come again.
+        Failed { transient: error.is_eof(), ..Failed::for_good(self.malformed(&reason)) }
     }
 
     fn malformed(&self, reason: &str) -> Error {
@@ -339,18 +426,9 @@ fn printable(text: &str) -> String {
         .collect()
 }
 
-/// Returns the innermost cause of an error, which holds the useful part ("connection refused").
-fn cause(error: &dyn std::error::Error) -> String {
-    let mut last = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let wording = cause.to_string();
-        // The system's number for it says nothing more.
-        let words = wording.split(" (os error ").next().unwrap_or_default();
-        if !words.is_empty() {
-            last = words.to_owned();
-        }
-        source = cause.source();
-    }
-    last
+/// Tells whether a body is JSON, whatever the letters and parameters of its type.
+fn is_json(headers: &HeaderMap) -> bool {
+    let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    content_type
+        .is_some_and(|kind| kind.trim_start().to_lowercase().starts_with("application/json"))
 }

@@ -3,8 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_openai::config::Config as _;
-use async_openai::error::OpenAIError;
 use serde_json::Value;
 
 use super::dialect::Dialect;
@@ -30,7 +28,7 @@ pub async fn list_models(
 ) -> Result<Option<Vec<String>>, Error> {
     config::tls::install();
     let http = transport::client(settings.connect_timeout, transport::is_loopback(url))?;
-    let dialect = Arc::new(Dialect::new(settings.json_mode));
+    let dialect = Arc::new(Dialect::new(settings.json_mode, &settings.model));
     let patience = settings.timeout.min(PATIENCE);
     let settings = ModelSettings { timeout: patience, ..settings.clone() };
     let credentials = Credentials::new(url, settings.api_key.clone());
@@ -43,7 +41,7 @@ pub async fn list_models(
         [] => credentials.url("/models"),
         query => format!("{}?{}", credentials.url("/models"), query.join("&")),
     };
-    let unreachable = |error| lane.failed(OpenAIError::Reqwest(error)).error;
+    let unreachable = |error| lane.unreachable(error).error;
     let asked = async {
         let response =
             http.get(address).headers(credentials.headers()).send().await.map_err(unreachable)?;

@@ -5,10 +5,9 @@ use serde_json::Value;
 use super::wire::{self, PartialCall};
 use crate::llm::{ChatResponse, Usage};
 
-/// What has arrived of an answer so far.
+/// What has arrived of an answer so far, beside its text.
 #[derive(Default)]
 pub(super) struct StreamedAnswer {
-    content: String,
     reasoning: String,
     calls: Vec<(u64, PartialCall)>,
     model: Option<String>,
@@ -39,9 +38,7 @@ impl StreamedAnswer {
         for call in delta.get("tool_calls").and_then(Value::as_array).into_iter().flatten() {
             self.take_call(call);
         }
-        let piece = wire::answer_text(delta);
-        self.content.push_str(&piece);
-        piece
+        wire::answer_text(delta)
     }
 
     fn take_call(&mut self, call: &Value) {
@@ -55,6 +52,12 @@ impl StreamedAnswer {
         });
         // The pieces of a call come one after the other.
         let known = self.calls.iter().rposition(|(at, _)| *at == index);
+        // Some endpoints give every call the same index.
+        let is_another = |at: &usize| {
+            let earlier = self.calls[*at].1.id.as_deref();
+            !name.is_empty() && id.is_some() && earlier.is_some() && earlier != id
+        };
+        let known = known.filter(|at| !is_another(at));
         if known.is_none() && self.calls.len() > wire::MAX_CALLS {
             // Whatever else comes, the answer is refused.
             return;
@@ -81,15 +84,20 @@ impl StreamedAnswer {
         self.calls.len()
     }
 
-    /// Returns whether nothing came that could be an answer.
-    pub(super) fn is_empty(&self) -> bool {
-        self.content.is_empty() && self.calls.is_empty() && self.finish_reason.is_none()
+    /// Tells whether the endpoint sends the model's reasoning beside the answer.
+    pub(super) fn has_reasoning(&self) -> bool {
+        !self.reasoning.is_empty()
     }
 
-    /// Returns the whole answer; `model` names it where no chunk did.
+    /// Tells whether the endpoint said that the answer has ended.
+    pub(super) fn has_ended(&self) -> bool {
+        self.finish_reason.is_some()
+    }
+
+    /// Returns the whole answer without its text; `model` names it where no chunk did.
     pub(super) fn finish(self, model: &str) -> ChatResponse {
         ChatResponse {
-            content: self.content,
+            content: String::new(),
             tool_calls: wire::finish_calls(self.calls.into_iter().map(|(_, call)| call)),
             model: self.model.unwrap_or_else(|| model.to_owned()),
             finish_reason: self.finish_reason,
@@ -133,7 +141,7 @@ mod tests {
             json!({ "tool_calls": [{ "function": { "arguments": "\"y\"}" } }] }),
         ]);
         let calls: Vec<_> =
-            response.tool_calls.iter().map(|c| (c.id.as_str(), c.arguments.clone())).collect();
-        assert_eq!(calls, [("call_0", json!({ "path": "x" })), ("call_1", json!({ "path": "y" }))]);
+            response.tool_calls.iter().map(|c| (c.name.as_str(), c.arguments.clone())).collect();
+        assert_eq!(calls, [("read", json!({ "path": "x" })), ("read", json!({ "path": "y" }))]);
     }
 }

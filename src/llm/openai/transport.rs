@@ -1,22 +1,17 @@
-//! The HTTP layer under async-openai: keeps what its own layer would lose of a refusal.
+//! HTTP below the adapter: clients, addresses, keys, and bodies that are read within bounds.
 
-use std::pin::Pin;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use async_openai::config::Config;
-use async_openai::error::OpenAIError;
-use async_openai::middleware::HttpRequestFactory;
-use futures::StreamExt as _;
-use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use secrecy::{ExposeSecret, SecretString};
 
-use super::retry;
 use crate::config::Api;
 use crate::llm::Error;
 
+const BOM: char = '\u{feff}';
+
 /// Bytes of a refusal's body that are read; the rest cannot help anyone.
-const REFUSAL_BYTES: usize = 64 * 1024;
+pub(super) const REFUSAL_BYTES: usize = 64 * 1024;
 
 /// Bytes of a whole answer; more is refused.
 pub(super) const WHOLE_BYTES: usize = 16 * 1024 * 1024;
@@ -46,70 +41,28 @@ pub(super) fn is_loopback(url: &str) -> bool {
     })
 }
 
-/// An answer that async-openai is not given to read.
+/// Why no more of a body could be read.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Diverted {
-    /// The endpoint refused.
-    #[error("status {status}")]
-    Refused { status: u16, retry_after: Option<Duration>, body: String },
-    /// The endpoint sent a whole answer although a stream was asked for.
-    #[error("a whole answer in place of a stream")]
-    Whole(String),
+pub(super) enum BodyError {
+    #[error("the connection broke: {}", cause(.0))]
+    Broken(#[source] reqwest::Error),
+    #[error("the answer is longer than {WHOLE_BYTES} bytes")]
+    TooLong,
 }
 
-/// Sends one request once: no retries, no error parsing.
-#[derive(Clone)]
-pub(super) struct Transport(pub reqwest::Client);
-
-impl tower_service::Service<HttpRequestFactory> for Transport {
-    type Response = reqwest::Response;
-    type Error = OpenAIError;
-    type Future = Pin<Box<dyn Future<Output = Result<reqwest::Response, OpenAIError>> + Send>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), OpenAIError>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, factory: HttpRequestFactory) -> Self::Future {
-        let client = self.0.clone();
-        Box::pin(async move {
-            let request = factory.build().await?;
-            let streamed = is(request.headers(), ACCEPT, "text/event-stream");
-            let response = client.execute(request).await?;
-            let diverted = if !response.status().is_success() {
-                let status = response.status().as_u16();
-                let retry_after = retry::retry_after(response.headers());
-                let body = read_up_to(response, REFUSAL_BYTES).await?;
-                Diverted::Refused { status, retry_after, body }
-            } else if streamed && is(response.headers(), CONTENT_TYPE, "application/json") {
-                Diverted::Whole(read_up_to(response, WHOLE_BYTES).await?)
-            } else {
-                return Ok(bounded(response));
-            };
-            Err(OpenAIError::Boxed(Box::new(diverted)))
-        })
+impl From<reqwest::Error> for BodyError {
+    fn from(error: reqwest::Error) -> Self {
+        Self::Broken(error.without_url())
     }
 }
 
-/// Passes an answer on that ends with an error where it is longer than any answer should be.
-fn bounded(response: reqwest::Response) -> reqwest::Response {
-    let status = response.status();
-    let headers = response.headers().clone();
-    let mut room = WHOLE_BYTES;
-    let body = response.bytes_stream().map(move |piece| {
-        let piece = piece.map_err(std::io::Error::other)?;
-        room = room.checked_sub(piece.len()).ok_or_else(|| {
-            std::io::Error::other(format!("the answer is longer than {WHOLE_BYTES} bytes"))
-        })?;
-        Ok::<_, std::io::Error>(piece)
-    });
-    let mut whole = http::Response::new(reqwest::Body::wrap_stream(body));
-    (*whole.status_mut(), *whole.headers_mut()) = (status, headers);
-    whole.into()
-}
-
-fn is(headers: &HeaderMap, name: reqwest::header::HeaderName, prefix: &str) -> bool {
-    headers.get(name).and_then(|value| value.to_str().ok()).is_some_and(|v| v.starts_with(prefix))
+/// Reads a whole answer, without its byte order mark.
+pub(super) async fn read_whole(response: reqwest::Response) -> Result<String, BodyError> {
+    let text = read_up_to(response, WHOLE_BYTES + 1).await?;
+    if text.len() > WHOLE_BYTES {
+        return Err(BodyError::TooLong);
+    }
+    Ok(text.trim_start_matches(BOM).to_owned())
 }
 
 pub(super) async fn read_up_to(
@@ -127,7 +80,103 @@ pub(super) async fn read_up_to(
     Ok(String::from_utf8_lossy(&body).into_owned())
 }
 
-/// Address and key of one lane, in async-openai's terms.
+/// The server-sent events of an answer: their data alone, whatever their names.
+///
+/// Read leniently: a byte order mark, unknown fields and bytes that are not UTF-8 do not end a stream, and an event at
+/// its end needs no empty line.
+pub(super) struct Events {
+    body: reqwest::Response,
+    /// Bytes that are not read yet; a part of a line at its end.
+    pending: Vec<u8>,
+    data: Option<String>,
+    bytes: usize,
+    /// The whole body has arrived.
+    is_over: bool,
+}
+
+impl Events {
+    pub(super) fn new(body: reqwest::Response) -> Self {
+        Self { body, pending: Vec::new(), data: None, bytes: 0, is_over: false }
+    }
+
+    /// Tells whether the last event came without the empty line that ends one.
+    pub(super) fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    /// Returns the data of the next event; none after the last one.
+    pub(super) async fn next(&mut self) -> Result<Option<String>, BodyError> {
+        loop {
+            while let Some(end) = self.line_end() {
+                let line: Vec<u8> = self.pending.drain(..end).collect();
+                if self.read_line(&line) {
+                    return Ok(self.data.take());
+                }
+            }
+            if self.is_over {
+                let line = std::mem::take(&mut self.pending);
+                self.read_line(&line);
+                return Ok(self.data.take());
+            }
+            match self.body.chunk().await? {
+                Some(chunk) => {
+                    self.bytes += chunk.len();
+                    if self.bytes > WHOLE_BYTES {
+                        return Err(BodyError::TooLong);
+                    }
+                    self.pending.extend_from_slice(&chunk);
+                }
+                None => self.is_over = true,
+            }
+        }
+    }
+
+    /// Returns how long the next line is with its end: CR, LF or both.
+    fn line_end(&self) -> Option<usize> {
+        let at = self.pending.iter().position(|byte| matches!(byte, b'\n' | b'\r'))?;
+        match (self.pending[at], self.pending.get(at + 1)) {
+            (b'\r', Some(b'\n')) => Some(at + 2),
+            (b'\r', None) if !self.is_over => None,
+            _ => Some(at + 1),
+        }
+    }
+
+    /// Reads a line; returns whether it ends an event that has data.
+    fn read_line(&mut self, line: &[u8]) -> bool {
+        let line = String::from_utf8_lossy(line);
+        let line = line.trim_end_matches(['\n', '\r']).trim_start_matches(BOM);
+        if line.is_empty() {
+            return self.data.is_some();
+        }
+        if let Some(data) = line.strip_prefix("data:") {
+            let data = data.strip_prefix(' ').unwrap_or(data);
+            let known = self.data.get_or_insert_default();
+            if !known.is_empty() {
+                known.push('\n');
+            }
+            known.push_str(data);
+        }
+        false
+    }
+}
+
+/// Returns the innermost cause of an error, which holds the useful part ("connection refused").
+pub(super) fn cause(error: &dyn std::error::Error) -> String {
+    let mut last = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let wording = cause.to_string();
+        // The system's number for it says nothing more.
+        let words = wording.split(" (os error ").next().unwrap_or_default();
+        if !words.is_empty() {
+            last = words.to_owned();
+        }
+        source = cause.source();
+    }
+    last
+}
+
+/// Address and key of one lane.
 #[derive(Clone)]
 pub(super) struct Credentials {
     base: String,
@@ -167,10 +216,9 @@ impl Credentials {
         }
         self
     }
-}
 
-impl Config for Credentials {
-    fn headers(&self) -> HeaderMap {
+    /// Returns the headers that carry the key.
+    pub(super) fn headers(&self) -> HeaderMap {
         let mut headers = HeaderMap::new();
         let key = self.key.expose_secret();
         let (name, value) = match self.api {
@@ -190,22 +238,18 @@ impl Config for Credentials {
         headers
     }
 
-    fn url(&self, path: &str) -> String {
+    pub(super) fn url(&self, path: &str) -> String {
         match &self.chat {
             Some(chat) if path == "/chat/completions" => format!("{}{chat}", self.base),
             _ => format!("{}{path}", self.base),
         }
     }
 
-    fn query(&self) -> Vec<(&str, &str)> {
+    pub(super) fn query(&self) -> Vec<(&str, &str)> {
         self.query.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect()
     }
 
-    fn api_base(&self) -> &str {
+    pub(super) fn api_base(&self) -> &str {
         &self.base
-    }
-
-    fn api_key(&self) -> &SecretString {
-        &self.key
     }
 }

@@ -25,6 +25,9 @@ use crate::metrics::{self, Timer};
 /// What calls in flight get beyond their own limit, when their server leaves the file.
 const DRAIN_SLACK: Duration = Duration::from_secs(5);
 
+/// Times that a call is handed to a connection, each opened anew after the one before was lost.
+const ATTEMPTS: u32 = 3;
+
 /// One server of the file.
 pub(super) struct Server {
     pub config: ServerConfig,
@@ -180,20 +183,28 @@ impl Server {
         given: Given,
         context: CallContext,
     ) -> Result<Reply, Error> {
-        let opened = self.open(false).await.map_err(|error| match error {
-            Error::Start { reason, .. } => call.not_sent(&reason),
-            other => other,
-        })?;
-        let RoundOutcome { reply, verdict } = round::send(call, &opened, given, context).await;
-        match verdict {
-            Some(Verdict::Well) => self.admission.succeeded(),
-            Some(Verdict::Failed(reason)) => self.count_failure(&reason),
-            None => {}
+        let mut attempts = ATTEMPTS;
+        loop {
+            let opened = self.open(false).await.map_err(|error| match error {
+                Error::Start { reason, .. } => call.not_sent(&reason),
+                other => other,
+            })?;
+            let sent = round::send(call, &opened, given.clone(), context.clone()).await;
+            let RoundOutcome { reply, verdict, is_connection_lost } = sent;
+            match verdict {
+                Some(Verdict::Well) => self.admission.succeeded(),
+                Some(Verdict::Failed(reason)) => self.count_failure(&reason),
+                None => {}
+            }
+            if opened.session.open_calls.goes_one_by_one() {
+                self.admission.go_one_by_one();
+            }
+            attempts -= 1;
+            // The server ended between two calls: nothing was sent, so nothing is done twice.
+            if !is_connection_lost || attempts == 0 || self.closed.is_cancelled() {
+                return reply;
+            }
         }
-        if opened.session.open_calls.goes_one_by_one() {
-            self.admission.go_one_by_one();
-        }
-        reply
     }
 
     /// Counts a failure of the server; enough of them in a row, and calls are refused for a while.

@@ -29,7 +29,7 @@ const PLAIN_DATA: [(&str, &[&str]); 7] = [
         ],
     ),
     ("graph", &["END", "Interrupt", "Nodes", "RunEvent", "StreamMode", "Wants"]),
-    ("llm", &["LOG_DIRECTIVE", "Usage"]),
+    ("llm", &["Usage"]),
     ("mcp", &["LOG_DIRECTIVE", "ServerInfo", "ToolDefinition"]),
     ("runner", &["Error", "RunOptions"]),
     (

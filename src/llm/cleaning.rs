@@ -1,0 +1,398 @@
+//! Separates what a model writes into one text: its reasoning, tool calls, marks of its chat template, and the answer.
+//!
+//! Enter at [`Cleaner`], which reads answers of every role, whole or piece by piece. A mark inside code or quotation
+//! marks is part of the text. Deliberately absent: what a written call means, which `written_calls` decides.
+
+use serde_json::Value;
+
+use super::ChatRequest;
+
+/// What a mark begins or ends.
+#[derive(Clone, Copy)]
+enum Mark {
+    /// Reasoning up to the given mark.
+    Reasoning(&'static str),
+    /// The end of reasoning whose beginning the chat template wrote into the prompt.
+    ReasoningEnd,
+    /// A tool call up to the given mark or the end of the answer.
+    Call(&'static str),
+    /// The channel of a harmony message, whose body follows `<|message|>`.
+    Channel,
+    /// The author of a harmony message.
+    Author,
+    /// A mark that carries no text.
+    Template,
+    /// An escaped character, as prompts write it.
+    Escape(char),
+}
+
+const MARKS: [(&str, Mark); 34] = [
+    ("<think>", Mark::Reasoning("</think>")),
+    ("<thinking>", Mark::Reasoning("</thinking>")),
+    ("<thought>", Mark::Reasoning("</thought>")),
+    ("<reasoning>", Mark::Reasoning("</reasoning>")),
+    ("<seed:think>", Mark::Reasoning("</seed:think>")),
+    ("[THINK]", Mark::Reasoning("[/THINK]")),
+    ("◁think▷", Mark::Reasoning("◁/think▷")),
+    ("<|START_THINKING|>", Mark::Reasoning("<|END_THINKING|>")),
+    ("<|begin_of_thought|>", Mark::Reasoning("<|end_of_thought|>")),
+    ("<|channel>thought", Mark::Reasoning("<channel|>")),
+    ("</think>", Mark::ReasoningEnd),
+    ("</thinking>", Mark::ReasoningEnd),
+    ("[/THINK]", Mark::ReasoningEnd),
+    ("◁/think▷", Mark::ReasoningEnd),
+    ("<|END_THINKING|>", Mark::ReasoningEnd),
+    ("<tool_call>", Mark::Call("</tool_call>")),
+    ("<function_call>", Mark::Call("</function_call>")),
+    ("<function=", Mark::Call("</function>")),
+    ("[TOOL_CALLS]", Mark::Call("</s>")),
+    ("<|python_tag|>", Mark::Call("<|eom_id|>")),
+    ("<|channel|>", Mark::Channel),
+    ("<|start|>", Mark::Author),
+    ("<|message|>", Mark::Template),
+    ("<|end|>", Mark::Template),
+    ("<|return|>", Mark::Template),
+    ("<|call|>", Mark::Template),
+    ("<|im_end|>", Mark::Template),
+    ("<|eot_id|>", Mark::Template),
+    ("<|endoftext|>", Mark::Template),
+    ("&lt;", Mark::Escape('<')),
+    ("&gt;", Mark::Escape('>')),
+    ("&amp;", Mark::Escape('&')),
+    ("&quot;", Mark::Escape('"')),
+    ("&apos;", Mark::Escape('\'')),
+];
+
+/// The marks that end the body of a harmony message.
+const MESSAGE_ENDS: [&str; 5] = ["<|end|>", "<|return|>", "<|call|>", "<|start|>", "<|channel|>"];
+
+/// Bytes of the longest mark.
+const LONGEST: usize = 24;
+
+/// Characters of a streamed answer that are held back until its beginning shows whether it is reasoning.
+const OPENING: usize = 40;
+
+/// Beginnings of reasoning whose first mark is missing, in small letters.
+const THOUGHTS: [&str; 16] = [
+    "okay",
+    "ok,",
+    "alright",
+    "hmm",
+    "let me",
+    "let's",
+    "first, i",
+    "we need",
+    "the user",
+    "i need to",
+    "i should",
+    "so,",
+    "so the",
+    "wait",
+    "thinking",
+    "analysis",
+];
+
+/// Where harmony's marks were lost, the names of its channels stay in the text.
+const BARE_ANALYSIS: &str = "analysis";
+const BARE_FINAL: &str = "assistantfinal";
+
+/// A tool call as the model wrote it.
+pub(super) struct WrittenCall {
+    /// The tool, where a mark outside the body names it.
+    pub name: Option<String>,
+    pub body: String,
+}
+
+/// What an answer consists of.
+#[derive(Default)]
+pub(super) struct Cleaned {
+    pub content: String,
+    pub reasoning: String,
+    pub calls: Vec<WrittenCall>,
+    /// The chat template begins the reasoning, so that the answer holds only its end.
+    pub is_begun_by_template: bool,
+}
+
+/// What the text after the last mark is.
+enum Inside {
+    Answer,
+    Reasoning {
+        open: &'static str,
+        close: &'static str,
+    },
+    Call {
+        open: &'static str,
+        close: &'static str,
+    },
+    Author,
+    Channel,
+    /// The body of a harmony message that is not the answer.
+    Analysis,
+    Commentary,
+}
+
+/// Cleans an answer while it arrives.
+pub(super) struct Cleaner {
+    marks: Vec<(&'static str, Mark)>,
+    inside: Inside,
+    /// The body of what is no answer, as far as it has arrived.
+    body: String,
+    /// What may be a part of a mark.
+    pending: String,
+    cleaned: Cleaned,
+    /// The tool that a harmony message is addressed to.
+    recipient: Option<String>,
+    /// Bytes of the content that were handed out.
+    given: usize,
+    is_held: bool,
+    expects_reasoning: bool,
+}
+
+impl Cleaner {
+    /// Prepares for the answer to a request; `expects_reasoning` holds it back until its reasoning has ended.
+    pub(super) fn new(request: &ChatRequest, expects_reasoning: bool) -> Self {
+        let escapes = escapes(request);
+        // In JSON a quotation mark must stay escaped until the text has been parsed.
+        let is_read = |(text, mark): &(&str, Mark)| match mark {
+            Mark::Escape(_) => request.format.is_none() && escapes.iter().any(|(it, _)| it == text),
+            _ => true,
+        };
+        Self {
+            marks: MARKS.into_iter().filter(is_read).collect(),
+            inside: Inside::Answer,
+            body: String::new(),
+            pending: String::new(),
+            cleaned: Cleaned::default(),
+            recipient: None,
+            given: 0,
+            is_held: true,
+            expects_reasoning,
+        }
+    }
+
+    /// Takes a piece in, and returns what of the answer can be shown by now; `is_apart` tells that the endpoint sends
+    /// the reasoning beside the answer.
+    pub(super) fn push(&mut self, piece: &str, is_apart: bool) -> String {
+        self.pending.push_str(piece);
+        self.advance(false);
+        if self.is_held && !is_apart && self.may_be_reasoning() {
+            return String::new();
+        }
+        self.is_held = false;
+        self.fresh()
+    }
+
+    /// Returns what of the answer was not shown yet, and the whole.
+    pub(super) fn finish(mut self) -> (String, Cleaned) {
+        self.advance(true);
+        let content = &self.cleaned.content;
+        if content.starts_with(BARE_ANALYSIS)
+            && let Some(at) = content.rfind(BARE_FINAL)
+        {
+            let answer = content[at + BARE_FINAL.len()..].trim_start().to_owned();
+            let reasoning = content[BARE_ANALYSIS.len()..at].to_owned();
+            self.cleaned.reasoning.push_str(&reasoning);
+            self.cleaned.content = answer;
+        }
+        let last = self.fresh();
+        (last, self.cleaned)
+    }
+
+    fn fresh(&mut self) -> String {
+        let fresh = self.cleaned.content.get(self.given..).unwrap_or_default().to_owned();
+        self.given = self.cleaned.content.len();
+        fresh
+    }
+
+    fn may_be_reasoning(&self) -> bool {
+        if self.cleaned.is_begun_by_template {
+            return false;
+        }
+        let opening: String = self.cleaned.content.chars().take(OPENING).collect();
+        let opening = opening.to_lowercase();
+        self.expects_reasoning
+            || opening.chars().count() < OPENING
+            || THOUGHTS.iter().any(|thought| opening.starts_with(thought))
+    }
+
+    /// Reads what is pending as far as it is certain.
+    fn advance(&mut self, is_over: bool) {
+        while !self.pending.is_empty() {
+            let went_on = match self.inside {
+                Inside::Answer => self.read_answer(is_over),
+                Inside::Reasoning { close, .. } | Inside::Call { close, .. } => {
+                    self.read_body(&[close], is_over)
+                }
+                Inside::Author => self.read_body(&["<|channel|>", "<|message|>"], is_over),
+                Inside::Channel => self.read_body(&["<|message|>"], is_over),
+                Inside::Analysis | Inside::Commentary => self.read_body(&MESSAGE_ENDS, is_over),
+            };
+            if !went_on {
+                break;
+            }
+        }
+        if is_over && !matches!(self.inside, Inside::Answer) {
+            self.end_body(false);
+        }
+    }
+
+    /// Reads text of the answer up to the next mark; returns whether there was one.
+    fn read_answer(&mut self, is_over: bool) -> bool {
+        let mut end = self.pending.len();
+        let mut found = None;
+        for (at, _) in self.pending.match_indices(['<', '[', '◁', '&']) {
+            let rest = &self.pending[at..];
+            found = self.marks.iter().copied().find(|(mark, _)| rest.starts_with(mark));
+            let is_open = !is_over && self.marks.iter().any(|(mark, _)| mark.starts_with(rest));
+            if found.is_some() || is_open {
+                end = at;
+                break;
+            }
+        }
+        let rest = self.pending.split_off(end);
+        let text = std::mem::replace(&mut self.pending, rest);
+        self.say(&text);
+        let Some((text, mark)) = found else { return false };
+        self.pending.drain(..text.len());
+        let is_text = match mark {
+            Mark::Escape(_) => false,
+            Mark::ReasoningEnd => self.is_quoted() || self.cleaned.content.starts_with('{'),
+            _ => self.is_quoted(),
+        };
+        if is_text {
+            self.say(text);
+        } else {
+            self.enter(text, mark);
+        }
+        true
+    }
+
+    fn enter(&mut self, open: &'static str, mark: Mark) {
+        match mark {
+            Mark::Reasoning(close) => self.inside = Inside::Reasoning { open, close },
+            Mark::Call(close) => self.inside = Inside::Call { open, close },
+            Mark::Channel => self.inside = Inside::Channel,
+            Mark::Author => self.inside = Inside::Author,
+            Mark::Template => {}
+            Mark::Escape(character) => self.say(character.encode_utf8(&mut [0; 4])),
+            Mark::ReasoningEnd => {
+                let reasoning = std::mem::take(&mut self.cleaned.content);
+                self.cleaned.reasoning.push_str(&reasoning);
+                self.cleaned.is_begun_by_template = true;
+                self.given = 0;
+            }
+        }
+    }
+
+    /// Reads the body of what is no answer up to one of its ends; returns whether it ended.
+    fn read_body(&mut self, ends: &[&str], is_over: bool) -> bool {
+        let ended = ends.iter().filter_map(|end| Some((self.pending.find(end)?, end.len()))).min();
+        let taken = match ended {
+            Some((at, _)) => at,
+            None if is_over => self.pending.len(),
+            None => self.pending.floor_char_boundary(self.pending.len().saturating_sub(LONGEST)),
+        };
+        self.body.extend(self.pending.drain(..taken));
+        let Some((_, length)) = ended else { return false };
+        // The marks of harmony end one part and begin the next.
+        if matches!(self.inside, Inside::Reasoning { .. } | Inside::Call { .. }) {
+            self.pending.drain(..length);
+        }
+        self.end_body(true);
+        true
+    }
+
+    fn end_body(&mut self, is_closed: bool) {
+        let body = std::mem::take(&mut self.body);
+        let next = match std::mem::replace(&mut self.inside, Inside::Answer) {
+            Inside::Reasoning { open, .. } if !is_closed && !self.cleaned.content.is_empty() => {
+                self.say(open);
+                self.say(&body);
+                Inside::Answer
+            }
+            Inside::Reasoning { .. } | Inside::Analysis => {
+                self.cleaned.reasoning.push_str(&body);
+                Inside::Answer
+            }
+            Inside::Call { open, .. } => {
+                let body = if open == "<function=" { format!("{open}{body}") } else { body };
+                self.cleaned.calls.push(WrittenCall { name: None, body });
+                Inside::Answer
+            }
+            Inside::Commentary => {
+                match self.recipient.take() {
+                    Some(name) => {
+                        self.cleaned.calls.push(WrittenCall { name: Some(name), body });
+                    }
+                    None => self.cleaned.reasoning.push_str(&body),
+                }
+                Inside::Answer
+            }
+            Inside::Author => {
+                self.recipient = recipient(&body);
+                Inside::Answer
+            }
+            Inside::Channel => {
+                self.recipient = recipient(&body).or_else(|| self.recipient.take());
+                match body.split_whitespace().next() {
+                    Some("analysis") => Inside::Analysis,
+                    Some("commentary") => Inside::Commentary,
+                    _ => Inside::Answer,
+                }
+            }
+            Inside::Answer => Inside::Answer,
+        };
+        self.inside = next;
+        if !matches!(self.inside, Inside::Answer) {
+            self.pending = self.pending.strip_prefix("<|message|>").unwrap_or_default().to_owned();
+        }
+    }
+
+    /// Adds text to the answer, which begins with no white space and no byte order mark.
+    fn say(&mut self, text: &str) {
+        let is_empty = self.cleaned.content.is_empty();
+        let no_text = |character: char| character.is_whitespace() || character == '\u{feff}';
+        let text = if is_empty { text.trim_start_matches(no_text) } else { text };
+        self.cleaned.content.push_str(text);
+    }
+
+    /// Tells whether what follows is quoted or stands in a block of code.
+    fn is_quoted(&self) -> bool {
+        let content = &self.cleaned.content;
+        content.ends_with(['`', '"', '\'', '“', '„', '«'])
+            || !content.matches("```").count().is_multiple_of(2)
+    }
+}
+
+fn recipient(header: &str) -> Option<String> {
+    let name = header.split_once("to=")?.1.split(|c: char| c.is_whitespace() || c == '<').next()?;
+    let name = name.strip_prefix("functions.").unwrap_or(name);
+    (!name.is_empty() && name != "assistant" && name != "user").then(|| name.to_owned())
+}
+
+/// Returns the escapes that a request holds: an answer that copies one means the character.
+pub(super) fn escapes(request: &ChatRequest) -> Vec<(&'static str, char)> {
+    let escapes = MARKS.iter().filter_map(|(text, mark)| match mark {
+        Mark::Escape(character) => Some((*text, *character)),
+        _ => None,
+    });
+    let is_held = |text: &str| request.messages.iter().any(|one| one.content.contains(text));
+    escapes.filter(|(text, _)| is_held(text)).collect()
+}
+
+/// Replaces escapes in all texts of a value by their characters.
+pub(super) fn unescape(value: &mut Value, escapes: &[(&'static str, char)]) {
+    match value {
+        Value::String(text) if text.contains('&') => {
+            // The ampersand last: `&amp;quot;` means `&quot;`.
+            let last = |(text, _): &&(&'static str, char)| *text == "&amp;";
+            let (last, first): (Vec<_>, Vec<_>) = escapes.iter().partition(last);
+            for (escape, character) in first.into_iter().chain(last) {
+                *text = text.replace(escape, character.encode_utf8(&mut [0; 4]));
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| unescape(item, escapes)),
+        Value::Object(fields) => fields.values_mut().for_each(|field| unescape(field, escapes)),
+        _ => {}
+    }
+}
