@@ -217,8 +217,27 @@ impl ChatResponse {
         match self.finish_reason.as_deref()? {
             LENGTH => Some("the model reached its output limit (raise models.max_tokens)"),
             FILTERED => Some("the endpoint's content filter stopped it"),
-            BROKEN => Some("the endpoint ended it with an error"),
+            BROKEN => Some("the endpoint ended it before its end"),
             _ => None,
+        }
+    }
+
+    /// Tells whether the answer was cut off because it is too long: a shorter one would be whole.
+    pub fn is_too_long(&self) -> bool {
+        self.finish_reason.as_deref() == Some(LENGTH)
+    }
+
+    /// Returns the text of an answer that is to be one.
+    ///
+    /// # Errors
+    /// [`Error::Truncated`] and [`Error::Empty`].
+    pub fn into_text(self) -> Result<String, Error> {
+        if let Some(reason) = self.cut() {
+            return Err(Error::Truncated { reason });
+        }
+        match self.content.trim() {
+            "" => Err(Error::Empty),
+            text => Ok(text.to_owned()),
         }
     }
 }
@@ -262,6 +281,12 @@ pub enum Error {
     /// The endpoint's answer could not be understood.
     #[error("the model endpoint {endpoint} sent an answer that cannot be read: {reason}")]
     Malformed { endpoint: String, reason: String },
+    /// The answer is only a part.
+    #[error("the model's answer was cut off: {reason}")]
+    Truncated { reason: &'static str },
+    /// There is no answer, also after the adapter's retries.
+    #[error("the model gave an empty answer")]
+    Empty,
     /// A JSON answer broke its schema, also after the repairs.
     #[error(
         "the {role} model did not answer with valid `{schema}` JSON in {attempts} attempts: {problems}"
@@ -328,6 +353,8 @@ impl Error {
             Self::Refused { status: 500.., .. } => "server_error",
             Self::Refused { .. } => "refused",
             Self::Malformed { .. } => "malformed",
+            Self::Truncated { .. } => "truncated",
+            Self::Empty => "empty",
             Self::Invalid { .. } => "invalid",
             Self::Prompt { .. } => "prompt",
             Self::Script(_) => "script",

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use crate::graph::{EffectError, EffectFailure, NodeError, TaskContext};
-use crate::llm::{ChatMessage, ChatModel, ChatRequest, ChatResponse, Role, ToolSpec};
+use crate::llm::{self, ChatMessage, ChatModel, ChatRequest, ChatResponse, Role, ToolSpec};
 use crate::mcp::{self, CallContext, ToolHost, ToolOutcome};
 
 /// Asks a model once, or reads its recorded answer back.
@@ -28,7 +28,10 @@ pub(super) async fn ask(
         let model = Arc::clone(model);
         let request = request.clone();
         async move {
-            let answer = model.chat(&request, None).await;
+            let answer = model.chat(&request, None).await.and_then(|answer| match answer.cut() {
+                Some(reason) => Err(llm::Error::Truncated { reason }),
+                None => Ok(answer),
+            });
             answer.map_err(|error| EffectError::no_effect(error.to_string()))
         }
     };

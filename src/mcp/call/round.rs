@@ -14,6 +14,7 @@ use super::outcome;
 use crate::mcp::catalog::opened::Opened;
 use crate::mcp::configuration::redact::Secrets;
 use crate::mcp::transport::{
+    delivery::{self, Delivery},
     progress::Reports,
     request::{self, Answer, Bounds, Failure},
 };
@@ -118,7 +119,14 @@ fn read(call: &Call<'_>, opened: &Opened, answer: Answer) -> Reply {
 /// Reads what a call without a proper answer means.
 async fn failed(call: &Call<'_>, reason: Failure, opened: &Opened) -> RoundOutcome {
     let signs = failure::signs(&reason);
-    let is_connection_lost = matches!(reason, Failure::NotHandedOver);
+    let is_connection_lost = match &reason {
+        Failure::NotHandedOver => !opened.session.is_open(),
+        // A pipe that broke before the whole line was written.
+        Failure::Service(ServiceError::TransportSend(error)) => {
+            opened.session.is_child() && delivery::of(error.error.as_ref()) == Delivery::NotSent
+        }
+        _ => false,
+    };
     if let Some(asked) = needs_a_visit(&reason, &call.config.secrets) {
         let verdict = Some(Verdict::Well);
         return RoundOutcome { reply: Ok(Reply::Asked { asked }), verdict, is_connection_lost };

@@ -204,6 +204,10 @@ impl Server {
             if !is_connection_lost || attempts == 0 || self.closed.is_cancelled() {
                 return reply;
             }
+            let mut link = self.link.lock().await;
+            if link.connection.is_on(&opened.session) {
+                link.connection.close(Duration::ZERO).await;
+            }
         }
     }
 

@@ -46,16 +46,14 @@ pub(super) struct Post<'a> {
 }
 
 impl Post<'_> {
-    pub async fn send(self) -> Result<StreamableHttpPostResponse, Failure> {
+    pub async fn send(&self) -> Result<StreamableHttpPostResponse, Failure> {
         let accepted = format!("{JSON_MIME_TYPE}, {EVENT_STREAM_MIME_TYPE}");
-        let request = self.request.header(ACCEPT, accepted).json(self.message);
         let mut waits = 0;
         let response = loop {
-            let again = request.try_clone();
-            let Some(attempt) = again else {
+            let Some(request) = self.request.try_clone() else {
                 return Err(Failure::UnexpectedServerResponse("the message cannot be sent".into()));
             };
-            let response = attempt.send().await?;
+            let response = request.header(ACCEPT, &accepted).json(self.message).send().await?;
             match retry_after(&response).filter(|wait| *wait <= LONGEST_WAIT && waits < WAITS) {
                 Some(wait) => {
                     tracing::debug!(?wait, "an MCP server asks to wait");
@@ -118,14 +116,17 @@ impl Post<'_> {
             }
             (StatusCode::FORBIDDEN, Some(challenge)) => {
                 let scope = scope(&challenge);
-                return Err(Failure::InsufficientScope(InsufficientScopeError::new(challenge, scope)));
+                return Err(Failure::InsufficientScope(InsufficientScopeError::new(
+                    challenge, scope,
+                )));
             }
             (StatusCode::NOT_FOUND, _) if self.has_session => return Err(Failure::SessionExpired),
             _ => {}
         }
-        let metadata = (status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error()).then(|| {
-            HttpStatusError::new(status.as_u16(), header(&response, RETRY_AFTER.as_str()))
-        });
+        let metadata =
+            (status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error()).then(|| {
+                HttpStatusError::new(status.as_u16(), header(&response, RETRY_AFTER.as_str()))
+            });
         let has_words = is_json && status != StatusCode::TOO_MANY_REQUESTS;
         if let Some(metadata) = metadata.filter(|_| !has_words) {
             return Err(metadata.into());
@@ -138,7 +139,8 @@ impl Post<'_> {
             let is_probe = matches!(request.request, ClientRequest::DiscoverRequest(_));
             let plain = || {
                 let words = format!("HTTP {status}: {}", shown(&body));
-                (is_probe && status.is_client_error()).then(|| ErrorData::invalid_request(words, None))
+                (is_probe && status.is_client_error())
+                    .then(|| ErrorData::invalid_request(words, None))
             };
             if let Some(error) = error_in(&body).or_else(plain) {
                 // Servers that did not come to read the id name another one.

@@ -126,7 +126,12 @@ impl StreamableHttpClient for Client {
     ) -> Result<StreamableHttpPostResponse, Failure> {
         let most = http_post::BODY_BYTES;
         self.post_message_with_max_sse_event_size(
-            uri, message, session_id, auth_header, custom_headers, most,
+            uri,
+            message,
+            session_id,
+            auth_header,
+            custom_headers,
+            most,
         )
         .await
     }
@@ -142,7 +147,8 @@ impl StreamableHttpClient for Client {
     ) -> Result<StreamableHttpPostResponse, Failure> {
         self.session.note(session_id.as_ref());
         let request = |token: Option<String>| {
-            let mut request = self.inner.post(uri.as_ref()).headers(HeaderMap::from_iter(custom_headers.clone()));
+            let mut request =
+                self.inner.post(uri.as_ref()).headers(HeaderMap::from_iter(custom_headers.clone()));
             if let Some(token) = token {
                 request = request.bearer_auth(token);
             }
@@ -155,7 +161,7 @@ impl StreamableHttpClient for Client {
                 has_session: session_id.is_some(),
                 max_event_bytes: max_sse_event_size,
             };
-            post.send()
+            async move { post.send().await }
         };
         self.send(auth_header, request).await
     }

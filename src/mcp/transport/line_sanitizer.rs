@@ -132,7 +132,11 @@ mod tests {
         let answer = "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"a\":[1]}}\n";
         for (written, read_back) in [
             (answer.to_owned(), answer.to_owned()),
-            ("noise\n{\n \"jsonrpc\": \"2.0\",\n \"id\": 1,\n \"result\": {\"a\":\n[1]}\n}\n".to_owned(), format!("noise\n{answer}")),
+            (
+                "noise\n{\n \"jsonrpc\": \"2.0\",\n \"id\": 1,\n \"result\": {\"a\":\n[1]}\n}\n"
+                    .to_owned(),
+                format!("noise\n{answer}"),
+            ),
             (format!("[\n{answer}]\n"), format!("{answer}]\n")),
             (format!("{{\n\"broken\": \n{answer}"), answer.to_owned()),
             (format!("[{},{}]\n", answer.trim(), answer.trim()), answer.repeat(2)),

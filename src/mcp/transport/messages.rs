@@ -55,7 +55,9 @@ pub(super) fn repaired(text: &[u8]) -> Option<Vec<String>> {
         Some(vec![failure(id_of(&words)?, why, &words).to_string()])
     };
     let readable = match std::str::from_utf8(text) {
-        Err(error) => return unreadable(&format!("it is not UTF-8 at byte {}", error.valid_up_to())),
+        Err(error) => {
+            return unreadable(&format!("it is not UTF-8 at byte {}", error.valid_up_to()));
+        }
         Ok(_) if depth(text) > DEPTH => {
             return unreadable(&format!("it nests values deeper than {DEPTH} levels"));
         }
@@ -98,14 +100,17 @@ pub(super) fn is_message(text: &[u8]) -> bool {
 
 /// Tells whether a text is the beginning of JSON.
 pub(super) fn is_begun(text: &[u8]) -> bool {
-    let is_open = text.trim_ascii_start().starts_with(b"{") || text.trim_ascii_start().starts_with(b"[");
+    let is_open =
+        text.trim_ascii_start().starts_with(b"{") || text.trim_ascii_start().starts_with(b"[");
     is_open && serde_json::from_slice::<IgnoredAny>(text).is_err_and(|error| error.is_eof())
 }
 
 /// Returns a message in the form of the protocol; none if it is none.
 fn message(message: Value) -> Option<Value> {
     let Value::Object(mut fields) = message else { return None };
-    fields.retain(|key, value| !(value.is_null() && matches!(key.as_str(), "error" | "result" | "method")));
+    fields.retain(|key, value| {
+        !(value.is_null() && matches!(key.as_str(), "error" | "result" | "method"))
+    });
     if fields.contains_key("method") {
         fields.insert("jsonrpc".into(), "2.0".into());
         return Some(fields.into());
@@ -154,7 +159,8 @@ fn usual_error(error: Value) -> Value {
     };
     let code = fields.remove("code").unwrap_or_default();
     let number = code.as_f64().or_else(|| code.as_str()?.trim().parse().ok());
-    let number = number.filter(|number| number.fract() == 0.0 && i32::try_from(*number as i64).is_ok());
+    let number =
+        number.filter(|number| number.fract() == 0.0 && i32::try_from(*number as i64).is_ok());
     let mut usual = Map::new();
     usual.insert("code".into(), number.map_or(UNREADABLE, |number| number as i32).into());
     let words = match code.as_str() {

@@ -11,7 +11,7 @@ use crate::metrics;
 use crate::swarm::instruction;
 use crate::swarm::kind::Job;
 use crate::swarm::model::RecordedModel;
-use crate::swarm::reflection::{Judged, Subject, judge};
+use crate::swarm::reflection::{Judged, Subject, is_given, judge};
 use crate::swarm::result::{AgentError, ErrorKind};
 use crate::swarm::{AgentEvent, Finding};
 
@@ -41,6 +41,7 @@ impl<W: State> Node<PipelineState<W>> for Reflect {
             agent: &job.agent,
             task: &task,
             calls: &calls,
+            is_given: is_given(job.ctx.state(), &job.assignment),
             output: &finding.output,
         };
         let judged = judge(&model, &job.star.prompts, subject).await?;
