@@ -21,10 +21,9 @@ pub(super) fn take(request: &ChatRequest, cleaned: &mut Cleaned) -> Vec<Call> {
             if is_quoted(request, &written.body) { Vec::new() } else { read(request, &written) };
         if read.is_empty() || request.tools.is_empty() {
             let names: Vec<String> = read.into_iter().map(|(name, _)| name).collect();
-            notes.push(match names.is_empty() {
-                true => "[a tool call in the text was not made]".to_owned(),
-                false => format!("[a tool call in the text was not made: {}]", names.join(", ")),
-            });
+            let names =
+                if names.is_empty() { String::new() } else { format!(": {}", names.join(", ")) };
+            notes.push(format!("[a tool call in the text was not made{names}]"));
         } else {
             calls.extend(read);
         }

@@ -40,10 +40,7 @@ impl Node<GraphState> for Qa {
             RecordedModel::new(&ctx, &self.parts).remembering(state).streamed().with_grace(GRACE);
         let mut early: Option<EarlyEnd> = None;
         let mut removed = 0;
-        let written = match nothing_worked(state) {
-            true => None,
-            false => Some(self.ask(&ctx, &model).await),
-        };
+        let written = if nothing_worked(state) { None } else { Some(self.ask(&ctx, &model).await) };
         let is_live = model.was_live();
         let answer = match written {
             None => by_rule(state, NOTHING_WORKED),

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::{ACCEPT, HeaderValue};
 use secrecy::ExposeSecret as _;
 use serde_json::Value;
 
 use super::dialect::Dialect;
-use super::stream::StreamedAnswer;
+use super::stream::{Parser, StreamedAnswer};
 use super::transport::{self, BodyError, Credentials, Events};
-use super::wire::{Parser, Unusable};
+use super::wire::Unusable;
 use super::{retry, wire};
 use crate::clock;
 use crate::config::ModelSettings;
@@ -172,7 +172,7 @@ impl Lane {
             Ok(response) => response?,
             Err(_) => return Err(Failed::for_now(self.timeout())),
         };
-        if is_json(response.headers()) {
+        if transport::is_json(response.headers()) {
             // The endpoint ignores `stream`.
             let text = transport::read_whole(response).await.map_err(|error| self.broken(error))?;
             let whole = self.read(request, &reader, &text)?;
@@ -231,7 +231,7 @@ impl Lane {
     ) -> Result<reqwest::Response, Failed> {
         let mut post = self.http.post(credentials.url("/chat/completions"));
         post = post.query(&credentials.query()).headers(credentials.headers());
-        post = post.headers(headers(request)).json(body);
+        post = post.headers(transport::headers(request)).json(body);
         if streamed {
             post = post.header(ACCEPT, HeaderValue::from_static("text/event-stream"));
         }
@@ -397,38 +397,4 @@ impl Lane {
             line => line,
         }
     }
-}
-
-/// Writes the headers by which gateways attribute cost.
-fn headers(request: &ChatRequest) -> HeaderMap {
-    let mut headers = HeaderMap::new();
-    let values = [
-        ("x-perihelion-role", Some(request.role.as_str())),
-        ("x-perihelion-thread", Some(request.thread.as_str())),
-        ("x-perihelion-agent", request.agent.as_deref()),
-        ("x-perihelion-stage", request.stage.as_deref()),
-    ];
-    for (name, value) in values {
-        if let Some(value) = value.and_then(|value| HeaderValue::from_str(&printable(value)).ok()) {
-            headers.insert(HeaderName::from_static(name), value);
-        }
-    }
-    headers
-}
-
-/// Percent-encodes what a header cannot carry everywhere.
-fn printable(text: &str) -> String {
-    text.bytes()
-        .map(|byte| match byte {
-            0x20..=0x7e => char::from(byte).to_string(),
-            _ => format!("%{byte:02X}"),
-        })
-        .collect()
-}
-
-/// Tells whether a body is JSON, whatever the letters and parameters of its type.
-fn is_json(headers: &HeaderMap) -> bool {
-    let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    content_type
-        .is_some_and(|kind| kind.trim_start().to_lowercase().starts_with("application/json"))
 }

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use secrecy::{ExposeSecret, SecretString};
 
 use crate::config::Api;
-use crate::llm::Error;
+use crate::llm::{ChatRequest, Error};
 
 const BOM: char = '\u{feff}';
 
@@ -252,4 +252,38 @@ impl Credentials {
     pub(super) fn api_base(&self) -> &str {
         &self.base
     }
+}
+
+/// Writes the headers by which gateways attribute cost.
+pub(super) fn headers(request: &ChatRequest) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    let values = [
+        ("x-perihelion-role", Some(request.role.as_str())),
+        ("x-perihelion-thread", Some(request.thread.as_str())),
+        ("x-perihelion-agent", request.agent.as_deref()),
+        ("x-perihelion-stage", request.stage.as_deref()),
+    ];
+    for (name, value) in values {
+        if let Some(value) = value.and_then(|value| HeaderValue::from_str(&printable(value)).ok()) {
+            headers.insert(HeaderName::from_static(name), value);
+        }
+    }
+    headers
+}
+
+/// Percent-encodes what a header cannot carry everywhere.
+fn printable(text: &str) -> String {
+    text.bytes()
+        .map(|byte| match byte {
+            0x20..=0x7e => char::from(byte).to_string(),
+            _ => format!("%{byte:02X}"),
+        })
+        .collect()
+}
+
+/// Tells whether a body is JSON, whatever the letters and parameters of its type.
+pub(super) fn is_json(headers: &HeaderMap) -> bool {
+    let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    content_type
+        .is_some_and(|kind| kind.trim_start().to_lowercase().starts_with("application/json"))
 }

@@ -7,8 +7,8 @@
 use std::borrow::Cow;
 
 use rmcp::model::ServerJsonRpcMessage;
-use serde::Deserialize;
 use serde::de::IgnoredAny;
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
@@ -28,12 +28,17 @@ const NO_NUMBERS: [&str; 3] = ["-Infinity", "Infinity", "NaN"];
 struct Head<'a> {
     jsonrpc: Option<Value>,
     id: Option<Value>,
-    #[serde(borrow)]
+    #[serde(borrow, default, deserialize_with = "present")]
     method: Option<&'a RawValue>,
-    #[serde(borrow)]
+    #[serde(borrow, default, deserialize_with = "present")]
     result: Option<&'a RawValue>,
-    #[serde(borrow)]
+    #[serde(borrow, default, deserialize_with = "present")]
     error: Option<&'a RawValue>,
+}
+
+/// Takes null for a value, as the library does.
+fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<&'de RawValue>, D::Error> {
+    Deserialize::deserialize(from).map(Some)
 }
 
 impl Head<'_> {

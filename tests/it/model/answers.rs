@@ -213,9 +213,10 @@ async fn an_empty_or_broken_off_answer_is_asked_for_again() {
         let model = model_at(server.url(), &[]);
         let mut shown = String::new();
         let mut sink = |piece: &str| shown.push_str(piece);
-        let answered = match is_streamed {
-            true => model.chat(&request(Role::Qa), Some(&mut sink)).await.unwrap(),
-            false => model.chat(&request(Role::Agent), None).await.unwrap(),
+        let answered = if is_streamed {
+            model.chat(&request(Role::Qa), Some(&mut sink)).await.unwrap()
+        } else {
+            model.chat(&request(Role::Agent), None).await.unwrap()
         };
         assert_eq!(answered.content, "Pay 1,000.", "{body}");
         assert!(!is_streamed || shown == answered.content, "{body}: {shown}");
