@@ -3,9 +3,8 @@
 //! Enter at [`Cleaner`], which reads answers of every role, whole or piece by piece. A mark inside code or quotation
 //! marks is part of the text. Deliberately absent: what a written call means, which `written_calls` decides.
 
-use serde_json::Value;
-
 use super::ChatRequest;
+use super::prompts::escapes;
 
 /// What a mark begins or ends.
 #[derive(Clone, Copy)]
@@ -26,7 +25,7 @@ enum Mark {
     Escape(char),
 }
 
-const MARKS: [(&str, Mark); 34] = [
+const MARKS: [(&str, Mark); 29] = [
     ("<think>", Mark::Reasoning("</think>")),
     ("<thinking>", Mark::Reasoning("</thinking>")),
     ("<thought>", Mark::Reasoning("</thought>")),
@@ -56,11 +55,6 @@ const MARKS: [(&str, Mark); 34] = [
     ("<|im_end|>", Mark::Template),
     ("<|eot_id|>", Mark::Template),
     ("<|endoftext|>", Mark::Template),
-    ("&lt;", Mark::Escape('<')),
-    ("&gt;", Mark::Escape('>')),
-    ("&amp;", Mark::Escape('&')),
-    ("&quot;", Mark::Escape('"')),
-    ("&apos;", Mark::Escape('\'')),
 ];
 
 /// The marks that end the body of a harmony message.
@@ -137,11 +131,15 @@ pub(super) struct Cleaner {
     inside: Inside,
     /// The body of what is no answer, as far as it has arrived.
     body: String,
-    /// What may be a part of a mark.
+    /// What arrived last, from `read` on not certain yet: it may be a part of a mark.
     pending: String,
+    read: usize,
     cleaned: Cleaned,
     /// The tool that a harmony message is addressed to.
     recipient: Option<String>,
+    /// Ends of code blocks in so many bytes of the content.
+    fences: usize,
+    counted: usize,
     /// Bytes of the content that were handed out.
     given: usize,
     is_held: bool,
@@ -151,19 +149,22 @@ pub(super) struct Cleaner {
 impl Cleaner {
     /// Prepares for the answer to a request; `expects_reasoning` holds it back until its reasoning has ended.
     pub(super) fn new(request: &ChatRequest, expects_reasoning: bool) -> Self {
-        let escapes = escapes(request);
+        let mut marks = MARKS.to_vec();
         // In JSON a quotation mark must stay escaped until the text has been parsed.
-        let is_read = |(text, mark): &(&str, Mark)| match mark {
-            Mark::Escape(_) => request.format.is_none() && escapes.iter().any(|(it, _)| it == text),
-            _ => true,
-        };
+        if request.format.is_none() {
+            let escapes = escapes(request).into_iter();
+            marks.extend(escapes.map(|(text, character)| (text, Mark::Escape(character))));
+        }
         Self {
-            marks: MARKS.into_iter().filter(is_read).collect(),
+            marks,
             inside: Inside::Answer,
             body: String::new(),
             pending: String::new(),
+            read: 0,
             cleaned: Cleaned::default(),
             recipient: None,
+            fences: 0,
+            counted: 0,
             given: 0,
             is_held: true,
             expects_reasoning,
@@ -217,7 +218,7 @@ impl Cleaner {
 
     /// Reads what is pending as far as it is certain.
     fn advance(&mut self, is_over: bool) {
-        while !self.pending.is_empty() {
+        while self.read < self.pending.len() {
             let went_on = match self.inside {
                 Inside::Answer => self.read_answer(is_over),
                 Inside::Reasoning { close, .. } | Inside::Call { close, .. } => {
@@ -234,14 +235,18 @@ impl Cleaner {
         if is_over && !matches!(self.inside, Inside::Answer) {
             self.end_body(false);
         }
+        self.pending.drain(..self.read);
+        self.read = 0;
     }
 
     /// Reads text of the answer up to the next mark; returns whether there was one.
     fn read_answer(&mut self, is_over: bool) -> bool {
-        let mut end = self.pending.len();
+        let pending = std::mem::take(&mut self.pending);
+        let fresh = &pending[self.read..];
+        let mut end = fresh.len();
         let mut found = None;
-        for (at, _) in self.pending.match_indices(['<', '[', '◁', '&']) {
-            let rest = &self.pending[at..];
+        for (at, _) in fresh.match_indices(['<', '[', '◁', '&']) {
+            let rest = &fresh[at..];
             found = self.marks.iter().copied().find(|(mark, _)| rest.starts_with(mark));
             let is_open = !is_over && self.marks.iter().any(|(mark, _)| mark.starts_with(rest));
             if found.is_some() || is_open {
@@ -249,11 +254,11 @@ impl Cleaner {
                 break;
             }
         }
-        let rest = self.pending.split_off(end);
-        let text = std::mem::replace(&mut self.pending, rest);
-        self.say(&text);
+        self.say(&fresh[..end]);
+        self.read += end;
+        self.pending = pending;
         let Some((text, mark)) = found else { return false };
-        self.pending.drain(..text.len());
+        self.read += text.len();
         let is_text = match mark {
             Mark::Escape(_) => false,
             Mark::ReasoningEnd => self.is_quoted() || self.cleaned.content.starts_with('{'),
@@ -280,23 +285,27 @@ impl Cleaner {
                 self.cleaned.reasoning.push_str(&reasoning);
                 self.cleaned.is_begun_by_template = true;
                 self.given = 0;
+                self.fences = 0;
+                self.counted = 0;
             }
         }
     }
 
     /// Reads the body of what is no answer up to one of its ends; returns whether it ended.
     fn read_body(&mut self, ends: &[&str], is_over: bool) -> bool {
-        let ended = ends.iter().filter_map(|end| Some((self.pending.find(end)?, end.len()))).min();
+        let fresh = &self.pending[self.read..];
+        let ended = ends.iter().filter_map(|end| Some((fresh.find(end)?, end.len()))).min();
         let taken = match ended {
             Some((at, _)) => at,
-            None if is_over => self.pending.len(),
-            None => self.pending.floor_char_boundary(self.pending.len().saturating_sub(LONGEST)),
+            None if is_over => fresh.len(),
+            None => fresh.floor_char_boundary(fresh.len().saturating_sub(LONGEST)),
         };
-        self.body.extend(self.pending.drain(..taken));
+        self.body.push_str(&fresh[..taken]);
+        self.read += taken;
         let Some((_, length)) = ended else { return false };
         // The marks of harmony end one part and begin the next.
         if matches!(self.inside, Inside::Reasoning { .. } | Inside::Call { .. }) {
-            self.pending.drain(..length);
+            self.read += length;
         }
         self.end_body(true);
         true
@@ -343,8 +352,9 @@ impl Cleaner {
             Inside::Answer => Inside::Answer,
         };
         self.inside = next;
-        if !matches!(self.inside, Inside::Answer) {
-            self.pending = self.pending.strip_prefix("<|message|>").unwrap_or_default().to_owned();
+        const BEGIN: &str = "<|message|>";
+        if !matches!(self.inside, Inside::Answer) && self.pending[self.read..].starts_with(BEGIN) {
+            self.read += BEGIN.len();
         }
     }
 
@@ -357,10 +367,13 @@ impl Cleaner {
     }
 
     /// Tells whether what follows is quoted or stands in a block of code.
-    fn is_quoted(&self) -> bool {
-        let content = &self.cleaned.content;
-        content.ends_with(['`', '"', '\'', '“', '„', '«'])
-            || !content.matches("```").count().is_multiple_of(2)
+    fn is_quoted(&mut self) -> bool {
+        let fresh = &self.cleaned.content[self.counted..];
+        self.fences += fresh.matches("```").count();
+        let open = (fresh.len() - fresh.trim_end_matches('`').len()) % 3;
+        self.counted = self.cleaned.content.len() - open;
+        !self.fences.is_multiple_of(2)
+            || self.cleaned.content.ends_with(['`', '"', '\'', '“', '„', '«'])
     }
 }
 
@@ -368,31 +381,4 @@ fn recipient(header: &str) -> Option<String> {
     let name = header.split_once("to=")?.1.split(|c: char| c.is_whitespace() || c == '<').next()?;
     let name = name.strip_prefix("functions.").unwrap_or(name);
     (!name.is_empty() && name != "assistant" && name != "user").then(|| name.to_owned())
-}
-
-/// Returns the escapes that a request holds: an answer that copies one means the character.
-pub(super) fn escapes(request: &ChatRequest) -> Vec<(&'static str, char)> {
-    let escapes = MARKS.iter().filter_map(|(text, mark)| match mark {
-        Mark::Escape(character) => Some((*text, *character)),
-        _ => None,
-    });
-    let is_held = |text: &str| request.messages.iter().any(|one| one.content.contains(text));
-    escapes.filter(|(text, _)| is_held(text)).collect()
-}
-
-/// Replaces escapes in all texts of a value by their characters.
-pub(super) fn unescape(value: &mut Value, escapes: &[(&'static str, char)]) {
-    match value {
-        Value::String(text) if text.contains('&') => {
-            // The ampersand last: `&amp;quot;` means `&quot;`.
-            let last = |(text, _): &&(&'static str, char)| *text == "&amp;";
-            let (last, first): (Vec<_>, Vec<_>) = escapes.iter().partition(last);
-            for (escape, character) in first.into_iter().chain(last) {
-                *text = text.replace(escape, character.encode_utf8(&mut [0; 4]));
-            }
-        }
-        Value::Array(items) => items.iter_mut().for_each(|item| unescape(item, escapes)),
-        Value::Object(fields) => fields.values_mut().for_each(|field| unescape(field, escapes)),
-        _ => {}
-    }
 }

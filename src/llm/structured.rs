@@ -4,9 +4,9 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::prompts::escape;
+use super::prompts::{self, escape};
 use super::schema::strict_schema;
-use super::{ChatMessage, ChatModel, ChatRequest, Error, OutputFormat, Usage, cleaning};
+use super::{ChatMessage, ChatModel, ChatRequest, Error, OutputFormat, Usage};
 
 /// Times a model is asked in all: once, and twice more with what was wrong.
 const ATTEMPTS: u32 = 3;
@@ -109,7 +109,7 @@ async fn ask_by<T: DeserializeOwned>(
         .map_err(|error| invalid(0, format!("the schema itself is not valid: {error}")))?;
     request.format = Some(OutputFormat { name: name.to_owned(), schema: schema.clone() });
     let asked = request.messages.len();
-    let escapes = cleaning::escapes(&request);
+    let escapes = prompts::escapes(&request);
 
     let mut usage = Usage::default();
     let mut attempts = 0;
@@ -177,7 +177,7 @@ fn read<T: DeserializeOwned>(
 ) -> Result<T, Vec<String>> {
     let mut objects = objects_in(content);
     for object in &mut objects {
-        cleaning::unescape(object, escapes);
+        prompts::unescape(object, escapes);
         fill_nulls(object, schema, schema);
     }
     if objects.is_empty() {

@@ -13,10 +13,10 @@ use super::wire::Unusable;
 use super::{retry, wire};
 use crate::clock;
 use crate::config::ModelSettings;
-use crate::llm::cleaning::{self, Cleaned, Cleaner};
+use crate::llm::cleaning::{Cleaned, Cleaner};
 use crate::llm::native::{self, Reader};
 use crate::llm::types::BROKEN;
-use crate::llm::{ChatRequest, ChatResponse, Error, TokenSink, fit, written_calls};
+use crate::llm::{ChatRequest, ChatResponse, Error, TokenSink, fit, prompts, written_calls};
 use crate::metrics;
 
 /// What an endpoint sends after the last piece of a streamed answer.
@@ -296,9 +296,9 @@ impl Lane {
             });
             response.tool_calls = wire::finish_calls(calls);
         }
-        let escapes = cleaning::escapes(request);
+        let escapes = prompts::escapes(request);
         for call in &mut response.tool_calls {
-            cleaning::unescape(&mut call.arguments, &escapes);
+            prompts::unescape(&mut call.arguments, &escapes);
         }
         wire::tell_apart(&mut response.tool_calls, request);
         let cut = response.cut();
