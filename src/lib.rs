@@ -5,31 +5,26 @@
 //! they left; `runtime` assembles; `cli` and `api` are edges.
 //! `ARCHITECTURE.md` is the map.
 
-extern crate self as perihelion;
-
-pub mod agents;
-pub mod api;
 pub mod cli;
-pub mod config;
-pub mod dispatch;
-pub mod experience;
-pub mod history;
-pub mod ingest;
-pub mod llm;
-pub mod mcp;
-pub mod metrics;
-pub mod nodes;
-pub mod runtime;
-pub mod servers;
-pub mod service;
-pub mod swarm;
-pub mod teams;
-pub mod telemetry;
-pub mod worker;
 
+pub use perihelion_agents as agents;
+pub use perihelion_api as api;
 pub use perihelion_engine::{
     bus, checkpoint, clock, failpoint, graph, ids, journal, observer, runner,
 };
+pub use perihelion_ingest as ingest;
+pub use perihelion_llm as llm;
+pub use perihelion_mcp as mcp;
+pub use perihelion_runtime as runtime;
+pub use perihelion_runtime::{dispatch, learned, team_store};
+pub use perihelion_servers as servers;
+pub use perihelion_service as service;
+pub use perihelion_service::worker;
+pub use perihelion_settings::{config, metrics};
+pub use perihelion_star as swarm;
+pub use perihelion_star::nodes;
+pub use perihelion_telemetry as telemetry;
+pub use perihelion_telemetry::history;
 
 /// Declares a graph's state; see `perihelion_engine::graph_state`, whose paths this gives to users of this crate.
 #[macro_export]

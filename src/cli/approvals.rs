@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 use super::execute;
 use super::show::Show;
 use super::{Error, Exit, Globals, output, questions};
-use crate::config::Settings;
-use crate::ids::InterruptId;
-use crate::runtime::{Answer, Job, Threads, WaitingApproval};
+use perihelion_engine::ids::InterruptId;
+use perihelion_runtime::{Answer, Job, Threads, WaitingApproval};
+use perihelion_settings::config::Settings;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

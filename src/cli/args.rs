@@ -7,7 +7,7 @@ use super::{
     agents, approvals, completing, demo, diff, documents, eval, init, keys, memory, replay, resume,
     run, serve, skills, teams, threads, trace, users, worker,
 };
-use crate::servers::Bundled;
+use perihelion_servers::Bundled;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -4,7 +4,7 @@ use serde_json::Value;
 use similar::{ChangeTag, TextDiff};
 
 use super::output::brief;
-use crate::runtime::Change;
+use perihelion_runtime::Change;
 
 /// Changes shown of one difference; `--json` has all.
 const SHOWN: usize = 12;

@@ -3,8 +3,8 @@
 use clap_complete::Shell;
 
 use super::{Error, Exit, environment, output};
-use crate::config::Settings;
-use crate::runtime::{Agents, Listing, Threads};
+use perihelion_runtime::{Agents, Listing, Threads};
+use perihelion_settings::config::Settings;
 
 /// Threads that are offered: the newest.
 const THREADS: u32 = 50;
@@ -42,7 +42,8 @@ async fn threads(settings: &Settings) -> Result<Vec<String>, Error> {
     };
     let names = listed.iter().zip(Threads::shorts(&ids)).map(|(info, short)| {
         let title = info.title.as_deref().and_then(name);
-        let named = title.filter(|title| crate::ids::ThreadId::from_name(title).0 == info.id);
+        let named =
+            title.filter(|title| perihelion_engine::ids::ThreadId::from_name(title).0 == info.id);
         named.unwrap_or(short)
     });
     Ok(names.collect())

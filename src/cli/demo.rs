@@ -8,11 +8,11 @@ use nix::sys::signal::{Signal, raise};
 use super::execute;
 use super::show::{Observer, Show};
 use super::{Error, Exit, Globals, Signals, output};
-use crate::config::Settings;
-use crate::ids::ThreadId;
-use crate::runtime::demo::{self, Demo};
-use crate::runtime::{Job, Runtime};
-use crate::swarm::{AgentEvent, ReflectionVerdict, Request};
+use perihelion_engine::ids::ThreadId;
+use perihelion_runtime::demo::{self, Demo};
+use perihelion_runtime::{Job, Runtime};
+use perihelion_settings::config::Settings;
+use perihelion_star::{AgentEvent, ReflectionVerdict, Request};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

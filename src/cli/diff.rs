@@ -3,8 +3,10 @@
 use std::collections::HashSet;
 
 use super::{Error, Exit, changes, output};
-use crate::config::Settings;
-use crate::runtime::{self, Aspect, Change, Comparison, Pair, Side, Threads, Totals};
+use perihelion_runtime::{
+    self as runtime, Aspect, Change, Comparison, Pair, Side, Threads, Totals,
+};
+use perihelion_settings::config::Settings;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

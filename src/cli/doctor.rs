@@ -2,9 +2,9 @@
 
 use super::init::no_agents;
 use super::{Error, Exit, Globals, Signals, environment, looking, output};
-use crate::config::Settings;
-use crate::runtime::checkup;
-use crate::servers::Finding;
+use perihelion_runtime::checkup;
+use perihelion_servers::Finding;
+use perihelion_settings::config::Settings;
 
 /// Lines of the report, and whether all is well.
 #[derive(Default)]
@@ -81,7 +81,7 @@ async fn look(settings: &Settings, findings: &mut Findings) {
             Err(error) => findings.bad(&format!("model: {error}{}", endpoint.advice)),
         }
     }
-    if let Err(error) = crate::runtime::Runtime::check_model(settings) {
+    if let Err(error) = perihelion_runtime::Runtime::check_model(settings) {
         findings.bad(&format!("model: {error}"));
     }
     match checkup::embeddings(settings).await {
@@ -104,7 +104,7 @@ async fn look(settings: &Settings, findings: &mut Findings) {
         }
     }
     let survey = looking::shown(false, async |looks| {
-        crate::runtime::Agents::survey(settings, &environment, true, looks).await
+        perihelion_runtime::Agents::survey(settings, &environment, true, looks).await
     });
     match survey.await {
         Err(error) => findings.bad(&format!("servers: {error}")),

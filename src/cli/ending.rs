@@ -2,8 +2,8 @@
 
 use super::show::Show;
 use super::{Error, Exit, Signals, markdown, output, questions};
-use crate::ids::ThreadId;
-use crate::runtime::{RunReport, RunStatusView};
+use perihelion_engine::ids::ThreadId;
+use perihelion_runtime::{RunReport, RunStatusView};
 
 /// Shows how a run ended: the answer, the open questions, or what went wrong.
 pub(super) fn present(

@@ -4,8 +4,11 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use crate::ids::ThreadId;
-use crate::{checkpoint, runtime, servers, service};
+use perihelion_engine::checkpoint;
+use perihelion_engine::ids::ThreadId;
+use perihelion_runtime as runtime;
+use perihelion_servers as servers;
+use perihelion_service as service;
 
 /// How the program ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use super::{Error, Exit, Signals, environment, looking, output};
-use crate::config::Settings;
-use crate::runtime::Runtime;
-use crate::runtime::eval::{CaseRecord, Change, Comparison, Record, Suite, compare, junit};
+use perihelion_runtime::Runtime;
+use perihelion_runtime::eval::{CaseRecord, Change, Comparison, Record, Suite, compare, junit};
+use perihelion_settings::config::Settings;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

@@ -14,12 +14,12 @@ use super::inline::Asking;
 use super::progress::Progress;
 use super::show::{Observer, Show};
 use super::{Error, Exit, Signals, environment, found, keys, looking, output, plugins};
-use crate::config::Settings;
-use crate::graph::{RunEvent, Wants};
-use crate::runner::RunOptions;
-use crate::runtime::{Audit, Job, RunStatusView, Runtime};
-use crate::service::Stops;
-use crate::swarm::GraphState;
+use perihelion_engine::graph::{RunEvent, Wants};
+use perihelion_engine::runner::RunOptions;
+use perihelion_runtime::{Audit, Job, RunStatusView, Runtime};
+use perihelion_service::Stops;
+use perihelion_settings::config::Settings;
+use perihelion_star::GraphState;
 
 /// Events that may wait to be shown; a slow terminal slows the run rather than filling memory.
 const WAITING_EVENTS: usize = 256;

@@ -7,8 +7,8 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 
 use super::output;
-use crate::config::data_directory;
-use crate::runtime::{RunReport, chart_picture};
+use perihelion_runtime::{RunReport, chart_picture};
+use perihelion_settings::config::data_directory;
 
 /// Rows that are shown without a pager.
 const SHOWN_ROWS: usize = 30;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::config::{DatabaseUrl, Overrides};
+use perihelion_settings::config::{DatabaseUrl, Overrides};
 
 /// Options of every command; each goes before the environment variable in brackets, that before the settings file.
 #[derive(Clone, Debug, Default, clap::Args)]

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::{Error, Exit, Globals, output};
-use crate::config::Settings;
+use perihelion_settings::config::Settings;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

@@ -6,9 +6,9 @@ use std::io::Write as _;
 use serde_json::{Map, Value};
 
 use super::{Error, Signals, output, questions};
-use crate::ids::ThreadId;
-use crate::runtime::{Answer, InterruptView, Runtime};
-use crate::swarm::question::Question;
+use perihelion_engine::ids::ThreadId;
+use perihelion_runtime::{Answer, InterruptView, Runtime};
+use perihelion_star::question::Question;
 
 /// What a person said at this terminal so far.
 #[derive(Default)]
@@ -41,7 +41,7 @@ impl Asking {
                 };
                 match runtime.answer(thread, Some(id), answer).await {
                     Ok(_) => break,
-                    Err(error @ crate::runtime::Error::Answer(_)) => {
+                    Err(error @ perihelion_runtime::Error::Answer(_)) => {
                         output::warning(&error.to_string());
                     }
                     Err(error) => return Err(error.into()),

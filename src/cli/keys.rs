@@ -4,9 +4,9 @@ use chrono::{DateTime, Utc};
 use serde_json::json;
 
 use super::{Error, Exit, environment, output};
-use crate::clock;
-use crate::config::{Age, Settings};
-use crate::runtime::{Accounts, ApiKey, LOCAL_TENANT, NewKey, Permission};
+use perihelion_engine::clock;
+use perihelion_runtime::{Accounts, ApiKey, LOCAL_TENANT, NewKey, Permission};
+use perihelion_settings::config::{Age, Settings};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

@@ -6,8 +6,8 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use super::output::note;
-use crate::clock;
-use crate::runtime::Looked;
+use perihelion_engine::clock;
+use perihelion_runtime::Looked;
 
 /// How long a look is waited for in silence, before the first words and between them.
 const SILENCE: Duration = Duration::from_secs(2);

@@ -3,11 +3,11 @@
 use clap::builder::NonEmptyStringValueParser;
 
 use super::{Error, Exit, output};
-use crate::clock;
-use crate::config::Settings;
-use crate::runtime::{
+use perihelion_engine::clock;
+use perihelion_runtime::{
     LOCAL_TENANT, MemoryEntry, MemoryError, MemoryKind, Scope, UserMemory, open_memory,
 };
+use perihelion_settings::config::Settings;
 
 /// Keys that say how to answer, where the kind is not given.
 const PREFERENCES: [&str; 8] =
@@ -64,7 +64,7 @@ fn kind(text: &str) -> Result<MemoryKind, String> {
 
 pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
     let user = args.user.as_deref().ok_or(Error::NoUser)?;
-    let scope = Scope::new(&args.tenant, user).map_err(crate::runtime::Error::from)?;
+    let scope = Scope::new(&args.tenant, user).map_err(perihelion_runtime::Error::from)?;
     let memory = open_memory(&settings).await?;
     let command = args.command.unwrap_or(Command::List { all: false });
     let done = perform(&memory, &scope, command, args.json).await;
@@ -78,7 +78,7 @@ async fn perform(
     command: Command,
     json: bool,
 ) -> Result<(), Error> {
-    let refused = |error: MemoryError| Error::from(crate::runtime::Error::from(error));
+    let refused = |error: MemoryError| Error::from(perihelion_runtime::Error::from(error));
     match command {
         Command::List { all } => {
             let entries = if all { memory.history(scope).await } else { memory.list(scope).await };

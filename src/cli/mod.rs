@@ -62,9 +62,9 @@ pub use globals::Globals;
 pub use signals::Signals;
 
 use self::args::Command;
-use crate::config::{Overrides, Settings, variables};
-use crate::runtime;
-use crate::servers::{Bundled, Finding};
+use perihelion_runtime as runtime;
+use perihelion_servers::{Bundled, Finding};
+use perihelion_settings::config::{Overrides, Settings, variables};
 
 /// How long tasks may take to end once the command is over.
 const GRACE: Duration = Duration::from_millis(500);

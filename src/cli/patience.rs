@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use super::output;
-use crate::{clock, runtime};
+use perihelion_engine::clock;
+use perihelion_runtime as runtime;
 
 /// How long a database may be away when a service starts; then its supervisor starts it again, or tells somebody.
 const PATIENCE: Duration = Duration::from_secs(60);

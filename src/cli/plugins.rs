@@ -7,7 +7,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{agents, environment, output};
-use crate::runtime::{ReloadOutcome, Runtime, Watching};
+use perihelion_runtime::{ReloadOutcome, Runtime, Watching};
 
 /// What keeps the servers; it ends when this is dropped.
 pub struct Plugins {

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::globals::quoted;
 use super::shown::{shown, shown_json, shown_line};
-use crate::runtime::InterruptView;
-use crate::swarm::question::{Approval, Elicitation, Question, kind};
+use perihelion_runtime::InterruptView;
+use perihelion_star::question::{Approval, Elicitation, Question, kind};
 
 /// Explains the open questions of a thread; `invocation` begins the commands.
 pub(super) fn explain(open: &[InterruptView], thread: &str, invocation: &str) -> String {

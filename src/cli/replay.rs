@@ -1,8 +1,8 @@
 //! `perihelion replay`: runs a recorded thread again, offline, and shows where it would go otherwise.
 
 use super::{Error, Exit, changes, output};
-use crate::config::Settings;
-use crate::runtime::{self, About, Divergence, LeftOut, ReplayReport, Threads};
+use perihelion_runtime::{self as runtime, About, Divergence, LeftOut, ReplayReport, Threads};
+use perihelion_settings::config::Settings;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

@@ -6,9 +6,9 @@ use serde_json::Value;
 use super::execute;
 use super::show::Show;
 use super::{Error, Exit, Globals};
-use crate::config::Settings;
-use crate::ids::{InterruptId, ThreadId};
-use crate::runtime::{Answer, Job, Threads};
+use perihelion_engine::ids::{InterruptId, ThreadId};
+use perihelion_runtime::{Answer, Job, Threads};
+use perihelion_settings::config::Settings;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

@@ -10,9 +10,9 @@ use serde_json::Value;
 use super::execute;
 use super::show::Show;
 use super::{Error, Exit, Globals};
-use crate::config::Settings;
-use crate::runtime::{Job, LOCAL_TENANT, Threads};
-use crate::swarm::{Attachment, Request};
+use perihelion_runtime::{Job, LOCAL_TENANT, Threads};
+use perihelion_settings::config::Settings;
+use perihelion_star::{Attachment, Request};
 
 /// Bytes read from standard input; a question has its own, lower bound.
 const INPUT_BYTES: u64 = 4 * 1024 * 1024;

@@ -10,11 +10,11 @@ use tokio_util::task::AbortOnDropHandle;
 use super::output;
 use super::worker::{releasing, waiting};
 use super::{Error, Exit, Globals, Signals, descriptors, environment, looking, patience, plugins};
-use crate::api::{self, deliver::Deliveries};
-use crate::config::{Overrides, Settings};
-use crate::runtime::{Runtime, demo, is_anybody_known};
-use crate::service::{Service, Stops};
-use crate::worker::Worker;
+use perihelion_api::{self as api, deliver::Deliveries};
+use perihelion_runtime::{Runtime, demo, is_anybody_known};
+use perihelion_service::worker::Worker;
+use perihelion_service::{Service, Stops};
+use perihelion_settings::config::{Overrides, Settings};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

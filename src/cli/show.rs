@@ -4,9 +4,9 @@ use std::io::IsTerminal as _;
 use std::sync::Arc;
 
 use super::globals::quoted;
-use crate::graph::RunEvent;
-use crate::ids::ThreadId;
-use crate::swarm::GraphState;
+use perihelion_engine::graph::RunEvent;
+use perihelion_engine::ids::ThreadId;
+use perihelion_star::GraphState;
 
 /// Sees every event of a run before it is shown.
 pub type Observer = Arc<dyn Fn(&RunEvent<GraphState>) + Send + Sync>;

@@ -1,6 +1,6 @@
 //! Writes out what nobody would see, or what could steer a terminal: the words of strangers as they are.
 
-use crate::runtime::is_invisible;
+use perihelion_runtime::is_invisible;
 
 /// Writes such characters out, as in `\u{202e}`; lines stay lines.
 pub(super) fn shown(text: &str) -> String {

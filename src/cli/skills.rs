@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use super::{Error, Exit, output};
-use crate::clock;
-use crate::config::Settings;
-use crate::runtime::{LOCAL_TENANT, MemoryError, Skill, Skills, open_skills};
+use perihelion_engine::clock;
+use perihelion_runtime::{LOCAL_TENANT, MemoryError, Skill, Skills, open_skills};
+use perihelion_settings::config::Settings;
 
 /// Skills that a search shows.
 const FOUND: usize = 20;
@@ -76,7 +76,7 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
 }
 
 async fn perform(skills: &Skills, tenant: &str, command: Command) -> Result<(), Error> {
-    let refused = |error: MemoryError| Error::from(crate::runtime::Error::from(error));
+    let refused = |error: MemoryError| Error::from(perihelion_runtime::Error::from(error));
     match command {
         Command::List(ListArgs { json }) => {
             show_all(&skills.list(tenant).await.map_err(refused)?, json)

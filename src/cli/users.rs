@@ -3,8 +3,8 @@
 use std::io::Read as _;
 
 use super::{Error, Exit, keys, output};
-use crate::config::Settings;
-use crate::runtime::{Accounts, LOCAL_TENANT, Permission, User};
+use perihelion_runtime::{Accounts, LOCAL_TENANT, Permission, User};
+use perihelion_settings::config::Settings;
 
 /// Bytes read for a password; it has its own, lower bound.
 const INPUT_BYTES: u64 = 64 * 1024;

@@ -11,13 +11,13 @@ use super::output::{self, one_line};
 use super::{Error, Exit, Globals, Signals, environment, looking, patience, plugins};
 use perihelion_http::{Bounds, Server};
 
-use crate::api;
-use crate::config::{Overrides, Settings};
-use crate::ids::ThreadId;
-use crate::runner::RunOptions;
-use crate::runtime::{RunReport, RunStatusView, Runtime};
-use crate::service::Stops;
-use crate::worker::{Listener, Options, Worker, WorkerEvent};
+use perihelion_api as api;
+use perihelion_engine::ids::ThreadId;
+use perihelion_engine::runner::RunOptions;
+use perihelion_runtime::{RunReport, RunStatusView, Runtime};
+use perihelion_service::Stops;
+use perihelion_service::worker::{Listener, Options, Worker, WorkerEvent};
+use perihelion_settings::config::{Overrides, Settings};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

@@ -5,8 +5,8 @@ use serde_json::json;
 use super::output;
 use crate::cli::Error;
 use crate::cli::shown::shown;
-use crate::runtime::Review;
-use crate::swarm::AGENT_PREFIX;
+use perihelion_runtime::Review;
+use perihelion_star::AGENT_PREFIX;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {

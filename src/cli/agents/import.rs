@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use super::output;
 use crate::cli::{Error, Exit};
-use crate::config::Settings;
-use crate::runtime::{self, ImportFormat, Imported, import_servers};
+use perihelion_runtime::{self as runtime, ImportFormat, Imported, import_servers};
+use perihelion_settings::config::Settings;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

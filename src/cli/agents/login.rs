@@ -8,9 +8,9 @@ use serde_json::json;
 use super::output;
 use super::status::using;
 use crate::cli::{Error, Exit, browser, environment};
-use crate::config::Settings;
-use crate::runtime::{self, LoggedOut, LoginMade, log_in, log_out};
-use crate::swarm::AGENT_PREFIX;
+use perihelion_runtime::{self as runtime, LoggedOut, LoginMade, log_in, log_out};
+use perihelion_settings::config::Settings;
+use perihelion_star::AGENT_PREFIX;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

@@ -8,8 +8,8 @@ mod show;
 mod status;
 
 use super::{Error, Exit, Signals, environment, looking, output};
-use crate::config::Settings;
-use crate::runtime::{Agents, review, servers_schema};
+use perihelion_runtime::{Agents, review, servers_schema};
+use perihelion_settings::config::Settings;
 
 pub(super) use reload::words;
 

@@ -7,8 +7,8 @@ use serde_json::json;
 use super::output;
 use super::status::using;
 use crate::cli::{Error, Exit};
-use crate::config::Settings;
-use crate::runtime::{ReloadAnswer, Reloaded, request_reload};
+use perihelion_runtime::{ReloadAnswer, Reloaded, request_reload};
+use perihelion_settings::config::Settings;
 
 /// How long a process may take: every server is started and asked for its tools.
 const PATIENCE: Duration = Duration::from_secs(120);

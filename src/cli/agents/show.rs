@@ -5,10 +5,10 @@ use serde_json::{Value, json};
 
 use super::output;
 use crate::cli::Error;
-use crate::config::strict::nearest;
-use crate::mcp::ToolDefinition;
-use crate::runtime::{AgentInfo, Phase, ServerState, Survey};
-use crate::swarm::AGENT_PREFIX;
+use perihelion_mcp::ToolDefinition;
+use perihelion_runtime::{AgentInfo, Phase, ServerState, Survey};
+use perihelion_settings::config::strict::nearest;
+use perihelion_star::AGENT_PREFIX;
 
 pub(super) fn run(found: &Survey, name: &str, json: bool) -> Result<(), Error> {
     let wanted = name.trim();

@@ -6,8 +6,8 @@ use super::output;
 use super::show::row;
 use crate::cli::Error;
 use crate::cli::init::no_agents;
-use crate::config::Settings;
-use crate::runtime::{AgentInfo, Process, ServerProblem, ServerState, Survey, processes};
+use perihelion_runtime::{AgentInfo, Process, ServerProblem, ServerState, Survey, processes};
+use perihelion_settings::config::Settings;
 
 pub(super) fn list(found: &Survey, settings: &Settings, json: bool) -> Result<(), Error> {
     let running = using(settings);

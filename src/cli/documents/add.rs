@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::{InCollection, watch};
 use crate::cli::output::{self, BARS};
 use crate::cli::{Error, Exit};
-use crate::runtime::{AddedDocument, AddingStep, Documents};
+use perihelion_runtime::{AddedDocument, AddingStep, Documents};
 
 #[derive(Debug, clap::Args)]
 #[group(skip)]

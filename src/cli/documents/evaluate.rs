@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::cli::{Error, Exit, output};
-use crate::runtime::{Documents, SearchWeights, read_judgements};
+use perihelion_runtime::{Documents, SearchWeights, read_judgements};
 
 #[derive(Debug, clap::Args)]
 #[group(skip)]
@@ -38,7 +38,7 @@ fn weight(text: &str) -> Result<f64, String> {
 pub(super) async fn run(documents: &Documents, args: &Args) -> Result<Exit, Error> {
     let text = std::fs::read_to_string(&args.file)
         .map_err(|source| Error::Read { path: args.file.clone(), source })?;
-    let judgements = read_judgements(&text).map_err(crate::runtime::Error::from)?;
+    let judgements = read_judgements(&text).map_err(perihelion_runtime::Error::from)?;
     let weights = args.words.zip(args.meaning);
     let weights = weights.map(|(words, meaning)| SearchWeights { words, meaning });
     let measures = documents.evaluate(&judgements, weights, args.rerank).await?;

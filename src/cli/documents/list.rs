@@ -5,9 +5,9 @@ use serde_json::json;
 
 use super::{InCollection, placed};
 use crate::cli::{Error, Exit, output};
-use crate::clock;
-use crate::config::Age;
-use crate::runtime::{self, Document, DocumentRoom, Documents};
+use perihelion_engine::clock;
+use perihelion_runtime::{self as runtime, Document, DocumentRoom, Documents};
+use perihelion_settings::config::Age;
 
 #[derive(Debug, Default, clap::Args)]
 #[group(skip)]

@@ -9,8 +9,8 @@ mod search;
 mod watch;
 
 use super::{Error, Exit, output};
-use crate::config::Settings;
-use crate::runtime::{DEFAULT_COLLECTION, Documents, LOCAL_TENANT};
+use perihelion_runtime::{DEFAULT_COLLECTION, Documents, LOCAL_TENANT};
+use perihelion_settings::config::Settings;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

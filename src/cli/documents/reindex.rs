@@ -7,7 +7,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::cli::output::{self, BARS};
 use crate::cli::{Error, Exit};
-use crate::runtime::Documents;
+use perihelion_runtime::Documents;
 
 #[derive(Debug, clap::Args)]
 #[group(skip)]

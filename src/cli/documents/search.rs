@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::{InCollection, placed};
 use crate::cli::{Error, Exit, output};
-use crate::runtime::{DocumentFilters, DocumentQuery, Documents};
+use perihelion_runtime::{DocumentFilters, DocumentQuery, Documents};
 
 #[derive(Debug, clap::Args)]
 #[group(skip)]

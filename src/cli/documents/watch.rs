@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use super::add::{Args, Bar, as_json, line, warn};
 use crate::cli::{Error, Exit, Signals, output};
-use crate::clock;
-use crate::runtime::{self, Changed, Documents, Folders};
+use perihelion_engine::clock;
+use perihelion_runtime::{self as runtime, Changed, Documents, Folders};
 
 /// How long what failed for reasons that pass is left alone.
 const AGAIN: Duration = Duration::from_secs(5);

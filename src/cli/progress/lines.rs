@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::SHOWN;
 use crate::cli::output::brief;
-use crate::swarm::AgentEvent;
+use perihelion_star::AgentEvent;
 
 /// A line of progress.
 pub(super) struct Line {

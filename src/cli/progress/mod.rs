@@ -12,12 +12,12 @@ use self::lines::line_of;
 use self::live::Live;
 use super::output::{brief, note};
 use super::show::Observer;
-use crate::clock;
-use crate::graph::{RunEvent, StreamMode};
-use crate::ids::ThreadId;
-use crate::llm::Usage;
-use crate::runtime::{RunReport, RunStatusView};
-use crate::swarm::{AgentEvent, GraphState, MessagePiece};
+use perihelion_engine::clock;
+use perihelion_engine::graph::{RunEvent, StreamMode};
+use perihelion_engine::ids::ThreadId;
+use perihelion_llm::Usage;
+use perihelion_runtime::{RunReport, RunStatusView};
+use perihelion_star::{AgentEvent, GraphState, MessagePiece};
 
 /// Characters of arguments, previews and thoughts in a line.
 const SHOWN: usize = 120;

@@ -4,8 +4,8 @@ use std::io::{BufRead as _, IsTerminal as _, Write as _};
 
 use super::shown;
 use crate::cli::{Error, Exit, environment, looking, output};
-use crate::config::Settings;
-use crate::runtime::{Runtime, TeamDesign};
+use perihelion_runtime::{Runtime, TeamDesign};
+use perihelion_settings::config::Settings;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {

@@ -6,11 +6,11 @@ mod shown;
 use std::path::{Path, PathBuf};
 
 use super::{Error, Exit, Globals, environment, output, run};
-use crate::config::Settings;
-use crate::runtime::{
+use perihelion_runtime::{
     Error as RuntimeError, LOCAL_TENANT, TeamDesign, Workflows, find_team, import_team,
     open_workflows, star_as_team,
 };
+use perihelion_settings::config::Settings;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

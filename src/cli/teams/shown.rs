@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::cli::output;
-use crate::runtime::{KeptTeam, Team, TeamDesign, TeamMember};
+use perihelion_runtime::{KeptTeam, Team, TeamDesign, TeamMember};
 
 pub(super) fn json(kept: &KeptTeam) -> Value {
     let Team { version, design } = &kept.team;

@@ -7,9 +7,9 @@ use serde_json::json;
 use super::Error;
 use crate::cli::globals::quoted;
 use crate::cli::output;
-use crate::config::Settings;
-use crate::runtime::Threads;
-use crate::service::{self, Stopped};
+use perihelion_runtime::Threads;
+use perihelion_service::{self as service, Stopped};
+use perihelion_settings::config::Settings;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {

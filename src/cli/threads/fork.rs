@@ -6,8 +6,8 @@ use super::Error;
 use super::list::as_json;
 use crate::cli::globals::quoted;
 use crate::cli::output;
-use crate::ids::ThreadId;
-use crate::runtime::Threads;
+use perihelion_engine::ids::ThreadId;
+use perihelion_runtime::Threads;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {

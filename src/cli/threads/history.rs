@@ -2,7 +2,7 @@
 
 use super::{Error, moment};
 use crate::cli::output;
-use crate::runtime::{StepView, ThreadView, Threads};
+use perihelion_runtime::{StepView, ThreadView, Threads};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {

@@ -4,9 +4,9 @@ use clap::ValueEnum as _;
 use serde_json::{Value, json};
 
 use super::{Error, title};
-use crate::checkpoint::ThreadInfo;
 use crate::cli::output;
-use crate::runtime::{Listing, LiveStatus, Threads};
+use perihelion_engine::checkpoint::ThreadInfo;
+use perihelion_runtime::{Listing, LiveStatus, Threads};
 
 #[derive(Debug, Default, clap::Args)]
 #[group(skip)]

@@ -12,10 +12,10 @@ mod transfer;
 mod update;
 
 use super::{Error, Exit, Globals};
-use crate::checkpoint::ThreadInfo;
 use crate::cli::output::one_line;
-use crate::config::Settings;
-use crate::runtime::Threads;
+use perihelion_engine::checkpoint::ThreadInfo;
+use perihelion_runtime::Threads;
+use perihelion_settings::config::Settings;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

@@ -8,10 +8,10 @@ use serde_json::json;
 use super::list::as_json;
 use super::remove::confirmed;
 use super::{Error, moment, title};
-use crate::checkpoint::ThreadInfo;
 use crate::cli::output;
-use crate::config::{Age, Retention, Settings};
-use crate::runtime::{PruneOptions, PruneReport, Pruned, Threads};
+use perihelion_engine::checkpoint::ThreadInfo;
+use perihelion_runtime::{PruneOptions, PruneReport, Pruned, Threads};
+use perihelion_settings::config::{Age, Retention, Settings};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

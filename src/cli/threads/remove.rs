@@ -3,9 +3,9 @@
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 
 use super::{Error, title};
-use crate::checkpoint::ThreadInfo;
 use crate::cli::output;
-use crate::runtime::{LiveStatus, Removal, Threads};
+use perihelion_engine::checkpoint::ThreadInfo;
+use perihelion_runtime::{LiveStatus, Removal, Threads};
 
 #[derive(Debug, clap::Args)]
 pub struct DeleteArgs {

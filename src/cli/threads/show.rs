@@ -4,10 +4,10 @@ use serde_json::json;
 
 use super::list::as_json;
 use super::{Error, moment, title};
-use crate::checkpoint::RunStatus;
 use crate::cli::globals::quoted;
 use crate::cli::{output, questions};
-use crate::runtime::{LiveStatus, ThreadView, Threads};
+use perihelion_engine::checkpoint::RunStatus;
+use perihelion_runtime::{LiveStatus, ThreadView, Threads};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {

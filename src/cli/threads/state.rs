@@ -4,8 +4,8 @@ use serde_json::json;
 
 use super::Error;
 use crate::cli::output;
-use crate::runtime::Threads;
-use crate::swarm::{GraphState, ResultStatus};
+use perihelion_runtime::Threads;
+use perihelion_star::{GraphState, ResultStatus};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {

@@ -5,9 +5,9 @@ use std::io::{BufRead, BufReader, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
 use super::Error;
-use crate::checkpoint::{read_dump, write_dump};
 use crate::cli::output;
-use crate::runtime::Threads;
+use perihelion_engine::checkpoint::{read_dump, write_dump};
+use perihelion_runtime::Threads;
 
 #[derive(Debug, clap::Args)]
 pub struct ExportArgs {

@@ -4,8 +4,8 @@ use serde_json::{Map, Value, json};
 
 use super::Error;
 use crate::cli::output;
-use crate::config::Settings;
-use crate::runtime::Threads;
+use perihelion_runtime::Threads;
+use perihelion_settings::config::Settings;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

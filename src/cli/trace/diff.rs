@@ -9,10 +9,10 @@ use serde::Serialize;
 use super::words::{TEXT, brief, dollars, length, line};
 use super::{Detail, head_line, read};
 use crate::cli::{Error, Exit, output};
-use crate::config::Settings;
-use crate::runtime::{Threads, Trace, TraceHead};
-use crate::telemetry::reading::{Change, Pair, PairKind, TraceDiff};
-use crate::telemetry::{About, Span, SpanId, Spent};
+use perihelion_runtime::{Threads, Trace, TraceHead};
+use perihelion_settings::config::Settings;
+use perihelion_telemetry::reading::{Change, Pair, PairKind, TraceDiff};
+use perihelion_telemetry::{About, Span, SpanId, Spent};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

@@ -1,8 +1,8 @@
 //! `trace export`: sends the traces of threads to a collector, however old they are.
 
 use crate::cli::{Error, Exit, output};
-use crate::config::{CollectorError, Settings, check_collector};
-use crate::runtime::{Replayed, Replayer, Threads};
+use perihelion_runtime::{Replayed, Replayer, Threads};
+use perihelion_settings::config::{CollectorError, Settings, check_collector};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

@@ -10,12 +10,12 @@ use chrono::{DateTime, Utc};
 
 use super::tree::{head, noted, shares, words};
 use super::words::{TEXT, brief, length, line};
-use crate::checkpoint::{RunStatus, Store, ThreadInfo};
 use crate::cli::{Error, Exit, Signals, output};
-use crate::clock;
-use crate::config::Settings;
-use crate::runtime::{Threads, Trace, is_under_way};
-use crate::telemetry::{About, Span, SpanId};
+use perihelion_engine::checkpoint::{RunStatus, Store, ThreadInfo};
+use perihelion_engine::clock;
+use perihelion_runtime::{Threads, Trace, is_under_way};
+use perihelion_settings::config::Settings;
+use perihelion_telemetry::{About, Span, SpanId};
 
 /// How often the database is looked at.
 const INTERVAL: Duration = Duration::from_millis(250);

@@ -16,8 +16,8 @@ use std::path::PathBuf;
 
 use self::tree::{Detail, render};
 use super::{Error, Exit, output};
-use crate::config::Settings;
-use crate::runtime::{Threads, Trace};
+use perihelion_runtime::{Threads, Trace};
+use perihelion_settings::config::Settings;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use crate::cli::{Error, browser, output};
-use crate::runtime::Trace;
+use perihelion_runtime::Trace;
 
 /// Writes the page and says where; opens it where that is wanted and there is a display.
 pub(super) fn run(trace: &Trace, out: Option<PathBuf>, open: bool) -> Result<(), Error> {

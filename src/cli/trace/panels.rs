@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use super::words::brief;
-use crate::runtime::Analysis;
+use perihelion_runtime::Analysis;
 
 /// Characters of a line.
 const LINE: usize = 200;

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use perihelion_http::{Bounds, Server};
 
-use crate::api;
 use crate::cli::{Error, Exit, Signals, output};
-use crate::config::Settings;
-use crate::runtime::{Metrics, TraceFinder, open_store};
+use perihelion_api as api;
+use perihelion_runtime::{Metrics, TraceFinder, open_store};
+use perihelion_settings::config::Settings;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

@@ -7,9 +7,9 @@ use chrono::TimeDelta;
 
 use super::words::{TEXT, brief, cost, length, line, mark, ran, spent};
 use crate::cli::output;
-use crate::runtime::Trace;
-use crate::telemetry::reading::{Note, NoteKind, Overview};
-use crate::telemetry::{About, Span, SpanId, Status};
+use perihelion_runtime::Trace;
+use perihelion_telemetry::reading::{Note, NoteKind, Overview};
+use perihelion_telemetry::{About, Span, SpanId, Status};
 
 /// Spans up to which nothing is folded.
 const SHORT: usize = 120;

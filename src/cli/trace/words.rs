@@ -2,8 +2,8 @@
 
 use chrono::TimeDelta;
 
-use crate::checkpoint::RunStatus;
-use crate::telemetry::{About, Reason, RunOfTrace, Span, Spent, Status};
+use perihelion_engine::checkpoint::RunStatus;
+use perihelion_telemetry::{About, Reason, RunOfTrace, Span, Spent, Status};
 
 /// Characters of a text somebody wrote that stand in a line.
 pub(super) const TEXT: usize = 160;

@@ -15,7 +15,7 @@ fn layers() -> Vec<String> {
 /// The sources of a layer, with the number of the layer.
 fn layered(layers: &[String]) -> Vec<(usize, Source)> {
     let place = |source: &Source| {
-        let layer = source.path.strip_prefix("src/mcp/")?.split('/').next()?;
+        let layer = source.path.strip_prefix("crates/mcp/src/")?.split('/').next()?;
         layers.iter().position(|one| one == layer)
     };
     program().into_iter().filter_map(|source| Some((place(&source)?, source))).collect()
@@ -23,11 +23,14 @@ fn layered(layers: &[String]) -> Vec<(usize, Source)> {
 
 #[test]
 fn the_map_names_the_layers_that_there_are() {
-    let room = read("src/mcp/mod.rs");
+    let room = read("crates/mcp/src/lib.rs");
     let modules = room.lines().filter_map(|line| line.strip_prefix("mod ")?.strip_suffix(';'));
     let modules: BTreeSet<String> = modules.map(str::to_owned).collect();
     let layers: BTreeSet<String> = layers().into_iter().collect();
-    assert_eq!(layers, modules, "left: the layers in ARCHITECTURE.md, right: src/mcp/mod.rs");
+    assert_eq!(
+        layers, modules,
+        "left: the layers in ARCHITECTURE.md, right: crates/mcp/src/lib.rs"
+    );
 }
 
 #[test]
@@ -36,14 +39,10 @@ fn a_layer_of_mcp_uses_only_those_before_it() {
     let mut problems = Vec::new();
     for (layer, source) in layered(&layers) {
         // Who may see something is no import.
-        let code = source.code().replace("(in crate::mcp", "(");
-        for path in use_tree::paths(&code) {
-            let mut parts = path.split("::");
-            if parts.next() != Some("mcp") {
-                continue;
-            }
-            // The face of the room would hide which layer stands behind a name.
-            let used = parts.next().unwrap_or_default();
+        let code = source.code().replace("pub(in crate", "pub(");
+        for path in use_tree::rooted(&code, &["crate"]) {
+            // What the crate re-exports would hide which layer a name is from.
+            let used = path.split("::").nth(1).unwrap_or_default();
             if !layers.iter().take(layer + 1).any(|one| one == used) {
                 problems.push(format!("{} uses {path}", source.path));
             }
@@ -58,7 +57,7 @@ fn a_layer_of_mcp_uses_only_those_before_it() {
 #[test]
 fn no_layer_of_mcp_is_left_through_the_roof() {
     let climbs = |source: &Source| {
-        let inside = source.path.strip_prefix("src/mcp/").unwrap_or_default();
+        let inside = source.path.strip_prefix("crates/mcp/src/").unwrap_or_default();
         let depth = inside.matches('/').count() + 1 - usize::from(inside.ends_with("/mod.rs"));
         let climb = "super::".repeat(depth.max(1));
         let mut code = source.code().lines();
@@ -68,5 +67,5 @@ fn no_layer_of_mcp_is_left_through_the_roof() {
     assert!(!sources.is_empty(), "ARCHITECTURE.md has no line of layers: `types` ← …");
     let problems: Vec<String> =
         sources.iter().filter(|(_, one)| climbs(one)).map(|(_, one)| one.path.clone()).collect();
-    report(&problems, "Name another layer as crate::mcp::layer, not through super.");
+    report(&problems, "Name another layer as crate::layer, not through super.");
 }

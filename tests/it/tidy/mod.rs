@@ -24,7 +24,7 @@ mod use_tree;
 mod words;
 
 /// Rooms that every other may use: they know nothing of what the program does.
-const GROUND: [&str; 6] = ["ids", "clock", "failpoint", "observer", "config", "metrics"];
+const GROUND: [&str; 5] = ["ids", "clock", "failpoint", "observer", "settings"];
 
 /// The crate whose modules are rooms; any other crate beside the program is one room.
 const ENGINE: &str = "crates/engine/src/";
@@ -119,10 +119,18 @@ fn program() -> Vec<Source> {
 
 /// Returns the names of the rooms: the modules of the program and of the engine, and the other crates.
 fn rooms() -> BTreeSet<String> {
-    let libs = [read("src/lib.rs"), read(&format!("{ENGINE}lib.rs"))];
-    let modules = libs.iter().flat_map(|lib| lib.lines());
-    let modules = modules.filter_map(|line| line.strip_prefix("pub mod ")?.strip_suffix(';'));
-    modules.map(str::to_owned).chain(small_crates()).collect()
+    let engine = rooms_of_the_engine().into_iter();
+    engine.chain(modules("src/lib.rs")).chain(small_crates()).collect()
+}
+
+fn rooms_of_the_engine() -> Vec<String> {
+    modules(&format!("{ENGINE}lib.rs"))
+}
+
+fn modules(lib: &str) -> Vec<String> {
+    let lib = read(lib);
+    let modules = lib.lines().filter_map(|line| line.strip_prefix("pub mod ")?.strip_suffix(';'));
+    modules.map(str::to_owned).collect()
 }
 
 /// Returns the directories of the crates that are one room each.

@@ -172,7 +172,7 @@ fn tests_of_one_name_are_told_apart() {
         "crates/documents/tests/changes/mod.rs",
         true
     ));
-    assert!(is("perihelion llm::prompts::tests::it_holds", "src/llm/prompts_tests.rs", true));
+    assert!(is("perihelion-llm prompts::tests::it_holds", "crates/llm/src/prompts_tests.rs", true));
     assert!(is("perihelion::it simulation_cases::it_holds", "tests/it/simulation/cases.rs", true));
     for (line, file) in [
         ("perihelion::it runner::limits::it_holds", "tests/it/runner/replay.rs"),

@@ -1,21 +1,4 @@
-//! Finds the paths by which a source file names other rooms.
-
-/// Returns the paths after `crate::`, `perihelion::` and the names of crates, groups taken apart: `llm::Role`, `llm::Usage`.
-pub(super) fn paths(source: &str) -> Vec<String> {
-    let mut found = after(source, &["crate::", "perihelion::", "perihelion_engine::"]);
-    found.extend(crates(source));
-    found
-}
-
-/// Returns the paths into other crates of this project, which begin with a crate's short name: `analysis::guard`.
-pub(super) fn crates(source: &str) -> Vec<String> {
-    let small = super::small_crates().flat_map(|name| {
-        let paths = after(source, &[&format!("perihelion_{name}::")]);
-        paths.into_iter().map(move |path| format!("{name}::{path}"))
-    });
-    let engine = after(source, &["perihelion_engine::"]);
-    small.chain(engine).collect()
-}
+//! Finds the paths by which a source file names other modules.
 
 /// Returns the paths that a tree names, as in a `use`.
 pub(super) fn tree_of(text: &str) -> Vec<String> {
@@ -42,20 +25,6 @@ pub(super) fn rooted(source: &str, roots: &[&str]) -> Vec<String> {
 fn without_comments(source: &str) -> String {
     let code = |line| str::split_once(line, "//").map_or(line, |(code, _comment)| code);
     source.lines().map(code).collect::<Vec<_>>().join("\n")
-}
-
-fn after(source: &str, roots: &[&str]) -> Vec<String> {
-    let code = without_comments(source);
-    let mut found = Vec::new();
-    for root in roots.iter().copied() {
-        for (at, _) in code.match_indices(root) {
-            let before = code[..at].chars().next_back();
-            if !before.is_some_and(is_name) {
-                tree(&code[at + root.len()..], "", &mut found);
-            }
-        }
-    }
-    found
 }
 
 fn is_name(c: char) -> bool {
@@ -106,18 +75,17 @@ fn tree<'a>(text: &'a str, prefix: &str, found: &mut Vec<String>) -> &'a str {
 fn paths_in_groups_are_taken_apart() {
     let source = "use crate::{clock, graph::{Engine as E, Node, frontier::*}, ids};\n\
                   // crate::cli is only spoken of\n\
-                  fn f(x: &crate::llm::Usage) -> my_crate::Other { perihelion::mcp::Pool::new(x) }\n\
+                  fn f(x: &crate::llm::Usage) -> my_crate::Other { x.into() }\n\
                   use crate::config::strict::{self, Error};";
     let expected = [
-        "clock",
-        "graph::Engine",
-        "graph::Node",
-        "graph::frontier",
-        "ids",
-        "llm::Usage",
-        "config::strict",
-        "config::strict::Error",
-        "mcp::Pool::new",
+        "crate::clock",
+        "crate::graph::Engine",
+        "crate::graph::Node",
+        "crate::graph::frontier",
+        "crate::ids",
+        "crate::llm::Usage",
+        "crate::config::strict",
+        "crate::config::strict::Error",
     ];
-    assert_eq!(paths(source), expected);
+    assert_eq!(rooted(source, &["crate"]), expected);
 }

@@ -1,0 +1,121 @@
+//! What the operator wrote down of the database: found for the pack, and named where it was used.
+
+use perihelion_analysis::{Freshness, Knowledge};
+use serde_json::Value;
+
+use super::turn::{Doc, Newest, Turn};
+use crate::pipeline::{AgentError, ErrorKind, Stage};
+
+/// Returns the knowledge of the agent's server; without a file, nothing.
+///
+/// # Errors
+/// [`ErrorKind::Configuration`] for a file that says something else.
+pub fn of(stage: &Stage<Turn>) -> Result<Knowledge, AgentError> {
+    let Some(knowledge) = &stage.server().agent.knowledge else { return Ok(Knowledge::default()) };
+    read(&knowledge.content).map_err(|why| {
+        AgentError::new(ErrorKind::Configuration, format!("{}: {why}", knowledge.file))
+    })
+}
+
+/// Reads the content of a file.
+///
+/// # Errors
+/// With what does not belong there.
+pub fn read(content: &Value) -> Result<Knowledge, String> {
+    serde_json::from_value(content.clone()).map_err(|error| error.to_string())
+}
+
+/// Writes what fits a question as pieces of a pack: metrics, and verified queries; returns the tables of the metrics too.
+pub fn docs(knowledge: &Knowledge, question: &str) -> (Vec<Doc>, Vec<Doc>, Vec<String>) {
+    let found = knowledge.find(question);
+    let metric = |metric: &&perihelion_analysis::Metric| {
+        let filter = metric.filter.as_ref().map(|filter| format!(" where {filter}"));
+        let about =
+            if metric.about.is_empty() { String::new() } else { format!(": {}", metric.about) };
+        let text = format!(
+            "{} = {}{} (from {}){about}",
+            metric.name,
+            metric.sql,
+            filter.unwrap_or_default(),
+            metric.tables.join(", ")
+        );
+        Doc { id: format!("metric:{}", metric.name), text }
+    };
+    let query = |(number, known): (usize, &&perihelion_analysis::VerifiedQuery)| Doc {
+        id: format!("verified:{number}"),
+        text: format!("{} -- {}", known.question, known.sql.trim()),
+    };
+    let tables = found.metrics.iter().flat_map(|metric| metric.tables.iter().cloned()).collect();
+    let metrics = found.metrics.iter().map(metric).collect();
+    (metrics, (1..).zip(&found.verified_queries).map(query).collect(), tables)
+}
+
+/// Says how up to date a table is: by what the operator declared, else by its newest date that has come.
+pub fn freshness(
+    table: &str,
+    declared: Option<&Freshness>,
+    newest: &[Newest],
+    today: Option<&str>,
+) -> Option<String> {
+    let column = declared.and_then(|declared| declared.column.as_deref());
+    let has_come = |newest: &&Newest| {
+        today.is_none_or(|today| newest.value.as_str() <= today || newest.value.starts_with(today))
+    };
+    let of_table = newest.iter().filter(|newest| newest.table == table);
+    let found = match column {
+        Some(column) => of_table.into_iter().find(|newest| newest.column == column),
+        None => of_table.filter(has_come).max_by(|one, other| one.value.cmp(&other.value)),
+    };
+    let reaches =
+        found.map(|newest| format!("{} reaches to {} ({})", table, newest.value, newest.column));
+    let note = declared.and_then(|declared| declared.note.as_ref());
+    match (reaches, note) {
+        (Some(reaches), Some(note)) => Some(format!("{reaches}; {note}")),
+        (Some(reaches), None) => Some(reaches),
+        (None, Some(note)) => Some(format!("{table}: {note}")),
+        (None, None) => None,
+    }
+}
+
+/// Tells whether a value is a date or a time, as databases write them.
+pub fn is_date(value: &str) -> bool {
+    let bytes = value.as_bytes();
+    let digits = |range: std::ops::Range<usize>| {
+        bytes.get(range).is_some_and(|part| part.iter().all(u8::is_ascii_digit))
+    };
+    digits(0..4)
+        && digits(5..7)
+        && digits(8..10)
+        && bytes.get(4) == Some(&b'-')
+        && bytes.get(7) == Some(&b'-')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn newest(column: &str, value: &str) -> Newest {
+        Newest { table: "orders".into(), column: column.into(), value: value.into() }
+    }
+
+    #[test]
+    fn the_newest_date_that_has_come_tells_how_fresh_a_table_is() {
+        let all = [newest("ordered_at", "2024-03-01"), newest("due_at", "2031-01-01")];
+        let words =
+            |declared: Option<&Freshness>| freshness("orders", declared, &all, Some("2026-01-01"));
+        assert_eq!(words(None).unwrap(), "orders reaches to 2024-03-01 (ordered_at)");
+        let mut declared =
+            Freshness { table: "orders".into(), column: Some("due_at".into()), note: None };
+        assert_eq!(words(Some(&declared)).unwrap(), "orders reaches to 2031-01-01 (due_at)");
+        declared.note = Some("loaded nightly".into());
+        declared.column = Some("none".into());
+        assert_eq!(words(Some(&declared)).unwrap(), "orders: loaded nightly");
+        assert_eq!(freshness("lines", None, &all, None), None);
+    }
+
+    #[test]
+    fn dates_are_told_from_other_values() {
+        assert!(is_date("2024-03-01") && is_date("2024-03-01 10:00:00"));
+        assert!(!is_date("2024") && !is_date("abcd-ef-gh") && !is_date("20240301"));
+    }
+}

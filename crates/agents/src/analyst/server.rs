@@ -1,0 +1,281 @@
+//! Learns what a SQL server speaks and holds, and sends it statements, whatever its tools are called.
+
+use perihelion_analysis::guard::TableName;
+use perihelion_analysis::{Catalogue, Column, Dialect, ForeignKey, Table as SqlTable};
+use serde_json::{Map, Value, json};
+
+use super::tables;
+use super::turn::{SqlDialect, Survey, Turn};
+use crate::pipeline::{AgentError, ErrorKind, Stage, StageError, Table};
+
+/// Names under which servers take a statement.
+const STATEMENT_NAMES: [&str; 5] = ["sql", "query", "statement", "sql_query", "text"];
+
+/// Learns the dialect and the tables.
+///
+/// # Errors
+/// [`StageError`] of kind `QueryError` where the server answers nothing that can be read.
+pub async fn survey(stage: &Stage<Turn>) -> Result<Survey, StageError> {
+    if stage.has_tool("overview") {
+        let reply = stage.call("overview", json!({})).await?;
+        if !reply.is_error
+            && let Some(survey) = reply.structured.as_ref().and_then(of_bundled)
+        {
+            return Ok(survey);
+        }
+    }
+    let dialect = dialect(stage).await?;
+    let catalogue = catalogue(stage, dialect).await?;
+    Ok(Survey { dialect, catalogue, guards_itself: false })
+}
+
+/// Sends a statement; an error of the database is data.
+///
+/// Postgres writes each row as JSON itself where the server is not ours: what stands between writes counts as text and
+/// dates by its own clock.
+///
+/// # Errors
+/// [`StageError`] that is passed on.
+pub async fn query(
+    stage: &Stage<Turn>,
+    sql: &str,
+    limit: Option<usize>,
+) -> Result<Result<Table, String>, StageError> {
+    let surveyed = stage.state().survey.as_ref();
+    if surveyed.is_some_and(|known| !known.guards_itself && known.dialect == SqlDialect::Postgres) {
+        let as_json = format!("SELECT to_json(r)::text AS row FROM ({sql}) AS r");
+        let reply = stage.call("query", arguments(stage, &as_json, limit)).await?;
+        match tables::read(&reply).map(tables::unfolded) {
+            Ok(Some(table)) => return Ok(Ok(table)),
+            // No row says what its columns are.
+            Ok(None) => {}
+            Err(error) => return Ok(Err(error)),
+        }
+    }
+    let reply = stage.call("query", arguments(stage, sql, limit)).await?;
+    Ok(tables::read(&reply))
+}
+
+fn arguments(stage: &Stage<Turn>, sql: &str, limit: Option<usize>) -> Value {
+    let schema = stage.tool("query").map(|tool| &tool.input_schema);
+    let properties = schema.and_then(|schema| schema.get("properties")).and_then(Value::as_object);
+    let has = |name: &str| properties.is_some_and(|properties| properties.contains_key(name));
+    let name = STATEMENT_NAMES.into_iter().find(|name| has(name)).unwrap_or("sql");
+    let mut arguments = Map::new();
+    arguments.insert(name.to_owned(), json!(sql));
+    if let Some(limit) = limit.filter(|_| has("limit")) {
+        arguments.insert("limit".to_owned(), json!(limit));
+    }
+    Value::Object(arguments)
+}
+
+/// Asks in ways that only one kind of database answers.
+async fn dialect(stage: &Stage<Turn>) -> Result<SqlDialect, StageError> {
+    let version = query(stage, "SELECT version() AS v", None).await?;
+    if let Ok(table) = &version {
+        let words = json!(table.rows).to_string();
+        return Ok(if words.contains("PostgreSQL") {
+            SqlDialect::Postgres
+        } else {
+            SqlDialect::DuckDb
+        });
+    }
+    if query(stage, "SELECT sqlite_version() AS v", None).await?.is_ok() {
+        return Ok(SqlDialect::Sqlite);
+    }
+    if query(stage, "SELECT @@VERSION AS v", None).await?.is_ok() {
+        return Ok(SqlDialect::TSql);
+    }
+    let words = version.err().unwrap_or_default();
+    let message = format!("the server's database is none that this agent knows; it says: {words}");
+    Err(AgentError::new(ErrorKind::Query, message).into())
+}
+
+/// Reads tables, columns and keys by SQL, for servers that list them in their own words or not at all.
+async fn catalogue(stage: &Stage<Turn>, dialect: SqlDialect) -> Result<Catalogue, StageError> {
+    let (columns, keys) = match dialect {
+        SqlDialect::Sqlite => (
+            "SELECT 'main' AS s, m.name AS t, m.type AS k, p.name AS c, p.type AS d, p.pk AS p \
+             FROM sqlite_master m, pragma_table_info(m.name) p \
+             WHERE m.type IN ('table', 'view') AND m.name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY m.name, p.cid",
+            "SELECT 'main' AS s, m.name AS t, f.\"from\" AS c, 'main' AS fs, f.\"table\" AS ft, f.\"to\" AS fc \
+             FROM sqlite_master m, pragma_foreign_key_list(m.name) f WHERE m.type = 'table' ORDER BY m.name, f.id, f.seq",
+        ),
+        SqlDialect::Postgres => (
+            "SELECT c.table_schema AS s, c.table_name AS t, \
+                    (SELECT lower(x.table_type) FROM information_schema.tables x WHERE x.table_schema = c.table_schema AND x.table_name = c.table_name) AS k, \
+                    c.column_name AS c, c.data_type AS d, \
+                    (SELECT count(*) FROM information_schema.table_constraints tc JOIN information_schema.key_column_usage u \
+                       ON u.constraint_name = tc.constraint_name AND u.table_schema = tc.table_schema \
+                     WHERE tc.constraint_type = 'PRIMARY KEY' AND u.table_schema = c.table_schema AND u.table_name = c.table_name AND u.column_name = c.column_name) AS p \
+             FROM information_schema.columns c WHERE c.table_schema NOT IN ('information_schema', 'pg_catalog') \
+             ORDER BY c.table_schema, c.table_name, c.ordinal_position",
+            "SELECT n.nspname AS s, r.relname AS t, a.attname AS c, fn.nspname AS fs, fr.relname AS ft, fa.attname AS fc \
+             FROM pg_constraint k JOIN pg_class r ON r.oid = k.conrelid JOIN pg_namespace n ON n.oid = r.relnamespace \
+             JOIN pg_class fr ON fr.oid = k.confrelid JOIN pg_namespace fn ON fn.oid = fr.relnamespace \
+             JOIN pg_attribute a ON a.attrelid = r.oid AND a.attnum = k.conkey[1] \
+             JOIN pg_attribute fa ON fa.attrelid = fr.oid AND fa.attnum = k.confkey[1] \
+             WHERE k.contype = 'f' AND array_length(k.conkey, 1) = 1 ORDER BY k.conname",
+        ),
+        SqlDialect::DuckDb => (
+            "SELECT c.schema_name AS s, c.table_name AS t, 'table' AS k, c.column_name AS c, c.data_type AS d, \
+                    CASE WHEN EXISTS (SELECT 1 FROM duckdb_constraints() x WHERE x.constraint_type = 'PRIMARY KEY' AND x.table_name = c.table_name \
+                      AND list_contains(x.constraint_column_names, c.column_name)) THEN 1 ELSE 0 END AS p \
+             FROM duckdb_columns() c WHERE NOT c.internal AND c.database_name = current_database() ORDER BY 1, 2, c.column_index",
+            "SELECT schema_name AS s, table_name AS t, constraint_column_names[1] AS c, schema_name AS fs, referenced_table AS ft, \
+                    referenced_column_names[1] AS fc FROM duckdb_constraints() WHERE constraint_type = 'FOREIGN KEY'",
+        ),
+        SqlDialect::TSql => (
+            "SELECT TABLE_SCHEMA AS s, TABLE_NAME AS t, 'table' AS k, COLUMN_NAME AS c, DATA_TYPE AS d, 0 AS p \
+             FROM INFORMATION_SCHEMA.COLUMNS ORDER BY TABLE_SCHEMA, TABLE_NAME, ORDINAL_POSITION",
+            "SELECT '' AS s, '' AS t, '' AS c, '' AS fs, '' AS ft, '' AS fc WHERE 1 = 0",
+        ),
+    };
+    let rows = match query(stage, columns, None).await? {
+        Ok(table) => table.rows,
+        Err(words) => {
+            let message = format!("the server does not say what tables it has: {words}");
+            return Err(AgentError::new(ErrorKind::Query, message).into());
+        }
+    };
+    let mut catalogue = Catalogue::default();
+    for row in &rows {
+        add_column(&mut catalogue, row, dialect.into());
+    }
+    if let Ok(table) = query(stage, keys, None).await? {
+        for row in &table.rows {
+            add_key(&mut catalogue, row);
+        }
+    }
+    Ok(catalogue)
+}
+
+fn text(row: &[Value], at: usize) -> String {
+    match row.get(at) {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Null) | None => String::new(),
+        Some(other) => other.to_string(),
+    }
+}
+
+fn add_column(catalogue: &mut Catalogue, row: &[Value], dialect: Dialect) {
+    let schema = text(row, 0);
+    let home = match dialect {
+        Dialect::Postgres => "public",
+        Dialect::TSql => "dbo",
+        _ => "main",
+    };
+    let name = TableName { unqualified: schema == home, schema, name: text(row, 1) };
+    if catalogue.table(&name).is_none() {
+        catalogue.tables.push(SqlTable {
+            name: name.clone(),
+            is_view: text(row, 2).contains("view"),
+            comment: None,
+            columns: Vec::new(),
+            primary_key: Vec::new(),
+            unique: Vec::new(),
+            foreign_keys: Vec::new(),
+        });
+    }
+    let found = catalogue.tables.iter_mut().rev().find(|table| table.name == name);
+    if let Some(table) = found {
+        let column = text(row, 3);
+        if !matches!(text(row, 5).as_str(), "" | "0") {
+            table.primary_key.push(column.clone());
+        }
+        table.columns.push(Column {
+            name: column,
+            data_type: text(row, 4),
+            nullable: true,
+            comment: None,
+            values: Vec::new(),
+        });
+    }
+}
+
+fn add_key(catalogue: &mut Catalogue, row: &[Value]) {
+    let named = |schema: usize, table: usize| {
+        let schema = text(row, schema);
+        let table = text(row, table);
+        catalogue.tables.iter().position(|known| {
+            known.name.schema == schema && known.name.name.eq_ignore_ascii_case(&table)
+        })
+    };
+    let (Some(from), Some(to)) = (named(0, 1), named(3, 4)) else { return };
+    let target = &catalogue.tables[to];
+    let to_column = match text(row, 5) {
+        column if column.is_empty() => target.primary_key.first().cloned().unwrap_or_default(),
+        column => column,
+    };
+    let key =
+        ForeignKey { columns: vec![text(row, 2)], table: target.name.clone(), to: vec![to_column] };
+    catalogue.tables[from].foreign_keys.push(key);
+}
+
+/// Reads what the bundled server lists.
+fn of_bundled(listed: &Value) -> Option<Survey> {
+    let dialect = match listed.get("dialect")?.as_str()? {
+        "sqlite" => SqlDialect::Sqlite,
+        "postgres" => SqlDialect::Postgres,
+        _ => return None,
+    };
+    let home = if dialect == SqlDialect::Postgres { "public" } else { "main" };
+    let strings = |value: &Value, key: &str| -> Vec<String> {
+        let list = value.get(key).and_then(Value::as_array);
+        list.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+    };
+    let mut catalogue = Catalogue::default();
+    for table in listed.get("tables")?.as_array()? {
+        let name = name_of(table.get("name")?.as_str()?, home);
+        let types = strings(table, "types");
+        let columns = strings(table, "columns")
+            .into_iter()
+            .enumerate()
+            .map(|(at, name)| Column {
+                name,
+                data_type: types.get(at).cloned().unwrap_or_default(),
+                nullable: true,
+                comment: None,
+                values: Vec::new(),
+            })
+            .collect();
+        let keys = table.get("foreign_keys").and_then(Value::as_array).into_iter().flatten();
+        let foreign_keys = keys
+            .filter_map(|key| {
+                Some(ForeignKey {
+                    columns: strings(key, "columns"),
+                    table: name_of(key.get("table")?.as_str()?, home),
+                    to: strings(key, "to"),
+                })
+            })
+            .collect();
+        catalogue.tables.push(SqlTable {
+            name,
+            is_view: table.get("kind").and_then(Value::as_str) == Some("view"),
+            comment: table.get("comment").and_then(Value::as_str).map(str::to_owned),
+            columns,
+            primary_key: strings(table, "primary_key"),
+            unique: Vec::new(),
+            foreign_keys,
+        });
+    }
+    Some(Survey { dialect, catalogue, guards_itself: true })
+}
+
+/// Reads a name as the bundled server shows it: `orders`, `audit.log`, `"Odd one"`.
+fn name_of(shown: &str, home: &str) -> TableName {
+    let mut parts: Vec<String> = Vec::new();
+    let mut part = String::new();
+    let mut quoted = false;
+    for c in shown.chars() {
+        match c {
+            '"' => quoted = !quoted,
+            '.' if !quoted => parts.push(std::mem::take(&mut part)),
+            c => part.push(c),
+        }
+    }
+    match parts.pop() {
+        Some(schema) => TableName { schema, name: part, unqualified: false },
+        None => TableName { schema: home.to_owned(), name: part, unqualified: true },
+    }
+}

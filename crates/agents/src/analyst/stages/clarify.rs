@@ -1,0 +1,56 @@
+//! Asks the user before any SQL where a question can be understood in several ways.
+
+use serde_json::json;
+
+use super::super::MAX_ROUNDS;
+use super::super::answers::{ClarificationAnswer, ClarifyingQuestion};
+use super::super::turn::{Answered, Turn, TurnUpdate};
+use super::{surveyed, tables_in_short, with_question};
+use crate::pipeline::{Ask, Clarification, Role, Stage, StageResult, Step};
+
+/// Puts what the model asks to the user, at most five rounds; then proceeds, with the assumptions listed.
+pub async fn clarify(stage: Stage<Turn>) -> StageResult<Turn> {
+    let rounds = stage.state().rounds;
+    if rounds >= MAX_ROUNDS {
+        return Ok(Step::next(TurnUpdate::new()));
+    }
+    let survey = surveyed(&stage)?;
+    let variables = with_question(
+        &stage,
+        json!({ "tables": tables_in_short(survey), "rounds_left": MAX_ROUNDS - rounds }),
+    );
+    let ask =
+        Ask::new(Role::Agent, "clarify", "clarification").prompt("analyst_clarify", variables);
+    let reply: ClarificationAnswer = stage.ask(ask).await?;
+    let update = TurnUpdate::new().assumptions(reply.assumptions);
+    if !reply.needed || reply.questions.is_empty() {
+        return Ok(Step::next(update));
+    }
+    let put = put(&reply.questions);
+    let asked = put.question.clone();
+    let answer = stage.clarify(put).await?;
+    let mut answers = stage.state().answers.clone();
+    answers.push(Answered { question: asked, answer });
+    Ok(Step::goto("clarify", update.answers(answers).rounds(rounds + 1)))
+}
+
+/// Makes one question of all; answers to choose from stand apart where there is only one.
+fn put(questions: &[ClarifyingQuestion]) -> Clarification {
+    if let [only] = questions {
+        let question = Clarification::new(only.question.clone());
+        return only.options.iter().fold(question, |question, option| question.option(option));
+    }
+    let lines: Vec<String> = questions
+        .iter()
+        .enumerate()
+        .map(|(at, question)| {
+            let options = if question.options.is_empty() {
+                String::new()
+            } else {
+                format!(" ({})", question.options.join(" / "))
+            };
+            format!("{}. {}{options}", at + 1, question.question)
+        })
+        .collect();
+    Clarification::new(lines.join("\n"))
+}

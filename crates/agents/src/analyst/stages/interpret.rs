@@ -1,0 +1,166 @@
+//! Turns the preview into an answer, checks its numbers, draws its chart, and says what it rests on.
+
+use perihelion_analysis::chart;
+use perihelion_analysis::numbers::{self, Origin};
+use serde_json::json;
+
+use super::super::answers::{IntentKind, Interpretation};
+use super::super::panels;
+use super::super::turn::{Checked, Preview, Turn, TurnUpdate};
+use super::{surveyed, tables_in_short, with_question};
+use crate::pipeline::{Ask, Chart, Finding, Role, Source, Stage, StageResult, Step, Table};
+
+/// Asks for the answer from the preview alone; a general question is answered from the list of tables.
+pub async fn interpret(stage: Stage<Turn>) -> StageResult<Turn> {
+    let state = stage.state();
+    let general = state.preview.is_none();
+    let report =
+        state.intent.as_ref().is_some_and(|intent| intent.intent == IntentKind::AnalyticsReport);
+    let tables = general.then(|| surveyed(&stage).map(tables_in_short)).transpose()?;
+    let variables = with_question(
+        &stage,
+        json!({
+            "preview": state.preview,
+            "sql": state.checked.as_ref().map(|checked| &checked.sql),
+            "warnings": state.checked.as_ref().map(|checked| &checked.warnings),
+            "report": report,
+            "tables": tables,
+        }),
+    );
+    let ask =
+        Ask::new(Role::Agent, "interpret", "interpretation").prompt("analyst_interpret", variables);
+    let reply: Interpretation = stage.ask(ask).await?;
+    let Some(mut preview) = state.preview.clone() else {
+        return Ok(Step::done(Finding::text(reply.answer).confidence(0.7)));
+    };
+    let words = format!("{}\n{}", reply.answer, reply.highlights.join("\n"));
+    let asked = asked(&stage);
+    preview.numbers = numbers::check(&words, &asked, &preview.columns, &preview.rows);
+    let checked = state.checked.clone().unwrap_or_default();
+    let (drawn, no_chart) = match &reply.chart {
+        Some(wanted) => match chart::draw(wanted, &preview.columns, &preview.rows) {
+            Ok(drawn) => (Some(drawn), None),
+            Err(error) => (None, Some(format!("No chart was drawn: {error}"))),
+        },
+        None => (None, None),
+    };
+    let mut notes = notes(&stage, &preview, &checked);
+    notes.extend(no_chart);
+    let key = stage.keep(panels::NAME, panels::of(&stage, &preview, &reply));
+    let mut text = reply.answer.trim().to_owned();
+    for highlight in &reply.highlights {
+        text.push_str(&format!("\n- {}", highlight.trim()));
+    }
+    if !notes.is_empty() {
+        text.push_str(&format!("\n\n{}", notes.join("\n")));
+    }
+    if !reply.follow_ups.is_empty() {
+        text.push_str(&format!("\n\nYou could ask next: {}", reply.follow_ups.join(" | ")));
+    }
+    let query = stage.tool("query").map(|tool| tool.name.clone()).unwrap_or_default();
+    let mut finding = Finding::text(text)
+        .confidence(confidence(&stage, &preview))
+        .table(Table {
+            columns: preview.columns.clone(),
+            rows: preview.rows.clone(),
+            row_count: preview.rows.len() as u64,
+            truncated: preview.truncated,
+            artifact: None,
+        })
+        .source(Source {
+            source: format!("{}.{query}", stage.server().name),
+            reference: Some(checked.tables.join(", ")),
+            quote: Some(checked.sql.clone()),
+            ..Source::default()
+        })
+        .source(Source {
+            source: stage.agent().to_owned(),
+            reference: Some(key),
+            ..Source::default()
+        });
+    if let Some(drawn) = drawn {
+        finding = finding.chart(Chart { vega_lite: drawn.vega_lite, svg: drawn.svg });
+    }
+    Ok(Step::done_with(TurnUpdate::new().preview(Some(preview)), finding))
+}
+
+/// Returns everything that the user said, whose numbers may stand in an answer.
+fn asked(stage: &Stage<Turn>) -> String {
+    let mut text = format!("{}\n{}", stage.task(), stage.request());
+    for answered in &stage.state().answers {
+        text.push_str(&format!("\n{}", answered.answer));
+    }
+    for (key, value) in stage.context() {
+        text.push_str(&format!("\n{key} {value}"));
+    }
+    text
+}
+
+/// Says what the reader must know: what was assumed, cut, counted twice, computed, or not found.
+fn notes(stage: &Stage<Turn>, preview: &Preview, checked: &Checked) -> Vec<String> {
+    let mut notes = Vec::new();
+    let assumptions = &stage.state().assumptions;
+    if !assumptions.is_empty() {
+        notes.push(format!("Assumed: {}", assumptions.join("; ")));
+    }
+    if preview.truncated {
+        notes.push(format!(
+            "Only the first {} rows were fetched; there are more.",
+            preview.rows.len()
+        ));
+    }
+    for warning in &checked.warnings {
+        let factor = preview
+            .factor
+            .map_or_else(String::new, |factor| format!(" (by a factor of {factor:.2} here)"));
+        // A factor of one proves that the join multiplies nothing in these data.
+        if preview.factor.is_none_or(|factor| factor > 1.000_001) {
+            notes.push(format!("Caution: {warning}{factor}"));
+        }
+    }
+    let computed: Vec<String> = preview
+        .numbers
+        .iter()
+        .filter_map(|number| match &number.origin {
+            Origin::Computed(how) => Some(format!("{} ({how})", number.text)),
+            _ => None,
+        })
+        .collect();
+    if !computed.is_empty() {
+        notes.push(format!("Computed from the result: {}", computed.join(", ")));
+    }
+    let unsupported: Vec<&str> = preview
+        .numbers
+        .iter()
+        .filter(|number| number.origin == Origin::Unsupported)
+        .map(|number| number.text.as_str())
+        .collect();
+    if !unsupported.is_empty() {
+        notes.push(format!("Not found in the result: {}", unsupported.join(", ")));
+    }
+    if !checked.trusted.is_empty() {
+        notes.push(format!("By {}", checked.trusted.join("; ")));
+    }
+    if !checked.tables.is_empty() {
+        notes.push(format!("From: {}", checked.tables.join(", ")));
+    }
+    if !preview.freshness.is_empty() {
+        notes.push(format!("Freshness: {}", preview.freshness.join("; ")));
+    }
+    notes
+}
+
+fn confidence(stage: &Stage<Turn>, preview: &Preview) -> f64 {
+    let state = stage.state();
+    let mut confidence = 0.95 - 0.1 * state.attempts.len() as f64;
+    if preview.numbers.iter().any(|number| number.origin == Origin::Unsupported) {
+        confidence -= 0.3;
+    }
+    if preview.factor.is_some_and(|factor| factor > 1.000_001) {
+        confidence -= 0.2;
+    }
+    if preview.rows.is_empty() {
+        confidence -= 0.2;
+    }
+    confidence.clamp(0.05, 1.0)
+}

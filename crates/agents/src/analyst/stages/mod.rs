@@ -1,0 +1,94 @@
+//! The stages of the analyst, one file each, in the order in which they run.
+//!
+//! Enter at [`survey`]. Invariant: each is a step that is committed before the next; what went wrong goes to
+//! [`triage`], which leads back or ends. Deliberately absent: anything that is not in the turn's state.
+
+mod check;
+mod clarify;
+mod execute;
+mod generate;
+mod ground;
+mod intent;
+mod interpret;
+mod review;
+mod survey;
+mod triage;
+
+pub use check::check;
+pub use clarify::clarify;
+pub use execute::execute;
+pub use generate::generate;
+pub use ground::ground;
+pub use intent::intent;
+pub use interpret::interpret;
+pub use review::review;
+pub use survey::survey;
+pub use triage::triage;
+
+use serde_json::{Value, json};
+
+use super::turn::{Attempt, Survey, Turn};
+use crate::pipeline::{AgentError, ErrorKind, Stage, StageError};
+
+/// Returns what the survey found.
+fn surveyed(stage: &Stage<Turn>) -> Result<&Survey, StageError> {
+    stage.state().survey.as_ref().ok_or_else(|| {
+        AgentError::new(ErrorKind::Configuration, "the database was not surveyed").into()
+    })
+}
+
+/// Returns the attempts so far and one more.
+fn attempted(stage: &Stage<Turn>, sql: &str, by: &str, error: &str) -> Vec<Attempt> {
+    let mut attempts = stage.state().attempts.clone();
+    attempts.push(Attempt { sql: sql.to_owned(), by: by.to_owned(), error: error.to_owned() });
+    attempts
+}
+
+/// Returns what every prompt of a stage says of the question.
+fn question(stage: &Stage<Turn>) -> Value {
+    let previous = stage.previous().map(|result| {
+        json!({
+            "task": result.task,
+            "output": result.output.chars().take(2_000).collect::<String>(),
+            "sql": result.sources.iter().find_map(|source| source.quote.clone()),
+        })
+    });
+    json!({
+        "task": stage.task(),
+        "request": stage.request(),
+        "context": stage.context(),
+        "previous": previous,
+        "upstream": stage.assignment().dependency_outputs,
+        "answers": stage.state().answers,
+        "assumptions": stage.state().assumptions,
+        "feedback": stage.feedback(),
+    })
+}
+
+/// Returns variables and those of [`question`].
+fn with_question(stage: &Stage<Turn>, more: Value) -> Value {
+    let mut all = question(stage);
+    if let (Value::Object(all), Value::Object(more)) = (&mut all, more) {
+        all.extend(more);
+    }
+    all
+}
+
+/// Returns the tables in a few lines, within a bound.
+fn tables_in_short(survey: &Survey) -> String {
+    const MAX_BYTES: usize = 6_000;
+    let mut text = String::new();
+    for (at, table) in survey.catalogue.tables.iter().enumerate() {
+        let columns: Vec<&str> = table.columns.iter().map(|column| column.name.as_str()).collect();
+        let comment =
+            table.comment.as_ref().map_or_else(String::new, |comment| format!(" -- {comment}"));
+        let line = format!("{}({}){comment}\n", table.name.shown(), columns.join(", "));
+        if text.len() + line.len() > MAX_BYTES {
+            let left = survey.catalogue.tables.len() - at;
+            text.push_str(&format!("… and {left} more tables\n"));
+            break;
+        }
+        text.push_str(&line);
+    }
+    text
+}

@@ -1,0 +1,129 @@
+//! Has the model plan one request; a plan that is declined only for missing documentation is tried all the same.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::{Call, CallUpdate};
+use crate::pipeline::{AgentError, Ask, ErrorKind, Role, Stage, StageResult, Step};
+
+/// Words of a planner that declines because it was shown too little, not because there is no way.
+const ONLY_UNDOCUMENTED: [&str; 8] = [
+    "documentation",
+    "not document",
+    "undocumented",
+    "not specify",
+    "not specified",
+    "unspecified",
+    "cannot invent",
+    "not described",
+];
+
+/// What the model answers.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Plan {
+    /// Whether a request can answer the task.
+    make_request: bool,
+    method: String,
+    /// Path of the operation as it is listed, with its placeholders.
+    path: String,
+    path_params: Vec<Named>,
+    query_params: Vec<Named>,
+    headers: Vec<Named>,
+    /// The body as JSON text, or null.
+    json_body: Option<String>,
+    /// Why this request.
+    reason: String,
+    /// Why none can be made, or null.
+    failure_reason: Option<String>,
+}
+
+#[derive(Debug, Deserialize, Serialize, JsonSchema)]
+struct Named {
+    name: String,
+    value: String,
+}
+
+pub async fn plan(stage: Stage<Call>) -> StageResult<Call> {
+    let state = stage.state();
+    let prompt = json!({
+        "task": stage.task(),
+        "request": stage.request(),
+        "context": known(&stage),
+        "upstream": stage.assignment().dependency_outputs,
+        "candidates": state.candidates,
+        "documentation": state.documentation,
+        "problem": state.problem,
+        "feedback": stage.feedback(),
+    });
+    let ask = Ask::new(Role::Agent, "plan", "api_request_plan").prompt("api_plan", prompt);
+    let plan: Plan = stage.ask(ask).await?;
+    if !plan.make_request && !is_forced(&plan) {
+        let reason = plan.failure_reason.unwrap_or(plan.reason);
+        return Err(AgentError::new(ErrorKind::PlanningDeclined, reason).into());
+    }
+    let body = plan.json_body.as_deref().map(str::trim);
+    let body = body.filter(|text| !text.is_empty() && *text != "null");
+    // What is no JSON may be a text that the operation takes as it is.
+    let body = body
+        .map(|text| serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned())));
+    let mut arguments = json!({
+        "operation": format!("{} {}", plan.method.trim().to_ascii_uppercase(), plan.path.trim()),
+        "path_params": by_name(plan.path_params),
+        "query_params": by_name(plan.query_params),
+        "headers": by_name(plan.headers),
+    });
+    if let (Some(body), Some(arguments)) = (body, arguments.as_object_mut()) {
+        arguments.insert("body".to_owned(), body);
+    }
+    Ok(Step::next(CallUpdate::new().arguments(arguments)))
+}
+
+/// Returns whether a declined plan is tried: a safe guess answers more often than a refusal.
+fn is_forced(plan: &Plan) -> bool {
+    let method = plan.method.trim().to_ascii_uppercase();
+    let words = format!("{} {}", plan.reason, plan.failure_reason.as_deref().unwrap_or_default())
+        .to_lowercase();
+    matches!(method.as_str(), "GET" | "POST")
+        && plan.path.trim().starts_with('/')
+        && ONLY_UNDOCUMENTED.iter().any(|part| words.contains(part))
+}
+
+fn by_name(list: Vec<Named>) -> Map<String, Value> {
+    list.into_iter().map(|named| (named.name, Value::String(named.value))).collect()
+}
+
+/// Returns what of the context a planner may use: not where requests go, and nothing secret.
+fn known(stage: &Stage<Call>) -> Map<String, Value> {
+    let is_shown = |key: &str| {
+        !["url", "header", "token", "password", "secret", "key"]
+            .iter()
+            .any(|part| key.contains(part))
+    };
+    let entries = stage.context().iter().filter(|(key, _)| is_shown(key));
+    entries.map(|(key, value)| (key.clone(), Value::String(value.clone()))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(method: &str, path: &str, failure: &str) -> Plan {
+        let text = json!({"make_request": false, "method": method, "path": path, "path_params": [], "query_params": [], "headers": [],
+                          "json_body": null, "reason": "", "failure_reason": failure});
+        serde_json::from_value(text).unwrap()
+    }
+
+    #[test]
+    fn only_a_lack_of_documentation_is_overruled_and_only_for_reading_and_posting() {
+        assert!(is_forced(&plan(
+            "get",
+            "/orders",
+            "The documentation does not say what it returns"
+        )));
+        assert!(is_forced(&plan("POST", "/orders", "I cannot invent the fields")));
+        assert!(!is_forced(&plan("DELETE", "/orders", "The documentation is missing")));
+        assert!(!is_forced(&plan("GET", "", "The documentation is missing")));
+        assert!(!is_forced(&plan("GET", "/orders", "The user may not see orders")));
+    }
+}

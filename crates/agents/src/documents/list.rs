@@ -1,0 +1,90 @@
+//! Which documents there are, where the server can say so: found by their names, and shown to who asks for them.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::cited::Work;
+use crate::pipeline::{Stage, StageError};
+
+/// Documents that a list shows at most.
+const SHOWN: usize = 50;
+
+/// Characters of a summary in a list.
+const SUMMARY: usize = 200;
+
+/// A document as the server lists it; servers of others may leave out what they do not know.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct Listed {
+    document: String,
+    title: String,
+    path: String,
+    summary: Option<String>,
+}
+
+impl Listed {
+    /// Tells whether a name means this document: its id, its title or its file.
+    fn is_called(&self, name: &str) -> bool {
+        let file = self.path.rsplit('/').next().unwrap_or_default();
+        let same = |known: &str| known.to_lowercase() == name.to_lowercase();
+        self.document == name || same(&self.title) || same(file)
+    }
+
+    fn line(&self) -> String {
+        let title = if self.title.is_empty() { &self.document } else { &self.title };
+        match &self.summary {
+            Some(summary) => {
+                format!("{title}: {}", summary.chars().take(SUMMARY).collect::<String>())
+            }
+            None => title.clone(),
+        }
+    }
+}
+
+async fn listed(stage: &Stage<Work>) -> Result<Vec<Listed>, StageError> {
+    let reply = stage.call("list", json!({})).await?;
+    let documents = reply.structured.as_ref().filter(|_| !reply.is_error);
+    let documents = documents.and_then(|data| data["documents"].as_array());
+    let read = |one: &serde_json::Value| Listed::deserialize(one).ok();
+    Ok(documents.into_iter().flatten().filter_map(read).collect())
+}
+
+/// Returns the ids of documents by the names that the task has for them, and what of them is not there.
+pub(super) async fn ids(
+    stage: &Stage<Work>,
+) -> Result<(BTreeMap<String, String>, Vec<String>), StageError> {
+    let mut ids = BTreeMap::new();
+    let mut remarks = Vec::new();
+    let entities = stage.assignment().entities.iter();
+    let named = entities.filter(|entity| entity.name.trim().eq_ignore_ascii_case("document"));
+    let names: Vec<&str> = named.map(|entity| entity.value.trim()).collect();
+    if names.is_empty() || !stage.has_tool("list") {
+        return Ok((ids, remarks));
+    }
+    let known = listed(stage).await?;
+    for name in names {
+        // A part of a title will do where it is one document's alone.
+        let part = |one: &&Listed| one.title.to_lowercase().contains(&name.to_lowercase());
+        let mut in_part = known.iter().filter(part);
+        let only = in_part.next().filter(|_| in_part.next().is_none());
+        match known.iter().find(|one| one.is_called(name)).or(only) {
+            Some(one) => {
+                ids.insert(name.to_owned(), one.document.clone());
+            }
+            None => remarks.push(format!("no document is called so: {name}")),
+        }
+    }
+    Ok((ids, remarks))
+}
+
+/// Returns the documents a line each, and how many more there are.
+pub(super) async fn lines(stage: &Stage<Work>) -> Result<Vec<String>, StageError> {
+    let known = listed(stage).await?;
+    let mut lines: Vec<String> = known.iter().take(SHOWN).map(Listed::line).collect();
+    if known.len() > SHOWN {
+        lines.push(format!("… and {} more", known.len() - SHOWN));
+    }
+    Ok(lines)
+}

@@ -1,0 +1,42 @@
+//! Documents in, cited answers out: searches, ranks what it found, reads around the best, answers with citations.
+//!
+//! Enter at [`kind`]. Stages: `search → rerank → read → answer`; what a task names twice is compared, each side searched on its own. Invariant: an answer rests on passages alone, each `[n]` in
+//! it names one, and without a passage it says that the documents do not say. Deliberately absent: adding and
+//! deleting documents, which are tools of the same server for the plain kind.
+
+mod answer;
+mod filters;
+mod list;
+mod read;
+mod search;
+
+use std::sync::Arc;
+
+use super::cited::{self, Work};
+use super::pipeline::{Kind, Pipeline, Role};
+
+/// Returns the kind.
+pub fn kind() -> Arc<dyn Kind> {
+    Pipeline::<Work>::new("documents")
+        .about("answers from documents, with page, section and quote")
+        .tool("search", "finds passages that answer a question")
+        .optional_tool("read", "reads a document between two places")
+        .optional_tool("list", "lists the documents")
+        .profile(
+            "documents",
+            &[
+                ("search", "search_documents"),
+                ("read", "read_document"),
+                ("list", "list_documents"),
+            ],
+        )
+        .natural_for("documents")
+        .template("documents_rerank", include_str!("../../../../prompts/documents_rerank.md"))
+        .template("documents_answer", include_str!("../../../../prompts/documents_answer.md"))
+        .model(Role::Reranker, "rerank", "rerank")
+        .stage("search", search::search)
+        .stage("rerank", cited::rerank)
+        .stage("read", read::read)
+        .stage("answer", answer::answer)
+        .into_kind()
+}

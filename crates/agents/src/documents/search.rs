@@ -1,0 +1,123 @@
+//! Searches by the task, and by the task with what upstream agents found, among the documents that its entities name; sides
+//! that are compared are searched each on its own.
+
+use serde_json::{Map, Value, json};
+
+use super::filters::{Filters, Side};
+use super::list;
+use crate::cited::{CANDIDATES, Passage, Work, WorkUpdate};
+use crate::pipeline::{Stage, StageError, StageResult, Step};
+
+/// Characters of an upstream output that refine the question.
+const UPSTREAM: usize = 600;
+
+pub(super) async fn search(stage: Stage<Work>) -> StageResult<Work> {
+    let mut queries = vec![stage.query().to_owned()];
+    let upstream: Vec<String> = stage
+        .assignment()
+        .dependency_outputs
+        .iter()
+        .map(|one| one.output.chars().take(UPSTREAM).collect())
+        .filter(|output: &String| !output.trim().is_empty())
+        .collect();
+    if !upstream.is_empty() {
+        queries.push(format!("{} {}", stage.query(), upstream.join(" ")));
+    }
+    if let Some(feedback) = stage.feedback() {
+        queries.push(format!("{} {feedback}", stage.query()));
+    }
+    // Servers of others may not filter at all.
+    let (filters, mut remarks) = if takes(&stage, "filters") {
+        let (ids, unknown) = list::ids(&stage).await?;
+        (Filters::of(&stage.assignment().entities, &ids), unknown)
+    } else {
+        (Filters::none(), Vec::new())
+    };
+    remarks.extend(filters.remarks.iter().cloned());
+    let (mut passages, reported) = all(&stage, &queries, &filters.sides).await?;
+    remarks.extend(reported);
+    if passages.is_empty() && filters.is_narrow() {
+        remarks.push(format!("nothing was found with {}; these are others", filters.named()));
+        let (others, reported) = all(&stage, &queries, &Filters::none().sides).await?;
+        passages = others;
+        remarks.extend(reported);
+    }
+    Ok(Step::next(WorkUpdate::new().passages(passages).remarks(remarks)))
+}
+
+/// Tells whether the search has an argument of this name.
+fn takes(stage: &Stage<Work>, argument: &str) -> bool {
+    stage.tool("search").is_some_and(|tool| tool.input_schema["properties"][argument].is_object())
+}
+
+/// Asks every query of each side, and takes from each list in turn; each side has an equal share.
+async fn all(
+    stage: &Stage<Work>,
+    queries: &[String],
+    sides: &[Side],
+) -> Result<(Vec<Passage>, Vec<String>), StageError> {
+    let share = CANDIDATES / sides.len().max(1);
+    let mut of_sides: Vec<Vec<Passage>> = Vec::new();
+    let mut remarks = Vec::new();
+    for (number, side) in sides.iter().enumerate() {
+        let mut found: Vec<Vec<Passage>> = Vec::new();
+        for query in queries {
+            let shown: String = query.chars().take(100).collect();
+            stage.progress(format!("searching {} for: {shown}", side.name).replace("  ", " "));
+            let (mut passages, remark) = ask(stage, query, (&side.by, share)).await?;
+            passages.iter_mut().for_each(|passage| passage.side = number);
+            found.push(passages);
+            remarks.extend(remark);
+        }
+        of_sides.push(interleaved(found, share));
+    }
+    let is_any = of_sides.iter().any(|found| !found.is_empty());
+    let empty = sides.iter().zip(&of_sides).filter(|(_, found)| is_any && found.is_empty());
+    remarks.extend(empty.map(|(side, _)| format!("nothing was found with {}", side.name)));
+    Ok((interleaved(of_sides, CANDIDATES), remarks))
+}
+
+async fn ask(
+    stage: &Stage<Work>,
+    query: &str,
+    (by, limit): (&Map<String, Value>, usize),
+) -> Result<(Vec<Passage>, Option<String>), StageError> {
+    let mut arguments = json!({ "query": query, "limit": limit });
+    if takes(stage, "parents") {
+        arguments["parents"] = json!(true);
+    }
+    if !by.is_empty() {
+        arguments["filters"] = json!(by);
+    }
+    let reply = stage.call("search", arguments).await?;
+    if reply.is_error {
+        return Ok((Vec::new(), Some(reply.text)));
+    }
+    let hits = reply.structured.as_ref().and_then(|data| data["hits"].as_array());
+    let passages: Vec<Passage> = match hits {
+        Some(hits) => hits.iter().filter_map(Passage::of_hit).collect(),
+        // A server that answers in words alone: the answer is one passage.
+        None => of_text(stage, &reply.text).into_iter().collect(),
+    };
+    Ok((passages, None))
+}
+
+fn of_text(stage: &Stage<Work>, text: &str) -> Option<Passage> {
+    let passage = json!({ "document": stage.agent(), "title": stage.agent(), "quote": text });
+    Passage::of_hit(&passage)
+}
+
+/// Takes from each list in turn, each place once, and no more than `most`.
+fn interleaved(lists: Vec<Vec<Passage>>, most: usize) -> Vec<Passage> {
+    let longest = lists.iter().map(Vec::len).max().unwrap_or(0);
+    let mut passages: Vec<Passage> = Vec::new();
+    for rank in 0..longest {
+        for passage in lists.iter().filter_map(|list| list.get(rank)) {
+            if !passages.iter().any(|known| known.overlaps(passage)) {
+                passages.push(passage.clone());
+            }
+        }
+    }
+    passages.truncate(most);
+    passages
+}

@@ -1,0 +1,29 @@
+//! Kinds of agents: how the agent of an MCP server works, by the word after `agent =` in its table.
+//!
+//! Enter at [`kinds`]. Each kind is a room of its own below this one, one stage per file; `docs/agents.md` says how one is
+//! written. Invariant: whatever its kind, an agent reaches models, tools and people through the star alone. Deliberately
+//! absent: the plain kind, `tools`, which the star itself falls back to.
+
+mod analyst;
+mod api;
+mod cited;
+mod documents;
+mod mail;
+mod python;
+mod web;
+
+use std::sync::Arc;
+
+pub use perihelion_star::pipeline;
+use perihelion_star::{Kinds, ToolLoop};
+
+/// Returns the kinds that there are.
+pub fn kinds() -> Kinds {
+    Kinds::new(Arc::new(ToolLoop))
+        .with(analyst::kind())
+        .with(api::kind())
+        .with(documents::kind())
+        .with(mail::kind())
+        .with(python::kind())
+        .with(web::kind())
+}

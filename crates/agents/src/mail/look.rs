@@ -1,0 +1,114 @@
+//! Searches as planned, and reads the threads of what was found.
+
+use serde_json::json;
+
+use super::plan::Action;
+use super::{Letter, LetterUpdate, Mail, Reading};
+use crate::pipeline::{AgentError, ErrorKind, Finding, Stage, StageResult, Step};
+
+/// Searches that are tried.
+const SEARCHES: usize = 4;
+/// Threads that are read, and messages of all of them together.
+const THREADS: usize = 3;
+const MESSAGES: usize = 12;
+/// Characters of a message's text that are handed on.
+const SHOWN: usize = 4_000;
+
+pub async fn look(stage: Stage<Letter>) -> StageResult<Letter> {
+    let plan = &stage.state().plan;
+    let queries: Vec<&String> = plan.queries.iter().take(SEARCHES).collect();
+    if queries.is_empty() && plan.action == Action::Draft {
+        return Ok(Step::next(LetterUpdate::new()));
+    }
+    let everything = String::new();
+    let queries = if queries.is_empty() { vec![&everything] } else { queries };
+    let folder = match plan.action {
+        Action::Send => "drafts",
+        _ => plan.folder.as_str(),
+    };
+    let mut found: Vec<Mail> = Vec::new();
+    let mut problem = None;
+    for query in &queries {
+        stage.progress(format!("searching {folder} for: {query}"));
+        let wanted = [json!({ "query": query, "folder": folder })];
+        // Planned before anything was read, so no stranger's words stand in it.
+        let reply = stage.follow_all("search", wanted).await?.pop().unwrap_or_default();
+        if reply.is_error {
+            problem = Some(reply.text);
+            continue;
+        }
+        found = Reading::of(reply.structured);
+        if !found.is_empty() {
+            break;
+        }
+    }
+    if found.is_empty() {
+        return nothing(plan.action, folder, problem);
+    }
+    let messages = match plan.action {
+        Action::Send => drafts(&stage, &found).await?,
+        _ => threads(&stage, &found).await?,
+    };
+    stage.progress(format!("read {} message(s)", messages.len()));
+    Ok(Step::next(LetterUpdate::new().messages(messages)))
+}
+
+fn nothing(action: Action, folder: &str, problem: Option<String>) -> StageResult<Letter> {
+    let words = format!("No message in {folder} fits the searches.");
+    match (action, problem) {
+        (_, Some(problem)) => {
+            Err(AgentError::new(super::answer::kind_of(&problem), problem).into())
+        }
+        (Action::Read, None) => Ok(Step::done(Finding::text(words).confidence(0.3))),
+        (Action::Draft, None) => Ok(Step::next(LetterUpdate::new())),
+        (_, None) => Err(AgentError::new(ErrorKind::PathResolution, words).into()),
+    }
+}
+
+/// Reads the threads of the first messages, each once.
+async fn threads(
+    stage: &Stage<Letter>,
+    found: &[Mail],
+) -> Result<Vec<Mail>, crate::pipeline::StageError> {
+    let mut messages: Vec<Mail> = Vec::new();
+    let mut read = 0;
+    for mail in found {
+        if read == THREADS || messages.len() >= MESSAGES || stage.budget().tool_calls == 0 {
+            break;
+        }
+        if messages.iter().any(|known| known.id == mail.id) {
+            continue;
+        }
+        let reply = stage.follow_all("read", [json!({ "id": mail.id })]).await?.pop();
+        read += 1;
+        for mut mail in reply.map(|reply| Reading::of(reply.structured)).unwrap_or_default() {
+            if !messages.iter().any(|known| known.id == mail.id) {
+                clip(&mut mail.text);
+                messages.push(mail);
+            }
+        }
+    }
+    messages.truncate(MESSAGES);
+    Ok(messages)
+}
+
+/// Reads drafts whole: what is sent is shown whole.
+async fn drafts(
+    stage: &Stage<Letter>,
+    found: &[Mail],
+) -> Result<Vec<Mail>, crate::pipeline::StageError> {
+    let found: Vec<&Mail> = found.iter().take(MESSAGES).collect();
+    let wanted = found.iter().map(|mail| json!({ "id": mail.id }));
+    let replies = stage.follow_all("read", wanted).await?;
+    let read = found.iter().zip(replies).filter_map(|(mail, reply)| {
+        Reading::of(reply.structured).into_iter().find(|one| one.id == mail.id)
+    });
+    Ok(read.collect())
+}
+
+fn clip(text: &mut String) {
+    if let Some((end, _)) = text.char_indices().nth(SHOWN) {
+        text.truncate(end);
+        text.push('…');
+    }
+}

@@ -1,0 +1,184 @@
+//! Has the model write the text, and checks that what it names is there.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::plan::Action;
+use super::{Letter, LetterUpdate, Mail};
+use crate::pipeline::{
+    AgentError, Ask, Clarification, ErrorKind, Role, Stage, StageError, StageResult, Step,
+};
+
+/// How often a text that names what is not there is written again, and questions to the user.
+const REPAIRS: u32 = 2;
+const QUESTIONS: usize = 3;
+
+/// What the model answers.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Draft {
+    /// Number of the message that is answered or handed on; null for a new one.
+    message: Option<usize>,
+    /// Addresses; of an answer, none: it goes to the one who wrote.
+    to: Vec<String>,
+    cc: Vec<String>,
+    bcc: Vec<String>,
+    subject: String,
+    /// What the writer says; what it answers or hands on is added below.
+    text: String,
+    /// Keys of artifacts to attach.
+    attachments: Vec<String>,
+    /// What the user must be asked first, such as an address that nobody gave; else null.
+    question: Option<String>,
+}
+
+/// What is to be kept as a draft.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Wanted {
+    /// The tool's role.
+    pub role: String,
+    pub arguments: Value,
+}
+
+pub async fn write(stage: Stage<Letter>) -> StageResult<Letter> {
+    let state = stage.state();
+    match state.plan.action {
+        Action::Read => return Ok(Step::goto("answer", LetterUpdate::new())),
+        Action::Send => return choose(stage).await,
+        Action::Draft | Action::Reply | Action::Forward => {}
+    }
+    let messages: Vec<Value> = (1..).zip(&state.messages).map(numbered).collect();
+    let prompt = json!({
+        "task": stage.task(),
+        "request": stage.request(),
+        "action": state.plan.action,
+        "context": stage.context(),
+        "upstream": stage.assignment().dependency_outputs,
+        "messages": messages,
+        "answers": state.answers,
+        "problem": state.problem,
+        "feedback": stage.feedback(),
+    });
+    let ask = Ask::new(Role::Agent, "write", "mail_draft").prompt("mail_write", prompt);
+    let draft: Draft = stage.ask(ask).await?;
+    let update = LetterUpdate::new().writes(state.writes + 1);
+    let question = draft.question.as_deref().map(str::trim).filter(|text| !text.is_empty());
+    if let Some(question) = question.filter(|_| state.answers.len() < QUESTIONS) {
+        let answer = stage.clarify(Clarification::new(question)).await?;
+        return Ok(Step::goto("write", update.answers(vec![format!("{question} {answer}")])));
+    }
+    let files = match state.plan.action {
+        Action::Draft => attached(&stage, &draft.attachments).await?,
+        _ => Ok(Vec::new()),
+    };
+    match wanted(&stage, draft, files) {
+        Ok(wanted) => Ok(Step::next(update.wanted(Some(wanted)).problem(None))),
+        Err(problem) if state.writes < REPAIRS => {
+            Ok(Step::goto("write", update.problem(Some(problem))))
+        }
+        Err(problem) => Err(AgentError::new(ErrorKind::PathResolution, problem).into()),
+    }
+}
+
+fn numbered((number, mail): (usize, &Mail)) -> Value {
+    json!({
+        "number": number,
+        "folder": mail.folder,
+        "from": mail.from,
+        "to": mail.to,
+        "date": mail.date,
+        "subject": mail.subject,
+        "attachments": mail.attachments,
+        "text": mail.text,
+    })
+}
+
+/// Turns a text into the call that keeps it.
+fn wanted(
+    stage: &Stage<Letter>,
+    draft: Draft,
+    files: Result<Vec<Value>, String>,
+) -> Result<Wanted, String> {
+    let messages = &stage.state().messages;
+    let named = || {
+        let number = draft.message.and_then(|number| number.checked_sub(1));
+        let mail = number.and_then(|number| messages.get(number));
+        mail.map(|mail| mail.id.clone()).ok_or_else(|| {
+            format!("`message` must be the number of one of the {} messages", messages.len())
+        })
+    };
+    let (role, arguments) = match stage.state().plan.action {
+        Action::Reply => ("reply", json!({ "id": named()?, "text": draft.text })),
+        Action::Forward => {
+            if draft.to.is_empty() {
+                return Err("`to` must name whom it is handed on to".to_owned());
+            }
+            ("forward", json!({ "id": named()?, "to": draft.to, "text": draft.text }))
+        }
+        _ => {
+            if draft.to.is_empty() && draft.cc.is_empty() && draft.bcc.is_empty() {
+                return Err("the message needs a recipient in `to`, or a `question`".to_owned());
+            }
+            let arguments = json!({
+                "to": draft.to, "cc": draft.cc, "bcc": draft.bcc, "subject": draft.subject,
+                "text": draft.text, "attachments": files?,
+            });
+            ("draft", arguments)
+        }
+    };
+    if !stage.has_tool(role) {
+        return Err(format!("this server has no tool to {role}; write a new message"));
+    }
+    Ok(Wanted { role: role.to_owned(), arguments })
+}
+
+/// Reads artifacts, so that they are attached whole and never go through the model.
+///
+/// Returns what is to be told of a key that there is not.
+///
+/// # Errors
+/// [`StageError::Stop`] when one of them cannot be read.
+async fn attached(
+    stage: &Stage<Letter>,
+    keys: &[String],
+) -> Result<Result<Vec<Value>, String>, StageError> {
+    let mut files = Vec::new();
+    for key in keys {
+        match stage.artifact(key).await {
+            Ok(text) => {
+                let name = key.rsplit('/').next().unwrap_or(key);
+                files.push(json!({ "name": name, "text": &*text }));
+            }
+            Err(StageError::Failed(error)) => return Ok(Err(error.to_string())),
+            Err(stop) => return Err(stop),
+        }
+    }
+    Ok(Ok(files))
+}
+
+/// Takes the one draft there is, or has the user choose.
+async fn choose(stage: Stage<Letter>) -> StageResult<Letter> {
+    let drafts = &stage.state().messages;
+    let chosen = match drafts.as_slice() {
+        [one] => Some(one),
+        drafts => {
+            let line = |(number, mail): (usize, &Mail)| {
+                format!("{number}: to {}, {}", mail.recipients(), mail.subject)
+            };
+            let lines: Vec<String> = (1..).zip(drafts).map(line).collect();
+            let mut question = Clarification::new("Which draft is to be sent?");
+            for line in &lines {
+                question = question.option(line.clone());
+            }
+            let answer = stage.clarify(question).await?;
+            let digits: String = answer.trim().chars().take_while(char::is_ascii_digit).collect();
+            let number = digits.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+            number.and_then(|number| drafts.get(number))
+        }
+    };
+    let Some(chosen) = chosen else {
+        let message = "none of the drafts was chosen, so nothing was sent";
+        return Err(AgentError::new(ErrorKind::PlanningDeclined, message).into());
+    };
+    Ok(Step::goto("send", LetterUpdate::new().draft(Some(chosen.clone()))))
+}

@@ -1,0 +1,50 @@
+//! Computes: has the model write a program, runs it in a sandbox, repairs it, says what came out.
+//!
+//! Enter at [`kind`]. Invariant: data of upstream agents reaches a program as inputs, never through the model's own text. Deliberately
+//! absent: running anything here; that is the server's, and whether a person is asked before is the gate's.
+
+mod code;
+mod inputs;
+mod run;
+mod summary;
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::pipeline::{Kind, Pipeline, Role};
+
+perihelion_engine::graph_state! {
+    /// What the stages hand on.
+    pub struct Computation, update ComputationUpdate, version 1 {
+        code: String => overwrite,
+        /// A table is wanted.
+        table: bool => overwrite,
+        /// Programs that were run.
+        runs: u32 => overwrite,
+        /// Why the last one failed, or what a person wants otherwise.
+        problem: Option<String> => overwrite,
+        /// What the last one left behind.
+        outcome: Value => overwrite,
+    }
+}
+
+/// How often a program that failed is repaired.
+const REPAIRS: u32 = 3;
+
+/// The kind `python`.
+pub fn kind() -> Arc<dyn Kind> {
+    Pipeline::<Computation>::new("python")
+        .about("computes with a program that runs in a sandbox")
+        .tool("run", "runs a Python program with inputs")
+        .profile("python", &[("run", "run_python")])
+        .natural_for("python")
+        .template("python_code", include_str!("../../../../prompts/python_code.md"))
+        .template("python_summary", include_str!("../../../../prompts/python_summary.md"))
+        .model(Role::Agent, "code", "computation")
+        .model(Role::Summarizer, "summary", "")
+        .stage("code", code::code)
+        .stage("run", run::run)
+        .stage("summary", summary::summary)
+        .into_kind()
+}

@@ -1,0 +1,103 @@
+//! Reads the pages that were found, several at once, and takes from each what bears on the question.
+
+use std::collections::BTreeSet;
+
+use serde_json::json;
+
+use super::{Passage, Work, WorkUpdate};
+use crate::pipeline::{Stage, StageResult, Step, ToolReply};
+
+/// Characters of a passage, and passages of one page.
+const LONGEST: usize = 1_500;
+const OF_PAGE: usize = 3;
+/// Letters below which a word says little.
+const SHORT: usize = 4;
+
+pub(super) async fn fetch(stage: Stage<Work>) -> StageResult<Work> {
+    let found = stage.state().passages.clone();
+    let pages: Vec<&Passage> = found.iter().take(stage.budget().tool_calls).collect();
+    stage.progress(format!("reading {} page(s)", pages.len()));
+    let addresses = pages.iter().map(|page| json!({ "url": page.document }));
+    let replies = stage.follow_all("fetch", addresses).await?;
+    let words = words(stage.query());
+    let mut passages = Vec::new();
+    let mut remarks = stage.state().remarks.clone();
+    for (page, reply) in pages.into_iter().zip(replies) {
+        if reply.is_error {
+            remarks.push(format!("{}: {}", page.document, reply.text));
+            // What the search showed of it may still answer.
+            passages.extend((!page.quote.is_empty()).then(|| page.clone()));
+            continue;
+        }
+        passages.extend(of_page(page, &reply, &words));
+    }
+    Ok(Step::next(WorkUpdate::new().passages(passages).remarks(remarks)))
+}
+
+/// Takes the parts of a page that share the most words with the question, in the page's order.
+fn of_page(page: &Passage, reply: &ToolReply, words: &BTreeSet<String>) -> Vec<Passage> {
+    let read = |field: &str| {
+        let field = reply.structured.as_ref().and_then(|data| data[field].as_str());
+        field.filter(|text| !text.is_empty()).map(str::to_owned)
+    };
+    let text = read("text").unwrap_or_else(|| reply.text.clone());
+    let title = read("title").unwrap_or_else(|| page.title.clone());
+    let address = read("url").unwrap_or_else(|| page.document.clone());
+    let parts = parts(&text);
+    let mut best: Vec<usize> = (0..parts.len()).collect();
+    best.sort_by_key(|place| std::cmp::Reverse(shared(&parts[*place], words)));
+    best.truncate(OF_PAGE);
+    best.sort_unstable();
+    let passage = |place: usize| Passage {
+        document: address.clone(),
+        title: title.clone(),
+        section: Some(address.clone()),
+        quote: parts[place].clone(),
+        ..Passage::default()
+    };
+    best.into_iter().map(passage).collect()
+}
+
+/// Cuts a text into paragraphs, short ones joined and long ones cut.
+fn parts(text: &str) -> Vec<String> {
+    let mut parts: Vec<String> = Vec::new();
+    for paragraph in text.split("\n\n").map(str::trim).filter(|text| !text.is_empty()) {
+        let letters: Vec<char> = paragraph.chars().collect();
+        for piece in letters.chunks(LONGEST) {
+            let piece: String = piece.iter().collect();
+            match parts.last_mut() {
+                Some(last) if last.chars().count() + piece.chars().count() < LONGEST => {
+                    last.push_str("\n\n");
+                    last.push_str(&piece);
+                }
+                _ => parts.push(piece),
+            }
+        }
+    }
+    parts
+}
+
+fn words(text: &str) -> BTreeSet<String> {
+    let words = text.split(|c: char| !c.is_alphanumeric()).map(str::to_lowercase);
+    words.filter(|word| word.chars().count() >= SHORT).collect()
+}
+
+fn shared(part: &str, wanted: &BTreeSet<String>) -> usize {
+    words(part).intersection(wanted).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_page_the_parts_that_bear_on_the_question_are_taken() {
+        let filler = "Nothing of interest stands here. ".repeat(40);
+        let text =
+            format!("{filler}\n\n{filler}\n\nHigh tides come twice a day.\n\n{filler}\n\n{filler}");
+        let parts = parts(&text);
+        let wanted = words("When do high tides come?");
+        let best = parts.iter().max_by_key(|part| shared(part, &wanted)).unwrap();
+        assert!(best.contains("twice a day") && best.chars().count() <= LONGEST, "{best}");
+    }
+}

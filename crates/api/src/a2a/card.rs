@@ -1,0 +1,105 @@
+//! The cards that say what the agent can do and where: one for everybody, and one for who may use it.
+//!
+//! Where somebody has to prove who they are, strangers read how, and nothing of agents and teams.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use serde_json::{Value, json};
+
+use super::refusal::Refusal;
+use crate::agent_server::Refusal as Plain;
+use crate::team;
+use perihelion_runtime::KeptTeam;
+use perihelion_service::Service;
+
+/// Shows the card that everybody may read.
+pub(super) async fn public(State(service): State<Service>, headers: HeaderMap) -> Response {
+    let card = if is_open(&service).await {
+        whole(&service, &headers).await
+    } else {
+        closed(common(&headers, Vec::new()))
+    };
+    let tag = format!("\"{}\"", &blake3::hash(card.to_string().as_bytes()).to_hex()[..16]);
+    if headers.get(header::IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes()) {
+        return StatusCode::NOT_MODIFIED.into_response();
+    }
+    ([(header::ETAG, tag), (header::CACHE_CONTROL, "public, max-age=60".to_owned())], Json(card))
+        .into_response()
+}
+
+/// Shows the card with what those may use who proved who they are.
+///
+/// # Errors
+/// [`Refusal::Unsupported`] where nobody has to, and the other card shows all.
+pub(super) async fn extended(service: &Service, headers: &HeaderMap) -> Result<Value, Refusal> {
+    if is_open(service).await {
+        return Err(Refusal::Unsupported("there is no extended agent card".into()));
+    }
+    Ok(closed(whole(service, headers).await))
+}
+
+/// Returns whether nobody has to prove who they are; where that cannot be found out, somebody has to.
+async fn is_open(service: &Service) -> bool {
+    let is_protected = service.runtime().settings().serve.is_protected();
+    !is_protected && service.people().is_anybody_known().await.is_ok_and(|is_known| !is_known)
+}
+
+/// Adds how somebody proves who they are.
+fn closed(mut card: Value) -> Value {
+    card["capabilities"]["extendedAgentCard"] = json!(true);
+    card["securitySchemes"] = json!({
+        "key": { "apiKeySecurityScheme": { "location": "header", "name": "x-api-key" } },
+        "bearer": { "httpAuthSecurityScheme": { "scheme": "Bearer" } },
+    });
+    let either = ["key", "bearer"].map(|scheme| json!({ "schemes": { (scheme): { "list": [] } } }));
+    card["securityRequirements"] = json!(either);
+    card
+}
+
+/// Makes the card with all agents and the tenant's teams.
+async fn whole(service: &Service, headers: &HeaderMap) -> Value {
+    let teams = team::all(service).await.unwrap_or_else(|Plain(_, why)| {
+        tracing::warn!(%why, "the card names no teams: they could not be read");
+        Vec::new()
+    });
+    let agents = service.runtime().agents().list().into_iter().map(|agent| {
+        json!({
+            "id": agent.name, "name": agent.server.name, "description": agent.server.description, "tags": ["mcp"],
+        })
+    });
+    common(headers, teams.iter().map(of_team).chain(agents).collect())
+}
+
+fn of_team(kept: &KeptTeam) -> Value {
+    let design = &kept.team.design;
+    json!({
+        "id": kept.team.agent_name(), "name": design.name, "description": design.description, "tags": ["team"],
+    })
+}
+
+/// Makes a card with the skill that there always is, and others.
+fn common(headers: &HeaderMap, others: Vec<Value>) -> Value {
+    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or("localhost");
+    let proto = headers.get("x-forwarded-proto").and_then(|proto| proto.to_str().ok());
+    let base =
+        format!("{}://{host}/a2a", proto.filter(|proto| *proto == "https").unwrap_or("http"));
+    let swarm = json!({
+        "id": "swarm", "name": "swarm", "description": "Answers questions with a supervised team of agents", "tags": ["agents"],
+    });
+    let skills: Vec<Value> = [swarm].into_iter().chain(others).collect();
+    json!({
+        "name": "Perihelion",
+        "description": "A supervised team of agents whose threads survive crashes and days of waiting.",
+        "version": env!("CARGO_PKG_VERSION"),
+        "supportedInterfaces": [
+            { "url": base, "protocolBinding": "JSONRPC", "protocolVersion": "1.0" },
+            { "url": base, "protocolBinding": "HTTP+JSON", "protocolVersion": "1.0" },
+        ],
+        "capabilities": { "streaming": true, "pushNotifications": true, "extendedAgentCard": false },
+        "defaultInputModes": ["text/plain"],
+        "defaultOutputModes": ["text/plain"],
+        "skills": skills,
+    })
+}

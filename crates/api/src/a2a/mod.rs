@@ -1,0 +1,62 @@
+//! A2A 1.0: the star as an agent that other agents send tasks to, by JSON-RPC and by REST, streamed too.
+//!
+//! [`router`] has the routes, and [`discovery`] the one that is open to strangers. A context is a thread; a task is a turn of it, with the runs that continued with it after
+//! questions, on whichever face. An address that wants to hear of a task is told when a run of it has
+//! ended. Deliberately absent: content that is not text.
+
+mod card;
+mod list;
+mod push;
+mod refusal;
+mod rest;
+mod rpc;
+mod runs;
+mod shapes;
+mod state;
+mod stream;
+mod tasks;
+
+use axum::Router;
+use axum::routing::{get, post};
+
+use super::openapi::Forms;
+use perihelion_service::Service;
+
+pub(crate) use push::{KIND, MEDIA, pushed};
+pub(crate) use runs::TaskAddresses;
+
+/// Makes the routes over a service.
+pub fn router(service: Service) -> Router {
+    Router::new()
+        .route("/a2a", post(rpc::call))
+        // Clients that join the card's address and the path "/".
+        .route("/a2a/", post(rpc::call))
+        .route("/a2a/message:send", post(rest::send))
+        .route("/a2a/message:stream", post(rest::stream))
+        .route("/a2a/extendedAgentCard", get(rest::extended_card))
+        .route("/a2a/tasks", get(rest::tasks))
+        .route("/a2a/tasks/{task}", get(rest::get_or_follow).post(rest::act).options(rest::allowed))
+        .route("/a2a/tasks/{task}/pushNotificationConfigs", get(rest::pushes).post(rest::add_push))
+        .route(
+            "/a2a/tasks/{task}/pushNotificationConfigs/{id}",
+            get(rest::push).delete(rest::delete_push),
+        )
+        .with_state(service)
+}
+
+/// Makes the route by which everybody finds the agent.
+pub fn discovery(service: Service) -> Router {
+    Router::new().route("/.well-known/agent-card.json", get(card::public)).with_state(service)
+}
+
+/// Names what the routes read.
+pub(super) fn forms(forms: &mut Forms) {
+    forms.body::<tasks::Send>("post /a2a/message:send");
+    forms.body::<tasks::Send>("post /a2a/message:stream");
+    forms.query::<list::List>("get /a2a/tasks");
+    forms.body::<push::Config>("post /a2a/tasks/{task}/pushNotificationConfigs");
+    // Whatever is sent gets an answer of JSON-RPC, a fault too.
+    forms.other_body("post /a2a", "application/json", serde_json::json!({}));
+    forms.other_body("post /a2a/", "application/json", serde_json::json!({}));
+    forms.query::<rest::Shown>("get /a2a/tasks/{task}");
+}

@@ -1,0 +1,162 @@
+//! Push notifications: addresses that hear when a run of a task continues, and how the task stands when it has ended.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::refusal::Refusal;
+use super::state::State;
+use super::tasks::{self, Task};
+use super::{runs, shapes};
+use crate::agent_server::Refusal as Plain;
+use crate::callbacks;
+use perihelion_engine::clock;
+use perihelion_service::Service;
+use perihelion_service::kept::{NewDelivery, Run};
+
+/// The kind of these deliveries.
+pub(crate) const KIND: &str = "a2a";
+
+/// The content type of what is sent.
+pub(crate) const MEDIA: &str = "application/a2a+json";
+
+/// Addresses of one task at most.
+const MOST: usize = 16;
+
+/// An address that hears of a task.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Config {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none", alias = "task_id")]
+    pub task_id: Option<String>,
+    pub url: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub authentication: Option<Authentication>,
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub(super) struct Authentication {
+    scheme: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    credentials: Option<String>,
+}
+
+impl Config {
+    /// Checks where it leads, and returns what is sent there: that a run continues, and that it has ended.
+    pub(super) fn deliveries(&self, service: &Service) -> Result<[NewDelivery; 2], Plain> {
+        let url = callbacks::check(service, &self.url)?;
+        let mut headers = json!({});
+        if let Some(token) = &self.token {
+            headers["x-a2a-notification-token"] = json!(token);
+        }
+        if let Some(Authentication { scheme, credentials }) = &self.authentication {
+            let credentials = credentials.as_deref().unwrap_or_default();
+            headers["authorization"] = json!(format!("{scheme} {credentials}").trim());
+        }
+        let end = NewDelivery { kind: KIND, url, headers, is_under_way: false };
+        Ok([NewDelivery { is_under_way: true, ..end.clone() }, end])
+    }
+}
+
+/// Returns what is sent of the next run of a task.
+pub(super) async fn of_task(service: &Service, task: Uuid) -> Result<Vec<NewDelivery>, Plain> {
+    let configs = service.kept().pushes(task).await?;
+    let read = configs.into_iter().filter_map(|(_, config)| serde_json::from_value(config).ok());
+    let all: Result<Vec<_>, Plain> =
+        read.map(|config: Config| config.deliveries(service)).collect();
+    Ok(all?.into_iter().flatten().collect())
+}
+
+/// Keeps an address of a task; one under way tells it of its end.
+pub(super) async fn create(
+    service: &Service,
+    task: &str,
+    config: Config,
+) -> Result<Value, Refusal> {
+    let task = tasks::found(service, task).await?;
+    let deliveries = config.deliveries(service)?;
+    let kept = keep(service, task.id, config).await?;
+    if !task.state.is_over() && task.state != State::InputRequired {
+        for delivery in &deliveries {
+            service.kept().add_delivery(task.run, delivery, clock::now()).await?;
+        }
+    }
+    Ok(kept)
+}
+
+/// Keeps an address of a task.
+pub(super) async fn keep(service: &Service, task: Uuid, config: Config) -> Result<Value, Refusal> {
+    let id = config.id.clone().filter(|id| !id.is_empty());
+    let id = id.unwrap_or_else(|| Uuid::now_v7().to_string());
+    let there = service.kept().pushes(task).await?;
+    if there.len() >= MOST && there.iter().all(|(known, _)| *known != id) {
+        return Err(Refusal::Invalid(format!("a task has at most {MOST} addresses")));
+    }
+    let kept = Config { id: Some(id.clone()), task_id: Some(task.to_string()), ..config };
+    let shown = json!(kept);
+    service.kept().put_push(task, &id, &shown, clock::now()).await?;
+    Ok(shown)
+}
+
+/// Returns an address of a task.
+pub(super) async fn get(service: &Service, task: &str, id: &str) -> Result<Value, Refusal> {
+    let all = all_of(service, task).await?.1;
+    let found = all.into_iter().find(|(known, _)| known == id);
+    found.map(|(_, config)| config).ok_or_else(|| Refusal::TaskNotFound(format!("{task}, {id}")))
+}
+
+/// Lists the addresses of a task.
+pub(super) async fn list(service: &Service, task: &str) -> Result<Value, Refusal> {
+    let all = all_of(service, task).await?.1.into_iter().map(|(_, config)| config);
+    Ok(json!({ "configs": all.collect::<Vec<_>>(), "nextPageToken": "" }))
+}
+
+/// Forgets an address of a task; one that is not there is as good as forgotten.
+pub(super) async fn delete(service: &Service, task: &str, id: &str) -> Result<(), Refusal> {
+    let (task, _) = all_of(service, task).await?;
+    service.kept().delete_push(task.id, id).await?;
+    Ok(())
+}
+
+async fn all_of(service: &Service, task: &str) -> Result<(Task, Vec<(String, Value)>), Refusal> {
+    let task = tasks::found(service, task).await?;
+    let all = service.kept().pushes(task.id).await?;
+    Ok((task, all))
+}
+
+/// Shows a task to an address, unless it was forgotten meanwhile.
+///
+/// # Errors
+/// Why the task could not be read for now.
+pub(crate) async fn pushed(
+    service: &Service,
+    run: &Run,
+    url: &str,
+    is_under_way: bool,
+) -> Result<Option<Value>, String> {
+    let Some(task) = runs::at(service, run).await.map_err(|error| error.to_string())? else {
+        return Ok(None);
+    };
+    let task = tasks::found(service, &task.to_string()).await;
+    let task = task.map_err(|refusal| refusal.to_string())?;
+    let there = service.kept().pushes(task.id).await.map_err(|error| error.to_string())?;
+    if is_under_way && task.state != State::Working {
+        return Ok(None);
+    }
+    let is_kept = there.iter().any(|(_, config)| {
+        let of = config["url"].as_str().and_then(|of| callbacks::check(service, of).ok());
+        of.as_deref() == Some(url)
+    });
+    Ok(is_kept.then(|| {
+        if is_under_way {
+            shapes::status_update(&task)
+        } else {
+            json!({ "task": shapes::task(&task) })
+        }
+    }))
+}

@@ -1,0 +1,199 @@
+//! A task as it continues.
+
+use std::collections::VecDeque;
+
+use axum::body::Bytes;
+use axum::http::HeaderMap;
+use axum::response::Response;
+use perihelion_http::sse;
+use serde_json::{Value, json};
+
+use super::refusal::Refusal;
+use super::runs::Answered;
+use super::shapes;
+use super::state::State;
+use super::tasks::{self, Task};
+use crate::conversation::{AnswerPart, Conversation};
+use crate::event_stream;
+use perihelion_engine::ids::ThreadId;
+use perihelion_service::kept::Run;
+use perihelion_service::{BegunRuns, Service};
+
+/// Follows a run of a task to its end; with an id each event is an answer of JSON-RPC.
+pub(super) async fn follow(
+    service: &Service,
+    run: Run,
+    task: Task,
+    id: Option<Value>,
+) -> Result<Response, Refusal> {
+    let conversation = Conversation::follow(service, run).await?;
+    Ok(Streamed::new(service, task, Some(conversation), id).response())
+}
+
+/// Follows a task that was begun before over all its runs, until nothing can come after it.
+pub(super) async fn join(
+    service: &Service,
+    id: &str,
+    rpc: Option<Value>,
+) -> Result<Response, Refusal> {
+    let task = tasks::found(service, id).await?;
+    if task.state.is_over() {
+        return Err(Refusal::Unsupported(format!("the task has ended: {id}")));
+    }
+    let run = service.kept().find_run(task.run).await?;
+    let run = run.ok_or_else(|| Refusal::TaskNotFound(id.to_owned()))?;
+    let conversation = match task.state {
+        // What was asked stands in the task.
+        State::InputRequired => None,
+        _ => Some(Conversation::follow(service, run).await?),
+    };
+    let later = service.begun_runs(ThreadId(task.context));
+    let streamed = Streamed::new(service, task, conversation, rpc);
+    Ok(Streamed { later: Some(later), ..streamed }.response())
+}
+
+struct Streamed {
+    service: Service,
+    task: Task,
+    /// The run that is followed.
+    conversation: Option<Conversation>,
+    /// Finds the runs after it, where they are followed too.
+    later: Option<BegunRuns>,
+    answered: Answered,
+    /// Whether `later` has come to the run that was followed first.
+    has_passed: bool,
+    /// The run that is followed has ended, which was not shown yet.
+    has_ended: bool,
+    is_over: bool,
+    id: Option<Value>,
+    pieces: usize,
+    ready: VecDeque<Bytes>,
+}
+
+impl Streamed {
+    fn new(
+        service: &Service,
+        task: Task,
+        conversation: Option<Conversation>,
+        id: Option<Value>,
+    ) -> Self {
+        let shown = json!({ "task": shapes::task(&task) });
+        let mut streamed = Self {
+            service: service.clone(),
+            task,
+            conversation,
+            later: None,
+            answered: Answered::default(),
+            has_passed: false,
+            has_ended: false,
+            is_over: false,
+            id,
+            pieces: 0,
+            ready: VecDeque::new(),
+        };
+        streamed.put(shown);
+        streamed
+    }
+
+    fn response(self) -> Response {
+        let stream = futures::stream::unfold(self, |mut streamed| async move {
+            let bytes = streamed.next().await?;
+            Some((Ok::<_, std::convert::Infallible>(bytes), streamed))
+        });
+        event_stream::response(HeaderMap::new(), stream)
+    }
+
+    fn put(&mut self, event: Value) {
+        let shown = match &self.id {
+            Some(id) => json!({ "jsonrpc": "2.0", "id": id, "result": event }),
+            None => event,
+        };
+        self.ready.push_back(sse::data(&shown.to_string()));
+    }
+
+    async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            if let Some(bytes) = self.ready.pop_front() {
+                return Some(bytes);
+            }
+            if self.is_over {
+                return None;
+            }
+            let stop = self.service.stop().clone();
+            let moved = tokio::select! {
+                moved = self.advance() => moved,
+                () = stop.cancelled() => return None,
+            };
+            if let Err(refusal) = moved {
+                tracing::warn!(%refusal, "a stream of a task ended early; its client may subscribe again");
+                return None;
+            }
+        }
+    }
+
+    /// Hears one thing; it may be dropped at any moment, and loses nothing by that.
+    async fn advance(&mut self) -> Result<(), Refusal> {
+        if self.has_ended {
+            return self.show_end().await;
+        }
+        let Some(conversation) = &mut self.conversation else { return self.wait().await };
+        match conversation.next().await {
+            // A question stands in the status that follows.
+            Some(AnswerPart::Piece(_)) if conversation.asks() => {}
+            Some(AnswerPart::Piece(text)) => {
+                if self.task.state != State::Working {
+                    self.task.state = State::Working;
+                    self.put(shapes::status_update(&self.task));
+                }
+                self.put(shapes::piece(&self.task, &text, self.pieces == 0, false));
+                self.pieces += 1;
+            }
+            Some(AnswerPart::End(_)) | None => self.has_ended = true,
+        }
+        Ok(())
+    }
+
+    /// Shows how the run that was followed left the task.
+    async fn show_end(&mut self) -> Result<(), Refusal> {
+        let task = tasks::found(&self.service, &self.task.id.to_string()).await?;
+        let has_moved = task.state.is_over() || task.state == State::InputRequired;
+        self.task = task;
+        self.conversation = None;
+        self.has_ended = false;
+        if has_moved {
+            self.put(shapes::status_update(&self.task));
+        }
+        self.is_over = self.task.state.is_over() || self.later.is_none();
+        Ok(())
+    }
+
+    /// Waits for the next run of the task.
+    async fn wait(&mut self) -> Result<(), Refusal> {
+        let Some(later) = &mut self.later else {
+            self.is_over = true;
+            return Ok(());
+        };
+        let Some(run) = later.next().await? else { return self.look_again().await };
+        let continues = self.answered.continues(&run, self.task.id);
+        if self.has_passed && continues {
+            // Nothing waits here, so that no run is passed over.
+            self.conversation = Some(Conversation::of(&self.service, run));
+            self.pieces = 0;
+        } else {
+            self.has_passed |= run.id == self.task.run;
+        }
+        Ok(())
+    }
+
+    /// Looks whether the task moved without a run of the service, as the command line moves it.
+    async fn look_again(&mut self) -> Result<(), Refusal> {
+        let task = tasks::found(&self.service, &self.task.id.to_string()).await?;
+        // A run of the service is heard piece by piece.
+        if task.run == self.task.run && task.state != self.task.state {
+            self.task = task;
+            self.put(shapes::status_update(&self.task));
+            self.is_over = self.task.state.is_over();
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,250 @@
+//! Tasks: begun, found, listed, cancelled.
+
+use chrono::{DateTime, Utc};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use super::refusal::Refusal;
+use super::state::{self, State};
+use super::{push, runs};
+use crate::agent_server::assistant_of;
+use crate::conversation::{self, Begin};
+use crate::request_fields::{self, RequestFields};
+use perihelion_engine::graph::END;
+use perihelion_engine::ids::ThreadId;
+use perihelion_service::kept::{Cancel, Multitask, Run};
+use perihelion_service::{Accept, Asked, Error, Order, Service, Turn};
+use perihelion_star::GRAPH;
+
+/// A turn of a thread.
+#[derive(Clone, Debug)]
+pub(super) struct Task {
+    pub id: Uuid,
+    pub context: Uuid,
+    /// The newest of its runs.
+    pub run: Uuid,
+    pub state: State,
+    /// The answer, the question, or why it failed.
+    pub text: Option<String>,
+    pub history: Vec<TaskMessage>,
+    pub at: DateTime<Utc>,
+    /// What its request wants with the answer.
+    pub more: Map<String, Value>,
+}
+
+/// A message of a task.
+#[derive(Clone, Debug)]
+pub(super) struct TaskMessage {
+    pub role: &'static str,
+    pub id: String,
+    pub texts: Vec<String>,
+}
+
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Send {
+    pub message: Message,
+    #[serde(default)]
+    pub configuration: Configuration,
+}
+
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Message {
+    #[serde(alias = "message_id")]
+    pub message_id: String,
+    #[serde(default, alias = "context_id")]
+    pub context_id: Option<String>,
+    #[serde(default, alias = "task_id")]
+    pub task_id: Option<String>,
+    pub role: String,
+    pub parts: Vec<Value>,
+    /// What else the request says, as OpenAI's metadata may.
+    #[serde(default)]
+    #[schemars(with = "Option<serde_json::Map<String, Value>>")]
+    pub metadata: Value,
+}
+
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Configuration {
+    #[serde(alias = "return_immediately")]
+    pub return_immediately: bool,
+    /// How many of the task's newest messages the answer shows.
+    #[serde(alias = "history_length")]
+    pub history_length: Option<u32>,
+    /// An address that hears of the task.
+    #[serde(alias = "task_push_notification_config")]
+    pub task_push_notification_config: Option<push::Config>,
+}
+
+/// Begins a task, or continues one that waits.
+pub(super) async fn begin(service: &Service, send: Send) -> Result<(Run, Uuid), Refusal> {
+    let message = send.message;
+    if message.role != "ROLE_USER" || message.message_id.is_empty() {
+        return Err(Refusal::Invalid("a message has a messageId and the role ROLE_USER".into()));
+    }
+    let texts: Vec<&str> = message.parts.iter().filter_map(|part| part["text"].as_str()).collect();
+    if texts.len() < message.parts.len() {
+        return Err(Refusal::ContentType("only parts with text are taken".into()));
+    }
+    if texts.is_empty() {
+        return Err(Refusal::Invalid("a message has parts".into()));
+    }
+    let question = texts.join("\n\n");
+    let turn = Turn { question: question.clone(), ..Turn::default() };
+    let turn = RequestFields::of_metadata(&message.metadata)?.applied_to(service, turn)?;
+    let named = match &message.task_id {
+        Some(id) => Some(found(service, id).await?),
+        None => None,
+    };
+    if let Some(task) = &named {
+        if task.state.is_over() {
+            return Err(Refusal::Unsupported(format!("the task has ended: {}", task.id)));
+        }
+        if message.context_id.as_ref().is_some_and(|context| *context != task.context.to_string()) {
+            return Err(Refusal::Invalid("the task is of another context".into()));
+        }
+    }
+    let thread = match (&named, &message.context_id) {
+        (Some(task), _) => ThreadId(task.context),
+        (None, Some(context)) => the_context(service, context).await?,
+        (None, None) => {
+            let thread = ThreadId::new();
+            service.create_thread_for_turn(thread, &json!({})).await?;
+            thread
+        }
+    };
+    let words = json!({ "task": named.as_ref().map(|task| task.id), "message": message.message_id, "parts": texts });
+    let wanted = send.configuration.task_push_notification_config;
+    let mut deliveries = match &named {
+        Some(task) => push::of_task(service, task.id).await?,
+        None => Vec::new(),
+    };
+    if let Some(config) = &wanted {
+        for delivery in config.deliveries(service)? {
+            if !deliveries.contains(&delivery) {
+                deliveries.push(delivery);
+            }
+        }
+    }
+    let metadata = json!({ "a2a": words });
+    let begin = Begin { thread, at: None, turn, metadata, deliveries };
+    let run = conversation::begin(service, begin).await?;
+    let task = named.map_or(run.id, |task| task.id);
+    if let Some(config) = wanted {
+        push::keep(service, task, config).await?;
+    }
+    Ok((run, task))
+}
+
+/// Finds the thread of a context; a client's own name for one makes a thread of that name.
+async fn the_context(service: &Service, context: &str) -> Result<ThreadId, Refusal> {
+    let (thread, name) = thread_of(service, context);
+    match service.info(thread).await {
+        Ok(_) => Ok(thread),
+        Err(Error::UnknownThread(_)) => {
+            let metadata = name.map_or_else(|| json!({}), |name| json!({ "title": name }));
+            service.create_thread_for_turn(thread, &metadata).await?;
+            Ok(thread)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Returns the thread of a context, and the client's own name for it.
+pub(super) fn thread_of<'a>(service: &Service, context: &'a str) -> (ThreadId, Option<&'a str>) {
+    if service.tenant() == service.runtime().runner().tenant() {
+        ThreadId::from_name(context)
+    } else {
+        // Each tenant has names of its own.
+        ThreadId::from_name_of(service.tenant(), context)
+    }
+}
+
+/// Finds a task by its id.
+pub(super) async fn found(service: &Service, id: &str) -> Result<Task, Refusal> {
+    let missing = || Refusal::TaskNotFound(id.to_owned());
+    let id = Uuid::parse_str(id).map_err(|_| missing())?;
+    let first = service.kept().find_run(id).await?.ok_or_else(missing)?;
+    let all = runs::of_thread(service, first.thread).await?;
+    let of_task = runs::of_task(&first, &all);
+    let newest = of_task.last().copied().unwrap_or(&first);
+    let mut task = Task::of(&first, &of_task, State::Submitted);
+    (task.state, task.text) = state::of_run(service, newest).await?;
+    if task.state == State::Completed {
+        task.more = request_fields::asked_for(service, newest).await?;
+    }
+    Ok(task)
+}
+
+impl Task {
+    /// Puts a task together by its runs, oldest first; what was said last, and what is wanted with it, is added to it.
+    pub(super) fn of(first: &Run, runs: &[&Run], state: State) -> Self {
+        let newest = runs.last().copied().unwrap_or(first);
+        Self {
+            id: first.id,
+            context: first.thread,
+            run: newest.id,
+            state,
+            text: None,
+            history: runs.iter().filter_map(|run| message_of(run)).collect(),
+            at: newest.updated_at,
+            more: Map::new(),
+        }
+    }
+}
+
+/// Reads the message that began a run.
+fn message_of(run: &Run) -> Option<TaskMessage> {
+    let words = &run.metadata["a2a"];
+    let id = words["message"].as_str()?.to_owned();
+    let texts = match words["parts"].as_array() {
+        Some(parts) => parts.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+        None => vec![words["text"].as_str()?.to_owned()],
+    };
+    Some(TaskMessage { role: "ROLE_USER", id, texts })
+}
+
+/// Stops a task.
+pub(super) async fn cancel(service: &Service, id: &str) -> Result<Task, Refusal> {
+    let task = found(service, id).await?;
+    if task.state == State::InputRequired {
+        return withdraw(service, &task).await;
+    }
+    let run = service.kept().find_run(task.run).await?;
+    let run = run.ok_or_else(|| Refusal::TaskNotFound(id.to_owned()))?;
+    if service.cancel(&run, Cancel::Interrupt).await?.is_none() {
+        return Err(Refusal::TaskNotCancelable(id.to_owned()));
+    }
+    service.ended(ThreadId(run.thread), run.id).await?;
+    found(service, id).await
+}
+
+/// Ends a task that waits for an answer: a run of its own takes its questions back.
+async fn withdraw(service: &Service, task: &Task) -> Result<Task, Refusal> {
+    let thread = ThreadId(task.context);
+    let assistant = assistant_of(GRAPH);
+    let update = Box::default();
+    let order = Order::new(Asked::Edit { update, as_node: None, goto: vec![END.to_owned()] });
+    let accept = Accept {
+        thread,
+        assistant,
+        order,
+        shown: json!({ "input": null, "command": { "goto": END } }),
+        metadata: json!({ "a2a": { "task": task.id, "cancels": true } }),
+        multitask: Multitask::Reject,
+        temporary: false,
+        due_at: None,
+        deliveries: push::of_task(service, task.id).await?,
+    };
+    let run = match service.accept(accept).await {
+        // Somebody answers at this moment.
+        Err(Error::Busy) => return Err(Refusal::TaskNotCancelable(task.id.to_string())),
+        other => other?,
+    };
+    service.ended(thread, run.id).await?;
+    found(service, &task.id.to_string()).await
+}

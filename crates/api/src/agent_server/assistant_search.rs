@@ -1,0 +1,107 @@
+//! Assistants are searched: the graph's own, the tenant's teams, and those that clients made.
+
+use std::cmp::Ordering;
+
+use axum::Json;
+use axum::extract::State;
+use axum::response::{IntoResponse as _, Response};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::assistants::{MOST, has_all, of_teams};
+use super::body::Body;
+use super::threads::object;
+use super::{Face, Refusal, wire};
+use crate::openapi::Forms;
+use perihelion_service::kept::{Assistant, AssistantFilter};
+use perihelion_star::GRAPH;
+
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+pub(super) struct Search {
+    graph_id: Option<String>,
+    name: Option<String>,
+    #[schemars(with = "Option<serde_json::Map<String, Value>>")]
+    metadata: Option<Value>,
+    limit: Option<usize>,
+    offset: Option<usize>,
+    sort_by: Option<SortBy>,
+    sort_order: Option<wire::SortOrder>,
+    select: Option<Vec<String>>,
+}
+
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum SortBy {
+    AssistantId,
+    GraphId,
+    Name,
+    CreatedAt,
+    UpdatedAt,
+}
+
+impl SortBy {
+    fn compare(self, one: &Assistant, other: &Assistant) -> Ordering {
+        match self {
+            Self::AssistantId => one.id.cmp(&other.id),
+            Self::GraphId => one.graph.cmp(&other.graph),
+            Self::Name => one.name.cmp(&other.name),
+            Self::CreatedAt => one.created_at.cmp(&other.created_at),
+            Self::UpdatedAt => one.updated_at.cmp(&other.updated_at),
+        }
+    }
+}
+
+async fn matching(face: &Face, search: &Search) -> Result<Vec<Assistant>, Refusal> {
+    let metadata = object(search.metadata.clone(), "metadata")?;
+    let filter = AssistantFilter {
+        graph: search.graph_id.clone(),
+        name: search.name.clone(),
+        metadata: Some(metadata.clone()).filter(|wanted| *wanted != serde_json::json!({})),
+    };
+    let own = wire::default_assistant(GRAPH, face.since);
+    let fits = |one: &Assistant| {
+        search.graph_id.as_ref().is_none_or(|graph| *graph == one.graph)
+            && search.name.as_ref().is_none_or(|name| one.name.contains(&name.to_lowercase()))
+            && has_all(&one.metadata, &metadata)
+    };
+    let mut all: Vec<Assistant> =
+        [own].into_iter().chain(of_teams(face).await?).filter(fits).collect();
+    all.extend(face.service.kept().assistants(&filter).await?);
+    if let Some(by) = search.sort_by {
+        let is_ascending = search.sort_order == Some(wire::SortOrder::Asc);
+        all.sort_by(|one, other| {
+            let order = by.compare(one, other);
+            if is_ascending { order } else { order.reverse() }
+        });
+    }
+    Ok(all)
+}
+
+pub(super) async fn search(State(face): State<Face>, body: Body) -> Result<Response, Refusal> {
+    let search: Search = body.read()?;
+    let all = matching(&face, &search).await?;
+    let limit = search.limit.unwrap_or(10).clamp(1, MOST);
+    let offset = search.offset.unwrap_or(0);
+    let fields = wire::Fields(search.select.unwrap_or_default());
+    let page = all.iter().skip(offset).take(limit).map(wire::shown_assistant);
+    let page: Vec<Value> = page.map(|shown| fields.only(shown)).collect();
+    let mut response = Json(&page).into_response();
+    response.headers_mut().insert("x-pagination-total", all.len().into());
+    let next = offset + page.len();
+    if next < all.len() {
+        response.headers_mut().insert("x-pagination-next", next.into());
+    }
+    Ok(response)
+}
+
+pub(super) async fn count(State(face): State<Face>, body: Body) -> Result<Json<usize>, Refusal> {
+    Ok(Json(matching(&face, &body.read()?).await?.len()))
+}
+
+/// Names what the routes read.
+pub(super) fn forms(forms: &mut Forms) {
+    forms.body::<Search>("post /assistants/search");
+    forms.body::<Search>("post /assistants/count");
+}

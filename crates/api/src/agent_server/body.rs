@@ -1,0 +1,177 @@
+//! Reads bodies, paths and queries, and refuses what cannot be read in the clients' form.
+
+use axum::body::Bytes;
+use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
+use axum::http::request::Parts;
+use axum::http::uri::InvalidUri;
+use axum::http::{HeaderMap, StatusCode, header};
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+use url::form_urlencoded;
+use uuid::Uuid;
+
+use super::refusal::Refusal;
+use perihelion_engine::ids::ThreadId;
+
+/// The header by which a request says whether it waits for people, where its body does not.
+const APPROVALS: &str = "x-perihelion-approvals";
+
+/// A JSON body; none at all is an empty object.
+pub(crate) struct Body(pub Value);
+
+impl Body {
+    /// Reads the body as a type.
+    pub(crate) fn read<T: DeserializeOwned>(self) -> Result<T, Refusal> {
+        // A list of the fields' values would be read, too.
+        if !self.0.is_object() {
+            return Err(Refusal::invalid("the body must be an object"));
+        }
+        serde_json::from_value(self.0).map_err(|error| Refusal::invalid(error.to_string()))
+    }
+}
+
+/// A value that is written as an object, and not as a list of its fields' values.
+#[derive(JsonSchema)]
+#[schemars(transparent)]
+pub(super) struct Object<T>(pub T);
+
+impl<'de, T: DeserializeOwned> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let fields = serde_json::Map::deserialize(deserializer)?;
+        serde_json::from_value(Value::Object(fields)).map(Self).map_err(serde::de::Error::custom)
+    }
+}
+
+impl<S: Send + Sync> FromRequest<S> for Body {
+    type Rejection = Refusal;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Refusal> {
+        let is_json = is_json(request.headers());
+        let approvals = request.headers().get(APPROVALS).cloned();
+        let bytes = Bytes::from_request(request, state).await;
+        let bytes = bytes.map_err(|error| Refusal(error.status(), error.body_text()))?;
+        if bytes.is_empty() {
+            return Ok(Self(Value::Object(Default::default())));
+        }
+        // A page of a stranger may send texts without asking the browser's leave, and JSON it may not.
+        if !is_json {
+            let why = "the body must be sent as application/json";
+            return Err(Refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, why.into()));
+        }
+        let mut body = json(&bytes).map_err(Refusal::invalid)?;
+        if let (Some(word), Value::Object(fields)) = (approvals, &mut body) {
+            let word = word.to_str().unwrap_or_default();
+            fields.entry("approvals").or_insert_with(|| word.into());
+        }
+        Ok(Self(body))
+    }
+}
+
+/// Reads JSON whose texts a database can keep.
+///
+/// # Errors
+/// Why it cannot.
+pub(crate) fn json(bytes: &[u8]) -> Result<Value, &'static str> {
+    let read: Result<Value, _> = serde_json::from_slice(bytes);
+    let read = read.map_err(|_| "Invalid JSON in request body")?;
+    // Looked for only where the bytes may write it.
+    let may_contain = bytes.windows(ZERO.len()).any(|part| part == ZERO);
+    if may_contain && contains_zero(&read) {
+        Err("texts must not contain the character U+0000")
+    } else {
+        Ok(read)
+    }
+}
+
+/// The character that no text may contain, as JSON writes it.
+const ZERO: &[u8] = b"\\u0000";
+
+fn contains_zero(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.contains('\0'),
+        Value::Array(list) => list.iter().any(contains_zero),
+        Value::Object(fields) => {
+            fields.iter().any(|(name, value)| name.contains('\0') || contains_zero(value))
+        }
+        _ => false,
+    }
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let kind =
+        kind.unwrap_or_default().split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    kind == "application/json" || kind.ends_with("+json")
+}
+
+/// The thread that a path names.
+pub(crate) struct OfThread(pub ThreadId);
+
+impl<S: Send + Sync> FromRequestParts<S> for OfThread {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
+        let names = names(parts, state).await?;
+        let id = uuid(&names, "thread")
+            .map_err(|()| Refusal::invalid("Invalid thread ID: must be a UUID"))?;
+        Ok(Self(ThreadId(id)))
+    }
+}
+
+/// The thread and the run that a path names.
+pub(super) struct OfRun(pub ThreadId, pub Uuid);
+
+impl<S: Send + Sync> FromRequestParts<S> for OfRun {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
+        let OfThread(thread) = OfThread::from_request_parts(parts, state).await?;
+        let names = names(parts, state).await?;
+        let run =
+            uuid(&names, "run").map_err(|()| Refusal::invalid("Invalid run ID: must be a UUID"))?;
+        Ok(Self(thread, run))
+    }
+}
+
+type Names = std::collections::HashMap<String, String>;
+
+async fn names<S: Send + Sync>(parts: &mut Parts, state: &S) -> Result<Names, Refusal> {
+    let path = Path::<Names>::from_request_parts(parts, state).await;
+    Ok(path.map_err(|error| Refusal(error.status(), error.body_text()))?.0)
+}
+
+fn uuid(names: &Names, name: &str) -> Result<Uuid, ()> {
+    names.get(name).and_then(|text| Uuid::parse_str(text).ok()).ok_or(())
+}
+
+/// What stands behind the question mark of an address.
+pub(crate) struct Asked<T>(pub T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Asked<T> {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refusal> {
+        let asked = as_lists(parts.uri.query().unwrap_or_default()).parse();
+        let asked = asked.map_err(|error: InvalidUri| Refusal::invalid(error.to_string()))?;
+        let query = Query::<T>::try_from_uri(&asked);
+        query.map(|Query(read)| Self(read)).map_err(|error| Refusal::invalid(error.body_text()))
+    }
+}
+
+/// Parameters that clients repeat for a list.
+const LISTS: [&str; 2] = ["stream_mode", "stream_modes"];
+
+/// Writes an address whose query has each of [`LISTS`] once, with commas between its values.
+fn as_lists(query: &str) -> String {
+    let given = || form_urlencoded::parse(query.as_bytes());
+    let lists = LISTS.map(|list| {
+        let values = given().filter(|(name, _)| name == list).map(|(_, value)| value);
+        (list, values.collect::<Vec<_>>().join(","))
+    });
+    let mut written = form_urlencoded::Serializer::for_suffix("/?".to_owned(), 2);
+    written.extend_pairs(given().filter(|(name, _)| !LISTS.contains(&name.as_ref())));
+    written.extend_pairs(lists.iter().filter(|(_, values)| !values.is_empty()));
+    written.finish()
+}

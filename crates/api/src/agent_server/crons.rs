@@ -1,0 +1,284 @@
+//! Crons: runs that begin by the clock.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse as _, Response};
+use chrono::{DateTime, Utc};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use super::body::{Body, OfThread};
+use super::{Face, Refusal, accept, threads, wire};
+use crate::openapi::Forms;
+use perihelion_engine::clock;
+use perihelion_engine::ids::ThreadId;
+use perihelion_service::Schedule;
+use perihelion_service::kept::{Cron, CronFilter, CronOrder};
+use perihelion_star::TEAM_PREFIX;
+
+/// Crons of one answer at most.
+const MOST: u32 = 1_000;
+
+/// A cron, and the body of the runs that it begins.
+#[derive(Deserialize, JsonSchema)]
+struct Create {
+    schedule: String,
+    timezone: Option<String>,
+    end_time: Option<DateTime<Utc>>,
+    on_run_completed: Option<wire::OnCompletion>,
+    enabled: Option<bool>,
+    #[serde(flatten)]
+    run: wire::RunBody,
+}
+
+/// What of a cron is changed.
+#[derive(Deserialize, JsonSchema)]
+#[expect(dead_code, reason = "changes are read with what they change; this describes them")]
+struct Update {
+    schedule: Option<String>,
+    timezone: Option<String>,
+    end_time: Option<DateTime<Utc>>,
+    on_run_completed: Option<wire::OnCompletion>,
+    enabled: Option<bool>,
+    #[serde(flatten)]
+    run: wire::RunBody,
+}
+
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+pub(super) struct Search {
+    assistant_id: Option<String>,
+    thread_id: Option<Uuid>,
+    enabled: Option<bool>,
+    #[schemars(with = "Option<serde_json::Map<String, Value>>")]
+    metadata: Option<Value>,
+    limit: Option<u32>,
+    offset: Option<u32>,
+    sort_by: Option<SortBy>,
+    sort_order: Option<wire::SortOrder>,
+    select: Option<Vec<String>>,
+}
+
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum SortBy {
+    CronId,
+    AssistantId,
+    ThreadId,
+    CreatedAt,
+    UpdatedAt,
+    NextRunDate,
+    EndTime,
+}
+
+impl SortBy {
+    fn order(self) -> CronOrder {
+        match self {
+            Self::CronId => CronOrder::Id,
+            Self::AssistantId => CronOrder::Assistant,
+            Self::ThreadId => CronOrder::Thread,
+            Self::CreatedAt => CronOrder::Created,
+            Self::UpdatedAt => CronOrder::Updated,
+            Self::NextRunDate => CronOrder::Next,
+            Self::EndTime => CronOrder::End,
+        }
+    }
+}
+
+pub(super) async fn create(
+    State(face): State<Face>,
+    Body(body): Body,
+) -> Result<Json<Value>, Refusal> {
+    Ok(Json(shown(&put(&face, None, None, body).await?)))
+}
+
+pub(super) async fn create_for_thread(
+    State(face): State<Face>,
+    OfThread(thread): OfThread,
+    Body(body): Body,
+) -> Result<Json<Value>, Refusal> {
+    face.service.info(thread).await?;
+    Ok(Json(shown(&put(&face, Some(thread), None, body).await?)))
+}
+
+pub(super) async fn update(
+    State(face): State<Face>,
+    Path(id): Path<String>,
+    Body(body): Body,
+) -> Result<Json<Value>, Refusal> {
+    let there = found(&face, &id).await?;
+    let Value::Object(change) = body else {
+        return Err(Refusal::invalid("the body must be an object"));
+    };
+    let mut whole = there.payload.as_object().cloned().unwrap_or_default();
+    whole.insert("metadata".into(), there.metadata.clone());
+    whole.insert("enabled".into(), json!(there.enabled));
+    let clears = |(name, value): &(String, Value)| !value.is_null() || name == "end_time";
+    whole.extend(change.into_iter().filter(clears));
+    let thread = there.thread.map(ThreadId);
+    Ok(Json(shown(&put(&face, thread, Some(there), Value::Object(whole)).await?)))
+}
+
+/// Checks a cron and keeps it, in place of an earlier state of it.
+async fn put(
+    face: &Face,
+    thread: Option<ThreadId>,
+    there: Option<Cron>,
+    body: Value,
+) -> Result<Cron, Refusal> {
+    let create: Create = serde_json::from_value(body.clone())
+        .map_err(|error| Refusal::invalid(error.to_string()))?;
+    let schedule = Schedule::read(&create.schedule, create.timezone.as_deref());
+    let schedule = schedule.map_err(Refusal::invalid)?;
+    let checked = accept::check(face, create.run).await?;
+    let assistant = checked.assistant.id;
+    let work = accept::work(checked)?;
+    if let Some(thread) = thread {
+        face.service.user_on(thread, work.user()).await?;
+    }
+    let now = clock::now();
+    let id = there.as_ref().map_or_else(Uuid::now_v7, |there| there.id);
+    let next = schedule.after(now).filter(|next| create.end_time.is_none_or(|end| *next <= end));
+    let enabled = create.enabled.unwrap_or(true);
+    let Value::Object(mut payload) = body else {
+        return Err(Refusal::invalid("the body must be an object"));
+    };
+    let metadata = threads::object(payload.remove("metadata"), "metadata")?;
+    payload.remove("enabled");
+    payload.insert("assistant_id".into(), json!(assistant));
+    payload.insert("config".into(), with_cron(payload.get("config"), id));
+    let cron = Cron {
+        id,
+        tenant: face.service.tenant().to_owned(),
+        assistant,
+        thread: thread.map(|thread| thread.0),
+        schedule: create.schedule,
+        timezone: create.timezone,
+        keeps_thread: create.on_run_completed == Some(wire::OnCompletion::Keep),
+        user: face.service.who().user.clone(),
+        maker: serde_json::to_value(face.service.who()).ok(),
+        paused: None,
+        payload: Value::Object(payload),
+        work: serde_json::to_value(work).map_err(|error| Refusal::invalid(error.to_string()))?,
+        metadata,
+        enabled,
+        next_at: next.filter(|_| enabled),
+        end_at: create.end_time,
+        created_at: there.as_ref().map_or(now, |there| there.created_at),
+        updated_at: now,
+    };
+    face.service.kept().put_cron(&cron).await?;
+    // As it is kept: databases have times of microseconds.
+    found(face, &id.to_string()).await
+}
+
+fn with_cron(config: Option<&Value>, id: Uuid) -> Value {
+    let mut config = config.and_then(Value::as_object).cloned().unwrap_or_default();
+    let configurable = config.entry("configurable").or_insert_with(|| json!({}));
+    match configurable.as_object_mut() {
+        Some(fields) => drop(fields.insert("cron_id".into(), json!(id))),
+        None => *configurable = json!({ "cron_id": id }),
+    }
+    Value::Object(config)
+}
+
+fn shown(cron: &Cron) -> Value {
+    let ends = if cron.keeps_thread { "keep" } else { "delete" };
+    let mut shown = json!({
+        "cron_id": cron.id,
+        "assistant_id": cron.assistant,
+        "thread_id": cron.thread,
+        "user_id": cron.user,
+        "end_time": cron.end_at,
+        "schedule": cron.schedule,
+        "timezone": cron.timezone,
+        "payload": cron.payload,
+        "next_run_date": cron.next_at,
+        "metadata": cron.metadata,
+        "on_run_completed": cron.thread.is_none().then_some(ends),
+        "enabled": cron.enabled,
+        "created_at": cron.created_at,
+        "updated_at": cron.updated_at,
+    });
+    if let Some(why) = &cron.paused {
+        shown["paused"] = json!(why);
+    }
+    shown
+}
+
+async fn found(face: &Face, id: &str) -> Result<Cron, Refusal> {
+    let id =
+        Uuid::parse_str(id).map_err(|_| Refusal::invalid("Invalid cron ID: must be a UUID"))?;
+    let cron = face.service.kept().cron(id).await?;
+    cron.ok_or_else(|| Refusal::missing(format!("Cron with ID {id} not found")))
+}
+
+pub(super) async fn delete(
+    State(face): State<Face>,
+    Path(id): Path<String>,
+) -> Result<StatusCode, Refusal> {
+    let cron = found(&face, &id).await?;
+    face.service.kept().delete_cron(cron.id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+fn filter(search: Search) -> Result<CronFilter, Refusal> {
+    let assistant = match search.assistant_id.as_deref() {
+        None => None,
+        Some(name) if wire::is_graph(name) || name.starts_with(TEAM_PREFIX) => {
+            Some(wire::assistant_of(name))
+        }
+        Some(id) => Some(
+            Uuid::parse_str(id)
+                .map_err(|_| Refusal::invalid("Invalid assistant ID: must be a UUID"))?,
+        ),
+    };
+    let metadata = threads::object(search.metadata, "metadata")?;
+    Ok(CronFilter {
+        assistant,
+        thread: search.thread_id,
+        enabled: search.enabled,
+        metadata: metadata
+            .as_object()
+            .is_some_and(|map: &Map<String, Value>| !map.is_empty())
+            .then_some(metadata),
+        order: search.sort_by.map_or(CronOrder::Created, SortBy::order),
+        ascending: search.sort_order == Some(wire::SortOrder::Asc),
+        limit: search.limit.unwrap_or(10).clamp(1, MOST),
+        offset: search.offset.unwrap_or(0),
+    })
+}
+
+pub(super) async fn search(State(face): State<Face>, body: Body) -> Result<Response, Refusal> {
+    let mut search: Search = body.read()?;
+    let fields = wire::Fields(search.select.take().unwrap_or_default());
+    let filter = filter(search)?;
+    let kept = face.service.kept();
+    let crons = kept.crons(&filter).await?;
+    let total = kept.count_crons(&filter).await?;
+    let shown: Vec<Value> = crons.iter().map(|cron| fields.only(shown(cron))).collect();
+    let mut response = Json(&shown).into_response();
+    response.headers_mut().insert("x-pagination-total", total.into());
+    let next = u64::from(filter.offset) + shown.len() as u64;
+    if next < total {
+        response.headers_mut().insert("x-pagination-next", next.into());
+    }
+    Ok(response)
+}
+
+pub(super) async fn count(State(face): State<Face>, body: Body) -> Result<Json<u64>, Refusal> {
+    let filter = filter(body.read()?)?;
+    Ok(Json(face.service.kept().count_crons(&filter).await?))
+}
+
+/// Names what the routes read.
+pub(super) fn forms(forms: &mut Forms) {
+    forms.body::<Create>("post /runs/crons");
+    forms.body::<Create>("post /threads/{thread}/runs/crons");
+    forms.body::<Update>("patch /runs/crons/{cron}");
+    forms.body::<Search>("post /runs/crons/search");
+    forms.body::<Search>("post /runs/crons/count");
+}

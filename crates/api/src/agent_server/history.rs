@@ -1,0 +1,197 @@
+//! The states of a thread, newest first.
+//!
+//! They are sent one by one as they are read, so that an answer of a thousand takes the memory of one. Deliberately absent: an
+//! end before all were sent that a client asked for, which it would take for the thread's beginning.
+
+use std::collections::VecDeque;
+
+use axum::body::{Body as Sent, Bytes};
+use axum::extract::State;
+use axum::http::header;
+use axum::response::{IntoResponse as _, Response};
+use futures::{StreamExt as _, stream};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::assistants::has_all;
+use super::body::{Asked, Body, OfThread};
+use super::state::step_of;
+use super::threads::object;
+use super::wire::{self, Fields};
+use super::{Face, Refusal};
+use crate::openapi::Forms;
+use perihelion_engine::checkpoint::ThreadInfo;
+use perihelion_runtime::InterruptView;
+use perihelion_service::{Checkpoint, Error, Service};
+
+/// States of one answer at most.
+const MOST: u32 = 1_000;
+
+/// Steps that are read at a time.
+const AT_ONCE: u32 = 16;
+
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+pub(super) struct History {
+    limit: Option<u32>,
+    before: Option<Value>,
+    /// What the metadata of the states must have.
+    #[schemars(with = "Option<serde_json::Map<String, Value>>")]
+    metadata: Option<Value>,
+    checkpoint: Option<Value>,
+    select: Option<Vec<String>>,
+}
+
+pub(super) async fn list(
+    State(face): State<Face>,
+    OfThread(thread): OfThread,
+    body: Body,
+) -> Result<Response, Refusal> {
+    let info = face.service.info(thread).await?;
+    answer(Listed::open(face.service, info, body.read()?).await?).await
+}
+
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+pub(super) struct HistoryQuery {
+    limit: Option<u32>,
+    before: Option<String>,
+}
+
+pub(super) async fn list_by_query(
+    State(face): State<Face>,
+    OfThread(thread): OfThread,
+    Asked(asked): Asked<HistoryQuery>,
+) -> Result<Response, Refusal> {
+    let before = asked.before.map(Value::String);
+    let asked = History { limit: asked.limit, before, ..History::default() };
+    let info = face.service.info(thread).await?;
+    answer(Listed::open(face.service, info, asked).await?).await
+}
+
+/// Sends a list as it is read; what cannot be read at all is refused.
+async fn answer(mut listed: Listed) -> Result<Response, Refusal> {
+    let first = listed.next().await?.map_or_else(String::new, |shown| shown.to_string());
+    let begin = stream::once(async move { Ok(Bytes::from(format!("[{first}"))) });
+    let rest = stream::try_unfold(listed, |mut listed| async {
+        let shown = listed.next().await.inspect_err(|error| {
+            tracing::warn!(%error, "a list of states is broken off, which its client sees");
+        })?;
+        Ok::<_, Error>(shown.map(|shown| (Bytes::from(format!(",{shown}")), listed)))
+    });
+    let end = stream::once(async { Ok(Bytes::from_static(b"]")) });
+    let body = Sent::from_stream(begin.chain(rest).chain(end));
+    Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
+}
+
+/// The states that a client asked for and was not sent yet.
+struct Listed {
+    service: Service,
+    info: ThreadInfo,
+    open: Vec<InterruptView>,
+    asking: Vec<u32>,
+    /// What their metadata must have.
+    metadata: Value,
+    fields: Fields,
+    /// How many more are wanted.
+    left: u32,
+    /// The step before which the next ones are read; none: the newest is among them.
+    before: Option<u64>,
+    /// Those that were read, newest first.
+    read: VecDeque<Checkpoint>,
+    /// The one that was passed last, which has what the tasks of the one before it wrote.
+    newer: Option<Checkpoint>,
+}
+
+impl Listed {
+    async fn open(service: Service, info: ThreadInfo, asked: History) -> Result<Self, Refusal> {
+        let thread = info.id;
+        let upto = match asked.checkpoint.as_ref().and_then(wire::named_step) {
+            Some(id) => Some(step_of(thread, id)? + 1),
+            None => None,
+        };
+        let before = match asked.before.as_ref().filter(|before| !before.is_null()) {
+            None => upto,
+            Some(given) => {
+                let id = wire::named_step(given).ok_or_else(|| {
+                    Refusal::invalid("before must be a checkpoint, its id, or a configuration")
+                })?;
+                Some(step_of(thread, id)?)
+            }
+        };
+        let metadata = object(asked.metadata, "metadata")?;
+        let (open, asking) = service.open_questions(&info).await?;
+        Ok(Self {
+            service,
+            info,
+            open,
+            asking,
+            metadata,
+            fields: Fields(asked.select.unwrap_or_default()),
+            left: asked.limit.unwrap_or(10).clamp(1, MOST),
+            before,
+            read: VecDeque::new(),
+            newer: None,
+        })
+    }
+
+    /// Returns the next state, as it is shown.
+    async fn next(&mut self) -> Result<Option<Value>, Error> {
+        while self.left > 0 {
+            let Some(at) = self.read.pop_front() else {
+                if self.read_on().await? {
+                    continue;
+                }
+                break;
+            };
+            let is_wanted = has_all(&wire::step_metadata(self.info.id, &at.row), &self.metadata);
+            let shown = if is_wanted { Some(self.shown(&at).await?) } else { None };
+            self.newer = Some(at);
+            if shown.is_some() {
+                self.left -= 1;
+                return Ok(shown);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Reads the next steps among which is one that is wanted; returns whether there are any.
+    async fn read_on(&mut self) -> Result<bool, Error> {
+        let thread = self.info.id;
+        loop {
+            let rows = self.service.runtime().store().history(thread, self.before, AT_ONCE).await?;
+            let Some(oldest) = rows.last() else { return Ok(false) };
+            self.before = Some(oldest.seq);
+            let is_wanted = |row| has_all(&wire::step_metadata(thread, row), &self.metadata);
+            if rows.iter().any(is_wanted) {
+                self.read = self.service.folded(thread, rows).await?.into();
+                return Ok(true);
+            }
+        }
+    }
+
+    async fn shown(&self, at: &Checkpoint) -> Result<Value, Error> {
+        let thread = self.info.id;
+        let step = at.row.seq;
+        if step == self.info.head {
+            let shown = wire::snapshot(thread, at, &self.open, &self.asking, None);
+            return Ok(self.fields.only(shown));
+        }
+        let newer = self.newer.as_ref().filter(|newer| newer.row.seq == step + 1);
+        let shown = match newer {
+            Some(newer) => wire::snapshot(thread, at, &[], &[], Some(newer)),
+            None => {
+                let newer = self.service.checkpoint(thread, step + 1).await.ok();
+                wire::snapshot(thread, at, &[], &[], newer.as_ref())
+            }
+        };
+        Ok(self.fields.only(shown))
+    }
+}
+
+/// Names what the routes read.
+pub(super) fn forms(forms: &mut Forms) {
+    forms.body::<History>("post /threads/{thread}/history");
+    forms.query::<HistoryQuery>("get /threads/{thread}/history");
+}

@@ -1,0 +1,127 @@
+//! The Agent Server API: threads, runs and their streams, as the clients of LangGraph ask for them.
+//!
+//! [`router`] has the routes. Shapes and status codes are those of the reference server as it was recorded; `wire/`
+//! alone knows them. Deliberately absent: any decision about a run.
+
+mod accept;
+mod assistant_search;
+mod assistants;
+mod body;
+mod cancel;
+mod crons;
+mod history;
+mod items;
+mod protocol;
+mod refusal;
+mod runs;
+mod state;
+mod stateless;
+mod stream;
+mod system;
+mod thread_search;
+mod thread_stream;
+mod threads;
+mod wait;
+mod webhooks;
+mod wire;
+
+use axum::Router;
+use axum::routing::{get, post};
+use chrono::{DateTime, Utc};
+
+pub(super) use body::{Asked as Query, Body, OfThread, json};
+pub use refusal::Refusal;
+pub(super) use webhooks::called;
+pub(super) use wire::{assistant_of, text_of_content};
+
+use super::openapi::Forms;
+use perihelion_service::Service;
+
+/// Headers of answers that clients in browsers read.
+pub const EXPOSED: &str = "content-location, location, x-pagination-total, x-pagination-next";
+
+/// What the routes share.
+#[derive(Clone)]
+struct Face {
+    service: Service,
+    /// When the process began: the assistants that graphs have by themselves are as old.
+    since: DateTime<Utc>,
+}
+
+/// Makes the routes over a service.
+pub fn router(service: Service) -> Router {
+    let face = Face { since: service.since(), service };
+    Router::new()
+        .route("/ok", get(system::ok))
+        .route("/info", get(system::info))
+        .route("/assistants", post(assistants::create))
+        .route("/assistants/search", post(assistant_search::search))
+        .route("/assistants/count", post(assistant_search::count))
+        .route(
+            "/assistants/{id}",
+            get(assistants::get).patch(assistants::update).delete(assistants::delete),
+        )
+        .route("/assistants/{id}/graph", get(assistants::graph))
+        .route("/assistants/{id}/schemas", get(assistants::schemas))
+        .route("/assistants/{id}/subgraphs", get(assistants::subgraphs))
+        .route("/assistants/{id}/subgraphs/{namespace}", get(assistants::subgraphs_of))
+        .route("/assistants/{id}/versions", post(assistants::versions))
+        .route("/assistants/{id}/latest", post(assistants::choose))
+        .route("/threads", post(threads::create))
+        .route("/threads/search", post(thread_search::search))
+        .route("/threads/count", post(thread_search::count))
+        .route("/threads/prune", post(threads::prune))
+        .route(
+            "/threads/{thread}",
+            get(threads::get).patch(threads::update).delete(threads::delete),
+        )
+        .route("/threads/{thread}/copy", post(threads::copy))
+        .route("/threads/{thread}/state", get(state::get).post(state::update))
+        .route("/threads/{thread}/state/checkpoint", post(state::at_named))
+        .route("/threads/{thread}/state/{checkpoint}", get(state::at))
+        .route("/threads/{thread}/history", get(history::list_by_query).post(history::list))
+        .route("/threads/{thread}/commands", post(protocol::post))
+        .route("/threads/{thread}/stream/events", get(protocol::open).post(protocol::events))
+        .route("/threads/{thread}/stream", get(thread_stream::follow))
+        .route("/threads/{thread}/runs", get(runs::list).post(runs::create))
+        .route("/threads/{thread}/runs/stream", post(runs::create_and_stream))
+        .route("/threads/{thread}/runs/wait", post(runs::create_and_wait))
+        .route("/threads/{thread}/runs/crons", post(crons::create_for_thread))
+        .route("/threads/{thread}/runs/{run}", get(runs::get).delete(runs::delete))
+        .route("/threads/{thread}/runs/{run}/join", get(runs::join))
+        .route("/threads/{thread}/runs/{run}/stream", get(stream::join))
+        .route("/threads/{thread}/runs/{run}/cancel", post(cancel::cancel))
+        .route("/runs", post(stateless::create))
+        .route("/runs/stream", post(stateless::create_and_stream))
+        .route("/runs/wait", post(stateless::create_and_wait))
+        .route("/runs/batch", post(stateless::batch))
+        .route("/runs/cancel", post(cancel::cancel_many))
+        .route("/runs/crons", post(crons::create))
+        .route("/runs/crons/search", post(crons::search))
+        .route("/runs/crons/count", post(crons::count))
+        .route("/runs/crons/{cron}", axum::routing::patch(crons::update).delete(crons::delete))
+        .route("/runs/{run}/stream", get(stateless::stream))
+        .route("/store/items", get(items::get).put(items::put).delete(items::delete))
+        .route("/store/items/search", post(items::search))
+        .route("/store/namespaces", post(items::namespaces))
+        .fallback(refusal::not_found)
+        .method_not_allowed_fallback(refusal::not_allowed)
+        .with_state(face)
+}
+
+/// Names what the routes read.
+pub(super) fn forms(forms: &mut Forms) {
+    assistants::forms(forms);
+    assistant_search::forms(forms);
+    threads::forms(forms);
+    thread_search::forms(forms);
+    state::forms(forms);
+    history::forms(forms);
+    runs::forms(forms);
+    cancel::forms(forms);
+    items::forms(forms);
+    crons::forms(forms);
+    forms.query::<thread_stream::Which>("get /threads/{thread}/stream");
+    forms.body::<protocol::Command>("post /threads/{thread}/commands");
+    forms.body::<protocol::Wanted>("post /threads/{thread}/stream/events");
+}

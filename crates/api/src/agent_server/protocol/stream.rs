@@ -1,0 +1,125 @@
+//! The events of a thread as server-sent events.
+
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::Response;
+use perihelion_http::sse;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::super::body::{Body, OfThread};
+use super::super::{Face, Refusal};
+use super::events::{Event, Shown};
+use super::follow::Follower;
+use crate::event_stream;
+use perihelion_service::Service;
+use perihelion_service::kept::Run;
+
+/// The channels there are; `custom:NAME` is a custom one too.
+const CHANNELS: [&str; 9] = [
+    "values",
+    "updates",
+    "messages",
+    "tools",
+    "lifecycle",
+    "input",
+    "checkpoints",
+    "tasks",
+    "custom",
+];
+
+/// What a client wants to hear of a thread.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+pub(in crate::agent_server) struct Wanted {
+    channels: Vec<String>,
+    /// Places in the tree of agents; none named: all.
+    #[serde(default)]
+    namespaces: Option<Vec<Vec<String>>>,
+    /// How far below these.
+    #[serde(default)]
+    depth: Option<u32>,
+    /// The event that was heard last, by its `seq`.
+    #[serde(default)]
+    since: Option<u64>,
+}
+
+impl Wanted {
+    /// Refuses channels that there are none of.
+    pub(super) fn check(&self) -> Result<(), String> {
+        let is_known =
+            |name: &String| CHANNELS.contains(&name.as_str()) || name.starts_with("custom:");
+        match self.channels.iter().find(|name| !is_known(name)) {
+            Some(unknown) => {
+                Err(format!("{unknown:?} is not one of the channels {}", CHANNELS.join(", ")))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Leaves out what was heard up to an event.
+    pub(super) fn after(&mut self, seq: u64) {
+        self.since = self.since.max(Some(seq));
+    }
+
+    /// Returns whether the client has heard all of a run.
+    pub(super) fn has_heard(&self, run: &Run) -> bool {
+        self.since.is_some_and(|since| Shown::is_past(run, since))
+    }
+
+    pub(super) fn wants(&self, event: &Event) -> bool {
+        let channel = event.method.split('.').next().unwrap_or_default();
+        if !self.channels.iter().any(|name| name == channel)
+            || self.since.is_some_and(|since| event.seq <= since)
+        {
+            return false;
+        }
+        let Some(places) = self.namespaces.as_ref().filter(|places| !places.is_empty()) else {
+            return self.depth.is_none_or(|depth| event.namespace.len() <= depth as usize);
+        };
+        places.iter().any(|place| {
+            event
+                .namespace
+                .strip_prefix(place.as_slice())
+                .is_some_and(|below| self.depth.is_none_or(|depth| below.len() <= depth as usize))
+        })
+    }
+}
+
+pub(in crate::agent_server) async fn events(
+    State(face): State<Face>,
+    OfThread(thread): OfThread,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Refusal> {
+    let mut wanted: Wanted = body.read()?;
+    wanted.check().map_err(Refusal::invalid)?;
+    let last = headers.get("last-event-id").and_then(|id| id.to_str().ok());
+    if let Some(seq) = last.and_then(|id| id.trim().parse().ok()) {
+        wanted.after(seq);
+    }
+    let follower = Follower::new(&face.service, thread, wanted);
+    let service = face.service.clone();
+    let stream = futures::stream::unfold((follower, service), |(mut follower, service)| async {
+        let bytes = next(&mut follower, &service).await?;
+        Some((Ok::<_, std::convert::Infallible>(bytes), (follower, service)))
+    });
+    Ok(event_stream::response(HeaderMap::new(), stream))
+}
+
+/// Waits for the next bytes; `None` when this process ends, or the store fails: the client follows on.
+async fn next(follower: &mut Follower, service: &Service) -> Option<Bytes> {
+    tokio::select! {
+        next = follower.next() => match next {
+            Ok(event) => {
+                let id = event.seq.to_string();
+                Some(sse::event(event.method, &event.shown().to_string(), Some(&id)))
+            }
+            Err(error) => {
+                tracing::warn!(%error, "a stream ended early; its client follows on from the last event it heard");
+                None
+            }
+        },
+        () = service.stop().cancelled() => None,
+    }
+}

@@ -1,0 +1,144 @@
+//! Refusals in the form and with the status codes that clients expect.
+
+use axum::Json;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use serde_json::json;
+
+use perihelion_people as people;
+
+use perihelion_engine::checkpoint;
+
+use perihelion_engine::runner;
+
+use perihelion_runtime as runtime;
+
+use perihelion_service as service;
+
+/// A refusal: a status and why.
+#[derive(Debug)]
+pub struct Refusal(pub StatusCode, pub String);
+
+impl Refusal {
+    /// Refuses what a client sent.
+    pub(crate) fn invalid(why: impl Into<String>) -> Self {
+        Self(StatusCode::UNPROCESSABLE_ENTITY, why.into())
+    }
+
+    /// Says that something is not there.
+    pub(crate) fn missing(what: impl Into<String>) -> Self {
+        Self(StatusCode::NOT_FOUND, what.into())
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        (self.0, Json(json!({ "detail": self.1 }))).into_response()
+    }
+}
+
+impl From<service::Error> for Refusal {
+    fn from(error: service::Error) -> Self {
+        let status = match &error {
+            service::Error::UnknownThread(_) | service::Error::UnknownRun(_) => {
+                StatusCode::NOT_FOUND
+            }
+            service::Error::UnknownCheckpoint(_) => StatusCode::NOT_FOUND,
+            service::Error::Busy => StatusCode::CONFLICT,
+            service::Error::Forbidden(_)
+            | service::Error::OthersThread
+            | service::Error::UserDisabled(_) => StatusCode::FORBIDDEN,
+            service::Error::TooMuch(_) | service::Error::DaySpent { .. } => {
+                StatusCode::TOO_MANY_REQUESTS
+            }
+            service::Error::People(error) => of_people(error),
+            service::Error::Answer(_) | service::Error::Update(_) => {
+                StatusCode::UNPROCESSABLE_ENTITY
+            }
+            service::Error::Rows(service::kept::Error::UnknownThread(_)) => StatusCode::NOT_FOUND,
+            service::Error::Rows(error) if error.is_passing() => StatusCode::SERVICE_UNAVAILABLE,
+            service::Error::Runtime(error) => of_runtime(error),
+            service::Error::Rows(_) | service::Error::NoDatabase => {
+                StatusCode::INTERNAL_SERVER_ERROR
+            }
+        };
+        if status.is_server_error() {
+            tracing::error!(%error, "a request failed");
+        }
+        Self(status, error.to_string())
+    }
+}
+
+impl From<service::kept::Error> for Refusal {
+    fn from(error: service::kept::Error) -> Self {
+        service::Error::from(error).into()
+    }
+}
+
+impl From<people::Error> for Refusal {
+    fn from(error: people::Error) -> Self {
+        service::Error::from(error).into()
+    }
+}
+
+impl From<runtime::Error> for Refusal {
+    fn from(error: runtime::Error) -> Self {
+        service::Error::from(error).into()
+    }
+}
+
+impl From<checkpoint::Error> for Refusal {
+    fn from(error: checkpoint::Error) -> Self {
+        service::Error::from(error).into()
+    }
+}
+
+fn of_people(error: &people::Error) -> StatusCode {
+    match error {
+        people::Error::WrongPassword | people::Error::NotAccepted(_) => StatusCode::UNAUTHORIZED,
+        people::Error::Busy => StatusCode::TOO_MANY_REQUESTS,
+        people::Error::NotThem(_) => StatusCode::FORBIDDEN,
+        people::Error::Taken(_) => StatusCode::CONFLICT,
+        people::Error::Unfit(_) => StatusCode::UNPROCESSABLE_ENTITY,
+        people::Error::Unknown { .. } => StatusCode::NOT_FOUND,
+        people::Error::Jwks(_) => StatusCode::SERVICE_UNAVAILABLE,
+        people::Error::Database(error) if error.is_passing() => StatusCode::SERVICE_UNAVAILABLE,
+        people::Error::Database(_) | people::Error::Hash(_) => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}
+
+fn of_runtime(error: &runtime::Error) -> StatusCode {
+    match error {
+        runtime::Error::Store(error) | runtime::Error::Run(runner::Error::Store(error)) => {
+            match error {
+                checkpoint::Error::UnknownThread(_)
+                | checkpoint::Error::UnknownStep { .. }
+                | checkpoint::Error::UnknownRun { .. } => StatusCode::NOT_FOUND,
+                checkpoint::Error::Busy { .. }
+                | checkpoint::Error::ThreadExists(_)
+                | checkpoint::Error::InterruptClosed(_) => StatusCode::CONFLICT,
+                error if error.is_passing() => StatusCode::SERVICE_UNAVAILABLE,
+                _ => StatusCode::INTERNAL_SERVER_ERROR,
+            }
+        }
+        runtime::Error::Run(runner::Error::StateFull { .. }) => StatusCode::PAYLOAD_TOO_LARGE,
+        runtime::Error::Run(runner::Error::Unfinished { .. }) => StatusCode::CONFLICT,
+        // The demo, for one, keeps no teams.
+        runtime::Error::NoTeams => StatusCode::NOT_FOUND,
+        runtime::Error::Run(_) | runtime::Error::Request(_) | runtime::Error::Answer(_) => {
+            StatusCode::UNPROCESSABLE_ENTITY
+        }
+        error if error.is_usage() => StatusCode::UNPROCESSABLE_ENTITY,
+        // It is the model that failed; the same request may succeed later.
+        runtime::Error::Model(_) => StatusCode::BAD_GATEWAY,
+        _ => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}
+
+pub(super) async fn not_found() -> Refusal {
+    Refusal::missing("Not Found")
+}
+
+pub(super) async fn not_allowed() -> Refusal {
+    Refusal(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed".into())
+}

@@ -1,0 +1,124 @@
+//! Runs of a thread: begun, looked at, deleted.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::accept::accept;
+use super::body::{Asked as Query, Body, OfRun, OfThread};
+use super::wire::{self, RunBody};
+use super::{Face, Refusal, stream, wait};
+use crate::openapi::Forms;
+use perihelion_service::kept::{Run, RunFilter, RunStatus};
+
+/// Returns the headers by which clients find a run again.
+pub(super) fn places(run: &Run, then: Option<&str>) -> HeaderMap {
+    let at = format!("/threads/{}/runs/{}", run.thread, run.id);
+    let mut headers = HeaderMap::new();
+    let mut put = |name: HeaderName, value: String| {
+        if let Ok(value) = HeaderValue::from_str(&value) {
+            headers.insert(name, value);
+        }
+    };
+    if let Some(then) = then {
+        put(header::LOCATION, format!("{at}/{then}"));
+    }
+    put(header::CONTENT_LOCATION, at);
+    headers
+}
+
+pub(super) async fn create(
+    State(face): State<Face>,
+    OfThread(thread): OfThread,
+    Body(body): Body,
+) -> Result<impl IntoResponse, Refusal> {
+    let accepted = accept(&face, Some(thread), &body, false).await?;
+    Ok((places(&accepted.run, None), Json(wire::shown_run(&accepted.run))))
+}
+
+pub(super) async fn create_and_stream(
+    State(face): State<Face>,
+    OfThread(thread): OfThread,
+    Body(body): Body,
+) -> Result<Response, Refusal> {
+    let accepted = accept(&face, Some(thread), &body, true).await?;
+    stream::begun(&face, accepted).await
+}
+
+pub(super) async fn create_and_wait(
+    State(face): State<Face>,
+    OfThread(thread): OfThread,
+    Body(body): Body,
+) -> Result<Response, Refusal> {
+    Ok(wait::begun(&face, accept(&face, Some(thread), &body, false).await?))
+}
+
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+pub(super) struct List {
+    limit: Option<u32>,
+    offset: Option<u32>,
+    status: Option<RunStatus>,
+}
+
+pub(super) async fn list(
+    State(face): State<Face>,
+    OfThread(thread): OfThread,
+    Query(list): Query<List>,
+) -> Result<Json<Vec<Value>>, Refusal> {
+    face.service.info(thread).await?;
+    let limit = list.limit.unwrap_or(10).clamp(1, 1_000);
+    let offset = list.offset.unwrap_or(0);
+    let filter = RunFilter { status: list.status, limit, offset };
+    let runs = face.service.kept().runs(thread.0, &filter).await?;
+    Ok(Json(runs.iter().map(wire::shown_run).collect()))
+}
+
+pub(super) async fn get(
+    State(face): State<Face>,
+    OfRun(thread, run): OfRun,
+) -> Result<Json<Value>, Refusal> {
+    Ok(Json(wire::shown_run(&face.service.run(thread, run).await?)))
+}
+
+pub(super) async fn delete(
+    State(face): State<Face>,
+    OfRun(thread, run): OfRun,
+) -> Result<StatusCode, Refusal> {
+    let found = face.service.run(thread, run).await?;
+    if !found.status.is_terminal() {
+        let why = "the run has not ended; cancel it first";
+        return Err(Refusal(StatusCode::CONFLICT, why.into()));
+    }
+    face.service.delete_run(&found).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+pub(super) async fn join(
+    State(face): State<Face>,
+    OfRun(thread, run): OfRun,
+) -> Result<Response, Refusal> {
+    Ok(wait::joined(&face, face.service.run(thread, run).await?))
+}
+
+/// Names what the routes read.
+pub(super) fn forms(forms: &mut Forms) {
+    for route in [
+        "post /threads/{thread}/runs",
+        "post /threads/{thread}/runs/stream",
+        "post /threads/{thread}/runs/wait",
+        "post /runs",
+        "post /runs/stream",
+        "post /runs/wait",
+    ] {
+        forms.body::<RunBody>(route);
+    }
+    forms.body::<Vec<RunBody>>("post /runs/batch");
+    forms.query::<List>("get /threads/{thread}/runs");
+    forms.query::<stream::Join>("get /threads/{thread}/runs/{run}/stream");
+    forms.query::<stream::Join>("get /runs/{run}/stream");
+}

@@ -1,0 +1,245 @@
+//! Streams of runs: fed from a cursor over the thread's log, so a reader that is slow costs its buffer alone.
+
+use std::collections::VecDeque;
+
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::Response;
+use futures::Stream;
+use perihelion_http::sse;
+use perihelion_people::Scope;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::accept::Accepted;
+use super::body::{Asked, OfRun};
+use super::runs::places;
+use super::wire::{self, Modes, Wire};
+use super::{Face, Refusal};
+use crate::event_stream;
+use perihelion_engine::ids::ThreadId;
+use perihelion_service::kept::{Cancel, Run};
+use perihelion_service::{From, Listener, Next, Service};
+
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+pub(super) struct Join {
+    stream_mode: Option<String>,
+    cancel_on_disconnect: Option<String>,
+}
+
+pub(super) async fn join(
+    State(face): State<Face>,
+    OfRun(thread, run): OfRun,
+    Asked(asked): Asked<Join>,
+    headers: HeaderMap,
+) -> Result<Response, Refusal> {
+    let run = face.service.run(thread, run).await?;
+    joined(&face, run, asked, &headers).await
+}
+
+/// Reads the modes of a list as clients write it behind the question mark.
+pub(super) fn named_modes(list: &str) -> impl Iterator<Item = &str> {
+    list.split(',').map(|mode| mode.trim().trim_matches(['[', ']', '"']))
+}
+
+/// Follows a run that was begun before, from where its client heard of it last.
+pub(super) async fn joined(
+    face: &Face,
+    run: Run,
+    asked: Join,
+    headers: &HeaderMap,
+) -> Result<Response, Refusal> {
+    let named: Vec<String> = match asked.stream_mode.as_deref() {
+        // Those that the run was begun with.
+        None | Some("") => {
+            let modes = run.kwargs["shown"]["stream_mode"].as_array().into_iter().flatten();
+            modes.filter_map(|mode| mode.as_str().map(str::to_owned)).collect()
+        }
+        Some(list) => named_modes(list).map(str::to_owned).collect(),
+    };
+    let modes = Modes::read(named).map_err(Refusal::invalid)?;
+    let heard = Heard::read(headers)?;
+    let stops = asked
+        .cancel_on_disconnect
+        .is_some_and(|word| matches!(word.as_str(), "1" | "true" | "True"));
+    if stops {
+        // The request is a look, and what it leaves behind is not.
+        face.service.permit(Scope::Run)?;
+        face.service.user_on(ThreadId(run.thread), None).await?;
+    }
+    response(face, run, modes, heard, stops).await
+}
+
+/// Follows a run that is begun by this very request.
+pub(super) async fn begun(face: &Face, accepted: Accepted) -> Result<Response, Refusal> {
+    let Accepted { run, modes, stops_with_client } = accepted;
+    response(face, run, modes, Heard::Nothing, stops_with_client).await
+}
+
+/// What a client has heard already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Heard {
+    Nothing,
+    /// Everything up to this event.
+    UpTo((u64, u32)),
+    /// Whatever there was; it wants what comes.
+    UpToNow,
+}
+
+impl Heard {
+    /// Reads the header in which a client names the last event that it heard; `-1` is none.
+    pub(super) fn read(headers: &HeaderMap) -> Result<Self, Refusal> {
+        let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()).map(str::trim);
+        match last {
+            None | Some("") => Ok(Self::UpToNow),
+            Some("-1") => Ok(Self::Nothing),
+            Some(id) => Wire::read_id(id).map(Self::UpTo).ok_or_else(|| {
+                Refusal::invalid(format!("Last-Event-ID is none of this server's: {id}"))
+            }),
+        }
+    }
+}
+
+async fn response(
+    face: &Face,
+    run: Run,
+    modes: Modes,
+    heard: Heard,
+    stops_with_client: bool,
+) -> Result<Response, Refusal> {
+    let headers = places(&run, Some("stream"));
+    let guard = stops_with_client.then(|| StopWithClient::new(face.service.clone(), &run));
+    let from = match heard {
+        Heard::Nothing => From::Beginning,
+        // The event itself may have been heard in part.
+        Heard::UpTo((event, _)) => From::After(event.saturating_sub(1)),
+        Heard::UpToNow => From::Now,
+    };
+    let after = match heard {
+        Heard::UpTo(id) => Some(id),
+        _ => None,
+    };
+    let listener = face.service.listen(run, from).await?;
+    let following = Following {
+        service: face.service.clone(),
+        listener,
+        modes,
+        after,
+        ready: VecDeque::new(),
+        guard,
+        is_announced: heard != Heard::Nothing,
+        is_over: false,
+    };
+    Ok(event_stream::response(headers, following.into_stream()))
+}
+
+/// One client that follows one run.
+struct Following {
+    service: Service,
+    listener: Listener,
+    modes: Modes,
+    /// What the client has heard already.
+    after: Option<(u64, u32)>,
+    ready: VecDeque<Bytes>,
+    guard: Option<StopWithClient>,
+    /// The client knows which run this is.
+    is_announced: bool,
+    is_over: bool,
+}
+
+impl Following {
+    fn into_stream(self) -> impl Stream<Item = Result<Bytes, std::convert::Infallible>> {
+        futures::stream::unfold(self, |mut following| async move {
+            let bytes = following.next().await?;
+            Some((Ok(bytes), following))
+        })
+    }
+
+    async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            if let Some(bytes) = self.ready.pop_front() {
+                return Some(bytes);
+            }
+            if self.is_over {
+                return None;
+            }
+            // Where in the log it begins is known when it has begun: before that its first event has no id.
+            if !self.is_announced && self.listener.run().first_event.is_some() {
+                self.announce();
+                continue;
+            }
+            let stop = self.service.stop().clone();
+            let next = tokio::select! {
+                next = self.listener.next() => next,
+                // The client finds the run on another process, or here again.
+                () = stop.cancelled() => { self.end(); continue }
+            };
+            if matches!(next, Ok(Next::Heard(_) | Next::Ended(_))) && !self.is_announced {
+                self.announce();
+            }
+            match next {
+                Ok(Next::Heard(heard)) => {
+                    for wire in Wire::of(&heard, self.listener.run(), &self.modes) {
+                        self.send(&wire);
+                    }
+                }
+                Ok(Next::Ended(run)) => {
+                    if let Some(why) = wire::failure(&run) {
+                        self.send(&Wire::error(&run, why));
+                    }
+                    self.end();
+                }
+                Ok(Next::Gone) => self.end(),
+                Err(error) => {
+                    tracing::warn!(%error, "a stream ended early; its client follows on from the last event it heard");
+                    self.end();
+                }
+            }
+        }
+    }
+
+    fn announce(&mut self) {
+        self.is_announced = true;
+        self.send(&Wire::metadata(self.listener.run()));
+    }
+
+    fn send(&mut self, wire: &Wire) {
+        if self.after.is_none_or(|after| wire.id > after) {
+            self.ready.push_back(sse::event(&wire.name, &wire.data.to_string(), Some(&wire.id())));
+        }
+    }
+
+    fn end(&mut self) {
+        self.is_over = true;
+        if let Some(guard) = self.guard.take() {
+            guard.disarm();
+        }
+    }
+}
+
+/// Stops a run when the client that wants that goes away before its end.
+pub(super) struct StopWithClient(Option<(Service, Run)>);
+
+impl StopWithClient {
+    pub(super) fn new(service: Service, run: &Run) -> Self {
+        Self(Some((service, run.clone())))
+    }
+
+    /// Lets the run be.
+    pub(super) fn disarm(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for StopWithClient {
+    fn drop(&mut self) {
+        let Some((service, run)) = self.0.take() else { return };
+        tokio::spawn(async move {
+            if let Err(error) = service.cancel(&run, Cancel::Interrupt).await {
+                tracing::warn!(%error, run = %run.id, "a run whose client went away could not be stopped");
+            }
+        });
+    }
+}

@@ -1,0 +1,242 @@
+//! `GET /threads/{id}/stream`: what happens in all runs of a thread, as each was asked to show it.
+//!
+//! It stays open between runs. Its events have the ids that they have in the streams of the runs, so that a client
+//! continues from the last one that it heard, on any process. Edits of the state stand in no log of events: they are told
+//! while they are made, without ids.
+
+use std::collections::VecDeque;
+
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::Response;
+use futures::{Stream, StreamExt as _, future, stream};
+use perihelion_http::sse;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::body::{Asked, OfThread};
+use super::state::snapshot_at;
+use super::stream::{Heard, named_modes};
+use super::wire::{self, Modes, Wire};
+use super::{Face, Refusal};
+use crate::event_stream;
+use perihelion_engine::ids::ThreadId;
+use perihelion_service::kept::Run;
+use perihelion_service::{BegunRuns, Edits, Error, Listener, Next, Service};
+
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+pub(super) struct Which {
+    /// `run_modes` (the default): the events of the runs; `lifecycle`: their beginnings and ends; `state_update`: edits of
+    /// the state. Several with commas, or repeated.
+    stream_mode: Option<String>,
+    /// The same, as the reference server calls it.
+    stream_modes: Option<String>,
+}
+
+/// What a client is shown.
+#[derive(Clone, Copy, Default)]
+struct Shown {
+    events: bool,
+    runs: bool,
+    edits: bool,
+}
+
+impl Shown {
+    fn read(which: &Which) -> Result<Self, Refusal> {
+        let given = [&which.stream_mode, &which.stream_modes].into_iter().flatten();
+        let named = given.flat_map(|list| named_modes(list)).filter(|mode| !mode.is_empty());
+        let mut shown = Self::default();
+        for mode in named {
+            match mode {
+                "run_modes" => shown.events = true,
+                "lifecycle" => shown.runs = true,
+                "state_update" => shown.edits = true,
+                other => {
+                    return Err(Refusal::invalid(format!(
+                        "{other:?} is not one of the modes run_modes, lifecycle, state_update"
+                    )));
+                }
+            }
+        }
+        shown.events |= !shown.runs && !shown.edits;
+        shown.runs |= shown.events;
+        Ok(shown)
+    }
+}
+
+pub(super) async fn follow(
+    State(face): State<Face>,
+    OfThread(thread): OfThread,
+    Asked(asked): Asked<Which>,
+    headers: HeaderMap,
+) -> Result<Response, Refusal> {
+    let shown = Shown::read(&asked)?;
+    let edits = face.service.edits(thread).await?;
+    let after = match Heard::read(&headers)? {
+        Heard::Nothing => None,
+        Heard::UpTo(id) => Some(After { id, is_now: false }),
+        Heard::UpToNow => {
+            let mark = face.service.runtime().store().event_position(thread).await?.last;
+            Some(After { id: (mark, u32::MAX - 3), is_now: true })
+        }
+    };
+    let followed = Followed {
+        runs: face.service.begun_runs(thread),
+        service: face.service.clone(),
+        now: None,
+        after,
+        shown,
+        ready: VecDeque::new(),
+    };
+    let runs = stream::unfold(followed, |mut followed| async {
+        let bytes = followed.next().await?;
+        Some((bytes, followed))
+    });
+    let mut parts = Vec::new();
+    if shown.runs {
+        parts.push(until_end(runs));
+    }
+    if shown.edits {
+        parts.push(until_end(followed_edits(face.service, thread, edits)));
+    }
+    // Where one of them ends the client is to follow on, and does so for both.
+    let both = stream::select_all(parts).take_while(|bytes| future::ready(bytes.is_some()));
+    let stream = both.filter_map(future::ready).map(Ok::<_, std::convert::Infallible>);
+    Ok(event_stream::response(HeaderMap::new(), stream))
+}
+
+/// Says `None` at the end of a stream.
+fn until_end(
+    part: impl Stream<Item = Bytes> + Send + 'static,
+) -> stream::BoxStream<'static, Option<Bytes>> {
+    part.map(Some).chain(stream::once(async { None })).boxed()
+}
+
+/// What a client has heard already.
+#[derive(Clone, Copy)]
+struct After {
+    id: (u64, u32),
+    /// It wants what comes from now on, and heard nothing.
+    is_now: bool,
+}
+
+impl After {
+    /// Tells whether a run has nothing more for the client.
+    fn is_past(self, run: &Run) -> bool {
+        let last = run.last_event.filter(|_| run.status.is_terminal());
+        last.is_some_and(|last| last < self.id.0 || (self.is_now && last == self.id.0))
+    }
+}
+
+/// One client that follows one thread.
+struct Followed {
+    service: Service,
+    runs: BegunRuns,
+    /// The run that is followed, and what its client is shown of it.
+    now: Option<(Listener, Modes)>,
+    after: Option<After>,
+    shown: Shown,
+    ready: VecDeque<Bytes>,
+}
+
+impl Followed {
+    /// Waits for the next bytes; `None` when this process ends, or the store fails: the client follows on.
+    async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            if let Some(bytes) = self.ready.pop_front() {
+                return Some(bytes);
+            }
+            let stop = self.service.stop().clone();
+            let moved = tokio::select! {
+                moved = self.advance() => moved,
+                () = stop.cancelled() => return None,
+            };
+            if let Err(error) = moved {
+                tracing::warn!(%error, "a stream ended early; its client follows on from the last event it heard");
+                return None;
+            }
+        }
+    }
+
+    /// Hears one thing; it may be dropped at any moment, and loses nothing by that.
+    async fn advance(&mut self) -> Result<(), Error> {
+        let Some((listener, modes)) = &mut self.now else {
+            let Some(run) = self.runs.next().await? else { return Ok(()) };
+            if self.after.is_none_or(|after| !after.is_past(&run)) {
+                self.begin(run);
+            }
+            return Ok(());
+        };
+        match listener.next().await? {
+            Next::Heard(heard) if self.shown.events => {
+                for wire in Wire::of(&heard, listener.run(), modes) {
+                    send(&mut self.ready, self.after, &wire);
+                }
+            }
+            Next::Heard(_) => {}
+            Next::Ended(run) => {
+                if let Some(why) = wire::failure(&run).filter(|_| self.shown.events) {
+                    send(&mut self.ready, self.after, &Wire::error(&run, why));
+                }
+                send(&mut self.ready, self.after, &Wire::run_done(&run));
+                self.now = None;
+            }
+            Next::Gone => self.now = None,
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, run: Run) {
+        let named = run.kwargs["shown"]["stream_mode"].as_array().into_iter().flatten();
+        let named = named.filter_map(|mode| mode.as_str().map(str::to_owned)).collect();
+        let modes = Modes::read(named).unwrap_or_default();
+        send(&mut self.ready, self.after, &Wire::metadata(&run));
+        self.now = Some((self.service.listen_from_beginning(run), modes));
+    }
+}
+
+/// Tells of the edits that are made from now on, until this process ends or the store fails.
+fn followed_edits(
+    service: Service,
+    thread: ThreadId,
+    edits: Edits,
+) -> impl Stream<Item = Bytes> + Send {
+    let looks = stream::unfold((service, edits), move |(service, mut edits)| async move {
+        let stop = service.stop().clone();
+        let look = async {
+            loop {
+                let mut events = Vec::new();
+                for step in edits.look().await? {
+                    let state = snapshot_at(&service, thread, step).await?;
+                    let data = json!({ "state": state, "thread_id": thread }).to_string();
+                    events.push(sse::event("state_update", &data, None));
+                }
+                if !events.is_empty() {
+                    return Ok::<_, Error>(events);
+                }
+                edits.called().await;
+            }
+        };
+        let found = tokio::select! {
+            found = look => found,
+            () = stop.cancelled() => return None,
+        };
+        match found {
+            Ok(events) => Some((stream::iter(events), (service, edits))),
+            Err(error) => {
+                tracing::warn!(%error, "a stream of edits ended early; its client follows on");
+                None
+            }
+        }
+    });
+    looks.flatten()
+}
+
+fn send(ready: &mut VecDeque<Bytes>, after: Option<After>, wire: &Wire) {
+    if after.is_none_or(|after| wire.id > after.id) {
+        ready.push_back(sse::event(&wire.name, &wire.data.to_string(), Some(&wire.id())));
+    }
+}

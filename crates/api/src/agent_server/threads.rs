@@ -1,0 +1,238 @@
+//! Threads: made, looked at, changed, copied, deleted.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::body::{Body, Object, OfThread};
+use super::wire::{self, Fields};
+use super::{Face, Refusal};
+use crate::openapi::Forms;
+use perihelion_engine::clock;
+use perihelion_engine::ids::ThreadId;
+use perihelion_service::Error;
+use perihelion_star::GraphUpdate;
+
+/// Threads of one answer, and ids of one request, at most.
+pub(super) const MOST: u32 = 1_000;
+
+/// Why no thread has a time to live of its own.
+const NO_TTL: &str = "ttl: threads have no time to live of their own; `perihelion threads prune` deletes old ones by the \
+    [retention] settings, and POST /threads/prune those that it names";
+
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+pub(super) struct Create {
+    thread_id: Option<Uuid>,
+    #[schemars(with = "Option<serde_json::Map<String, Value>>")]
+    metadata: Option<Value>,
+    if_exists: Option<IfExists>,
+    supersteps: Vec<Object<Superstep>>,
+    /// Of the protocol, and refused.
+    ttl: Option<Value>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum IfExists {
+    Raise,
+    DoNothing,
+}
+
+/// A step that a client writes into a new thread.
+#[derive(Deserialize, JsonSchema)]
+struct Superstep {
+    updates: Vec<Object<StateUpdate>>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct StateUpdate {
+    #[serde(default)]
+    values: Value,
+    as_node: Option<String>,
+    /// Of the protocol, and refused.
+    command: Option<Value>,
+}
+
+pub(super) async fn create(State(face): State<Face>, body: Body) -> Result<Json<Value>, Refusal> {
+    let create: Create = body.read()?;
+    refuse(create.ttl.as_ref(), NO_TTL)?;
+    let thread = create.thread_id.map_or_else(ThreadId::new, ThreadId);
+    let metadata = object(create.metadata, "metadata")?;
+    let is_there = match face.service.info(thread).await {
+        Ok(_) => true,
+        Err(Error::UnknownThread(_)) => false,
+        Err(error) => return Err(error.into()),
+    };
+    if is_there && create.if_exists != Some(IfExists::DoNothing) {
+        return Err(Refusal(
+            StatusCode::CONFLICT,
+            format!("Thread with ID {thread} already exists"),
+        ));
+    }
+    if !is_there {
+        let steps = steps(&create.supersteps)?;
+        face.service.create_thread(thread, &metadata).await?;
+        if let Err(refusal) = write(&face, thread, steps).await {
+            // One who asks again is not to find half of a thread.
+            face.service.delete_thread(thread).await?;
+            return Err(refusal);
+        }
+    }
+    get_shown(&face, thread, &Fields::default()).await
+}
+
+/// A step as it is to be written, and in whose name.
+type Step<'a> = (GraphUpdate, Option<&'a str>);
+
+/// Reads the steps that a client writes into a new thread.
+fn steps(supersteps: &[Object<Superstep>]) -> Result<Vec<Step<'_>>, Refusal> {
+    let updates = supersteps.iter().flat_map(|Object(step)| &step.updates);
+    let read = (0..).zip(updates).map(|(head, Object(StateUpdate { values, as_node, command }))| {
+        let why = "supersteps: a command is not taken; send its update as values, and name the node as as_node";
+        refuse(command.as_ref(), why)?;
+        let written = wire::state_update(values, head).map_err(Refusal::invalid)?;
+        Ok((written, as_node.as_deref()))
+    });
+    read.collect()
+}
+
+async fn write(face: &Face, thread: ThreadId, steps: Vec<Step<'_>>) -> Result<(), Refusal> {
+    for (written, as_node) in steps {
+        face.service.runtime().edit(thread, written, as_node, &[]).await?;
+    }
+    Ok(())
+}
+
+pub(super) async fn get(
+    State(face): State<Face>,
+    OfThread(thread): OfThread,
+) -> Result<Json<Value>, Refusal> {
+    get_shown(&face, thread, &Fields::default()).await
+}
+
+async fn get_shown(face: &Face, thread: ThreadId, fields: &Fields) -> Result<Json<Value>, Refusal> {
+    Ok(Json(wire::shown_thread(&face.service.thread(thread).await?, fields)))
+}
+
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+pub(super) struct Update {
+    #[schemars(with = "Option<serde_json::Map<String, Value>>")]
+    metadata: Option<Value>,
+    /// Of the protocol, and refused.
+    ttl: Option<Value>,
+}
+
+pub(super) async fn update(
+    State(face): State<Face>,
+    OfThread(thread): OfThread,
+    body: Body,
+) -> Result<Json<Value>, Refusal> {
+    let Update { metadata, ttl } = body.read()?;
+    refuse(ttl.as_ref(), NO_TTL)?;
+    let metadata = object(metadata, "metadata")?;
+    face.service.info_to_change(thread).await?;
+    face.service.kept().note_thread(thread.0, &metadata, None, clock::now()).await?;
+    get_shown(&face, thread, &Fields::default()).await
+}
+
+pub(super) async fn delete(
+    State(face): State<Face>,
+    OfThread(thread): OfThread,
+) -> Result<StatusCode, Refusal> {
+    face.service.delete_thread(thread).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Threads that are deleted, or of which the newest step alone is left.
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Prune {
+    thread_ids: Vec<Uuid>,
+    #[serde(default)]
+    strategy: Strategy,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Strategy {
+    #[default]
+    Delete,
+    KeepLatest,
+}
+
+pub(super) async fn prune(State(face): State<Face>, body: Body) -> Result<Json<Value>, Refusal> {
+    let Prune { thread_ids, strategy } = body.read()?;
+    bounded(&thread_ids, "thread_ids")?;
+    // All first, so that none is pruned beside one that is another user's.
+    let mut found = Vec::with_capacity(thread_ids.len());
+    for thread in thread_ids.into_iter().map(ThreadId) {
+        match face.service.info_to_change(thread).await {
+            Ok(_) => found.push(thread),
+            // Gone is as good as pruned by somebody else.
+            Err(Error::UnknownThread(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let mut pruned = 0;
+    for thread in found {
+        let done = match strategy {
+            Strategy::Delete => face.service.delete_thread(thread).await,
+            Strategy::KeepLatest => face.service.shorten_thread(thread).await,
+        };
+        match done {
+            Ok(()) => pruned += 1,
+            Err(Error::UnknownThread(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(Json(json!({ "pruned_count": pruned })))
+}
+
+pub(super) async fn copy(
+    State(face): State<Face>,
+    OfThread(thread): OfThread,
+) -> Result<Json<Value>, Refusal> {
+    let copy = face.service.copy_thread(thread).await?;
+    get_shown(&face, copy, &Fields::default()).await
+}
+
+/// Reads a field that is an object or nothing.
+pub(super) fn object(given: Option<Value>, name: &str) -> Result<Value, Refusal> {
+    match given {
+        None | Some(Value::Null) => Ok(json!({})),
+        Some(object @ Value::Object(_)) => Ok(object),
+        Some(_) => Err(Refusal::invalid(format!("{name} must be an object"))),
+    }
+}
+
+/// Refuses a field of the protocol that cannot be heeded here, unless it says nothing.
+pub(super) fn refuse(given: Option<&Value>, why: &str) -> Result<(), Refusal> {
+    match given {
+        None | Some(Value::Null) => Ok(()),
+        Some(Value::Object(fields)) if fields.is_empty() => Ok(()),
+        Some(_) => Err(Refusal::invalid(why)),
+    }
+}
+
+/// Refuses more ids than a statement takes.
+pub(super) fn bounded<T>(ids: &[T], name: &str) -> Result<(), Refusal> {
+    if ids.len() <= MOST as usize {
+        Ok(())
+    } else {
+        Err(Refusal::invalid(format!(
+            "{name} has at most {MOST} ids; send the others in requests of their own"
+        )))
+    }
+}
+
+/// Names what the routes read.
+pub(super) fn forms(forms: &mut Forms) {
+    forms.body::<Create>("post /threads");
+    forms.body::<Update>("patch /threads/{thread}");
+    forms.body::<Prune>("post /threads/prune");
+}

@@ -1,0 +1,345 @@
+//! Reads requests for runs.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::choices::{Durability, IfNotExists, OnCompletion, OnDisconnect, OneOrMany};
+use super::{message, state};
+use crate::parts;
+use perihelion_engine::graph::Nodes;
+use perihelion_service::kept::Multitask;
+use perihelion_service::{Approvals, Asked, Order, Turn};
+use perihelion_star::{Attachment, GraphUpdate};
+
+/// Bytes of a message's id at most; a longer one is not kept.
+const LONGEST_ID: usize = 200;
+
+/// Fields of an input that is a conversation.
+const MESSAGES: &str = "messages";
+
+/// What a client sends to begin a run; fields that are not known are left alone, as clients send what servers may not have.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+pub(crate) struct RunBody {
+    pub assistant_id: Option<String>,
+    pub input: Option<Value>,
+    pub command: Option<Value>,
+    pub stream_mode: Option<OneOrMany>,
+    pub stream_subgraphs: bool,
+    pub stream_resumable: bool,
+    #[schemars(with = "Option<serde_json::Map<String, Value>>")]
+    pub config: Option<Value>,
+    pub context: Option<Value>,
+    #[schemars(with = "Option<serde_json::Map<String, Value>>")]
+    pub metadata: Option<Value>,
+    pub checkpoint: Option<Value>,
+    pub checkpoint_id: Option<String>,
+    pub interrupt_before: Option<OneOrMany>,
+    pub interrupt_after: Option<OneOrMany>,
+    pub multitask_strategy: Option<Multitask>,
+    pub on_disconnect: Option<OnDisconnect>,
+    pub on_completion: Option<OnCompletion>,
+    pub if_not_exists: Option<IfNotExists>,
+    pub durability: Option<Durability>,
+    pub after_seconds: Option<f64>,
+    pub webhook: Option<String>,
+    pub feedback_keys: Option<Value>,
+    /// Ours: what becomes of calls that need a person's approval.
+    pub approvals: Option<Approvals>,
+}
+
+impl RunBody {
+    /// Reads a body.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(crate) fn read(given: &Value) -> Result<Self, String> {
+        serde_json::from_value(given.clone()).map_err(|error| error.to_string())
+    }
+
+    /// Returns the checkpoint that the run begins at, by its id.
+    pub(crate) fn at(&self) -> Option<&str> {
+        let of_config =
+            || self.config.as_ref()?.get("configurable")?.get("checkpoint_id")?.as_str();
+        self.checkpoint_id
+            .as_deref()
+            .or_else(|| self.checkpoint.as_ref().and_then(super::named_step))
+            .or_else(of_config)
+    }
+
+    /// Returns the order, but for the step it begins at.
+    ///
+    /// # Errors
+    /// What is wrong with the input or the command.
+    pub(crate) fn order(&self, thread_head: u64) -> Result<Order, String> {
+        let names = |given: &Option<OneOrMany>| {
+            Nodes::from(given.clone().map_or_else(Vec::new, OneOrMany::into_vec))
+        };
+        let mut order = Order::new(asked(self, thread_head)?);
+        order.pauses.before = names(&self.interrupt_before);
+        order.pauses.after = names(&self.interrupt_after);
+        if let Asked::Turn(turn) = &mut order.asked {
+            turn.approvals = turn.approvals.or(self.approvals);
+        }
+        order.durability = self.durability.map(|mode| {
+            let word = match mode {
+                Durability::Sync => "sync",
+                Durability::Async => "async",
+                Durability::Exit => "exit",
+            };
+            word.to_owned()
+        });
+        let limit = self.config.as_ref().and_then(|config| config.get("recursion_limit"));
+        order.max_steps = limit.and_then(Value::as_u64);
+        Ok(order)
+    }
+
+    /// Returns what was asked for, as clients are shown it.
+    pub(crate) fn shown(&self, modes: &[String]) -> Value {
+        json!({
+            "input": self.input.as_ref().map(parts::veiled),
+            "command": self.command,
+            "config": self.config.clone().unwrap_or_else(|| json!({})),
+            "context": self.context.clone().unwrap_or_else(|| json!({})),
+            "stream_mode": modes,
+            "interrupt_before": self.interrupt_before.clone().map(OneOrMany::into_vec),
+            "interrupt_after": self.interrupt_after.clone().map(OneOrMany::into_vec),
+            "webhook": self.webhook,
+            "feedback_keys": self.feedback_keys,
+            "temporary": self.on_completion == Some(OnCompletion::Delete),
+            "subgraphs": self.stream_subgraphs,
+            "resumable": self.stream_resumable,
+            "checkpoint_during": true,
+            "durability": match self.durability {
+                Some(Durability::Async) => "async",
+                Some(Durability::Exit) => "exit",
+                _ => "sync",
+            },
+        })
+    }
+}
+
+/// Reads what a run is asked to do; a command goes before an input.
+///
+/// # Errors
+/// What is wrong with the input or the command.
+pub(crate) fn asked(body: &RunBody, thread_head: u64) -> Result<Asked, String> {
+    if let Some(command) = body.command.as_ref().and_then(Value::as_object) {
+        if let Some(resume) = command.get("resume").filter(|resume| !resume.is_null()) {
+            return Ok(Asked::Resume(resume.clone()));
+        }
+        let given = |key: &str| command.get(key).filter(|value| !value.is_null());
+        if given("update").is_some() || given("goto").is_some() {
+            let update = state_update(given("update").unwrap_or(&Value::Null), thread_head)?;
+            let goto = goto(given("goto"))?;
+            return Ok(Asked::Edit { update: Box::new(update), as_node: None, goto });
+        }
+    }
+    match &body.input {
+        None | Some(Value::Null) => Ok(Asked::Continue),
+        Some(Value::Object(fields)) if fields.is_empty() => Ok(Asked::Continue),
+        Some(Value::Object(fields)) => Ok(Asked::Turn(turn(fields, body.context.as_ref())?)),
+        Some(Value::String(question)) => {
+            let question = question.clone();
+            Ok(Asked::Turn(with_context(
+                Turn { question, ..Turn::default() },
+                body.context.as_ref(),
+            )))
+        }
+        Some(_) => Err("input must be an object with messages, or with a question".into()),
+    }
+}
+
+/// Reads an update of the state.
+///
+/// # Errors
+/// What cannot be read of it.
+pub(crate) fn state_update(given: &Value, thread_head: u64) -> Result<GraphUpdate, String> {
+    state::read(given, thread_head)
+}
+
+fn goto(given: Option<&Value>) -> Result<Vec<String>, String> {
+    let name = |one: &Value| -> Result<String, String> {
+        // A node here reads the state that all share.
+        if one.get("input").is_some_and(|input| !input.is_null()) {
+            return Err("goto cannot take the input of a Send: send it as command.update, and name the node alone".into());
+        }
+        let found = one.as_str().or_else(|| one.get("node").and_then(Value::as_str));
+        found.map(str::to_owned).ok_or_else(|| "goto must name nodes".into())
+    };
+    match given {
+        None => Ok(Vec::new()),
+        Some(Value::Array(list)) => list.iter().map(name).collect(),
+        Some(one) => Ok(vec![name(one)?]),
+    }
+}
+
+/// Reads an input: a conversation whose last human messages are the question, or the request in our own form.
+fn turn(fields: &Map<String, Value>, context: Option<&Value>) -> Result<Turn, String> {
+    let mut own = fields.clone();
+    let messages = own.remove(MESSAGES);
+    let mut turn: Turn = if own.contains_key("question") {
+        serde_json::from_value(Value::Object(own)).map_err(|error| error.to_string())?
+    } else {
+        let known = [
+            "context",
+            "prefer_agents",
+            "disable_agents",
+            "max_turns",
+            "include_data",
+            "trace",
+            "system_prompt",
+            "approvals",
+            "attachments",
+            "user",
+        ];
+        // What else a client's state holds is its own business.
+        own.retain(|name, _| known.contains(&name.as_str()));
+        own.insert("question".into(), json!(""));
+        serde_json::from_value(Value::Object(own)).map_err(|error| error.to_string())?
+    };
+    if turn.question.trim().is_empty() {
+        let list = match messages {
+            Some(Value::Array(list)) => list,
+            Some(one @ (Value::Object(_) | Value::String(_))) => vec![one],
+            _ => return Err("input must have messages or a question".into()),
+        };
+        let (question, attached) =
+            user_message(&list)?.ok_or("no human message is at the end of the messages")?;
+        turn.question = question;
+        turn.attachments.extend(attached);
+        let id = list.last().and_then(|last| last.get("id")).and_then(Value::as_str);
+        turn.message_id = id.filter(|id| (1..=LONGEST_ID).contains(&id.len())).map(str::to_owned);
+    }
+    Ok(with_context(turn, context))
+}
+
+/// Returns what the human messages at the end of a conversation say, and what comes with them.
+fn user_message(messages: &[Value]) -> Result<Option<(String, Vec<Attachment>)>, String> {
+    let mut contents: Vec<&Value> = messages.iter().rev().map_while(human).collect();
+    contents.reverse();
+    let texts = contents.iter().map(|content| message::content(content));
+    let texts: Vec<String> = texts.filter(|text| !text.trim().is_empty()).collect();
+    let attached = parts::attachments_of(contents.into_iter())?;
+    Ok(parts::question(texts.join("\n\n"), attached))
+}
+
+/// Returns the content of a human message, in whatever form it comes.
+fn human(one: &Value) -> Option<&Value> {
+    match one {
+        Value::String(_) => Some(one),
+        Value::Array(pair) => match pair.as_slice() {
+            // The form of a pair: role and content.
+            [Value::String(role), content] if matches!(role.as_str(), "human" | "user") => {
+                Some(content)
+            }
+            _ => None,
+        },
+        other => {
+            let read = message::read(other, String::new())?;
+            other.get("content").filter(|_| read.role == "user")
+        }
+    }
+}
+
+/// Adds what the run's context says, which the input's own goes before.
+fn with_context(mut turn: Turn, context: Option<&Value>) -> Turn {
+    let given: BTreeMap<String, String> = context
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten()
+        .filter_map(|(key, value)| match value {
+            Value::String(text) => Some((key.clone(), text.clone())),
+            Value::Number(_) | Value::Bool(_) => Some((key.clone(), value.to_string())),
+            _ => None,
+        })
+        .collect();
+    for (key, value) in given {
+        turn.context.entry(key).or_insert(value);
+    }
+    turn
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn turn_of(body: Value) -> Turn {
+        match asked(&RunBody::read(&body).unwrap(), 0).unwrap() {
+            Asked::Turn(turn) => turn,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_last_human_messages_are_the_question_in_whatever_form_they_come() {
+        for messages in [
+            json!([{ "type": "human", "content": "Who left?" }]),
+            json!([{ "role": "user", "content": [{ "type": "text", "text": "Who left?" }] }]),
+            json!([{ "type": "ai", "content": "Hello" }, { "type": "human", "content": "Who left?", "id": "x" }]),
+            json!([["human", "Who left?"]]),
+            json!({ "role": "user", "content": "Who left?" }),
+        ] {
+            let turn = turn_of(json!({ "input": { "messages": messages } }));
+            assert_eq!(turn.question, "Who left?", "{messages}");
+        }
+    }
+
+    #[test]
+    fn a_request_in_our_own_form_keeps_all_it_says() {
+        let turn = turn_of(json!({
+            "input": { "question": "Why?", "context": { "tier": "gold" }, "prefer_agents": ["sql"], "max_turns": 3 },
+            "context": { "region": "EU", "tier": "lead", "limit": 5 },
+        }));
+        assert_eq!(turn.context["tier"], "gold");
+        assert_eq!(turn.context["region"], "EU");
+        assert_eq!(turn.context["limit"], "5");
+        assert_eq!((turn.prefer_agents, turn.max_turns), (vec!["sql".to_owned()], Some(3)));
+    }
+
+    #[test]
+    fn a_message_keeps_the_id_by_which_its_client_knows_it() {
+        let messages = json!([{ "type": "human", "content": "x", "id": "a" }, { "type": "human", "content": "y", "id": "b" }]);
+        let turn = turn_of(json!({ "input": { "messages": messages } }));
+        assert_eq!(turn.message_id.as_deref(), Some("b"));
+        let without = turn_of(json!({ "input": { "messages": ["Who left?"] } }));
+        assert_eq!(without.message_id, None);
+    }
+
+    #[test]
+    fn a_command_goes_before_an_empty_input() {
+        let body = json!({ "input": {}, "command": { "resume": { "decisions": [{ "type": "approve" }] } } });
+        let body = RunBody::read(&body).unwrap();
+        assert!(matches!(asked(&body, 0), Ok(Asked::Resume(_))));
+    }
+
+    #[test]
+    fn an_input_that_a_send_brings_is_refused_and_not_dropped() {
+        let body = |goto: Value| RunBody::read(&json!({ "command": { "goto": goto } })).unwrap();
+        let send = json!({ "node": "qa", "input": { "answer": "x" } });
+        for goto in [send.clone(), json!(["qa", send])] {
+            let why = asked(&body(goto), 0).unwrap_err();
+            assert!(why.contains("command.update"), "{why}");
+        }
+        for goto in [json!("qa"), json!([{ "node": "qa", "input": null }])] {
+            assert!(
+                matches!(asked(&body(goto), 0), Ok(Asked::Edit { goto, .. }) if goto == ["qa"])
+            );
+        }
+    }
+
+    #[test]
+    fn an_input_without_anything_to_answer_is_refused() {
+        for input in [
+            json!({ "messages": [] }),
+            json!({ "messages": [{ "type": "ai", "content": "x" }] }),
+            json!(3),
+        ] {
+            let body = RunBody::read(&json!({ "input": input })).unwrap();
+            assert!(asked(&body, 0).is_err(), "{input}");
+        }
+    }
+}

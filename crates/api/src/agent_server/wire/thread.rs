@@ -1,0 +1,164 @@
+//! Threads and their states in the clients' format.
+
+use serde_json::{Map, Value, json};
+
+use super::{checkpoint, interrupt, state};
+use perihelion_engine::checkpoint::StepRow;
+use perihelion_engine::ids::ThreadId;
+use perihelion_runtime::InterruptView;
+use perihelion_service::{Checkpoint, ClientStatus, ThreadView};
+use perihelion_star::GRAPH;
+
+/// Which fields are shown; none named: all.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Fields(pub Vec<String>);
+
+impl Fields {
+    /// Leaves out what nobody asked for.
+    pub(crate) fn only(&self, mut shown: Value) -> Value {
+        if let (false, Some(all)) = (self.0.is_empty(), shown.as_object_mut()) {
+            all.retain(|name, _| self.0.iter().any(|field| field == name));
+        }
+        shown
+    }
+}
+
+/// Shows a thread.
+pub(crate) fn shown(view: &ThreadView, fields: &Fields) -> Value {
+    let ThreadView { info, status, meta, .. } = view;
+    let mut metadata = match &meta.metadata {
+        Value::Object(noted) => noted.clone(),
+        _ => Map::new(),
+    };
+    if info.head > 0 {
+        metadata.entry("graph_id").or_insert_with(|| json!(info.graph));
+        let assistant = super::assistant::id_of(&info.graph);
+        metadata.entry("assistant_id").or_insert_with(|| json!(assistant));
+    }
+    if let Some(title) = info.shown_title() {
+        metadata.entry("title").or_insert_with(|| json!(title));
+    }
+    let updated = meta.updated_at.map_or(info.updated_at, |noted| noted.max(info.updated_at));
+    let mut shown = json!({
+        "thread_id": info.id,
+        "created_at": info.created_at,
+        "updated_at": updated,
+        "state_updated_at": info.updated_at,
+        "metadata": metadata,
+        "status": word(*status),
+        "config": meta.config,
+        "values": view.state.as_deref().map(state::values),
+    });
+    if info.head > 0 {
+        shown["error"] = error(view);
+        shown["interrupts"] =
+            Value::Object(interrupt::by_task(info.id, info.head + 1, &view.open, &view.asking));
+    }
+    // Only for those who ask for it: the clients of the protocol know no such field.
+    if fields.0.iter().any(|field| field == "title") {
+        shown["title"] = json!(view.title());
+    }
+    fields.only(shown)
+}
+
+/// Says why the last run of a thread did not come to its end, where it did not.
+fn error(view: &ThreadView) -> Value {
+    match view.status {
+        ClientStatus::Error => view
+            .info
+            .shown_error()
+            .map_or(Value::Null, |text| json!({ "error": "RunFailed", "message": text })),
+        ClientStatus::Interrupted if view.was_stopped => {
+            json!({ "error": "UserInterrupt", "message": "the run was stopped" })
+        }
+        _ => Value::Null,
+    }
+}
+
+/// Shows the state of a thread that has had no input.
+pub(crate) fn empty_state() -> Value {
+    json!({
+        "values": {}, "next": [], "tasks": [], "metadata": null, "created_at": null, "checkpoint": null,
+        "parent_checkpoint": null, "interrupts": [], "checkpoint_id": null, "parent_checkpoint_id": null,
+    })
+}
+
+/// Shows a state of a thread at a step; `open` are the questions that wait there.
+pub(crate) fn snapshot(
+    thread: ThreadId,
+    at: &Checkpoint,
+    open: &[InterruptView],
+    asking: &[u32],
+    results: Option<&Checkpoint>,
+) -> Value {
+    let step = at.row.seq;
+    let asked = interrupt::by_task(thread, step + 1, open, asking);
+    let tasks: Vec<Value> = (0_u32..)
+        .zip(&at.next)
+        .map(|(index, node)| {
+            let id = interrupt::task_id(thread, step + 1, index);
+            let result = results.and_then(|next| next.written.get(index as usize));
+            let result = result.filter(|one| one.node == *node);
+            json!({
+                "id": id,
+                "name": node,
+                "path": ["__pregel_pull", node],
+                "error": null,
+                "interrupts": asked.get(&id).cloned().unwrap_or_else(|| json!([])),
+                "checkpoint": null,
+                "state": null,
+                "result": result.map(|one| state::update(&one.update)),
+            })
+        })
+        .collect();
+    let parent = at.parent.map(|step| checkpoint::shown(thread, step));
+    json!({
+        "values": state::values(&at.state),
+        "next": at.next,
+        "tasks": tasks,
+        "metadata": step_metadata(thread, &at.row),
+        "created_at": at.row.at,
+        "checkpoint": checkpoint::shown(thread, step),
+        "parent_checkpoint": parent,
+        "interrupts": open.iter().map(interrupt::shown).collect::<Vec<_>>(),
+        "checkpoint_id": checkpoint::checkpoint_id(thread, step),
+        "parent_checkpoint_id": at.parent.map(|step| checkpoint::checkpoint_id(thread, step)),
+    })
+}
+
+/// Shows what is noted of a step.
+pub(crate) fn step_metadata(thread: ThreadId, row: &StepRow) -> Value {
+    json!({
+        "graph_id": GRAPH,
+        "assistant_id": super::assistant::id_of(GRAPH),
+        "thread_id": thread,
+        "run_id": row.run,
+        "source": made_by(row),
+        "step": row.seq,
+        "parents": {},
+    })
+}
+
+/// Says what made a checkpoint.
+pub(crate) fn source(at: &Checkpoint) -> &'static str {
+    made_by(&at.row)
+}
+
+/// Says what made a step.
+pub(crate) fn made_by(row: &StepRow) -> &'static str {
+    match row.kind.as_str() {
+        "input" => "input",
+        "edit" => "update",
+        "fork" => "fork",
+        _ => "loop",
+    }
+}
+
+fn word(status: ClientStatus) -> &'static str {
+    match status {
+        ClientStatus::Idle => "idle",
+        ClientStatus::Busy => "busy",
+        ClientStatus::Interrupted => "interrupted",
+        ClientStatus::Error => "error",
+    }
+}

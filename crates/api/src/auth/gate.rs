@@ -1,0 +1,297 @@
+//! Finds out who asks, and leads them to the routes that they may see.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::Router;
+use axum::extract::Request;
+use axum::http::{HeaderMap, Method, StatusCode, Uri};
+use axum::response::{IntoResponse as _, Response};
+use chrono::Duration;
+use perihelion_people::{Error, Principal, ProvedBy, Scope};
+use tower_service::Service as _;
+
+use super::Ends;
+use super::credential::{CSRF_HEADER, Credential};
+use super::issuer::Issuer;
+use super::logins::Logins;
+use super::open::{OpenRequests, keeping};
+use super::rates::{Rates, with_time};
+use super::watch::Watches;
+use super::{scope, session, unknown, watch};
+use crate::agent_server::Refusal;
+use crate::places::Place;
+use crate::refused_socket;
+use perihelion_engine::clock;
+use perihelion_service::Service;
+use perihelion_settings::config;
+
+/// Routes that are kept for those who ask; more are made again.
+const KEPT: usize = 256;
+
+/// What a gate is made of.
+pub(crate) struct Setup<'a> {
+    /// The service as this process itself sees it.
+    pub service: Service,
+    pub settings: &'a config::Serve,
+    /// Makes the routes over a service as somebody sees it.
+    pub routes: Box<dyn Fn(Service) -> Router + Send + Sync>,
+}
+
+/// Finds out who asks.
+pub(crate) struct Gate {
+    service: Service,
+    token: Option<blake3::Hash>,
+    issuer: Option<Issuer>,
+    registration: bool,
+    lasts: Duration,
+    /// Whether only this machine can reach the service, so that nobody has to prove anything while nobody is known.
+    is_local: bool,
+    /// Whether a key or a user is known; there is no way back.
+    is_anybody_known: AtomicBool,
+    watches: Watches,
+    rates: Rates,
+    logins: Logins,
+    open: OpenRequests,
+    routes: Box<dyn Fn(Service) -> Router + Send + Sync>,
+    kept: Mutex<HashMap<String, Router>>,
+}
+
+/// A request that is led to the routes.
+struct Admitted {
+    /// The service as the one who asks sees it.
+    seen: Service,
+    credential: Option<Credential>,
+    place: Option<Place>,
+}
+
+/// Why somebody was not let in.
+pub(super) enum Stranger {
+    /// They did not prove who they are.
+    Unknown(String),
+    /// They did, and may not do this.
+    Refused(Refusal),
+}
+
+impl From<Error> for Stranger {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::NotAccepted(why) => Self::Unknown(why.to_owned()),
+            other => Self::Refused(other.into()),
+        }
+    }
+}
+
+impl Gate {
+    /// Makes a gate.
+    pub(crate) fn new(setup: Setup<'_>) -> Arc<Self> {
+        let Setup { service, settings, routes } = setup;
+        let token = settings.token.as_ref();
+        Arc::new(Self {
+            watches: Watches::default(),
+            rates: Rates::new(settings.requests_per_minute),
+            logins: Logins::new(),
+            open: OpenRequests::new(settings.max_open_requests),
+            token: token.map(|token| blake3::hash(token.expose().as_bytes())),
+            issuer: settings.jwt.clone().map(|jwt| Issuer::new(jwt, service.tenant())),
+            registration: settings.registration,
+            lasts: Duration::milliseconds((settings.session_sec * 1e3) as i64),
+            is_local: settings.addr.ip().is_loopback(),
+            is_anybody_known: AtomicBool::new(false),
+            service,
+            routes,
+            kept: Mutex::default(),
+        })
+    }
+
+    /// Leads all requests that no route of `open` takes through the gate.
+    pub(crate) fn before(self: Arc<Self>, open: Router) -> Router {
+        let open = open.merge(session::router(Arc::clone(&self)));
+        open.fallback(move |request: Request| {
+            let gate = Arc::clone(&self);
+            async move { gate.pass(request).await }
+        })
+    }
+
+    pub(super) fn watches(&self) -> &Watches {
+        &self.watches
+    }
+
+    pub(super) fn service(&self) -> &Service {
+        &self.service
+    }
+
+    pub(super) fn logins(&self) -> &Logins {
+        &self.logins
+    }
+
+    pub(super) fn registers(&self) -> bool {
+        self.registration
+    }
+
+    pub(super) fn lasts(&self) -> Duration {
+        self.lasts
+    }
+
+    async fn pass(self: Arc<Self>, mut request: Request) -> Response {
+        let admitted = self.admitted(request.method(), request.uri(), request.headers()).await;
+        let Admitted { seen, credential, place } = match admitted {
+            Ok(admitted) => admitted,
+            Err(refusal) => return refused_socket::answer(request, *refusal).await,
+        };
+        let mut routes = self.routes_of(seen.clone());
+        if let Some(credential) = &credential {
+            request.extensions_mut().insert(Ends::new(Arc::clone(&self), credential.clone()));
+        }
+        if let Some(place) = &place {
+            request.extensions_mut().insert(place.clone());
+        }
+        let answer = async move {
+            match routes.call(request).await {
+                Ok(response) => keeping(place, with_time(response, &seen).await),
+                Err(never) => match never {},
+            }
+        };
+        match credential {
+            None => answer.await,
+            Some(credential) => self.watched(credential, answer).await,
+        }
+    }
+
+    /// Decides whether a request is led to the routes.
+    async fn admitted(
+        &self,
+        method: &Method,
+        uri: &Uri,
+        headers: &HeaderMap,
+    ) -> Result<Admitted, Box<Response>> {
+        if uri.path_and_query().is_some_and(|written| written.as_str().contains("%00")) {
+            // Postgres keeps no such text.
+            let why = "addresses must not contain the character U+0000";
+            return Err(Box::new(Refusal::invalid(why).into_response()));
+        }
+        let (who, credential) = match self.who(method, headers).await {
+            Ok(found) => found,
+            Err(Stranger::Unknown(why)) => return Err(Box::new(unknown(why))),
+            Err(Stranger::Refused(refusal)) => return Err(Box::new(refusal.into_response())),
+        };
+        if let Some(refused) = self.rates.refusal(&who.tenant) {
+            return Err(Box::new(refused));
+        }
+        let place = self.open.take(&who.tenant)?;
+        let seen = self.service.seen_by(who);
+        if let Some(scope) = scope::needed(method, uri.path()) {
+            seen.permit(scope).map_err(|error| Box::new(Refusal::from(error).into_response()))?;
+        }
+        Ok(Admitted { seen, credential, place })
+    }
+
+    /// Answers for as long as a credential is accepted, streams included.
+    async fn watched(
+        self: Arc<Self>,
+        credential: Credential,
+        answer: impl Future<Output = Response>,
+    ) -> Response {
+        let ended = watch::ended(Arc::clone(&self), credential.clone());
+        let response = tokio::select! {
+            biased;
+            response = answer => response,
+            () = ended => return unknown("the credentials are not accepted any more"),
+        };
+        watch::until(response, watch::ended(self, credential))
+    }
+
+    /// Finds the routes over the service as somebody sees it.
+    fn routes_of(&self, seen: Service) -> Router {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let Ok(name) = serde_json::to_string(seen.who()) else { return (self.routes)(seen) };
+        if let Some(routes) = kept.get(&name) {
+            return routes.clone();
+        }
+        if kept.len() >= KEPT {
+            kept.clear();
+        }
+        let routes = (self.routes)(seen);
+        kept.insert(name, routes.clone());
+        routes
+    }
+
+    /// Finds out who sends a request, and by what they are to be recognised while it is answered.
+    async fn who(
+        &self,
+        method: &Method,
+        headers: &HeaderMap,
+    ) -> Result<(Principal, Option<Credential>), Stranger> {
+        if self.is_open().await? {
+            return Ok((self.service.who().clone(), None));
+        }
+        let Some(credential) = Credential::of(headers) else {
+            let why = "send an API key as x-api-key or as Authorization: Bearer, or log in";
+            return Err(Stranger::Unknown(why.to_owned()));
+        };
+        if let (Credential::Session(cookie), false) = (&credential, method.is_safe()) {
+            let who = self.by_cookie_and_header(cookie, headers).await?;
+            return Ok((who, Some(credential)));
+        }
+        let who = self.check(&credential).await?;
+        let is_fixed = matches!(who.proved_by, ProvedBy::Loopback);
+        Ok((who, (!is_fixed).then_some(credential)))
+    }
+
+    /// Returns whether nobody has to prove anything.
+    async fn is_open(&self) -> Result<bool, Stranger> {
+        let is_wanted = self.token.is_some() || self.issuer.is_some() || !self.is_local;
+        if is_wanted || self.is_anybody_known.load(Ordering::Relaxed) {
+            return Ok(false);
+        }
+        let is_known = self.service.people().is_anybody_known().await?;
+        self.is_anybody_known.store(is_known, Ordering::Relaxed);
+        Ok(!is_known)
+    }
+
+    /// Finds out who shows a credential now.
+    pub(super) async fn check(&self, credential: &Credential) -> Result<Principal, Stranger> {
+        let people = self.service.people();
+        let now = clock::now();
+        match credential {
+            Credential::Key(key) => Ok(people.by_key(key, now).await?),
+            Credential::Session(cookie) => Ok(people.by_session(cookie, None, now).await?),
+            // Digests are compared, so that the time it takes says nothing of the token.
+            Credential::Bearer(text) if self.token == Some(blake3::hash(text.as_bytes())) => {
+                Ok(Principal { user: "token".to_owned(), ..self.service.who().clone() })
+            }
+            Credential::Bearer(text) => match &self.issuer {
+                Some(issuer) => Ok(issuer.verify(text, now).await?),
+                None => Err(Stranger::Unknown(
+                    "the credentials are not accepted: this is no key and no token of this service"
+                        .to_owned(),
+                )),
+            },
+        }
+    }
+
+    /// Finds out whose session it is, of a request that changes something: it needs the session's second secret.
+    async fn by_cookie_and_header(
+        &self,
+        cookie: &str,
+        headers: &HeaderMap,
+    ) -> Result<Principal, Stranger> {
+        let people = self.service.people();
+        let now = clock::now();
+        let given = headers.get(CSRF_HEADER).and_then(|text| text.to_str().ok());
+        match people.by_session(cookie, Some(given), now).await {
+            Ok(who) => Ok(who),
+            Err(error @ Error::NotAccepted(why)) => {
+                match people.by_session(cookie, None, now).await {
+                    Ok(_) => Err(Stranger::Refused(Refusal(StatusCode::FORBIDDEN, why.to_owned()))),
+                    Err(_) => Err(error.into()),
+                }
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// What users who register themselves may do.
+pub(super) const REGISTERED: [Scope; 3] = [Scope::Read, Scope::Run, Scope::Approve];

@@ -1,0 +1,160 @@
+//! Registration, login and logout.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::post;
+use axum::{Json, Router};
+use perihelion_people::{Error, Principal, ProvedBy, User};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::credential::{CSRF, SESSION, cookie};
+use super::gate::{Gate, REGISTERED};
+use super::rates;
+use crate::agent_server::{Body, Refusal};
+use perihelion_engine::clock;
+use perihelion_service::Service;
+
+/// Makes the routes for the one who is not known yet.
+pub(super) fn router(gate: Arc<Gate>) -> Router {
+    Router::new()
+        .route("/v1/auth/register", post(register))
+        .route("/v1/auth/login", post(login))
+        .with_state(gate)
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Given {
+    name: String,
+    password: String,
+    /// The service's own by default.
+    tenant: Option<String>,
+}
+
+async fn register(
+    State(gate): State<Arc<Gate>>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Refusal> {
+    let given: Given = body.read()?;
+    if !gate.registers() {
+        let why = "registration is switched off; anyone who runs this service makes users with `perihelion users add`";
+        return Err(Refusal(StatusCode::FORBIDDEN, why.to_owned()));
+    }
+    let own = gate.service().tenant();
+    if given.tenant.as_ref().is_some_and(|tenant| tenant != own) {
+        let why = "nobody registers in another tenant than the service's own";
+        return Err(Refusal(StatusCode::FORBIDDEN, why.to_owned()));
+    }
+    if let Some(refused) = gate.logins().refusal(own, &given.name) {
+        return Ok(refused);
+    }
+    let people = gate.service().people();
+    let now = clock::now();
+    let user = people.register(own, &given.name, &given.password, &REGISTERED, now).await;
+    entered(&gate, &headers, user).await
+}
+
+async fn login(
+    State(gate): State<Arc<Gate>>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Refusal> {
+    let given: Given = body.read()?;
+    let tenant = given.tenant.as_deref().unwrap_or_else(|| gate.service().tenant());
+    if let Some(refused) = gate.logins().refusal(tenant, &given.name) {
+        return Ok(refused);
+    }
+    let people = gate.service().people();
+    let user = people.check_password(tenant, &given.name, &given.password).await;
+    entered(&gate, &headers, user).await
+}
+
+/// Begins the session of somebody who proved who they are, or says when they may try again.
+async fn entered(
+    gate: &Gate,
+    headers: &HeaderMap,
+    user: Result<User, Error>,
+) -> Result<Response, Refusal> {
+    match user {
+        Ok(user) => begun(gate, headers, &user).await,
+        Err(Error::Busy) => Ok(rates::refused("logins at this moment", 1)),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Begins a session and answers with its cookies.
+async fn begun(gate: &Gate, headers: &HeaderMap, user: &User) -> Result<Response, Refusal> {
+    let people = gate.service().people();
+    let session = people.begin_session(user, gate.lasts(), clock::now()).await?;
+    let who = Principal {
+        tenant: user.tenant.clone(),
+        user: user.name.clone(),
+        scopes: user.scopes.clone(),
+        proved_by: ProvedBy::Session,
+    };
+    let mut about = shown(&who);
+    about["csrf_token"] = json!(session.csrf.expose());
+    about["expires_at"] = json!(session.expires_at);
+    let seconds = gate.lasts().num_seconds();
+    let ends = format!("; Path=/; SameSite=Strict; Max-Age={seconds}{}", secure(headers));
+    let cookies = [
+        format!("{SESSION}={}{ends}; HttpOnly", session.cookie.expose()),
+        format!("{CSRF}={}{ends}", session.csrf.expose()),
+    ];
+    Ok(with_cookies(Json(about).into_response(), &cookies))
+}
+
+/// Returns what keeps a cookie off unencrypted connections, where the browser's one is encrypted.
+fn secure(headers: &HeaderMap) -> &'static str {
+    let scheme = headers.get("x-forwarded-proto").and_then(|scheme| scheme.to_str().ok());
+    if scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case("https")) { "; Secure" } else { "" }
+}
+
+fn with_cookies(mut response: Response, cookies: &[String]) -> Response {
+    let headers = response.headers_mut();
+    for cookie in cookies {
+        if let Ok(cookie) = HeaderValue::from_str(cookie) {
+            headers.append(header::SET_COOKIE, cookie);
+        }
+    }
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+pub(super) async fn logout(
+    State(service): State<Service>,
+    headers: HeaderMap,
+) -> Result<Response, Refusal> {
+    if let Some(cookie) = cookie(&headers, SESSION) {
+        service.people().end_session(cookie).await?;
+    }
+    let gone = [SESSION, CSRF].map(|name| format!("{name}=; Path=/; SameSite=Strict; Max-Age=0"));
+    Ok(with_cookies(StatusCode::NO_CONTENT.into_response(), &gone))
+}
+
+/// Answers who asks, and what their tenant may have.
+pub(super) async fn me(State(service): State<Service>) -> Result<Json<Value>, Refusal> {
+    let mut about = shown(service.who());
+    about["limits"] = json!(service.limits().await?);
+    Ok(Json(about))
+}
+
+fn shown(who: &Principal) -> Value {
+    json!({
+        "user": who.user,
+        "tenant": who.tenant,
+        "scopes": who.scopes,
+        "proved_by": match who.proved_by {
+            ProvedBy::Loopback => "loopback",
+            ProvedBy::Key { .. } => "key",
+            ProvedBy::Session => "session",
+            ProvedBy::Token => "token",
+        },
+    })
+}

@@ -1,0 +1,22 @@
+//! Which addresses may be called: those of the public network, and those that the operator names.
+
+use super::agent_server::Refusal;
+use perihelion_servers::web::Addresses;
+use perihelion_service::Service;
+
+/// Returns the addresses that the settings allow.
+pub(crate) fn allowed(service: &Service) -> Addresses {
+    Addresses::allowing(&service.runtime().settings().serve.callback_hosts.0)
+}
+
+/// Checks an address that a client wants to be called at, and returns it as it is called.
+///
+/// A name that leads inside is found at the call: what it leads to may change until then.
+pub(crate) fn check(service: &Service, url: &str) -> Result<String, Refusal> {
+    let checked = allowed(service).check(url);
+    checked.map(String::from).map_err(|error| {
+        Refusal::invalid(format!(
+            "this address cannot be called: {error}; the operator may allow a host that is not public in serve.callback_hosts"
+        ))
+    })
+}

@@ -1,0 +1,259 @@
+//! A run as a conversation: what is said piece by piece, and how it ends.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::agent_server::Refusal;
+use super::{questions, team};
+use perihelion_engine::ids::ThreadId;
+use perihelion_llm::Usage;
+use perihelion_runtime::InterruptView;
+use perihelion_service::kept::{Multitask, NewDelivery, Run, RunStatus};
+use perihelion_service::{
+    Accept, Asked, ClientStatus, From, Happening, Listener, Next, Order, Service, Turn,
+};
+use perihelion_star::question::kind;
+use perihelion_star::{GraphState, node_names};
+
+/// What became of a run.
+#[derive(Clone, Debug)]
+pub(crate) struct Outcome {
+    /// The answer, or the question that waits for one.
+    pub text: String,
+    pub ending: Ending,
+    pub usage: Usage,
+}
+
+/// How a run ended for the one who followed it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    Answered,
+    /// A person is asked something.
+    Asks,
+    Failed(String),
+    Cancelled,
+    /// It has not ended: this process ends, and another one continues with it.
+    Continues,
+}
+
+/// What is said where this process ends before a run.
+pub(crate) const CONTINUES: &str = "this server ends; the run continues, ask for it again";
+
+/// What was said next.
+#[derive(Clone, Debug)]
+pub(crate) enum AnswerPart {
+    Piece(String),
+    End(Outcome),
+}
+
+/// A run that is followed.
+pub(crate) struct Conversation {
+    service: Service,
+    listener: Listener,
+    /// Where the thread stood at the newest thing that was heard.
+    state: Option<Arc<GraphState>>,
+    questions: Vec<InterruptView>,
+    words: String,
+    ready: VecDeque<AnswerPart>,
+    is_over: bool,
+}
+
+/// What a run is begun with.
+pub(crate) struct Begin {
+    pub thread: ThreadId,
+    /// The step that the thread goes back to first.
+    pub at: Option<u64>,
+    pub turn: Turn,
+    pub metadata: Value,
+    /// What is sent when it has ended.
+    pub deliveries: Vec<NewDelivery>,
+}
+
+/// Begins a run: an answer to what the thread waits for, or a turn of its own; a team's thread stays the team's, unless
+/// the turn names another one.
+pub(crate) async fn begin(service: &Service, begin: Begin) -> Result<Run, Refusal> {
+    let Begin { thread, at, mut turn, metadata, deliveries } = begin;
+    let view = service.thread(thread).await?;
+    turn.team = match turn.team {
+        Some(name) => Some(team::named(service, &name).await?),
+        None => team::of_thread(service, &view, at).await?,
+    };
+    service.runtime().check_request(service.tenant(), turn.request()).await?;
+    let shown = json!({ "input": { "messages": [{ "role": "user", "content": turn.question }] } });
+    let team = turn.team.clone();
+    let assistant = team::assistant(&view, team.as_deref());
+    let waits = at.is_none() && view.status == ClientStatus::Interrupted;
+    let asked = if waits && view.open.iter().any(|one| one.kind != kind::CLARIFICATION) {
+        Asked::Resume(answer(&turn.question))
+    } else {
+        Asked::Turn(turn)
+    };
+    let order = Order { at: at.filter(|at| *at != view.info.head), ..Order::new(asked) };
+    let accept = Accept {
+        thread,
+        assistant,
+        order,
+        shown,
+        metadata,
+        multitask: Multitask::Enqueue,
+        temporary: false,
+        due_at: None,
+        deliveries,
+    };
+    let run = service.accept(accept).await?;
+    // Not before: a run that is refused changes nothing of its thread.
+    team::note(service, &view, team.as_deref()).await?;
+    Ok(run)
+}
+
+/// Reads an answer that a person typed: JSON where it is an object, and the text otherwise.
+fn answer(text: &str) -> Value {
+    match serde_json::from_str::<Value>(text) {
+        Ok(value @ Value::Object(_)) => value,
+        _ => Value::String(text.trim().to_owned()),
+    }
+}
+
+impl Conversation {
+    pub(crate) async fn follow(service: &Service, run: Run) -> Result<Self, Refusal> {
+        Ok(Self::over(service, service.listen(run, From::Beginning).await?))
+    }
+
+    /// Follows a run without looking for it first.
+    pub(crate) fn of(service: &Service, run: Run) -> Self {
+        Self::over(service, service.listen_from_beginning(run))
+    }
+
+    fn over(service: &Service, listener: Listener) -> Self {
+        Self {
+            service: service.clone(),
+            listener,
+            state: None,
+            questions: Vec::new(),
+            words: String::new(),
+            ready: VecDeque::new(),
+            is_over: false,
+        }
+    }
+
+    /// Returns whether a person is asked something by now.
+    pub(crate) fn asks(&self) -> bool {
+        !self.questions.is_empty()
+    }
+
+    /// Waits for what is said next; `None` when all was said, or this process ends.
+    pub(crate) async fn next(&mut self) -> Option<AnswerPart> {
+        loop {
+            if let Some(words) = self.ready.pop_front() {
+                return Some(words);
+            }
+            if self.is_over {
+                return None;
+            }
+            let stop = self.service.stop().clone();
+            let next = tokio::select! {
+                next = self.listener.next() => next,
+                () = stop.cancelled() => { self.end(Ending::Continues); continue }
+            };
+            match next {
+                Ok(Next::Heard(heard)) => self.hear(heard.happening),
+                Ok(Next::Ended(run)) => self.ended(&run).await,
+                Ok(Next::Gone) => self.end(Ending::Failed("the run is no more".into())),
+                Err(error) => self.end(Ending::Failed(error.to_string())),
+            }
+        }
+    }
+
+    /// Waits for the end.
+    pub(crate) async fn outcome(mut self) -> Outcome {
+        loop {
+            match self.next().await {
+                Some(AnswerPart::End(outcome)) => return outcome,
+                Some(AnswerPart::Piece(_)) => {}
+                None => {
+                    let ending = Ending::Failed("nothing was said".into());
+                    return Outcome { text: String::new(), ending, usage: Usage::default() };
+                }
+            }
+        }
+    }
+
+    fn hear(&mut self, happening: Happening) {
+        let [_, _, answering] = node_names();
+        match happening {
+            // A message that begins again is sent whole at the end.
+            Happening::Piece { node, piece, is_first, .. }
+                if node == answering && (!is_first || self.words.is_empty()) =>
+            {
+                self.words.push_str(&piece);
+                self.ready.push_back(AnswerPart::Piece(piece));
+            }
+            Happening::Step(at) => self.state = Some(at.state),
+            Happening::StandsAt { state } => self.state = Some(state),
+            Happening::Interrupted { interrupts, state, .. } => {
+                self.questions = interrupts.iter().map(InterruptView::from).collect();
+                self.state = Some(state);
+            }
+            _ => {}
+        }
+    }
+
+    /// Ends as the run's row says; it may be dropped at any moment, and loses nothing by that.
+    async fn ended(&mut self, run: &Run) {
+        match (run.status, &self.state) {
+            (RunStatus::Interrupted, _) => self.end(Ending::Cancelled),
+            (RunStatus::Error | RunStatus::Timeout, _) => {
+                let why = run.error.as_ref().and_then(|why| why["message"].as_str());
+                self.end(Ending::Failed(why.unwrap_or("the run failed").to_owned()));
+            }
+            (_, Some(state)) => {
+                let state = Arc::clone(state);
+                self.say_whole(state.answer.clone(), state.usage_of_turn());
+            }
+            // Its log was dropped, or it told nothing.
+            (_, None) => match self.service.left_by(run).await {
+                Ok(left) => {
+                    self.questions.clone_from(&left.asked);
+                    // What another turn took is not this one's.
+                    let own = (!left.has_moved_on()).then(|| left.state.usage_of_turn());
+                    let usage = own.unwrap_or_default();
+                    self.say_whole(left.answer().map(str::to_owned), usage);
+                }
+                Err(error) => self.end(Ending::Failed(error.to_string())),
+            },
+        }
+    }
+
+    /// Ends with an answer, or with what is asked.
+    fn say_whole(&mut self, answer: Option<String>, usage: Usage) {
+        let ending = if self.questions.is_empty() { Ending::Answered } else { Ending::Asks };
+        let text = match ending {
+            Ending::Asks => questions::in_words(&self.questions),
+            _ => answer.filter(|text| !text.is_empty()).unwrap_or_else(|| self.words.clone()),
+        };
+        // What was not sent piece by piece: a question, or the end of an answer.
+        if let Some(rest) = text.strip_prefix(self.words.as_str()).filter(|rest| !rest.is_empty()) {
+            self.ready.push_back(AnswerPart::Piece(rest.to_owned()));
+        }
+        self.close(Outcome { text, ending, usage });
+    }
+
+    /// Ends without an answer.
+    fn end(&mut self, ending: Ending) {
+        let usage = self.state.as_ref().map(|state| state.usage_of_turn()).unwrap_or_default();
+        self.close(Outcome { text: self.words.clone(), ending, usage });
+    }
+
+    fn close(&mut self, outcome: Outcome) {
+        self.is_over = true;
+        self.ready.push_back(AnswerPart::End(outcome));
+    }
+}
+
+/// Reads the id of a response or completion.
+pub(crate) fn run_of(id: &str, prefix: &str) -> Option<Uuid> {
+    id.strip_prefix(prefix).and_then(|id| Uuid::parse_str(id).ok())
+}

@@ -1,0 +1,90 @@
+//! How answers are sent that take their time: streams of server-sent events, and values that are known later.
+
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::http::{HeaderMap, HeaderValue, header};
+use axum::response::Response;
+use futures::{Stream, StreamExt as _, stream};
+use perihelion_http::sse;
+use serde_json::Value;
+
+use perihelion_engine::clock;
+
+/// How often a silent stream says that it lives.
+pub(super) const HEARTBEAT: Duration = Duration::from_secs(5);
+
+/// Answers with a stream of events, with comments while it is silent; `headers` stand beside its own.
+pub(super) fn response(
+    headers: HeaderMap,
+    events: impl Stream<Item = Result<Bytes, std::convert::Infallible>> + Send + 'static,
+) -> Response {
+    living(headers, "text/event-stream; charset=utf-8", sse::HEARTBEAT, events)
+}
+
+/// Answers at once, and with JSON as soon as there is some, with empty lines before it until then.
+///
+/// A body whose value fails is broken off, so that nobody takes it for a whole one.
+pub(super) fn json_later<E: Into<axum::BoxError> + 'static>(
+    headers: HeaderMap,
+    value: impl Future<Output = Result<Value, E>> + Send + 'static,
+) -> Response {
+    let body = stream::once(async { value.await.map(|value| Bytes::from(value.to_string())) });
+    living(headers, "application/json", Bytes::from_static(b"\n"), body)
+}
+
+/// Answers with a body that no cache keeps and no proxy holds back, and that says by `beat` that it lives while it is
+/// silent.
+fn living<E: Into<axum::BoxError> + 'static>(
+    mut headers: HeaderMap,
+    kind: &'static str,
+    beat: Bytes,
+    body: impl Stream<Item = Result<Bytes, E>> + Send + 'static,
+) -> Response {
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    let mut response = Response::new(Body::from_stream(beating(body, beat, HEARTBEAT)));
+    *response.headers_mut() = headers;
+    response
+}
+
+/// Puts a beat wherever nothing was sent for a while.
+fn beating<E: 'static>(
+    body: impl Stream<Item = Result<Bytes, E>> + Send + 'static,
+    beat: Bytes,
+    every: Duration,
+) -> impl Stream<Item = Result<Bytes, E>> + Send + 'static {
+    stream::unfold((Box::pin(body), beat), move |(mut body, beat)| async move {
+        let next = tokio::select! {
+            biased;
+            part = body.next() => part?,
+            () = clock::sleep(every) => Ok(beat.clone()),
+        };
+        Some((next, (body, beat)))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// X8: on every face, as each answers with this.
+    #[tokio::test]
+    async fn a_silent_stream_sends_a_comment_and_loses_nothing() {
+        let (say, heard) =
+            futures::channel::mpsc::unbounded::<Result<Bytes, std::convert::Infallible>>();
+        let mut stream = Box::pin(beating(heard, sse::HEARTBEAT, Duration::from_millis(1)));
+        for event in ["first", "second"] {
+            assert_eq!(stream.next().await, Some(Ok(sse::HEARTBEAT)));
+            say.unbounded_send(Ok(event.into())).unwrap();
+            let mut next = stream.next().await;
+            while next == Some(Ok(sse::HEARTBEAT)) {
+                next = stream.next().await;
+            }
+            assert_eq!(next, Some(Ok(event.into())));
+        }
+        drop(say);
+        assert_eq!(stream.next().await, None);
+    }
+}

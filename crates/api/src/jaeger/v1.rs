@@ -1,0 +1,99 @@
+//! `/api/…`: the shapes of the first generation, by which the UI reads a trace and Grafana searches.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Path, Query, State};
+use axum::http::{HeaderMap, HeaderValue};
+use axum::response::IntoResponse;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::refusal::Generation::V1;
+use super::{INCOMPLETE, Refusal, SERVICE, query, ui};
+use perihelion_runtime::TraceFinder;
+
+type Finder = State<Arc<TraceFinder>>;
+type Asked = Query<Vec<(String, String)>>;
+
+/// Wraps a list as every answer of this generation is.
+fn structured<T: Serialize>(data: Vec<T>) -> Json<Value> {
+    let total = data.len();
+    Json(json!({ "data": data, "total": total, "limit": 0, "offset": 0, "errors": null }))
+}
+
+pub(super) async fn services() -> Json<Value> {
+    structured(vec![SERVICE])
+}
+
+pub(super) async fn operations_of(
+    State(finder): Finder,
+    Path(service): Path<String>,
+) -> Result<Json<Value>, Refusal> {
+    if !query::is_ours(Some(&service)) {
+        return Ok(structured(Vec::<String>::new()));
+    }
+    let operations = finder.operations().await.map_err(|error| Refusal::failed(V1, &error))?;
+    // Twice where calls and inner work have the same name.
+    let mut names: Vec<String> = operations.into_iter().map(|one| one.name).collect();
+    names.dedup();
+    Ok(structured(names))
+}
+
+pub(super) async fn operations(
+    State(finder): Finder,
+    Query(list): Asked,
+) -> Result<Json<Value>, Refusal> {
+    let asked = query::Parameters { list, generation: V1 };
+    if !query::is_ours(asked.get(&["service"])) {
+        return Ok(structured(Vec::<String>::new()));
+    }
+    let kind = asked.get(&["spanKind"]);
+    let operations = finder.operations().await.map_err(|error| Refusal::failed(V1, &error))?;
+    let named = operations.into_iter().filter(|one| kind.is_none_or(|kind| kind == one.kind));
+    Ok(structured(named.map(|one| json!({ "name": one.name, "spanKind": one.kind })).collect()))
+}
+
+/// Services do not call each other where there is one.
+pub(super) async fn dependencies() -> Json<Value> {
+    structured(Vec::<String>::new())
+}
+
+pub(super) async fn find(
+    State(finder): Finder,
+    Query(list): Asked,
+) -> Result<impl IntoResponse, Refusal> {
+    let ids = query::ids(&list)?;
+    let mut headers = HeaderMap::new();
+    let mut traces = Vec::new();
+    if ids.is_empty()
+        && let Some(query) = query::v1(list)?
+    {
+        let found = finder.find(&query).await.map_err(|error| Refusal::failed(V1, &error))?;
+        if !found.complete {
+            headers.insert(INCOMPLETE, HeaderValue::from_static("true"));
+        }
+        traces = found.traces;
+    }
+    for id in ids {
+        let found = finder.by_id(id).await.map_err(|error| Refusal::failed(V1, &error))?;
+        traces.extend(found);
+    }
+    let shown = traces.iter().map(|spans| ui::trace(&finder.to_otlp(spans))).collect();
+    Ok((headers, structured(shown)))
+}
+
+pub(super) async fn trace(
+    State(finder): Finder,
+    Path(id): Path<String>,
+) -> Result<Json<Value>, Refusal> {
+    let wanted = query::id(V1, &id)?;
+    let found = finder.by_id(wanted).await.map_err(|error| Refusal::failed(V1, &error))?;
+    let spans = found.ok_or_else(|| Refusal::unknown(V1, format!("unknown trace: {id}")))?;
+    Ok(structured(vec![ui::trace(&finder.to_otlp(&spans))]))
+}
+
+/// Answers what is not offered in a form that the UI can show.
+pub(super) async fn unknown(Path(path): Path<String>) -> Refusal {
+    Refusal::unknown(V1, format!("not offered here: /api/{path}"))
+}

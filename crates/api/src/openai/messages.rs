@@ -1,0 +1,87 @@
+//! The messages that clients send: the question at their end, and what was said before it, which begins a thread.
+
+use std::borrow::Cow;
+
+use serde_json::{Map, Value, json};
+
+use super::refusal::Refusal;
+use crate::agent_server::text_of_content;
+use crate::parts;
+use perihelion_engine::graph::END;
+use perihelion_engine::ids::ThreadId;
+use perihelion_service::{Service, Turn};
+use perihelion_star::{GraphUpdate, Message};
+
+/// A message as a client sends it.
+pub(super) struct Sent<'a> {
+    pub role: &'a str,
+    pub content: Cow<'a, Value>,
+}
+
+impl Sent<'_> {
+    fn text(&self) -> String {
+        text_of_content(&self.content)
+    }
+
+    fn is_instruction(&self) -> bool {
+        matches!(self.role, "system" | "developer")
+    }
+
+    fn is_talk(&self) -> bool {
+        matches!(self.role, "user" | "assistant")
+    }
+}
+
+/// Parts messages into the question at their end, with the instructions among them, and what was said before.
+///
+/// # Errors
+/// [`Refusal`] that says `missing` where they do not end with a message of the user's.
+pub(super) fn conversation_of(
+    messages: &[Sent<'_>],
+    missing: &str,
+) -> Result<(Turn, Vec<Message>), Refusal> {
+    let instructions = messages.iter().filter(|one| one.is_instruction()).map(Sent::text);
+    let instructions: Vec<String> = instructions.collect();
+    let talk: Vec<&Sent<'_>> = messages.iter().filter(|one| one.is_talk()).collect();
+    let at = talk.iter().rposition(|one| one.role != "user").map_or(0, |at| at + 1);
+    let (before, asked) = talk.split_at(at);
+    let words = asked.iter().map(|one| one.text()).collect::<Vec<_>>().join("\n\n");
+    // Clients send the whole conversation each time, with all that ever came with it.
+    let attachments = parts::attachments_of(talk.iter().map(|one| one.content.as_ref()));
+    let attachments = attachments.map_err(Refusal::invalid)?;
+    let (question, attachments) =
+        parts::question(words, attachments).ok_or_else(|| Refusal::invalid(missing))?;
+    let before = before.iter().enumerate().map(|(index, one)| Message {
+        citations_removed: 0,
+        id: format!("0.{index}"),
+        role: one.role.to_owned(),
+        name: None,
+        content: one.text(),
+        tainted_by: Default::default(),
+        attached: Vec::new(),
+    });
+    let system_prompt = (!instructions.is_empty()).then(|| instructions.join("\n\n"));
+    Ok((Turn { question, system_prompt, attachments, ..Turn::default() }, before.collect()))
+}
+
+/// Finds the thread that a request's metadata name, or makes one that begins with what was said before.
+pub(super) async fn thread_for(
+    service: &Service,
+    metadata: Option<&Map<String, Value>>,
+    before: Vec<Message>,
+) -> Result<ThreadId, Refusal> {
+    let named = metadata.and_then(|metadata| metadata.get("thread_id"));
+    if let Some(named) = named.and_then(Value::as_str) {
+        let thread =
+            named.parse().map_err(|_| Refusal::invalid("metadata.thread_id must be a UUID"))?;
+        service.info(thread).await?;
+        return Ok(thread);
+    }
+    let thread = ThreadId::new();
+    service.create_thread_for_turn(thread, &json!({})).await?;
+    if !before.is_empty() {
+        let update = GraphUpdate::new().messages(before);
+        service.runtime().edit(thread, update, Some(END), &[]).await?;
+    }
+    Ok(thread)
+}

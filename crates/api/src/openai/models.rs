@@ -1,0 +1,54 @@
+//! The models there are: the star is one, and so is each team.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use serde_json::{Value, json};
+
+use super::refusal::Refusal;
+use crate::team;
+use perihelion_service::Service;
+use perihelion_star::{GRAPH, TEAM_PREFIX};
+
+/// When the star was made, as a client is told.
+const BEGINNING: i64 = 1_767_225_600;
+
+fn shown(name: &str, created: i64) -> Value {
+    json!({ "id": name, "object": "model", "created": created, "owned_by": "perihelion" })
+}
+
+async fn all(service: &Service) -> Result<Vec<Value>, Refusal> {
+    let teams = team::all(service).await?;
+    let teams =
+        teams.iter().map(|kept| shown(&kept.team.agent_name(), kept.created_at.timestamp()));
+    Ok([shown(GRAPH, BEGINNING)].into_iter().chain(teams).collect())
+}
+
+pub(super) async fn list(State(service): State<Service>) -> Result<Json<Value>, Refusal> {
+    Ok(Json(json!({ "object": "list", "data": all(&service).await? })))
+}
+
+pub(super) async fn get(
+    State(service): State<Service>,
+    Path(model): Path<String>,
+) -> Result<Json<Value>, Refusal> {
+    let all = all(&service).await?;
+    let found = all.iter().find(|one| one["id"] == model.as_str()).cloned();
+    found.map(Json).ok_or_else(|| missing(&model, &all))
+}
+
+/// Finds what a model stands for: a team, or the star, which leaves a team's thread the team's.
+pub(super) async fn team(service: &Service, model: &str) -> Result<Option<String>, Refusal> {
+    if model == GRAPH {
+        return Ok(None);
+    }
+    let all = all(service).await?;
+    let is_team = model.starts_with(TEAM_PREFIX) && all.iter().any(|one| one["id"] == model);
+    is_team.then(|| Some(model.to_owned())).ok_or_else(|| missing(model, &all))
+}
+
+/// Refuses a model that there is none of.
+fn missing(model: &str, all: &[Value]) -> Refusal {
+    let there: Vec<&str> = all.iter().filter_map(|one| one["id"].as_str()).collect();
+    let there = there.join(", ");
+    Refusal::missing(format!("The model `{model}` does not exist; there is: {there}"))
+}

@@ -1,0 +1,132 @@
+//! The description of all routes, OpenAPI 3.1.
+//!
+//! [`routes::ROUTES`] has what each is for; what a route reads is described by the type that it reads, which the
+//! faces name in their `forms`. So a field that is added to a type is in the description from then on. What a route answers
+//! with stands in `answers`, to which tests hold real answers.
+
+mod answers;
+mod forms;
+mod operation;
+mod routes;
+
+use axum::routing::get;
+use axum::{Json, Router};
+use serde_json::{Map, Value, json};
+
+pub(super) use forms::Forms;
+
+use super::{a2a, agent_server, auth, mcp, openai, own};
+
+/// Makes the route.
+pub(super) fn router() -> Router {
+    Router::new().route("/openapi.json", get(|| async { Json(document()) }))
+}
+
+/// Collects the forms of bodies and queries from the rooms that read them.
+fn forms() -> Forms {
+    let mut forms = Forms::default();
+    agent_server::forms(&mut forms);
+    openai::forms(&mut forms);
+    own::forms(&mut forms);
+    auth::forms(&mut forms);
+    a2a::forms(&mut forms);
+    mcp::forms(&mut forms);
+    forms
+}
+
+/// Makes the document.
+pub(super) fn document() -> Value {
+    let forms = forms();
+    let mut paths = Map::new();
+    for route in routes::ROUTES {
+        let path = paths.entry(route.1).or_insert_with(|| json!({}));
+        path[route.0] = operation::shown(route, &forms);
+    }
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Perihelion",
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": "Threads of durable agent graphs: the Agent Server API, OpenAI's interfaces, A2A, MCP, and our own routes.",
+        },
+        "paths": paths,
+        "components": {
+            "securitySchemes": {
+                "key": { "type": "apiKey", "in": "header", "name": "x-api-key" },
+                "bearer": { "type": "http", "scheme": "bearer" },
+            },
+            "schemas": answers::schemas(),
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::path::Path;
+
+    use super::*;
+
+    /// Collects the paths that routers are given in a directory's sources.
+    fn routed(place: &Path, found: &mut BTreeSet<String>) {
+        for entry in std::fs::read_dir(place).unwrap() {
+            let path = entry.unwrap().path();
+            if path.ends_with("jaeger") {
+                continue;
+            }
+            if path.is_dir() {
+                routed(&path, found);
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).unwrap();
+            let paths = text.split(".route(").skip(1).filter_map(|rest| {
+                let path = rest.trim_start().strip_prefix('"')?.split('"').next()?;
+                path.starts_with('/').then(|| path.replace("{*", "{"))
+            });
+            found.extend(paths);
+        }
+    }
+
+    /// X5
+    #[test]
+    fn every_route_is_described() {
+        let mut found = BTreeSet::new();
+        routed(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut found);
+        assert!(found.len() > 60, "{found:?}");
+        let document = document();
+        // The description itself, and the page's files.
+        for path in ["/openapi.json", "/", "/ui/{path}"] {
+            found.remove(path);
+        }
+        let lacking: Vec<&String> =
+            found.iter().filter(|path| document["paths"].get(path.as_str()).is_none()).collect();
+        assert!(lacking.is_empty(), "{lacking:?}");
+    }
+
+    #[test]
+    fn what_a_route_reads_is_described_by_its_type() {
+        let document = document();
+        let body =
+            &document["paths"]["/threads"]["post"]["requestBody"]["content"]["application/json"];
+        assert_eq!(body["schema"]["properties"]["thread_id"]["format"], "uuid", "{body}");
+        let parameters = document["paths"]["/threads/{thread}/runs"]["get"]["parameters"].clone();
+        let names: Vec<&str> = parameters
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|one| one["name"].as_str().unwrap())
+            .collect();
+        assert_eq!(names, ["thread", "limit", "offset", "status"]);
+    }
+
+    #[test]
+    fn every_form_is_one_of_a_route() {
+        for route in forms().routes() {
+            let (method, path) = route.split_once(' ').unwrap();
+            assert!(
+                routes::ROUTES.iter().any(|one| (one.0, one.1) == (method, path)),
+                "no such route: {route}"
+            );
+        }
+    }
+}

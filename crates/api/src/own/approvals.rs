@@ -1,0 +1,166 @@
+//! What waits for a person, over all threads: approvals, questions, unknown outcomes.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use perihelion_people::Scope;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::agent_server::{Body, Query, Refusal};
+use perihelion_engine::clock;
+use perihelion_engine::ids::{InterruptId, ThreadId};
+use perihelion_runtime::{Answer, InterruptView};
+use perihelion_service::kept::{ThreadFilter, ThreadOrder};
+use perihelion_service::{Service, ThreadView};
+use perihelion_star::GRAPH;
+use perihelion_star::question::kind;
+
+/// Waiting threads that are looked through.
+const MOST: u32 = 1_000;
+
+async fn waiting(service: &Service) -> Result<Vec<ThreadView>, Refusal> {
+    let filter = ThreadFilter {
+        graphs: vec![GRAPH.to_owned()],
+        ids: Vec::new(),
+        metadata: json!({}),
+        statuses: vec!["interrupted".into(), "busy".into(), "queued".into()],
+        order: ThreadOrder::Updated,
+        ascending: true,
+        limit: MOST,
+        offset: 0,
+    };
+    Ok(service.find_threads(&filter).await?.0)
+}
+
+fn shown(view: &ThreadView, one: &InterruptView) -> Value {
+    json!({
+        "id": one.id,
+        "thread_id": view.info.id,
+        "title": view.info.shown_title(),
+        "kind": one.kind,
+        "agent": one.agent,
+        "payload": one.payload,
+        "question": view.state.as_ref().map(|state| state.input_request.clone()),
+        "waits_since": view.info.updated_at,
+    })
+}
+
+pub(super) async fn list(State(service): State<Service>) -> Result<Json<Value>, Refusal> {
+    let views = waiting(&service).await?;
+    let all = views.iter().flat_map(|view| view.open.iter().map(|one| shown(view, one)));
+    Ok(Json(all.collect()))
+}
+
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+pub(super) struct Page {
+    limit: Option<u32>,
+}
+
+/// Lists what was asked, and what became of it, newest first.
+pub(super) async fn history(
+    State(service): State<Service>,
+    Query(Page { limit }): Query<Page>,
+) -> Result<Json<Value>, Refusal> {
+    let requests = service.approvals(limit).await?;
+    Ok(Json(json!({ "requests": requests })))
+}
+
+async fn found(service: &Service, id: &str) -> Result<(ThreadView, InterruptView), Refusal> {
+    if let Some(found) = service.asked(id).await? {
+        return Ok(found);
+    }
+    let why =
+        "nothing of this id waits for an answer; it was answered, ran out, or was never asked";
+    Err(Refusal(StatusCode::CONFLICT, format!("{why}: {id}")))
+}
+
+pub(super) async fn get(
+    State(service): State<Service>,
+    Path(id): Path<String>,
+) -> Result<Json<Value>, Refusal> {
+    let (view, one) = found(&service, &id).await?;
+    Ok(Json(shown(&view, &one)))
+}
+
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+pub(super) struct Given {
+    decision: Option<String>,
+    reason: Option<String>,
+    /// Arguments in the place of those that were shown.
+    arguments: Option<Map<String, Value>>,
+    answer: Option<Value>,
+}
+
+impl Given {
+    fn approval(self) -> Answer {
+        let Self { reason, arguments, .. } = self;
+        match arguments {
+            Some(arguments) => Answer::Edit { arguments, reason },
+            None => Answer::Approve { reason },
+        }
+    }
+}
+
+pub(super) async fn approve(
+    State(service): State<Service>,
+    Path(id): Path<String>,
+    body: Body,
+) -> Result<Json<Value>, Refusal> {
+    let given: Given = body.read()?;
+    decide(&service, &id, given.approval()).await
+}
+
+pub(super) async fn deny(
+    State(service): State<Service>,
+    Path(id): Path<String>,
+    body: Body,
+) -> Result<Json<Value>, Refusal> {
+    let Given { reason, .. } = body.read()?;
+    decide(&service, &id, Answer::Deny { reason }).await
+}
+
+pub(super) async fn answer(
+    State(service): State<Service>,
+    Path(id): Path<String>,
+    body: Body,
+) -> Result<Json<Value>, Refusal> {
+    let given: Given = body.read()?;
+    let answer = match (given.decision.as_deref(), given.answer.clone()) {
+        (Some("approve"), None) => given.approval(),
+        (Some("deny"), None) => Answer::Deny { reason: given.reason },
+        (None, Some(Value::String(text))) => Answer::Message(text),
+        (None, Some(value)) => Answer::Value(value),
+        _ => return Err(Refusal::invalid("send a decision, approve or deny, or an answer")),
+    };
+    decide(&service, &id, answer).await
+}
+
+/// Records an answer and continues the thread.
+async fn decide(service: &Service, id: &str, answer: Answer) -> Result<Json<Value>, Refusal> {
+    let (view, one) = found(service, id).await?;
+    let interrupt: InterruptId =
+        one.id.parse().map_err(|_| Refusal::invalid("the id is none of ours"))?;
+    let is_approval = one.kind == kind::APPROVAL;
+    service.permit(if is_approval { Scope::Approve } else { Scope::Run })?;
+    if !is_approval {
+        service.user_on(view.info.id, None).await?;
+    }
+    // A text answers a question in words; any other kind takes it in its own form.
+    let answer = match (one.kind.as_str(), answer) {
+        (kind::CLARIFICATION, answer) => answer,
+        (_, Answer::Message(text)) => Answer::Value(Value::String(text)),
+        (_, answer) => answer,
+    };
+    let thread: ThreadId = view.info.id;
+    let end = one.question().into_approval().expires_at();
+    let run = service.answer(thread, interrupt, answer).await?;
+    if let Some(end) = end.filter(|end| *end < clock::now()) {
+        let why = format!("the request ran out at {end}, so nothing was sent; it is asked again");
+        return Err(Refusal(StatusCode::CONFLICT, why));
+    }
+    Ok(Json(json!({ "id": id, "thread_id": thread, "run_id": run.id })))
+}

@@ -1,0 +1,118 @@
+//! Our own few routes, beside those of the protocols: approvals, audit, agents, servers, teams, traces, export, fleet, what is known.
+//!
+//! [`router`] has them, all below `/v1`. What waits for a person is listed over all threads, and a decision continues
+//! the thread at once. Deliberately absent: anything that another face has already.
+
+mod agents;
+mod approvals;
+mod artifacts;
+mod audit;
+mod compared;
+mod documents;
+mod fleet;
+mod kept;
+mod memory;
+mod servers;
+mod skills;
+mod teams;
+mod traces;
+mod transfer;
+mod upload;
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::routing::{get, post, put};
+
+use self::kept::Kept;
+use super::openapi::Forms;
+use perihelion_service::Service;
+
+/// Makes the routes over a service.
+pub fn router(service: Service) -> Router {
+    Router::new()
+        .route("/v1/approvals", get(approvals::list))
+        .route("/v1/approvals/history", get(approvals::history))
+        .route("/v1/approvals/{id}", get(approvals::get).post(approvals::answer))
+        .route("/v1/approvals/{id}/approve", post(approvals::approve))
+        .route("/v1/approvals/{id}/deny", post(approvals::deny))
+        .route("/v1/audit", get(audit::list))
+        .route("/v1/agents", get(agents::list))
+        .route("/v1/agents/{name}", get(agents::get))
+        .route("/v1/servers", get(servers::list))
+        .route("/v1/servers/{name}/changes", get(servers::changes))
+        .route("/v1/servers/{name}/approve", post(servers::approve))
+        .route("/v1/fleet", get(fleet::get))
+        .route("/v1/fleet/usage", get(fleet::spent))
+        .route("/v1/fleet/tenants", get(fleet::tenants))
+        .route("/v1/teams", get(teams::list).post(teams::create))
+        .route("/v1/teams/{name}", get(teams::get).delete(teams::delete))
+        .route("/v1/threads/{thread}/report", get(traces::report))
+        .route("/v1/threads/{thread}/trace", get(traces::get))
+        .route("/v1/threads/{thread}/trace/page", get(traces::page))
+        .route("/v1/threads/{thread}/replay", get(compared::replay))
+        .route("/v1/threads/{thread}/diff", get(compared::diff))
+        .route("/v1/threads/{thread}/artifacts", get(artifacts::list))
+        .route("/v1/threads/{thread}/artifacts/{*key}", get(artifacts::get))
+        .route("/v1/threads/{thread}/export", get(transfer::export))
+        .route("/v1/threads/import", post(transfer::import))
+        .with_state(service.clone())
+        .merge(known(service))
+}
+
+/// Makes the routes to what outlives a thread: skills, memories, documents.
+fn known(service: Service) -> Router {
+    Router::new()
+        .route("/v1/skills", get(skills::list))
+        .route("/v1/skills/{id}", get(skills::get).delete(skills::forget))
+        .route("/v1/memory", get(memory::list))
+        .route("/v1/memory/{key}", put(memory::remember).delete(memory::forget))
+        .route(
+            "/v1/documents",
+            get(documents::list)
+                .merge(post(upload::add).layer(DefaultBodyLimit::max(upload::LONGEST))),
+        )
+        .route("/v1/documents/export", get(documents::export))
+        .route("/v1/documents/search", get(documents::search))
+        .route("/v1/documents/{id}/page", get(documents::page))
+        .route("/v1/documents/{id}", get(documents::get).delete(documents::delete))
+        .with_state(Kept::new(service))
+}
+
+/// Names what the routes read.
+pub(super) fn forms(forms: &mut Forms) {
+    forms.body::<approvals::Given>("post /v1/approvals/{id}");
+    forms.body::<approvals::Given>("post /v1/approvals/{id}/approve");
+    forms.body::<approvals::Given>("post /v1/approvals/{id}/deny");
+    forms.query::<approvals::Page>("get /v1/approvals/history");
+    forms.query::<audit::Which>("get /v1/audit");
+    forms.body::<teams::Wanted>("post /v1/teams");
+    forms.query::<traces::Wanted>("get /v1/threads/{thread}/report");
+    forms.query::<traces::Which>("get /v1/threads/{thread}/trace");
+    forms.query::<traces::Which>("get /v1/threads/{thread}/trace/page");
+    forms.other_body(
+        "post /v1/threads/import",
+        "application/octet-stream",
+        serde_json::json!({ "type": "string", "format": "binary" }),
+    );
+    forms.query::<skills::Words>("get /v1/skills");
+    forms.query::<memory::Whose>("get /v1/memory");
+    forms.query::<memory::Whose>("put /v1/memory/{key}");
+    forms.body::<memory::Given>("put /v1/memory/{key}");
+    forms.query::<memory::Whose>("delete /v1/memory/{key}");
+    forms.body::<servers::Seen>("post /v1/servers/{name}/approve");
+    forms.query::<fleet::Window>("get /v1/fleet/usage");
+    forms.query::<fleet::Window>("get /v1/fleet/tenants");
+    forms.query::<compared::Again>("get /v1/threads/{thread}/replay");
+    forms.query::<compared::Other>("get /v1/threads/{thread}/diff");
+    forms.query::<documents::Which>("get /v1/documents");
+    forms.query::<documents::Which>("get /v1/documents/export");
+    forms.query::<documents::Question>("get /v1/documents/search");
+    forms.query::<upload::About>("post /v1/documents");
+    forms.other_body(
+        "post /v1/documents",
+        "application/octet-stream",
+        serde_json::json!({ "type": "string", "format": "binary" }),
+    );
+    forms.query::<documents::WhichPage>("get /v1/documents/{id}/page");
+    forms.query::<documents::Part>("get /v1/documents/{id}");
+}

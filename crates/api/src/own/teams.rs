@@ -1,0 +1,89 @@
+//! Teams: listed, designed, kept, deleted.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::agent_server::{Body, Refusal};
+use perihelion_runtime::{Error, KeptTeam, TeamDesign, find_team};
+use perihelion_service::Service;
+
+/// What is to become a team: a goal for the architect, or a design.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Wanted {
+    goal: Option<String>,
+    /// Whether the architect's design is kept at once.
+    save: bool,
+    design: Option<TeamDesign>,
+}
+
+fn shown(kept: &KeptTeam) -> Value {
+    json!({
+        "name": kept.team.design.name,
+        "version": kept.team.version,
+        "agent": kept.team.agent_name(),
+        "design": kept.team.design,
+        "mermaid": kept.team.design.mermaid(),
+        "svg": kept.team.design.svg(),
+        "created_at": kept.created_at,
+    })
+}
+
+pub(super) async fn list(State(service): State<Service>) -> Result<Json<Value>, Refusal> {
+    let teams = service.runtime().workflows(service.tenant())?.list().await.map_err(Error::from)?;
+    Ok(Json(teams.iter().map(shown).collect()))
+}
+
+pub(super) async fn get(
+    State(service): State<Service>,
+    Path(name): Path<String>,
+) -> Result<Json<Value>, Refusal> {
+    Ok(Json(shown(&found(&service, &name).await?)))
+}
+
+pub(super) async fn create(
+    State(service): State<Service>,
+    body: Body,
+) -> Result<Json<Value>, Refusal> {
+    let wanted: Wanted = body.read()?;
+    let runtime = service.runtime();
+    let (design, save) = match (wanted.goal, wanted.design) {
+        (Some(goal), None) if !goal.trim().is_empty() => {
+            (runtime.design_team(service.tenant(), &goal).await?, wanted.save)
+        }
+        (None, Some(design)) => (design, true),
+        _ => return Err(Refusal::invalid("give a goal, or a design: one of them")),
+    };
+    if save {
+        let team = runtime.save_team(service.tenant(), design).await?;
+        return Ok(Json(shown(&found(&service, &team.design.name).await?)));
+    }
+    let mermaid = design.mermaid();
+    let svg = design.svg();
+    let name = &design.name;
+    Ok(Json(
+        json!({ "name": name, "version": null, "design": design, "mermaid": mermaid, "svg": svg }),
+    ))
+}
+
+pub(super) async fn delete(
+    State(service): State<Service>,
+    Path(name): Path<String>,
+) -> Result<StatusCode, Refusal> {
+    let team = found(&service, &name).await?.team;
+    let kept = service.runtime().workflows(service.tenant())?;
+    kept.delete(&team.design.name).await.map_err(Error::from)?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+async fn found(service: &Service, name: &str) -> Result<KeptTeam, Refusal> {
+    let kept = service.runtime().workflows(service.tenant())?;
+    find_team(&kept, name).await.map_err(|error| match error {
+        Error::NoTeam { .. } => Refusal::missing(error.to_string()),
+        other => other.into(),
+    })
+}

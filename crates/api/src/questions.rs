@@ -1,0 +1,107 @@
+//! What waits for a person, in words, with how to answer it in words.
+
+use serde_json::Value;
+
+use perihelion_runtime::InterruptView;
+use perihelion_star::question::{Question, kind};
+
+/// Says questions as a person reads them. Where there are several, each has its id, which its answer begins with.
+pub(super) fn in_words(all: &[InterruptView]) -> String {
+    if let [one] = all {
+        return match how(one) {
+            Some(how) => format!("{} Answer {how}.", asked(one)),
+            None => asked(one),
+        };
+    }
+    let each = all.iter().map(|one| {
+        let how = how(one).unwrap_or_else(|| "in your words".to_owned());
+        format!("{}\nAnswer, after `{}: `, {how}.", asked(one), one.id)
+    });
+    let mut text: Vec<String> = each.collect();
+    if let Some(first) = all.iter().find(|one| one.kind == kind::APPROVAL) {
+        let id = &first.id;
+        text.push(format!(
+            "Send a line for each that you answer, such as `{id}: approve`, or decide all calls by `approve all` or `deny all`."
+        ));
+    } else if let Some(first) = all.first() {
+        text.push(format!("Send a line for each that you answer: `{}: …`.", first.id));
+    }
+    text.join("\n\n")
+}
+
+fn asked(one: &InterruptView) -> String {
+    let shown_whole = || format!("The agent {} asks: {}", one.agent, one.payload);
+    match one.question() {
+        Question::Clarification { question, .. } => question,
+        Question::Approval(call) => format!(
+            "The agent {} asks for approval of this call: {} with {}.",
+            one.agent,
+            call.name(),
+            Value::Object(call.arguments),
+        ),
+        Question::OutcomeUnknown(call) => {
+            format!("Nobody knows whether this call took effect: {}.", call.tool)
+        }
+        Question::Elicitation(asked) if !asked.message.is_empty() => asked.message,
+        Question::Elicitation(_) => shown_whole(),
+        // What a graph of somebody's own asks is in words where it has them.
+        Question::Other(payload) => match payload.get("message").and_then(Value::as_str) {
+            Some(message) if !message.is_empty() => message.to_owned(),
+            _ => shown_whole(),
+        },
+    }
+}
+
+/// Says how a question is answered; none: in the person's own words.
+fn how(one: &InterruptView) -> Option<String> {
+    let how = match one.kind.as_str() {
+        kind::CLARIFICATION => return None,
+        kind::APPROVAL => "`approve` or `deny`",
+        kind::OUTCOME_UNKNOWN => {
+            "{\"outcome\": \"retry\"}, {\"outcome\": \"skip\"} or {\"outcome\": \"done\", \"result\": …}"
+        }
+        _ => "with a JSON object",
+    };
+    Some(how.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn approval(number: u128) -> InterruptView {
+        InterruptView {
+            id: uuid::Uuid::from_u128(number).to_string(),
+            kind: "approval".into(),
+            agent: "mcp_agent_notes".into(),
+            payload: json!({ "server": "notes", "tool": "append_note", "arguments": { "text": "x" } }),
+        }
+    }
+
+    #[test]
+    fn one_question_says_how_to_answer_it_without_an_id() {
+        let text = in_words(&[approval(1)]);
+        assert!(text.ends_with("with {\"text\":\"x\"}. Answer `approve` or `deny`."), "{text}");
+        assert!(!text.contains("0000"), "{text}");
+    }
+
+    #[test]
+    fn a_damaged_question_is_shown_as_it_is() {
+        let damaged = InterruptView { payload: json!({ "server": 7 }), ..approval(1) };
+        let text = in_words(&[damaged]);
+        assert!(text.starts_with("The agent mcp_agent_notes asks: {\"server\":7}"), "{text}");
+        assert!(text.ends_with("Answer `approve` or `deny`."), "{text}");
+    }
+
+    #[test]
+    fn several_questions_are_said_with_the_ids_that_answers_name() {
+        let questions = [approval(1), approval(2)];
+        let text = in_words(&questions);
+        for one in &questions {
+            assert!(text.contains(&format!("`{}: `", one.id)), "{text}");
+        }
+        assert!(text.contains("`approve all`"), "{text}");
+    }
+}

@@ -1,0 +1,46 @@
+//! Everything that `perihelion serve` shows, behind its guard.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use perihelion_http::{Exposed, Guard, Origins};
+
+use super::auth::{self, Gate, Setup};
+use super::{a2a, agent_server, health, mcp, metrics, openai, openapi, own, page};
+use perihelion_runtime::Metrics;
+use perihelion_service::Service;
+use perihelion_settings::config::Serve;
+
+/// Makes all routes over a service.
+///
+/// Where nobody has to prove who they are, requests must be addressed to a loopback name. Whether the process lives is
+/// said to everybody, and so are the page's files and the card by which other agents find this one.
+pub fn router(service: Service, metrics: Metrics, settings: &Serve) -> Router {
+    service.tell(Arc::new(a2a::TaskAddresses));
+    let numbers = metrics::numbers(metrics);
+    let routes = Box::new(move |service| faces(service).merge(numbers.clone()));
+    let gate = Gate::new(Setup { service: service.clone(), settings, routes });
+    let open = health::router(service.clone()).merge(page::router()).merge(a2a::discovery(service));
+    let router = gate.before(open).layer(DefaultBodyLimit::max(settings.max_body_bytes));
+    let origins = Origins { listed: settings.origins.0.clone(), loopback: true };
+    let guard = Guard::new(origins, Exposed(agent_server::EXPOSED));
+    let hosts = &settings.hosts.0;
+    let guard = if settings.is_protected() || !hosts.is_empty() {
+        guard.for_hosts(hosts.clone())
+    } else {
+        guard
+    };
+    guard.before(router)
+}
+
+/// Makes the routes of all faces over the service as somebody sees it.
+fn faces(service: Service) -> Router {
+    agent_server::router(service.clone())
+        .merge(openai::router(service.clone()))
+        .merge(own::router(service.clone()))
+        .merge(mcp::router(service.clone()))
+        .merge(a2a::router(service.clone()))
+        .merge(auth::router(service))
+        .merge(openapi::router())
+}

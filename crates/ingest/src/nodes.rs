@@ -1,0 +1,164 @@
+//! The nodes of the graph: each may run again, over what is kept already.
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use perihelion_documents::{Input, Prepared, Step};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::adding::IngestParts;
+use super::models::ModelDescriber;
+use perihelion_engine::graph::{
+    Context, EffectClass, EffectFailure, EffectRequest, NodeError, NodeOutput, Outcome,
+};
+
+perihelion_engine::graph_state! {
+    /// A document on its way: where it comes from, and how far it is.
+    pub struct Work, update WorkUpdate, version 1 {
+        path: String => overwrite,
+        collection: String => overwrite,
+        title: Option<String> => overwrite,
+        /// Of the file's bytes.
+        hash: String => overwrite,
+        chunks: u64 => overwrite,
+        described: bool => overwrite,
+        /// Texts that the embedding model was asked.
+        embedded: u64 => overwrite,
+        /// Why it is found by words alone.
+        by_words_only: Option<String> => overwrite,
+        document: Option<Document> => overwrite,
+    }
+}
+
+/// A document that was kept.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Document {
+    pub id: String,
+    pub version: u64,
+}
+
+type Answer = Result<NodeOutput<Work>, NodeError>;
+
+fn refused(error: &perihelion_documents::Error) -> NodeError {
+    NodeError::failed(error.class().to_owned(), error.to_string())
+}
+
+/// Returns the document's pieces: those of this process, or parsed again.
+async fn prepared(parts: &IngestParts, ctx: &Context<Work>) -> Result<Arc<Prepared>, NodeError> {
+    let state = ctx.state();
+    if let Some(prepared) = parts.prepared(&state.hash) {
+        return Ok(prepared);
+    }
+    let bytes = (parts.read)(&state.path).map_err(|error| {
+        NodeError::failed("file", format!("cannot read {}: {error}", state.path))
+    })?;
+    if blake3::hash(&bytes).to_hex().as_str() != state.hash {
+        let text = format!("the file has changed since it was added; add it again: {}", state.path);
+        return Err(NodeError::failed("changed", text));
+    }
+    let input = Input {
+        path: state.path.clone(),
+        bytes,
+        collection: state.collection.clone(),
+        title: state.title.clone(),
+        now: ctx.now().await?,
+    };
+    let prepared = parts.library.prepare(&parts.scope, input).await.map_err(|e| refused(&e))?;
+    Ok(parts.remember(&state.hash, prepared))
+}
+
+pub(super) async fn parse(parts: Arc<IngestParts>, ctx: Context<Work>) -> Answer {
+    (parts.listener)(Step::Parse);
+    let prepared = prepared(&parts, &ctx).await?;
+    let chunks = prepared.chunks.children.len() as u64;
+    Ok(NodeOutput::update(WorkUpdate::new().chunks(chunks)))
+}
+
+pub(super) async fn describe(parts: Arc<IngestParts>, ctx: Context<Work>) -> Answer {
+    let Some(model) = parts.model.clone() else {
+        return Ok(NodeOutput::update(WorkUpdate::new().described(false)));
+    };
+    (parts.listener)(Step::Describe);
+    let prepared = prepared(&parts, &ctx).await?;
+    let describer = ModelDescriber { model, thread: parts.thread.to_string() };
+    // The request names the document and does not hold it: what a thread keeps outlives a deleted document.
+    let request = EffectRequest {
+        class: EffectClass::Inquiry,
+        name: "summarizer".to_owned(),
+        request: json!({ "describe": prepared.id, "hash": prepared.hash }),
+    };
+    let outcome = ctx
+        .effect(
+            request,
+            Box::new(|_| {
+                Box::pin(async {
+                    let described =
+                        parts.library.describe(&parts.scope, &prepared, &describer).await;
+                    match described {
+                        Ok(described) => Ok(json!({ "described": described })),
+                        Err(error) => Err(EffectFailure::NoEffect(error.to_string())),
+                    }
+                }) as BoxFuture<'_, Result<Value, EffectFailure>>
+            }),
+        )
+        .await?;
+    let described = match outcome {
+        Outcome::Value(value) => value["described"].as_bool().unwrap_or(false),
+        Outcome::Failed(_) => false,
+    };
+    Ok(NodeOutput::update(WorkUpdate::new().described(described)))
+}
+
+pub(super) async fn embed(parts: Arc<IngestParts>, ctx: Context<Work>) -> Answer {
+    let Some(model) = &parts.embeddings else {
+        return Ok(NodeOutput::update(WorkUpdate::new().embedded(0)));
+    };
+    let failed = |error: perihelion_documents::Error| refused(&error);
+    let prepared = prepared(&parts, &ctx).await?;
+    parts.library.stage(&parts.scope, &prepared).await.map_err(failed)?;
+    // All of them, so that a re-run makes the same batches and reads its records back.
+    let meanings = prepared.meanings();
+    let mut embedded = 0;
+    for (number, batch) in meanings.chunks(model.batch().max(1)).enumerate() {
+        let done = number * model.batch().max(1);
+        (parts.listener)(Step::Embed { done, of: meanings.len() });
+        let request = EffectRequest {
+            class: EffectClass::Inquiry,
+            name: "embeddings".to_owned(),
+            request: json!({ "model": model.model(), "document": prepared.id, "hash": prepared.hash, "batch": number }),
+        };
+        let outcome = ctx
+            .effect(
+                request,
+                Box::new(|_| {
+                    Box::pin(async {
+                        let asked = parts.library.embed_batch(&parts.scope, &**model, batch).await;
+                        asked
+                            .map(|count| json!({ "texts": count }))
+                            .map_err(|error| EffectFailure::NoEffect(error.to_string()))
+                    }) as BoxFuture<'_, Result<Value, EffectFailure>>
+                }),
+            )
+            .await?;
+        match outcome {
+            Outcome::Value(value) => embedded += value["texts"].as_u64().unwrap_or(0),
+            // It is found by words: a later `reindex` embeds what is missing.
+            Outcome::Failed(why) => {
+                let update = WorkUpdate::new().embedded(embedded).by_words_only(Some(why));
+                return Ok(NodeOutput::update(update));
+            }
+        }
+    }
+    Ok(NodeOutput::update(WorkUpdate::new().embedded(embedded).by_words_only(None)))
+}
+
+pub(super) async fn keep(parts: Arc<IngestParts>, ctx: Context<Work>) -> Answer {
+    (parts.listener)(Step::Keep);
+    let prepared = prepared(&parts, &ctx).await?;
+    let document =
+        parts.library.flip(&parts.scope, &prepared).await.map_err(|error| refused(&error))?;
+    parts.forget(&ctx.state().hash);
+    let document = Document { id: document.id, version: document.version };
+    Ok(NodeOutput::update(WorkUpdate::new().document(Some(document))))
+}

@@ -1,0 +1,31 @@
+//! Talks to language models: one trait, one adapter for three wires, structured answers, prompts.
+//!
+//! Enter at [`ChatModel`]. Invariant: nothing here knows of graphs, threads' states or journals; a
+//! request is plain data that can be hashed and stored. Deliberately absent: retry of *answers*
+//! outside [`structured`], and any provider's own SDK types in the public interface.
+
+mod attached;
+mod cleaning;
+mod fit;
+mod native;
+pub mod openai;
+mod prompts;
+mod schema;
+pub mod scripted;
+pub mod structured;
+mod types;
+mod written_calls;
+
+/// A directive for log filters: the client library logs whole answers where it cannot read them.
+pub const LOG_DIRECTIVE: &str = "async_openai=off";
+
+pub use attached::{Attached, data_url, is_text};
+pub use openai::{OpenAiEmbeddings, OpenAiModel};
+pub use perihelion_recall::{EmbeddingError, EmbeddingModel};
+pub use prompts::{Prompts, escape};
+pub use schema::strict_schema;
+pub use structured::{Structured, ask, ask_checked};
+pub use types::{
+    ChatMessage, ChatModel, ChatRequest, ChatResponse, Error, MessageRole, OutputFormat, Role,
+    TokenSink, ToolCall, ToolSpec, Usage,
+};

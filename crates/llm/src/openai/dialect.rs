@@ -1,0 +1,163 @@
+//! What an endpoint turned out not to understand, remembered while the process lives.
+
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+
+use perihelion_settings::config::JsonMode;
+
+/// How a JSON answer is asked for in one request, strictest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum JsonForm {
+    Schema,
+    Object,
+    Prompt,
+}
+
+/// The forms one request uses.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Forms {
+    pub json: JsonForm,
+    /// `max_completion_tokens` in place of `max_tokens`.
+    pub completion_tokens: bool,
+    pub stream_options: bool,
+    pub temperature: bool,
+}
+
+/// The forms that an endpoint's model is known to accept so far; they only ever get simpler.
+pub(super) struct Dialect {
+    mode: JsonMode,
+    json: AtomicU8,
+    completion_tokens: AtomicBool,
+    no_stream_options: AtomicBool,
+    no_temperature: AtomicBool,
+    expects_reasoning: AtomicBool,
+}
+
+/// Parts of the names of models whose chat template begins their reasoning, in small letters.
+const REASONING: [&str; 5] = ["deepseek-r1", "r1-distill", "qwq", "thinking", "reasoner"];
+
+impl Dialect {
+    pub(super) fn new(mode: JsonMode, model: &str) -> Self {
+        let model = model.to_lowercase();
+        let expects_reasoning = REASONING.iter().any(|name| model.contains(name));
+        let start = match mode {
+            JsonMode::Auto | JsonMode::JsonSchema => JsonForm::Schema,
+            JsonMode::JsonObject => JsonForm::Object,
+            JsonMode::Text => JsonForm::Prompt,
+        };
+        Self {
+            mode,
+            json: AtomicU8::new(start as u8),
+            completion_tokens: AtomicBool::new(false),
+            no_stream_options: AtomicBool::new(false),
+            no_temperature: AtomicBool::new(false),
+            expects_reasoning: AtomicBool::new(expects_reasoning),
+        }
+    }
+
+    /// Tells whether answers are likely to begin with reasoning that only has an end.
+    pub(super) fn expects_reasoning(&self) -> bool {
+        self.expects_reasoning.load(Ordering::Relaxed)
+    }
+
+    /// Notes that an answer began so.
+    pub(super) fn expect_reasoning(&self) {
+        self.expects_reasoning.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn forms(&self) -> Forms {
+        Forms {
+            json: match self.json.load(Ordering::Relaxed) {
+                0 => JsonForm::Schema,
+                1 => JsonForm::Object,
+                _ => JsonForm::Prompt,
+            },
+            completion_tokens: self.completion_tokens.load(Ordering::Relaxed),
+            stream_options: !self.no_stream_options.load(Ordering::Relaxed),
+            temperature: !self.no_temperature.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Learns from a refusal; returns whether the same request is worth sending in a simpler form.
+    ///
+    /// Each lesson makes the forms simpler for good, so a request is re-sent a bounded number of times.
+    pub(super) fn learn(&self, used: Forms, asked_json: bool, status: u16, message: &str) -> bool {
+        let message = message.to_lowercase();
+        let names = |words: &[&str]| words.iter().any(|word| message.contains(word));
+        let is_grammar = names(&["grammar", "schema conversion"]);
+        if !matches!(status, 400 | 404 | 415 | 422 | 501) && !(status == 500 && is_grammar) {
+            return false;
+        }
+
+        if used.stream_options && names(&["stream_options", "include_usage"]) {
+            self.no_stream_options.store(true, Ordering::Relaxed);
+            return true;
+        }
+        if !used.completion_tokens && names(&["max_completion_tokens"]) {
+            self.completion_tokens.store(true, Ordering::Relaxed);
+            return true;
+        }
+        let json_words = [
+            "response_format",
+            "json_schema",
+            "json_object",
+            "structured output",
+            "responsejsonschema",
+            "tool_choice",
+            "grammar",
+            "schema conversion",
+            "guided",
+        ];
+        if asked_json
+            && self.mode == JsonMode::Auto
+            && used.json < JsonForm::Prompt
+            && names(&json_words)
+        {
+            self.json.fetch_max(used.json as u8 + 1, Ordering::Relaxed);
+            return true;
+        }
+        if used.temperature && names(&["temperature"]) && names(&["support"]) {
+            self.no_temperature.store(true, Ordering::Relaxed);
+            return true;
+        }
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refused_schema_leads_to_an_object_and_then_to_the_prompt_alone() {
+        let dialect = Dialect::new(JsonMode::Auto, "m");
+        assert!(dialect.learn(dialect.forms(), true, 400, "unknown parameter: response_format"));
+        assert_eq!(dialect.forms().json, JsonForm::Object);
+        assert!(dialect.learn(dialect.forms(), true, 400, "response_format is not supported"));
+        assert_eq!(dialect.forms().json, JsonForm::Prompt);
+        assert!(!dialect.learn(dialect.forms(), true, 400, "response_format is not supported"));
+    }
+
+    #[test]
+    fn two_calls_that_learn_the_same_at_once_step_down_once() {
+        let dialect = Dialect::new(JsonMode::Auto, "m");
+        let used = dialect.forms();
+        assert!(dialect.learn(used, true, 400, "json_schema"));
+        assert!(dialect.learn(used, true, 400, "json_schema"));
+        assert_eq!(dialect.forms().json, JsonForm::Object);
+    }
+
+    #[test]
+    fn a_form_set_by_the_operator_is_kept() {
+        let dialect = Dialect::new(JsonMode::JsonSchema, "m");
+        assert!(!dialect.learn(dialect.forms(), true, 400, "json_schema"));
+        assert_eq!(dialect.forms().json, JsonForm::Schema);
+    }
+
+    #[test]
+    fn other_refusals_teach_nothing() {
+        let dialect = Dialect::new(JsonMode::Auto, "m");
+        assert!(!dialect.learn(dialect.forms(), true, 401, "json_schema"));
+        assert!(!dialect.learn(dialect.forms(), true, 400, "context length exceeded"));
+        assert!(!dialect.learn(dialect.forms(), false, 400, "json_schema"));
+    }
+}

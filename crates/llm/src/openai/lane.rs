@@ -1,0 +1,417 @@
+//! One role's way to its endpoint: attempts, waits, and errors that say what to do.
+
+use std::sync::Arc;
+
+use async_openai::Client;
+use async_openai::error::OpenAIError;
+use async_openai::traits::RequestOptionsBuilder as _;
+use reqwest::header::{ACCEPT, HeaderValue};
+use secrecy::ExposeSecret as _;
+use serde_json::Value;
+
+use super::dialect::Dialect;
+use super::retry;
+use super::stream::{Parser, StreamedAnswer};
+use super::transport::{self, BodyError, Credentials, Diverted, EVENT_STREAM, Events, Transport};
+use super::wire::{self, Unusable};
+use crate::cleaning::{Cleaned, Cleaner};
+use crate::native::{self, Reader};
+use crate::types::BROKEN;
+use crate::{ChatRequest, ChatResponse, Error, TokenSink, fit, prompts, written_calls};
+use perihelion_engine::clock;
+use perihelion_settings::config::ModelSettings;
+use perihelion_settings::metrics;
+
+/// What an endpoint sends after the last piece of a streamed answer.
+const DONE: &str = "[DONE]";
+
+/// Reaches one endpoint with one role's settings.
+pub(super) struct Lane {
+    client: Client<Credentials>,
+    /// For streamed answers, which some endpoints give at another address.
+    streaming: Client<Credentials>,
+    settings: ModelSettings,
+    /// The address as errors show it: without query.
+    endpoint: String,
+    dialect: Arc<Dialect>,
+}
+
+/// One attempt that failed.
+pub(super) struct Failed {
+    pub error: Error,
+    /// The next attempt may go better.
+    transient: bool,
+    retry_after: Option<std::time::Duration>,
+    /// What there is of an answer, empty or cut off: better than nothing after the last attempt.
+    rest: Option<ChatResponse>,
+}
+
+impl Failed {
+    fn for_good(error: Error) -> Self {
+        Self { error, transient: false, retry_after: None, rest: None }
+    }
+
+    fn for_now(error: Error) -> Self {
+        Self { transient: true, ..Self::for_good(error) }
+    }
+}
+
+impl Lane {
+    pub(super) fn new(
+        http: &reqwest::Client,
+        url: &str,
+        settings: ModelSettings,
+        dialect: Arc<Dialect>,
+    ) -> Self {
+        let client = |streamed| {
+            let credentials = Credentials::new(url, settings.api_key.clone());
+            let credentials = credentials.speaking(settings.api, &settings.model, streamed);
+            Client::build(http.clone(), credentials).with_http_service(Transport(http.clone()))
+        };
+        let streaming = client(true);
+        let client = client(false);
+        let endpoint = url.split('?').next().unwrap_or_default().to_owned();
+        Self { client, streaming, settings, endpoint, dialect }
+    }
+
+    /// Answers a request, with as many attempts as the settings allow.
+    ///
+    /// A streamed answer is not attempted again once a piece of it was handed out.
+    pub(super) async fn chat(
+        &self,
+        request: &ChatRequest,
+        mut sink: Option<TokenSink<'_>>,
+    ) -> Result<ChatResponse, Error> {
+        let mut delays = retry::delays(
+            self.settings.max_retries,
+            self.settings.backoff,
+            self.settings.backoff_max,
+        );
+        let mut handed_out = 0;
+        let mut retry = 0;
+        let mut fitted = self.settings.room().and_then(|room| fit::fit(request, room));
+        let mut is_shrunk = false;
+        loop {
+            let request = fitted.as_ref().unwrap_or(request);
+            let forms = self.dialect.forms();
+            let chat = wire::body(request, &self.settings, forms, sink.is_some());
+            let reader = Reader::new(self.settings.api, &chat);
+            let body = native::body(self.settings.api, chat);
+            let outcome = match sink.as_mut() {
+                Some(sink) => self.stream(request, &body, reader, *sink, &mut handed_out).await,
+                None => self.whole(request, &body, &reader).await,
+            };
+            let failed = match outcome {
+                Ok(response) => return Ok(response),
+                Err(failed) => failed,
+            };
+            if let Error::Refused { status, message, .. } = &failed.error
+                && handed_out == 0
+                && self.dialect.learn(forms, request.format.is_some(), *status, message)
+            {
+                tracing::info!(endpoint = %self.endpoint, %message, "asking the model in a simpler form");
+                metrics::model_retried(request.role.as_str(), "simpler_form");
+                continue;
+            }
+            if let Error::Refused { status, message, .. } = &failed.error
+                && handed_out == 0
+                && !is_shrunk
+                && fit::is_too_long(*status, message)
+                && let Some(shorter) = fit::fit(request, fit::count(request) / 2)
+                && fit::count(&shorter) < fit::count(request)
+            {
+                tracing::info!(endpoint = %self.endpoint, %message, "asking the model with a shorter prompt");
+                metrics::model_retried(request.role.as_str(), "context_length");
+                (fitted, is_shrunk) = (Some(shorter), true);
+                continue;
+            }
+            let wait = if failed.transient && handed_out == 0 { delays.next() } else { None };
+            let Some(wait) = wait else { return failed.rest.ok_or(failed.error) };
+            let wait =
+                failed.retry_after.map_or(wait, |asked| asked.min(self.settings.backoff_max));
+            retry += 1;
+            let of = self.settings.max_retries;
+            let seconds = wait.as_secs_f64();
+            tracing::warn!("{}, retry {retry} of {of} in {seconds:.1} s", failed.error.brief());
+            tracing::debug!(error = %failed.error, "asking the model again");
+            metrics::model_retried(request.role.as_str(), failed.error.class());
+            clock::sleep(wait).await;
+        }
+    }
+
+    async fn whole(
+        &self,
+        request: &ChatRequest,
+        body: &Value,
+        reader: &Reader,
+    ) -> Result<ChatResponse, Failed> {
+        let chat = self.client.chat().headers(transport::headers(request));
+        let call = chat.create_byot::<_, Value>(body);
+        match tokio::time::timeout(self.settings.timeout, call).await {
+            Ok(Ok(value)) => self.read(request, reader, value),
+            Ok(Err(OpenAIError::JSONDeserialize(_, text))) => {
+                self.read_text(request, reader, &text)
+            }
+            Ok(Err(error)) => Err(self.failed(error)),
+            Err(_) => Err(Failed::for_now(self.timeout())),
+        }
+    }
+
+    async fn stream(
+        &self,
+        request: &ChatRequest,
+        body: &Value,
+        mut reader: Reader,
+        sink: &mut (dyn FnMut(&str) + Send),
+        handed_out: &mut usize,
+    ) -> Result<ChatResponse, Failed> {
+        let mut hand_out = |piece: &str| {
+            if !piece.is_empty() {
+                *handed_out += piece.len();
+                sink(piece);
+            }
+        };
+        let timeout = self.settings.timeout;
+        let mut headers = transport::headers(request);
+        headers.insert(ACCEPT, HeaderValue::from_static(EVENT_STREAM));
+        let chat = self.streaming.chat().headers(headers);
+        let open = chat.create_stream_byot::<_, Value>(body);
+        let response = match tokio::time::timeout(timeout, open).await {
+            Ok(Err(OpenAIError::Boxed(boxed))) => {
+                match boxed.downcast().map(|diverted| *diverted) {
+                    Ok(Diverted::Stream(response)) => response,
+                    Ok(refused) => return Err(self.failed(OpenAIError::Boxed(Box::new(refused)))),
+                    Err(other) => return Err(self.failed(OpenAIError::Boxed(other))),
+                }
+            }
+            Ok(Err(error)) => return Err(self.failed(error)),
+            Ok(Ok(_)) => return Err(Failed::for_good(self.malformed("it was not read"))),
+            Err(_) => return Err(Failed::for_now(self.timeout())),
+        };
+        if transport::is_json(response.headers()) {
+            // The endpoint ignores `stream`.
+            let text = transport::read_whole(response).await.map_err(|error| self.broken(error))?;
+            let whole = self.read_text(request, &reader, &text)?;
+            hand_out(&whole.content);
+            return Ok(whole);
+        }
+        let mut events = Events::new(response);
+        let mut parser = Parser::default();
+        let mut cleaner = Cleaner::new(request, self.dialect.expects_reasoning());
+        let mut streamed = StreamedAnswer::default();
+        let mut has_ended = false;
+        loop {
+            let event = match tokio::time::timeout(timeout, events.next()).await {
+                Ok(Ok(Some(event))) => event,
+                Ok(Ok(None)) => break,
+                Ok(Err(error)) => return Err(self.broken(error)),
+                Err(_) => return Err(Failed::for_now(self.timeout())),
+            };
+            if event.trim() == DONE {
+                has_ended = true;
+                break;
+            }
+            let chunk = match parser.parse(&event, true) {
+                Ok(chunk) => reader.chunk(chunk),
+                // The connection ended during this piece.
+                Err(_) if events.is_over() => break,
+                Err(error) => return Err(self.not_json(&error, &event)),
+            };
+            if let Some((message, code)) = wire::error_in(&chunk) {
+                return Err(self.refused(code.unwrap_or(500), &message, None));
+            }
+            let piece = streamed.take(&chunk);
+            hand_out(&cleaner.push(&piece, streamed.has_reasoning()));
+        }
+        if streamed.calls() > wire::MAX_CALLS {
+            return Err(Failed::for_good(self.malformed(&wire::too_many_calls(streamed.calls()))));
+        }
+        has_ended |= streamed.has_ended();
+        let (last, cleaned) = cleaner.finish();
+        let mut response = streamed.finish(&self.settings.model);
+        if !has_ended {
+            response.finish_reason = Some(BROKEN.to_owned());
+        }
+        let answer = self.accept(request, response, cleaned)?;
+        hand_out(&last);
+        Ok(answer)
+    }
+
+    /// Reads the text of a whole answer.
+    fn read_text(
+        &self,
+        request: &ChatRequest,
+        reader: &Reader,
+        text: &str,
+    ) -> Result<ChatResponse, Failed> {
+        let text = text.trim_start_matches(transport::BOM);
+        let value = Parser::default().parse(text, false).map_err(|e| self.not_json(&e, text))?;
+        self.read(request, reader, value)
+    }
+
+    /// Reads a whole answer.
+    fn read(
+        &self,
+        request: &ChatRequest,
+        reader: &Reader,
+        value: Value,
+    ) -> Result<ChatResponse, Failed> {
+        let value = reader.whole(value);
+        // Some gateways report an upstream's refusal with status 200.
+        if let Some((message, code)) = wire::error_in(&value)
+            && value.pointer("/choices/0/message/content").is_none_or(Value::is_null)
+        {
+            return Err(self.refused(code.unwrap_or(500), &message, None));
+        }
+        let mut response =
+            wire::response(&value, &self.settings.model).map_err(|unusable| match unusable {
+                Unusable::Hiccup(reason) => Failed::for_now(self.malformed(&reason)),
+                Unusable::Refused(reason) => Failed::for_good(self.malformed(&reason)),
+            })?;
+        let mut cleaner = Cleaner::new(request, false);
+        cleaner.push(&std::mem::take(&mut response.content), false);
+        let (_, cleaned) = cleaner.finish();
+        self.accept(request, response, cleaned)
+    }
+
+    /// Puts an answer together; one that is empty or was broken off is no answer, and asked for again.
+    fn accept(
+        &self,
+        request: &ChatRequest,
+        mut response: ChatResponse,
+        mut cleaned: Cleaned,
+    ) -> Result<ChatResponse, Failed> {
+        if cleaned.is_begun_by_template {
+            self.dialect.expect_reasoning();
+        }
+        let has_written_calls = !cleaned.calls.is_empty();
+        let written = written_calls::take(request, &mut cleaned);
+        response.content = cleaned.content;
+        if !cleaned.reasoning.is_empty() {
+            response.reasoning.get_or_insert_default().push_str(cleaned.reasoning.trim());
+        }
+        if response.tool_calls.is_empty() {
+            let calls = written.into_iter().map(|(name, arguments)| wire::PartialCall {
+                id: None,
+                name,
+                arguments,
+            });
+            response.tool_calls = wire::finish_calls(calls);
+        }
+        let escapes = prompts::escapes(request);
+        for call in &mut response.tool_calls {
+            prompts::unescape(&mut call.arguments, &escapes);
+        }
+        wire::tell_apart(&mut response.tool_calls, request);
+        let cut = response.cut();
+        if cut.is_some() {
+            // The last call may be cut as well, and read like one without arguments.
+            response.tool_calls.clear();
+        }
+        let is_empty = response.content.trim().is_empty() && response.tool_calls.is_empty();
+        let reason = match response.finish_reason.as_deref() {
+            Some(BROKEN) => "it was cut off before its end",
+            _ if cut.is_some() || !is_empty => return Ok(response),
+            _ if has_written_calls => "it is a tool call in the text, which cannot be made here",
+            _ if response.reasoning.is_some() => "it holds the model's reasoning and no answer",
+            _ => "it is empty",
+        };
+        let error = self.malformed(reason);
+        Err(Failed { rest: Some(response), ..Failed::for_now(error) })
+    }
+
+    /// Reads why a body did not arrive.
+    fn broken(&self, error: BodyError) -> Failed {
+        // The same request would get as much again.
+        let transient = !matches!(error, BodyError::TooLong);
+        let reason = self.clean(&format!("the answer was cut off: {error}"));
+        let error = Error::Unreachable { endpoint: self.endpoint.clone(), reason };
+        Failed { transient, ..Failed::for_good(error) }
+    }
+
+    pub(super) fn failed(&self, error: OpenAIError) -> Failed {
+        match error {
+            OpenAIError::Boxed(boxed) => match boxed.downcast().map(|diverted| *diverted) {
+                Ok(Diverted::Refused { status, retry_after, body }) => {
+                    self.refused(status, &wire::refusal_message(&body), retry_after)
+                }
+                Ok(other) => Failed::for_good(self.malformed(&other.to_string())),
+                Err(other) => Failed::for_good(self.malformed(&other.to_string())),
+            },
+            OpenAIError::Reqwest(error) => {
+                let is_builder = error.is_builder();
+                let reason = self.clean(&transport::cause(&error.without_url()));
+                // The same request would get as much again.
+                let transient = !is_builder && !reason.contains("the answer is longer than");
+                let error = Error::Unreachable { endpoint: self.endpoint.clone(), reason };
+                Failed { transient, ..Failed::for_good(error) }
+            }
+            OpenAIError::JSONDeserialize(error, body) => self.not_json(&error, &body),
+            other => Failed::for_good(self.malformed(&other.to_string())),
+        }
+    }
+
+    pub(super) fn refused(
+        &self,
+        status: u16,
+        message: &str,
+        retry_after: Option<std::time::Duration>,
+    ) -> Failed {
+        let mut message = self.clean(message);
+        if matches!(status, 401 | 403) {
+            message = format!("{message}; {}", self.about_the_key());
+        }
+        // A spent quota answers 429 as well, and no wait fixes it.
+        let spent = message.contains("insufficient_quota")
+            || message.contains("exceeded your current quota");
+        // llama.cpp's server was started without what tools need.
+        let is_setup = message.contains("requires --jinja");
+        let transient = retry::is_transient(status) && !spent && !is_setup;
+        let error = Error::Refused { endpoint: self.endpoint.clone(), status, message };
+        Failed { error, transient, retry_after, rest: None }
+    }
+
+    /// Says where the key comes from, and whether there is one.
+    fn about_the_key(&self) -> String {
+        match (&self.settings.api_key_env, &self.settings.api_key) {
+            (Some(variable), Some(_)) => format!("the key is read from {variable}, which is set"),
+            (Some(variable), None) => format!("the key is read from {variable}, which is not set"),
+            (None, _) => {
+                "no key goes to this address: name its variable in api_key_env of the role"
+                    .to_owned()
+            }
+        }
+    }
+
+    fn not_json(&self, error: &serde_json::Error, body: &str) -> Failed {
+        let reason = match body.trim() {
+            "" => "it is empty".to_owned(),
+            body => format!("it is not JSON ({error}): {body}"),
+        };
+        // A body that ends too early was cut off; another one would come again.
+        Failed { transient: error.is_eof(), ..Failed::for_good(self.malformed(&reason)) }
+    }
+
+    fn malformed(&self, reason: &str) -> Error {
+        Error::Malformed { endpoint: self.endpoint.clone(), reason: self.clean(reason) }
+    }
+
+    pub(super) fn timeout(&self) -> Error {
+        Error::Timeout {
+            endpoint: self.endpoint.clone(),
+            seconds: self.settings.timeout.as_secs_f64(),
+        }
+    }
+
+    /// Makes a text fit for an error: one line, bounded, and without the API key where it is echoed.
+    ///
+    /// The key goes first: a text that was cut before could end during it.
+    fn clean(&self, text: &str) -> String {
+        let key = self.settings.api_key.as_ref().map_or("", |key| key.expose_secret());
+        let text = if key.is_empty() { text.to_owned() } else { text.replace(key, "[API key]") };
+        match wire::excerpt(&text) {
+            empty if empty.is_empty() => "(no message)".to_owned(),
+            line => line,
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Calls model endpoints through async-openai: compatible ones, and those whose wire `native` translates.
+//!
+//! Enter at [`OpenAiModel::new`]. What async-openai does here: client, authentication, requests, whole answers. What it
+//! does not: its typed answers refuse what compatible endpoints really send, so `wire` reads JSON leniently; its reader of
+//! streams panics at a byte order mark, so `transport` reads them; its retries know neither timeouts nor error bodies that
+//! are not JSON, so `lane` and `retry` decide. Invariant: no error text carries the API key, and a streamed answer is
+//! never begun twice.
+
+mod dialect;
+mod embeddings;
+mod lane;
+mod probe;
+mod retry;
+mod stream;
+mod transport;
+mod wire;
+
+pub use embeddings::OpenAiEmbeddings;
+pub use probe::list_models;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use self::dialect::Dialect;
+use self::lane::Lane;
+use super::{ChatModel, ChatRequest, ChatResponse, Error, Role, TokenSink};
+use perihelion_settings::config::{self, ModelSettings};
+
+/// The models of all roles: one lane per role, each with its own address, model and limits.
+pub struct OpenAiModel {
+    lanes: BTreeMap<Role, Lane>,
+    /// Of agents with settings of their own, by their server's name.
+    agents: BTreeMap<String, Lane>,
+}
+
+impl OpenAiModel {
+    /// Prepares the lanes; connects to nothing.
+    ///
+    /// # Errors
+    /// [`Error::Unreachable`] when no HTTP client can be made, such as without any root certificates.
+    pub fn new(models: &config::Models) -> Result<Self, Error> {
+        config::tls::install();
+        let mut dialects = BTreeMap::new();
+        let connect_timeout = models.for_role(Role::Agent.as_str()).connect_timeout;
+        let mut clients: BTreeMap<bool, reqwest::Client> = BTreeMap::new();
+        let mut lane = |settings: ModelSettings| -> Result<Option<Lane>, Error> {
+            let Some(url) = settings.url.clone() else { return Ok(None) };
+            let dialect = dialects
+                .entry((url.clone(), settings.model.clone(), settings.api))
+                .or_insert_with(|| Arc::new(Dialect::new(settings.json_mode, &settings.model)))
+                .clone();
+            let direct = transport::is_loopback(&url);
+            let http = match clients.get(&direct) {
+                Some(http) => http.clone(),
+                None => transport::client(connect_timeout, direct)?,
+            };
+            clients.insert(direct, http.clone());
+            Ok(Some(Lane::new(&http, &url, settings, dialect)))
+        };
+        let mut lanes = BTreeMap::new();
+        let mut agents = BTreeMap::new();
+        for role in Role::ALL {
+            if let Some(lane) = lane(models.for_role(role.as_str()))? {
+                lanes.insert(role, lane);
+            }
+        }
+        for name in models.agents.keys() {
+            if let Some(lane) = lane(models.for_agent(name))? {
+                agents.insert(name.clone(), lane);
+            }
+        }
+        Ok(Self { lanes, agents })
+    }
+
+    /// Returns the way of an agent's own calls where it has one, and of its role otherwise.
+    fn lane(&self, request: &ChatRequest) -> Option<&Lane> {
+        let agent = request.agent.as_deref().filter(|_| request.role == Role::Agent);
+        let own = agent.and_then(|agent| {
+            self.agents
+                .get(agent)
+                .or_else(|| self.agents.get(agent.strip_prefix(config::AGENT_PREFIX)?))
+        });
+        own.or_else(|| self.lanes.get(&request.role))
+    }
+}
+
+#[async_trait]
+impl ChatModel for OpenAiModel {
+    async fn chat(
+        &self,
+        request: &ChatRequest,
+        sink: Option<TokenSink<'_>>,
+    ) -> Result<ChatResponse, Error> {
+        let lane = self.lane(request).ok_or(Error::NotConfigured)?;
+        lane.chat(request, sink).await
+    }
+}

@@ -1,0 +1,74 @@
+//! Asks an endpoint which models it has: reaches it and uses the key, but generates nothing.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_openai::config::Config as _;
+use async_openai::error::OpenAIError;
+use serde_json::Value;
+
+use super::dialect::Dialect;
+use super::lane::Lane;
+use super::transport::{self, Credentials};
+use super::wire;
+use crate::Error;
+use perihelion_settings::config::{self, Api, ModelSettings};
+
+/// Longest wait for the list; it is asked for by somebody who waits.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Statuses of endpoints that serve chats but no list of models.
+const NO_LIST: [u16; 2] = [405, 501];
+
+/// Lists the models of an endpoint; `None` when it answers but has no such list.
+///
+/// # Errors
+/// [`Error::Unreachable`], [`Error::Timeout`], or [`Error::Refused`] such as for a wrong key.
+pub async fn list_models(
+    url: &str,
+    settings: &ModelSettings,
+) -> Result<Option<Vec<String>>, Error> {
+    config::tls::install();
+    let http = transport::client(settings.connect_timeout, transport::is_loopback(url))?;
+    let dialect = Arc::new(Dialect::new(settings.json_mode));
+    let patience = settings.timeout.min(PATIENCE);
+    let settings = ModelSettings { timeout: patience, ..settings.clone() };
+    let credentials = Credentials::new(url, settings.api_key.clone());
+    let credentials = credentials.speaking(settings.api, &settings.model, false);
+    let api = settings.api;
+    let lane = Lane::new(&http, url, settings, dialect);
+    let query: Vec<String> =
+        credentials.query().iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let address = match query.as_slice() {
+        [] => credentials.url("/models"),
+        query => format!("{}?{}", credentials.url("/models"), query.join("&")),
+    };
+    let unreachable = |error| lane.failed(OpenAIError::Reqwest(error)).error;
+    let asked = async {
+        let response =
+            http.get(address).headers(credentials.headers()).send().await.map_err(unreachable)?;
+        let status = response.status().as_u16();
+        let body = transport::read_up_to(response, transport::WHOLE_BYTES).await;
+        Ok((status, body.map_err(unreachable)?))
+    };
+    let (status, body) = match tokio::time::timeout(patience, asked).await {
+        Ok(answer) => answer?,
+        Err(_) => return Err(lane.timeout()),
+    };
+    if NO_LIST.contains(&status) {
+        return Ok(None);
+    }
+    if status >= 300 {
+        return Err(lane.refused(status, &wire::refusal_message(&body), None).error);
+    }
+    let listed: Option<Value> = serde_json::from_str(&body).ok();
+    let (list, name) = match api {
+        Api::Gemini => ("models", "name"),
+        Api::ChatCompletions | Api::Anthropic => ("data", "id"),
+    };
+    let names = listed.as_ref().and_then(|listed| listed[list].as_array()).map(|models| {
+        let names = models.iter().filter_map(|one| one[name].as_str());
+        names.map(|name| name.trim_start_matches("models/").to_owned()).collect()
+    });
+    Ok(names)
+}

@@ -1,0 +1,228 @@
+//! Renders the prompt templates, with everything dynamic escaped.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use minijinja::syntax::SyntaxConfig;
+use minijinja::value::{Serde, ValueKind};
+use minijinja::{AutoEscape, Environment, UndefinedBehavior};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::{ChatMessage, ChatRequest, Error};
+use perihelion_settings::config::strict;
+
+/// The line of a template that ends its system part; what follows is the user part.
+const USER_PART: &str = "<!-- user -->";
+
+/// The embedded templates, by name.
+const TEMPLATES: [(&str, &str); 12] = [
+    ("supervisor", include_str!("../../../prompts/supervisor.md")),
+    ("agent", include_str!("../../../prompts/agent.md")),
+    ("reflector", include_str!("../../../prompts/reflector.md")),
+    ("qa", include_str!("../../../prompts/qa.md")),
+    ("feedback", include_str!("../../../prompts/feedback.md")),
+    ("tool_result", include_str!("../../../prompts/tool_result.md")),
+    ("instruction", include_str!("../../../prompts/instruction.md")),
+    ("summarizer", include_str!("../../../prompts/summarizer.md")),
+    ("extractor", include_str!("../../../prompts/extractor.md")),
+    ("user_memory", include_str!("../../../prompts/user_memory.md")),
+    ("architect", include_str!("../../../prompts/architect.md")),
+    ("judge", include_str!("../../../prompts/judge.md")),
+];
+
+/// The prompt templates, checked and ready.
+///
+/// Every interpolated value is escaped, whatever filters stand behind it, so that nothing dynamic can
+/// close the tag it stands in. A variable that is not given is an error, never an empty text.
+pub struct Prompts {
+    environment: Environment<'static>,
+    /// By template: whether it has a user part.
+    parts: BTreeMap<String, bool>,
+}
+
+impl Prompts {
+    /// Takes the embedded templates, and from `dir` those that stand there as `<name>.md`.
+    ///
+    /// # Errors
+    /// [`Error::Prompt`] when the directory or a file cannot be read, a file there replaces no template, or
+    /// a template is not well-formed.
+    pub fn new(dir: Option<&Path>) -> Result<Self, Error> {
+        Self::with(dir, [])
+    }
+
+    /// Does the same with further templates, each a name and its source, which the directory can replace as well.
+    ///
+    /// # Errors
+    /// As [`Prompts::new`].
+    pub fn with(
+        dir: Option<&Path>,
+        more: impl IntoIterator<Item = (&'static str, &'static str)>,
+    ) -> Result<Self, Error> {
+        let templates: Vec<(&str, &str)> = TEMPLATES.into_iter().chain(more).collect();
+        let names: Vec<&str> = templates.iter().map(|(name, _)| *name).collect();
+        let mut environment = Environment::new();
+        environment.set_undefined_behavior(UndefinedBehavior::Strict);
+        let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
+        environment.set_syntax(syntax.map_err(|error| refused("(all)", &describe(&error)))?);
+        environment.set_auto_escape_callback(|_| AutoEscape::None);
+        environment.set_formatter(|output, _, value| match value.kind() {
+            ValueKind::None => Ok(()),
+            _ => output.write_str(&escape(&value.to_string())).map_err(minijinja::Error::from),
+        });
+        let mut prompts = Self { environment, parts: BTreeMap::new() };
+        let mut replaced = match dir {
+            Some(dir) => replacements(dir, &names)?,
+            None => BTreeMap::new(),
+        };
+        for (name, embedded) in templates {
+            let source = replaced.remove(name).unwrap_or_else(|| embedded.to_owned());
+            prompts.add(name, &source)?;
+        }
+        Ok(prompts)
+    }
+
+    /// Renders a template to one text: the system part, and the user part after a blank line.
+    ///
+    /// # Errors
+    /// [`Error::Prompt`] for an unknown template or a variable that `context` does not give.
+    pub fn render(&self, name: &str, context: impl Serialize) -> Result<String, Error> {
+        let messages = self.messages(name, context)?;
+        Ok(messages.into_iter().map(|message| message.content).collect::<Vec<_>>().join("\n\n"))
+    }
+
+    /// Renders a template to messages: system, and user where the template has such a part.
+    ///
+    /// The parts are told apart in the template, not in the rendered text, so no value can move the border.
+    ///
+    /// # Errors
+    /// As [`Prompts::render`].
+    pub fn messages(&self, name: &str, context: impl Serialize) -> Result<Vec<ChatMessage>, Error> {
+        let Some(has_user_part) = self.parts.get(name) else {
+            let known = self.parts.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+            return Err(refused(name, &format!("there is no such template; there are: {known}")));
+        };
+        let context = minijinja::Value::from(Serde(&context));
+        let render = |part: &str| {
+            let template = self.environment.get_template(&format!("{name}.{part}"));
+            let text = template.and_then(|template| template.render(&context));
+            text.map(|text| text.trim().to_owned())
+                .map_err(|error| refused(name, &describe(&error)))
+        };
+        let mut messages = vec![ChatMessage::system(render("system")?)];
+        if *has_user_part {
+            messages.push(ChatMessage::user(render("user")?));
+        }
+        Ok(messages)
+    }
+
+    fn add(&mut self, name: &str, source: &str) -> Result<(), Error> {
+        let (system, user) = match source.split_once(USER_PART) {
+            Some((system, user)) => (system, Some(user)),
+            None => (source, None),
+        };
+        self.parts.insert(name.to_owned(), user.is_some());
+        for (part, text) in [("system", Some(system)), ("user", user)] {
+            let Some(text) = text else { continue };
+            self.environment
+                .add_template_owned(format!("{name}.{part}"), text.to_owned())
+                .map_err(|error| refused(name, &describe(&error)))?;
+        }
+        Ok(())
+    }
+}
+
+/// Reads the templates of a directory; each must replace an embedded one.
+fn replacements(dir: &Path, names: &[&str]) -> Result<BTreeMap<String, String>, Error> {
+    let unreadable = |error: std::io::Error| {
+        refused(&dir.display().to_string(), &format!("the directory cannot be read: {error}"))
+    };
+    let mut found = BTreeMap::new();
+    for entry in std::fs::read_dir(dir).map_err(unreadable)? {
+        let path = entry.map_err(unreadable)?.path();
+        let (Some(name), Some("md")) =
+            (path.file_stem().and_then(|s| s.to_str()), path.extension().and_then(|s| s.to_str()))
+        else {
+            continue;
+        };
+        if name.eq_ignore_ascii_case("readme") {
+            continue;
+        }
+        if !names.contains(&name) {
+            let hint = strict::nearest(name, names.iter().copied())
+                .map_or_else(|| names.join(", "), |near| format!("did you mean {near}.md?"));
+            return Err(refused(
+                &path.display().to_string(),
+                &format!("it replaces no template: {hint}"),
+            ));
+        }
+        let text = std::fs::read_to_string(&path)
+            .map_err(|error| refused(&path.display().to_string(), &error.to_string()))?;
+        found.insert(name.to_owned(), text);
+    }
+    Ok(found)
+}
+
+/// Escapes a text for any place in an XML-like prompt, and removes what no reader can see.
+///
+/// Control characters (except newline and tab), text direction marks and Unicode tag characters go: they
+/// carry instructions past the eyes of a person. What escaping an escaped text does is up to the caller.
+pub fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len() + text.len() / 16);
+    for character in text.chars() {
+        match character {
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '&' => escaped.push_str("&amp;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&apos;"),
+            '\n' | '\t' => escaped.push(character),
+            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{e0000}'..='\u{e007f}' => {}
+            control if control.is_control() => {}
+            other => escaped.push(other),
+        }
+    }
+    escaped
+}
+
+/// What [`escape`] writes in the place of characters.
+const ESCAPES: [(&str, char); 5] =
+    [("&lt;", '<'), ("&gt;", '>'), ("&amp;", '&'), ("&quot;", '"'), ("&apos;", '\'')];
+
+/// Returns the escapes that a request holds: an answer that copies one means the character.
+pub(super) fn escapes(request: &ChatRequest) -> Vec<(&'static str, char)> {
+    let is_held = |text: &str| request.messages.iter().any(|one| one.content.contains(text));
+    ESCAPES.into_iter().filter(|(text, _)| is_held(text)).collect()
+}
+
+/// Replaces escapes in all texts of a value by their characters.
+pub(super) fn unescape(value: &mut Value, escapes: &[(&'static str, char)]) {
+    match value {
+        Value::String(text) if text.contains('&') => {
+            // The ampersand last: `&amp;quot;` means `&quot;`.
+            let last = |(text, _): &&(&'static str, char)| *text == "&amp;";
+            let (last, first): (Vec<_>, Vec<_>) = escapes.iter().partition(last);
+            for (escape, character) in first.into_iter().chain(last) {
+                *text = text.replace(escape, character.encode_utf8(&mut [0; 4]));
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| unescape(item, escapes)),
+        Value::Object(fields) => fields.values_mut().for_each(|field| unescape(field, escapes)),
+        _ => {}
+    }
+}
+
+fn refused(name: &str, reason: &str) -> Error {
+    Error::Prompt { name: name.to_owned(), reason: reason.to_owned() }
+}
+
+/// Describes a template error with its line; the default text repeats the template's internal name.
+fn describe(error: &minijinja::Error) -> String {
+    let detail = error.detail().map_or_else(String::new, |detail| format!(": {detail}"));
+    let line = error.line().map_or_else(String::new, |line| format!(" (line {line} of its part)"));
+    format!("{}{detail}{line}", error.kind())
+}
+
+#[cfg(test)]
+#[path = "prompts_tests.rs"]
+mod tests;

@@ -1,0 +1,246 @@
+//! Reads what servers ask of people, and answers those that ask during a call.
+//!
+//! Before protocol 2026-07-28 a question comes as a request while the call waits. A person may take days,
+//! so it is never held open: with no answer at hand the server is told `cancel`, the call ends in its own
+//! way, the question is kept, and the call that is made again finds its answers here.
+
+use std::sync::{Mutex, PoisonError};
+
+use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction};
+use serde_json::Value;
+
+use super::form;
+use crate::configuration::redact::Secrets;
+use crate::transport::open_calls::Askable;
+use crate::types::{Answers, Asked, Question, Wants, declined, schema};
+
+/// More questions at once than this are not a question but a questionnaire.
+const MAX_QUESTIONS: usize = 20;
+/// Longest question with its form, as JSON.
+const MAX_QUESTION_BYTES: usize = 64 * 1024;
+/// Longest state that is kept for a server.
+const MAX_STATE_BYTES: usize = 1024 * 1024;
+
+/// Reads the questions of an `input_required` result, or of a task.
+///
+/// # Errors
+/// Why they cannot be put to anybody, in words for the model.
+pub(crate) fn read(answer: &Value, secrets: &Secrets) -> Result<Asked, String> {
+    let requests = answer.get("inputRequests").and_then(Value::as_object);
+    let mut asked = Asked::default();
+    for (key, request) in requests.into_iter().flatten() {
+        if asked.questions.len() + asked.settled.len() == MAX_QUESTIONS {
+            return Err(format!("it asked more questions at once than: {MAX_QUESTIONS}"));
+        }
+        match request.get("method").and_then(Value::as_str) {
+            Some("elicitation/create") => {}
+            Some(other) => return Err(format!("it asked for what is not offered to it: {other}")),
+            None => return Err("its question has no method".into()),
+        }
+        let params = request.get("params").unwrap_or(&Value::Null);
+        match question(key, params, secrets) {
+            Ok(question) => asked.questions.push(question),
+            Err(reason) => {
+                tracing::warn!(%reason, "a question of an MCP server was declined");
+                asked.settled.insert(key.clone(), declined());
+            }
+        }
+    }
+    if let Some(state) = answer.get("requestState").and_then(Value::as_str) {
+        if state.len() > MAX_STATE_BYTES {
+            return Err(format!("its request state is longer than: {MAX_STATE_BYTES} bytes"));
+        }
+        if secrets.redact(state) != state {
+            // It would be stored, and it cannot be redacted: it goes back as it came.
+            return Err("its request state holds a secret of its configuration".into());
+        }
+        asked.state = Some(state.to_owned());
+    }
+    if requests.is_none() && asked.state.is_none() {
+        return Err("it asked for nothing".into());
+    }
+    Ok(asked)
+}
+
+/// Reads one question; an error says why it is not put to a person.
+fn question(key: &str, params: &Value, secrets: &Secrets) -> Result<Question, String> {
+    if params.to_string().len() > MAX_QUESTION_BYTES {
+        return Err(format!("it is longer than: {MAX_QUESTION_BYTES} bytes"));
+    }
+    let message = params.get("message").and_then(Value::as_str).unwrap_or_default();
+    let wants = match params.get("mode").and_then(Value::as_str).unwrap_or("form") {
+        "form" => {
+            let schema = params.get("requestedSchema").cloned().unwrap_or(Value::Null);
+            if let Some(field) = form::secret_field(&schema) {
+                return Err(format!("a form must not ask for a secret: {field}"));
+            }
+            schema::compile_form(&schema)
+                .map_err(|reason| format!("its form cannot be used: {reason}"))?;
+            Wants::Form { requested_schema: secrets.redact_json(schema) }
+        }
+        "url" => {
+            let url = params.get("url").and_then(Value::as_str).unwrap_or_default();
+            let parsed = reqwest::Url::parse(url).map_err(|error| format!("{error}: {url}"))?;
+            if !matches!(parsed.scheme(), "http" | "https") || parsed.host_str().is_none() {
+                return Err(format!(
+                    "only addresses of http and https are shown: {}",
+                    parsed.scheme()
+                ));
+            }
+            // As it is understood, not as it is dressed up: a look-alike host shows in its plain letters.
+            Wants::Url { url: secrets.redact(parsed.as_str()) }
+        }
+        other => return Err(format!("it asks in a way that is not known here: {other}")),
+    };
+    Ok(Question { key: key.to_owned(), message: secrets.redact(message), wants })
+}
+
+/// The questions that a refused call carries (code -32042): addresses to be visited before it is made again.
+pub(super) fn required_urls(data: Option<&Value>, secrets: &Secrets) -> Option<Asked> {
+    let listed = data?.get("elicitations")?.as_array()?;
+    let questions = listed.iter().take(MAX_QUESTIONS).map(|params| {
+        let key = params.get("elicitationId").and_then(Value::as_str).unwrap_or_default();
+        question(key, params, secrets)
+    });
+    let questions: Vec<Question> = questions.collect::<Result<_, _>>().ok()?;
+    (!questions.is_empty()).then(|| Asked { questions, ..Asked::default() })
+}
+
+/// What a call can answer while it is in flight, and what it was asked in vain.
+pub(super) struct OpenCall {
+    answers: Answers,
+    secrets: Secrets,
+    asked: Mutex<Vec<Question>>,
+}
+
+impl OpenCall {
+    pub fn new(answers: Answers, secrets: &Secrets) -> Self {
+        Self { answers, secrets: secrets.clone(), asked: Mutex::default() }
+    }
+
+    /// Returns what was asked in vain.
+    pub fn asked(&self) -> Vec<Question> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Askable for OpenCall {
+    /// Answers a question from what is at hand; otherwise keeps it and says `cancel`.
+    fn answer(&self, params: &ElicitRequestParams) -> ElicitResult {
+        let cancel = ElicitResult::new(ElicitationAction::Cancel);
+        let Ok(params) = serde_json::to_value(params) else { return cancel };
+        let mut content = params.clone();
+        if let Some(content) = content.as_object_mut() {
+            // What differs from call to call must not make it another question.
+            content.retain(|field, _| field != "_meta" && field != "elicitationId");
+        }
+        let key = blake3::hash(content.to_string().as_bytes()).to_hex();
+        let key = key.get(..32).unwrap_or_default();
+        if let Some(answer) = self.answers.get(key) {
+            return serde_json::from_value(answer.clone()).unwrap_or(cancel);
+        }
+        match question(key, &params, &self.secrets) {
+            Ok(question) => {
+                let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+                if asked.len() < MAX_QUESTIONS && !asked.contains(&question) {
+                    asked.push(question);
+                }
+                cancel
+            }
+            Err(reason) => {
+                tracing::warn!(%reason, "a question of an MCP server was declined");
+                ElicitResult::new(ElicitationAction::Decline)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::transport::open_calls::OpenCalls;
+
+    fn call(answers: Answers) -> Arc<OpenCall> {
+        Arc::new(OpenCall::new(answers, &Secrets::default()))
+    }
+
+    fn form(message: &str) -> ElicitRequestParams {
+        serde_json::from_value(json!({
+            "mode": "form", "message": message,
+            "requestedSchema": { "type": "object", "properties": { "sure": { "type": "boolean" } } },
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn a_question_during_a_call_is_kept_and_answered_when_the_call_is_made_again() {
+        let open_calls = Arc::new(OpenCalls::default());
+        let first = call(Answers::new());
+        let guard = open_calls.open(first.clone());
+        assert_eq!(open_calls.answer(&form("Sure?")).action, ElicitationAction::Cancel);
+        let asked = first.asked();
+        assert_eq!(asked[0].message, "Sure?");
+        drop(guard);
+        let answer = json!({ "action": "accept", "content": { "sure": true } });
+        let answers = [(asked[0].key.clone(), answer)].into();
+        let second = call(answers);
+        let _guard = open_calls.open(second.clone());
+        let given = open_calls.answer(&form("Sure?"));
+        assert_eq!(given.action, ElicitationAction::Accept);
+        assert_eq!(given.content, Some(json!({ "sure": true })));
+        assert_eq!(open_calls.answer(&form("Really?")).action, ElicitationAction::Cancel);
+        assert_eq!(second.asked().len(), 1);
+    }
+
+    #[test]
+    fn a_question_during_two_calls_belongs_to_neither() {
+        let open_calls = Arc::new(OpenCalls::default());
+        let one = call(Answers::new());
+        let two = call(Answers::new());
+        let _guards = (open_calls.open(one.clone()), open_calls.open(two.clone()));
+        assert!(!open_calls.goes_one_by_one());
+        assert_eq!(open_calls.answer(&form("Sure?")).action, ElicitationAction::Cancel);
+        assert!(one.asked().is_empty() && two.asked().is_empty() && open_calls.goes_one_by_one());
+    }
+
+    #[test]
+    fn a_form_for_a_password_is_declined_and_a_look_alike_address_shows_its_letters() {
+        let asked = read(
+            &json!({ "inputRequests": {
+                "a": { "method": "elicitation/create", "params": {
+                    "message": "Log in", "requestedSchema": {
+                        "type": "object", "properties": { "password": { "type": "string" } } } } },
+                "b": { "method": "elicitation/create", "params": {
+                    "mode": "url", "message": "Log in", "url": "https://b\u{e4}nk.example/login?x=1" } },
+                "c": { "method": "elicitation/create", "params": {
+                    "mode": "url", "message": "Log in", "url": "javascript:alert(1)" } },
+            }, "requestState": "s" }),
+            &Secrets::default(),
+        )
+        .unwrap();
+        assert_eq!(asked.settled.keys().collect::<Vec<_>>(), ["a", "c"]);
+        let Wants::Url { url } = &asked.questions[0].wants else { panic!("{asked:?}") };
+        assert_eq!(url, "https://xn--bnk-qla.example/login?x=1");
+    }
+
+    #[test]
+    fn what_cannot_be_asked_or_kept_is_refused() {
+        let mut secrets = Secrets::default();
+        secrets.add("s3cret-token");
+        for (answer, reason) in [
+            (json!({}), "nothing"),
+            (json!({ "requestState": "with s3cret-token" }), "secret"),
+            (
+                json!({ "inputRequests": { "q": { "method": "sampling/createMessage" } } }),
+                "sampling",
+            ),
+        ] {
+            let error_text = read(&answer, &secrets).unwrap_err();
+            assert!(error_text.contains(reason), "{error_text}");
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Forms that servers want filled in: which are refused, and whether an answer fits.
+
+use serde_json::{Map, Value};
+
+use crate::types::schema;
+
+/// Words in the name or title of a field that ask for what must not pass through a form.
+const SECRETS: [&str; 14] = [
+    "password",
+    "passwd",
+    "passphrase",
+    "passcode",
+    "secret",
+    "apikey",
+    "accesskey",
+    "privatekey",
+    "token",
+    "credential",
+    "cvv",
+    "cvc",
+    "cardnumber",
+    "seedphrase",
+];
+
+/// Returns the name of a field that asks for a secret: the protocol has an address visited for these.
+pub(super) fn secret_field(requested_schema: &Value) -> Option<&str> {
+    let fields = requested_schema.get("properties").and_then(Value::as_object)?;
+    let asks = |(name, field): &(&String, &Value)| {
+        let title = field.get("title").and_then(Value::as_str).unwrap_or_default();
+        let is_password = field.get("format").and_then(Value::as_str) == Some("password");
+        is_password || names_a_secret(name) || names_a_secret(title)
+    };
+    fields.iter().find(asks).map(|(name, _)| name.as_str())
+}
+
+fn names_a_secret(name: &str) -> bool {
+    let letters: String = name.chars().filter(|c| c.is_alphanumeric()).collect();
+    let letters = letters.to_lowercase();
+    SECRETS.iter().any(|word| letters.contains(word))
+}
+
+/// Completes an answer by the form's defaults and checks that it fits.
+///
+/// # Errors
+/// The complaints, each with the place it is about.
+pub fn fill_form(requested_schema: &Value, content: Value) -> Result<Value, String> {
+    let Value::Object(mut content) = content else {
+        return Err("the answer to a form is a JSON object with a value per field".into());
+    };
+    let none = Map::new();
+    let fields = requested_schema.get("properties").and_then(Value::as_object).unwrap_or(&none);
+    for (name, field) in fields {
+        if let Some(default) = field.get("default")
+            && !content.contains_key(name)
+        {
+            content.insert(name.clone(), default.clone());
+        }
+    }
+    if let Some(stray) = content.keys().find(|name| !fields.contains_key(*name)) {
+        let known = fields.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+        return Err(format!("the form has no field named {stray}; its fields are: {known}"));
+    }
+    let validator = schema::compile_form(requested_schema)
+        .map_err(|reason| format!("the server's form cannot be used: {reason}"))?;
+    let content = Value::Object(content);
+    validator.check(&content).map_err(|error| error.to_string())?;
+    Ok(content)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_answer_is_completed_by_defaults_and_checked_field_by_field() {
+        let form = json!({
+            "type": "object", "required": ["name", "mail"],
+            "properties": {
+                "name": { "type": "string", "minLength": 2 },
+                "mail": { "type": "string", "format": "email" },
+                "color": { "type": "string", "enum": ["red", "blue"], "default": "blue" },
+            },
+        });
+        let filled = fill_form(&form, json!({ "name": "Ann", "mail": "ann@example.org" })).unwrap();
+        assert_eq!(filled, json!({ "name": "Ann", "mail": "ann@example.org", "color": "blue" }));
+        for (content, complaint) in [
+            (json!({ "name": "A", "mail": "ann@example.org" }), "at /name"),
+            (json!({ "name": "Ann" }), "\"mail\""),
+            (json!({ "name": "Ann", "mail": "nobody" }), "at /mail"),
+            (json!({ "name": "Ann", "mail": "a@b.org", "colour": "red" }), "named colour"),
+            (json!("Ann"), "JSON object"),
+        ] {
+            let message = fill_form(&form, content).unwrap_err();
+            assert!(message.contains(complaint), "{message}");
+        }
+    }
+
+    #[test]
+    fn fields_for_secrets_are_found_by_name_title_and_format() {
+        let field = |name: &str, field: Value| json!({ "properties": { name: field } });
+        for (name, shape) in [
+            ("api_key", json!({ "type": "string" })),
+            ("Password2", json!({ "type": "string" })),
+            ("value", json!({ "type": "string", "title": "Access token" })),
+            ("value", json!({ "type": "string", "format": "password" })),
+        ] {
+            assert_eq!(secret_field(&field(name, shape)), Some(name));
+        }
+        assert_eq!(secret_field(&field("key", json!({ "title": "Sort key" }))), None);
+        assert_eq!(secret_field(&json!({})), None);
+    }
+}

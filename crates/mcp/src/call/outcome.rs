@@ -1,0 +1,217 @@
+//! Reads the answer to a tool call: text, structured content, and what is wrong with them.
+
+use rmcp::model::ServerResult;
+use serde_json::Value;
+
+use super::elicitation;
+use crate::configuration::redact::Secrets;
+use crate::trust::hidden;
+use crate::types::{Reply, TaskHandle, ToolOutcome, schema::Checker, text};
+
+/// Reads an answer, bounded, validated, and free of the server's own secrets.
+pub(crate) fn read(
+    tool: &str,
+    result: ServerResult,
+    max_bytes: usize,
+    output: Option<&Checker>,
+    secrets: &Secrets,
+) -> Reply {
+    // Back to JSON: one malformed block must not cost the whole answer, so blocks are read one by one.
+    let Ok(answer) = serde_json::to_value(result) else {
+        return Reply::Done(failed("the answer of the server cannot be read".into()));
+    };
+    let size = answer.to_string().len();
+    if size > max_bytes {
+        return Reply::Done(too_large(tool, size, max_bytes));
+    }
+    match answer.get("resultType").and_then(Value::as_str) {
+        Some("input_required") => match elicitation::read(&answer, secrets) {
+            Ok(asked) => Reply::Asked { asked },
+            Err(reason) => Reply::Done(failed(format!("{tool} cannot continue: {reason}"))),
+        },
+        Some("task") => match task(&answer) {
+            Some(task) => Reply::Task { task },
+            None => Reply::Done(failed(format!("the task of {tool} has no id"))),
+        },
+        _ => Reply::Done(complete(tool, answer, output, secrets)),
+    }
+}
+
+fn task(answer: &Value) -> Option<TaskHandle> {
+    let number = |field: &str| answer.get(field).and_then(Value::as_u64);
+    Some(TaskHandle {
+        id: answer.get("taskId")?.as_str().filter(|id| !id.is_empty())?.to_owned(),
+        poll_ms: number("pollIntervalMs"),
+        ttl_ms: number("ttlMs"),
+    })
+}
+
+/// Reads the result of a call that has ended.
+pub(crate) fn complete(
+    tool: &str,
+    answer: Value,
+    output: Option<&Checker>,
+    secrets: &Secrets,
+) -> ToolOutcome {
+    let is_error = answer.get("isError").and_then(Value::as_bool).unwrap_or(false);
+    let structured = answer.get("structuredContent").cloned();
+    let blocks = answer.get("content").and_then(Value::as_array);
+    if structured.is_none() && blocks.is_none() {
+        return failed(format!("the server did not answer with the result of a tool: {tool}"));
+    }
+    // A tool that failed gives nobody the structure of a success.
+    if !is_error && let Some(output) = output {
+        let complaint = match &structured {
+            Some(structured) => output.check(structured).err().map(|_| {
+                // Complaints are cut: they are made of what has no secrets in it.
+                let shown = secrets.redact_json(structured.clone());
+                output
+                    .check(&shown)
+                    .map_or_else(|error| error.to_string(), |()| "it does not fit".to_owned())
+            }),
+            None => Some("there is no structured content".to_owned()),
+        };
+        if let Some(complaint) = complaint {
+            return failed(format!(
+                "the result of {tool} breaks the tool's own output schema and was left out: {complaint}"
+            ));
+        }
+    }
+    let texts: Vec<String> =
+        blocks.into_iter().flatten().map(|block| text_of(block, secrets)).collect();
+    let mut text = texts.join("\n");
+    if texts.is_empty()
+        && let Some(structured) = &structured
+    {
+        text = structured.to_string();
+    }
+    ToolOutcome {
+        is_error,
+        text: hidden::shown(&secrets.redact(&text)),
+        structured: structured
+            .map(|structured| hidden::shown_json(secrets.redact_json(structured))),
+        via: None,
+    }
+}
+
+/// Returns the text of a block, or describes in brackets what it is.
+fn text_of(block: &Value, secrets: &Secrets) -> String {
+    let field = |name: &str| block.get(name).and_then(Value::as_str);
+    // What is cut first would leave the beginning of a secret that is not known by it.
+    let short = |text: &str| text::cut(&text::one_line(&secrets.redact(text)), 300);
+    match (field("type"), field("text")) {
+        (Some("text"), Some(text)) => text.to_owned(),
+        (Some(kind @ ("image" | "audio")), _) => {
+            let size = field("data").map_or(0, |data| data.len() / 4 * 3);
+            let mime = short(field("mimeType").unwrap_or("of unknown type"));
+            format!("[{kind}: {mime}, about {size} bytes, left out]")
+        }
+        (Some("resource"), _) => {
+            let resource = block.get("resource").unwrap_or(&Value::Null);
+            let uri = short(resource.get("uri").and_then(Value::as_str).unwrap_or_default());
+            match resource.get("text").and_then(Value::as_str) {
+                Some(text) => format!("[resource: {uri}]\n{text}"),
+                None => format!("[resource: {uri}, binary, left out]"),
+            }
+        }
+        (Some("resource_link"), _) => {
+            let name = short(field("name").unwrap_or_default());
+            format!("[link to a resource: {name} {}]", short(field("uri").unwrap_or_default()))
+        }
+        (Some(kind), _) => format!("[content of a kind not known here, left out: {}]", short(kind)),
+        (None, _) => "[malformed content, left out]".to_owned(),
+    }
+}
+
+/// An outcome that says that the result was over the bound.
+pub(super) fn too_large(tool: &str, size: usize, max_bytes: usize) -> ToolOutcome {
+    failed(format!(
+        "the result of {tool} is too large ({size} bytes, at most {max_bytes}); \
+         ask for less, or raise max_result_bytes"
+    ))
+}
+
+/// An outcome that says why there is no result.
+pub(crate) fn failed(text: String) -> ToolOutcome {
+    ToolOutcome { is_error: true, text, structured: None, via: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use rmcp::model::CustomResult;
+    use serde_json::json;
+
+    use super::*;
+    use crate::types::schema;
+
+    fn outcome(answer: Value) -> ToolOutcome {
+        let result = ServerResult::CustomResult(CustomResult::new(answer));
+        match read("look", result, 1000, None, &Secrets::default()) {
+            Reply::Done(outcome) => outcome,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn every_kind_of_content_leaves_words() {
+        let outcome = outcome(json!({"content": [
+            {"type": "text", "text": "seen:"},
+            {"type": "image", "mimeType": "image/png", "data": "AAAAAAAA"},
+            {"type": "resource", "resource": {"uri": "file:///a", "text": "inside"}},
+            {"type": "resource_link", "name": "b", "uri": "file:///b"},
+            {"type": "hologram"}, 7
+        ]}));
+        assert!(!outcome.is_error);
+        assert_eq!(
+            outcome.text,
+            "seen:\n[image: image/png, about 6 bytes, left out]\n[resource: file:///a]\ninside\n\
+             [link to a resource: b file:///b]\n[content of a kind not known here, left out: hologram]\n\
+             [malformed content, left out]"
+        );
+    }
+
+    #[test]
+    fn what_is_shortened_holds_no_part_of_a_secret() {
+        let mut secrets = Secrets::default();
+        secrets.add("s3cret-token");
+        let uri = format!("file:///{}s3cret-token/and/more", "x".repeat(288));
+        let answer = json!({"content": [{"type": "resource_link", "name": "b", "uri": uri}]});
+        let text = complete("look", answer, None, &secrets).text;
+        assert!(!text.contains("s3c") && text.contains("x[re…"), "{text}");
+
+        let output = schema::compile(std::sync::Arc::new(json!({"type": "integer"}))).unwrap();
+        let words = format!("{}s3cret-token", "x".repeat(290));
+        let answer = json!({"structuredContent": words});
+        let text = complete("look", answer, Some(&output), &secrets).text;
+        assert!(text.contains("xxx") && !text.contains("s3c"), "{text}");
+    }
+
+    /// X6
+    #[test]
+    fn what_nobody_sees_is_written_out() {
+        let hidden = "a\u{200b}b\u{ad}c\u{3164}d\u{fe0f}\u{1b}]52;c;eA==\u{7}";
+        let outcome = outcome(json!({
+            "content": [{"type": "text", "text": hidden}], "structuredContent": {"k": hidden},
+        }));
+        let written = "a\\u{200b}b\\u{ad}c\\u{3164}d\\u{fe0f}\\u{1b}]52;c;eA==\\u{7}";
+        assert_eq!(outcome.text, written);
+        assert_eq!(outcome.structured, Some(json!({"k": written})));
+    }
+
+    #[test]
+    fn structured_content_alone_is_its_own_text() {
+        let outcome = outcome(json!({"structuredContent": {"a": 1}}));
+        assert_eq!(outcome.text, r#"{"a":1}"#);
+        assert_eq!(outcome.structured, Some(json!({"a": 1})));
+    }
+
+    #[test]
+    fn a_question_for_what_is_not_offered_and_an_answer_to_something_else_are_errors_that_say_so() {
+        let asked = outcome(json!({
+            "resultType": "input_required", "inputRequests": {"q": {"method": "roots/list"}}
+        }));
+        assert!(asked.is_error && asked.text.contains("roots/list"), "{}", asked.text);
+        let other = outcome(json!({"resources": []}));
+        assert!(other.is_error && other.text.contains("did not answer"), "{}", other.text);
+    }
+}

@@ -1,0 +1,183 @@
+//! Sends the round that makes a call, and reads what it came to: an end, a question or a task.
+
+use std::sync::Arc;
+
+use rmcp::{
+    ServiceError,
+    model::{CallToolRequest, CallToolRequestParams, ClientRequest, ErrorCode, RequestMetaObject},
+};
+use serde_json::{Map, Value};
+
+use super::elicitation::{self, OpenCall};
+use super::failure::{self, Call, Signs};
+use super::outcome;
+use crate::catalog::opened::Opened;
+use crate::configuration::redact::Secrets;
+use crate::transport::{
+    delivery::{self, Delivery},
+    progress::Reports,
+    request::{self, Answer, Bounds, Failure},
+};
+use crate::types::{Answers, Asked, CallContext, Error, Reply, TENANT_META, ToolOutcome, text};
+
+/// The call needs an address to be visited first (protocol 2025-11-25).
+const URL_ELICITATION_REQUIRED: ErrorCode = ErrorCode(-32042);
+
+/// What a call is made with, for the first time or with answers to what it asked.
+#[derive(Clone)]
+pub(crate) struct Given {
+    pub arguments: Map<String, Value>,
+    pub answers: Answers,
+    pub state: Option<String>,
+}
+
+/// What a round says of its server.
+pub(crate) enum Verdict {
+    /// It answers, if only with a refusal.
+    Well,
+    /// It does not do what it should; why.
+    Failed(String),
+}
+
+/// How a round ended, and what that says of the server; nothing where it was not sent, or others have said it.
+pub(crate) struct RoundOutcome {
+    pub reply: Result<Reply, Error>,
+    pub verdict: Option<Verdict>,
+    /// The connection was lost before the call was handed to it.
+    pub is_connection_lost: bool,
+}
+
+impl From<Error> for RoundOutcome {
+    fn from(error: Error) -> Self {
+        Self { reply: Err(error), verdict: None, is_connection_lost: false }
+    }
+}
+
+/// Sends a call that was let through.
+pub(crate) async fn send(
+    call: &Call<'_>,
+    opened: &Opened,
+    given: Given,
+    context: CallContext,
+) -> RoundOutcome {
+    let Opened { session, listing } = opened;
+    let Call { config, tool, .. } = *call;
+    let Some(known) = listing.tool(tool) else {
+        return Error::UnknownTool { server: config.name.clone(), tool: tool.to_owned() }.into();
+    };
+    // The servers file may have changed since, and the server what it says of the tool.
+    if context.under.is_some_and(|under| under.is_weaker_than(known.call_policy())) {
+        let reason = "stricter rules hold for this tool than when the call was decided on; call it again, \
+             and a person is asked where the rules want it";
+        return call.not_sent(reason).into();
+    }
+    let mut params = CallToolRequestParams::new(tool.to_owned()).with_arguments(given.arguments);
+    let mut at_hand = Answers::new();
+    if session.takes_answers() {
+        params.input_responses = (!given.answers.is_empty()).then_some(given.answers);
+        params.request_state = given.state;
+    } else {
+        at_hand = given.answers;
+    }
+    let open_call = Arc::new(OpenCall::new(at_hand, &config.secrets));
+    let _guard = session.open_calls.open(open_call.clone());
+    let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
+    let reports = Reports::to(context.progress.clone(), &config.secrets);
+    let meta = meta(context, call.is_bundled);
+    let bounds = Bounds::of_calls(config);
+    let sent = tokio::select! {
+        biased;
+        () = call.closed.cancelled() => return call.unknown("the connection was closed meanwhile").into(),
+        sent = request::send_and_report(session, request, meta, bounds, reports) => sent,
+    };
+    let outcome = match sent {
+        Ok(answer) => RoundOutcome {
+            reply: Ok(read(call, opened, answer)),
+            verdict: Some(Verdict::Well),
+            is_connection_lost: false,
+        },
+        Err(reason) => failed(call, reason, opened).await,
+    };
+    RoundOutcome { reply: broken_off(outcome.reply, &open_call), ..outcome }
+}
+
+/// Reads a proper answer.
+fn read(call: &Call<'_>, opened: &Opened, answer: Answer) -> Reply {
+    let Answer { id, result } = answer;
+    let Call { config, tool, .. } = *call;
+    let output = opened.listing.outputs.get(tool).map(AsRef::as_ref);
+    match outcome::read(tool, result, config.max_result_bytes, output, &config.secrets) {
+        Reply::Done(outcome) => {
+            Reply::Done(ToolOutcome { via: Some(opened.via(id.to_string())), ..outcome })
+        }
+        other => other,
+    }
+}
+
+/// Reads what a call without a proper answer means.
+async fn failed(call: &Call<'_>, reason: Failure, opened: &Opened) -> RoundOutcome {
+    let signs = failure::signs(&reason);
+    let is_connection_lost = match &reason {
+        Failure::NotHandedOver => !opened.session.is_open(),
+        // A pipe that broke before the whole line was written.
+        Failure::Service(ServiceError::TransportSend(error)) => {
+            opened.session.is_child() && delivery::of(error.error.as_ref()) == Delivery::NotSent
+        }
+        _ => false,
+    };
+    if let Some(asked) = needs_a_visit(&reason, &call.config.secrets) {
+        let verdict = Some(Verdict::Well);
+        return RoundOutcome { reply: Ok(Reply::Asked { asked }), verdict, is_connection_lost };
+    }
+    let judged = failure::judge(call, reason, &opened.session).await;
+    let verdict = match signs {
+        Signs::Well => Some(Verdict::Well),
+        Signs::Lost if !opened.session.is_first_loss() => None,
+        Signs::Ill | Signs::Lost => {
+            let words = judged.as_ref().err().map(Error::reason).unwrap_or_default();
+            Some(Verdict::Failed(words.to_owned()))
+        }
+    };
+    RoundOutcome { reply: judged.map(Reply::Done), verdict, is_connection_lost }
+}
+
+/// Returns the addresses to be visited before the call is made again, if that is what it failed for.
+fn needs_a_visit(reason: &Failure, secrets: &Secrets) -> Option<Asked> {
+    let Failure::Service(ServiceError::McpError(error)) = reason else { return None };
+    if error.code != URL_ELICITATION_REQUIRED {
+        return None;
+    }
+    let asked = elicitation::required_urls(error.data.as_ref(), secrets)?;
+    let broken_off = Some(secrets.redact(&text::one_line(&error.message)));
+    Some(Asked { broken_off, ..asked })
+}
+
+/// Puts what was asked during a call in the place of its end, which is only what the tool made of `cancel`.
+fn broken_off(reply: Result<Reply, Error>, call: &OpenCall) -> Result<Reply, Error> {
+    let questions = call.asked();
+    if questions.is_empty() {
+        return reply;
+    }
+    let words = match reply {
+        Ok(Reply::Done(outcome)) => outcome.text,
+        Err(Error::Refused { reason, .. }) => reason,
+        other => return other,
+    };
+    Ok(Reply::Asked { asked: Asked { questions, broken_off: Some(words), ..Asked::default() } })
+}
+
+/// What travels beside the arguments: stable key and trace, both for the server's own use; whose call it is, for a
+/// server that is this program itself.
+fn meta(context: CallContext, is_bundled: bool) -> RequestMetaObject {
+    let mut meta = RequestMetaObject::new();
+    if is_bundled && !context.tenant.is_empty() {
+        meta.insert(TENANT_META.into(), context.tenant.into());
+    }
+    if !context.idempotency_key.is_empty() {
+        meta.insert("dev.perihelion/idempotency-key".into(), context.idempotency_key.into());
+    }
+    if let Some(traceparent) = context.traceparent {
+        meta.set_traceparent(traceparent);
+    }
+    meta
+}

@@ -1,0 +1,210 @@
+//! Follows tasks: calls that a server carries out by itself, asked after until they end.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use rmcp::{
+    ServiceError,
+    model::{
+        CancelTaskParams, CancelTaskRequest, ClientRequest, GetTaskParams, GetTaskRequest,
+        RequestMetaObject, UpdateTaskParams, UpdateTaskRequest,
+    },
+};
+use serde_json::Value;
+
+use super::failure::Call;
+use super::{elicitation, outcome};
+use crate::catalog::opened::Opened;
+use crate::transport::request::{Answer, Bounds, Failure};
+use crate::transport::{delivery, request};
+use crate::types::{Answers, Error, Reply, TaskHandle, ToolOutcome, text};
+use perihelion_engine::clock;
+
+/// How often a server that names no interval is asked.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// Bounds of the interval that a server may wish for.
+const SHORTEST: Duration = Duration::from_millis(20);
+const LONGEST: Duration = Duration::from_secs(60);
+/// Questions in a row without an answer after which a task counts as lost: half a minute, pauses added up.
+const FAILURES: u32 = 7;
+/// First pause after a question without an answer; each further one is twice as long.
+const PATIENCE: Duration = Duration::from_millis(250);
+/// How long the delivery of a cancellation is tried.
+const CANCEL: Duration = Duration::from_secs(2);
+
+/// What is known of a task that was asked after.
+enum TaskProgress {
+    Working { interval: Option<u64> },
+    Over(Reply),
+}
+
+/// Why a task was not heard of.
+enum Silence {
+    /// Another try may be answered.
+    Now(String),
+    /// The server does not know it.
+    ForGood(String),
+}
+
+/// What gives an open connection, made again where it was lost.
+pub(crate) trait Connects: Sync {
+    /// Returns an open session and its tools.
+    fn opened(&self) -> impl Future<Output = Result<Opened, Error>> + Send;
+}
+
+/// A call whose server made a task of it.
+pub(crate) struct TaskCall<'a, S> {
+    pub call: &'a Call<'a>,
+    pub task: &'a TaskHandle,
+    /// The server's connection: a task outlives the one that it was made on.
+    pub server: &'a S,
+}
+
+impl<S: Connects> TaskCall<'_, S> {
+    /// Waits until a task ends, or asks something that is not in `answered`.
+    ///
+    /// # Errors
+    /// [`Error::Unknown`] when it is lost, or does not end in time and is told to stop; [`Error::NotSent`]
+    /// when the server leaves the file meanwhile.
+    pub async fn wait(&self, answered: &BTreeSet<String>) -> Result<Reply, Error> {
+        let Self { call, task, .. } = *self;
+        let config = call.config;
+        let started = clock::monotonic();
+        let kept = task.ttl_ms.map_or(Duration::MAX, Duration::from_millis);
+        let limit = config.task_timeout.min(kept);
+        let mut interval = task.poll_ms;
+        let mut failures = 0;
+        loop {
+            match self.ask_after(answered).await {
+                Ok(TaskProgress::Over(reply)) => return Ok(reply),
+                Ok(TaskProgress::Working { interval: wished }) => {
+                    failures = 0;
+                    interval = wished.or(interval);
+                }
+                Err(Silence::Now(reason)) if failures < FAILURES => {
+                    tracing::debug!(server = %config.name, %reason, "a task was not heard of");
+                    failures += 1;
+                }
+                Err(Silence::Now(reason) | Silence::ForGood(reason)) => {
+                    return Err(call.unknown(&format!("its task {} is lost: {reason}", task.id)));
+                }
+            }
+            let mut pause = interval.map_or(INTERVAL, Duration::from_millis);
+            if failures > 0 {
+                pause = pause.max(PATIENCE * 2_u32.pow(failures - 1));
+            }
+            let pause = pause.clamp(SHORTEST, LONGEST);
+            if started.elapsed() + pause > limit {
+                self.stop().await;
+                let seconds = limit.as_secs_f64();
+                return Err(call.unknown(&format!(
+                    "its task {} did not end within {seconds} s (task_timeout_sec) and was told to stop",
+                    task.id
+                )));
+            }
+            tokio::select! {
+                () = call.closed.cancelled() => {
+                    return Err(call.not_sent("the connection was closed while its task ran"));
+                }
+                () = clock::sleep(pause) => {}
+            }
+        }
+    }
+
+    async fn ask_after(&self, answered: &BTreeSet<String>) -> Result<TaskProgress, Silence> {
+        let Self { call, task, server } = *self;
+        let opened = server.opened().await;
+        let opened = opened.map_err(|error| Silence::Now(error.to_string()))?;
+        let params = GetTaskParams::new(task.id.clone());
+        let request = ClientRequest::GetTaskRequest(GetTaskRequest::new(params));
+        let sent = send(&opened, request, Bounds::of_calls(call.config)).await;
+        let Answer { id, result } = sent.map_err(silence)?;
+        let answer = serde_json::to_value(result).unwrap_or_default();
+        let limit = call.config.max_result_bytes;
+        let done = |outcome| {
+            let via = Some(opened.via(id.to_string()));
+            Ok(TaskProgress::Over(Reply::Done(ToolOutcome { via, ..outcome })))
+        };
+        if answer.to_string().len() > limit {
+            return done(outcome::too_large(call.tool, answer.to_string().len(), limit));
+        }
+        let secrets = &call.config.secrets;
+        match answer.get("status").and_then(Value::as_str) {
+            Some("working") => Ok(TaskProgress::Working {
+                interval: answer.get("pollIntervalMs").and_then(Value::as_u64),
+            }),
+            Some("input_required") => match elicitation::read(&answer, secrets) {
+                Ok(mut asked) => {
+                    asked.questions.retain(|question| !answered.contains(&question.key));
+                    asked.settled.retain(|key, _| !answered.contains(key));
+                    if asked.questions.is_empty() && asked.settled.is_empty() {
+                        // It was told, and has not taken notice yet.
+                        return Ok(TaskProgress::Working { interval: None });
+                    }
+                    asked.task = Some(task.clone());
+                    Ok(TaskProgress::Over(Reply::Asked { asked }))
+                }
+                Err(reason) => {
+                    self.stop().await;
+                    done(outcome::failed(format!("{} cannot continue: {reason}", call.tool)))
+                }
+            },
+            Some("completed") => {
+                let result = answer.get("result").cloned().unwrap_or_default();
+                let output = opened.listing.outputs.get(call.tool).map(AsRef::as_ref);
+                done(outcome::complete(call.tool, result, output, secrets))
+            }
+            Some("failed") => {
+                let words = answer.pointer("/error/message").and_then(Value::as_str);
+                let words = secrets.redact(&text::one_line(words.unwrap_or("it does not say why")));
+                done(outcome::failed(format!("the task of {} failed: {words}", call.tool)))
+            }
+            Some("cancelled") => {
+                done(outcome::failed(format!("the server cancelled the task of {}", call.tool)))
+            }
+            _ => Err(Silence::Now("its answer is not the state of a task".into())),
+        }
+    }
+
+    /// Answers a task's questions; the next wait shows what it made of them.
+    ///
+    /// # Errors
+    /// [`Error::Unknown`] when nobody knows whether it was told; as the opening of a connection.
+    pub async fn tell(&self, answers: Answers) -> Result<Reply, Error> {
+        let Self { call, task, server } = *self;
+        let opened = server.opened().await?;
+        let params = UpdateTaskParams::new(task.id.clone(), answers);
+        let request = ClientRequest::UpdateTaskRequest(UpdateTaskRequest::new(params));
+        let sent = send(&opened, request, Bounds::of_calls(call.config)).await;
+        match sent.map_err(silence) {
+            // A refusal too: the task was told before, or is over, which the next wait shows.
+            Ok(_) | Err(Silence::ForGood(_)) => Ok(Reply::Task { task: task.clone() }),
+            Err(Silence::Now(reason)) => Err(call.unknown(&reason)),
+        }
+    }
+
+    /// Tells a task to stop; whether it does is its own affair.
+    async fn stop(&self) {
+        let Ok(opened) = self.server.opened().await else { return };
+        let params = CancelTaskParams::new(self.task.id.clone());
+        let request = ClientRequest::CancelTaskRequest(CancelTaskRequest::new(params));
+        let bounds = Bounds { idle: CANCEL, total: CANCEL };
+        let _ = send(&opened, request, bounds).await;
+    }
+}
+
+async fn send(opened: &Opened, request: ClientRequest, bounds: Bounds) -> Result<Answer, Failure> {
+    request::send(&opened.session, request, RequestMetaObject::new(), bounds).await
+}
+
+fn silence(failure: Failure) -> Silence {
+    match failure {
+        Failure::NotHandedOver | Failure::Closed => Silence::Now("the connection closed".into()),
+        Failure::TimedOut(limit) => {
+            Silence::Now(format!("no answer within {} s", limit.as_secs_f64()))
+        }
+        Failure::Service(ServiceError::McpError(error)) => {
+            Silence::ForGood(text::one_line(&error.message))
+        }
+        Failure::Service(other) => Silence::Now(delivery::chain(&other)),
+    }
+}

@@ -1,0 +1,277 @@
+//! Reads what a server lists, tool by tool, keeping the good ones and reporting the bad ones.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
+
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+
+use super::definitions::{Definitions, Identity};
+use crate::configuration::{ServerConfig, ToolPolicy};
+use crate::trust::hidden;
+use crate::types::{
+    CallPolicy, InputSchema, ServerInfo, ToolAnnotations, ToolDefinition,
+    schema::{self, Checker},
+    schema_repair, text,
+};
+
+/// A longer definition would crowd the model's context; as JSON.
+const MAX_TOOL_BYTES: usize = 64 * 1024;
+const MAX_NAME_CHARS: usize = 128;
+/// Of a tool's description; what is beyond is cut, and its end shows it.
+const MAX_DESCRIPTION_CHARS: usize = 8_000;
+
+/// A server's tools, ready to be called.
+pub(crate) struct Listing {
+    pub info: ServerInfo,
+    /// Compiled output schemas, by tool name.
+    pub outputs: HashMap<String, Arc<Checker>>,
+    pub definitions: Definitions,
+}
+
+/// A tool as it stands on the wire; fields unknown here are passed over, and so are words that are no text.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Tool {
+    name: String,
+    #[serde(default, deserialize_with = "words")]
+    title: Option<String>,
+    #[serde(default, deserialize_with = "words")]
+    description: Option<String>,
+    input_schema: Value,
+    output_schema: Option<Value>,
+    #[serde(default)]
+    annotations: Value,
+}
+
+fn words<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    Ok(Value::deserialize(from)?.as_str().map(str::to_owned))
+}
+
+/// Reads a hint: a truth value, or its name as a text.
+fn hint(tool: &Value, name: &str) -> Option<bool> {
+    match &tool[name] {
+        Value::Bool(hint) => Some(*hint),
+        Value::String(name) if name.eq_ignore_ascii_case("true") => Some(true),
+        Value::String(name) if name.eq_ignore_ascii_case("false") => Some(false),
+        _ => None,
+    }
+}
+
+/// Tells whether a tool claims to reach the open world.
+fn is_hinted(definitions: &Definitions) -> bool {
+    let claims = |tool: &Value| hint(&tool["annotations"], "openWorldHint") == Some(true);
+    definitions.tools.iter().any(claims)
+}
+
+impl Listing {
+    /// Reads what a server said of itself, as far as the operator lets it; what it said `before` is not compiled again.
+    pub fn of(definitions: Definitions, config: &ServerConfig, before: Option<&Self>) -> Self {
+        let Identity { name, version, .. } = &definitions.identity;
+        let open_world = config.tools.open_world == Some(true);
+        // What anybody may have written stays out of the supervisor's menu.
+        let is_strangers =
+            open_world || (config.tools.open_world.is_none() && is_hinted(&definitions));
+        let words = definitions.own_words().filter(|_| !is_strangers);
+        let description = config.description.as_deref().or(words).unwrap_or_default();
+        let info = ServerInfo {
+            name: config.name.clone(),
+            description: config.secrets.redact(description.trim()),
+            server_version: hidden::shown(&text::one_line(&format!("{name} {version}"))),
+            protocol_version: definitions.protocol_version.clone(),
+            tools: Vec::new(),
+            rejected_tools: Vec::new(),
+            open_world,
+            undeclared: false,
+            agent: config.agent.clone(),
+        };
+        let instructions = definitions.left_out();
+        let tools = definitions.tools.clone();
+        let mut listing = Self { info, outputs: HashMap::new(), definitions };
+        let mut names = HashSet::new();
+        for tool in tools {
+            listing.add(tool, &config.tools, &mut names, before);
+        }
+        if let Some(reason) = listing.definitions.incomplete.clone() {
+            listing.info.rejected_tools.push(("(further pages)".into(), reason));
+        }
+        if let Some(reason) = instructions {
+            listing.info.rejected_tools.push(("(instructions)".into(), reason));
+        }
+        listing.report_missing(&config.tools);
+        listing.info.undeclared = config.tools.open_world.is_none()
+            && listing.info.tools.iter().any(|tool| tool.annotations.open_world.is_none());
+        listing
+    }
+
+    /// Returns the tool of a name, if it is offered.
+    pub fn tool(&self, name: &str) -> Option<&ToolDefinition> {
+        self.info.tools.iter().find(|tool| tool.name == name)
+    }
+
+    fn input_schema(&self, tool: &str, schema: &Value) -> Option<InputSchema> {
+        let known = &self.tool(tool)?.input_schema;
+        (**known == *schema).then(|| known.clone())
+    }
+
+    fn output(&self, tool: &str, schema: &Value) -> Option<Arc<Checker>> {
+        self.outputs.get(tool).filter(|known| known.schema() == schema).cloned()
+    }
+
+    fn add(
+        &mut self,
+        tool: Value,
+        policy: &ToolPolicy,
+        names: &mut HashSet<String>,
+        before: Option<&Self>,
+    ) {
+        let name = tool.get("name").and_then(Value::as_str).unwrap_or("(without a name)");
+        let name = text::cut(&text::one_line(name), MAX_NAME_CHARS);
+        let read = if names.contains(&name) {
+            Err("listed twice".into())
+        } else {
+            read(tool, policy, before)
+        };
+        match read {
+            Ok((definition, output)) => {
+                self.outputs.extend(output.map(|output| (definition.name.clone(), output)));
+                names.insert(name);
+                self.info.tools.push(definition);
+            }
+            Err(reason) => self.info.rejected_tools.push((name, reason)),
+        }
+    }
+
+    /// Reports names in the servers file that the server does not list: misspelt, or gone.
+    fn report_missing(&mut self, policy: &ToolPolicy) {
+        let info = &mut self.info;
+        let listed = info.tools.iter().map(|tool| tool.name.clone());
+        let known: HashSet<String> =
+            listed.chain(info.rejected_tools.iter().map(|(name, _)| name.clone())).collect();
+        for name in policy.named() {
+            if !known.contains(name) {
+                let reason = "named in the servers file, but the server does not list it";
+                info.rejected_tools.push((name.to_owned(), reason.to_owned()));
+            }
+        }
+    }
+}
+
+fn read(
+    tool: Value,
+    policy: &ToolPolicy,
+    before: Option<&Listing>,
+) -> Result<(ToolDefinition, Option<Arc<Checker>>), String> {
+    if tool.to_string().len() > MAX_TOOL_BYTES {
+        return Err(format!(
+            "its definition is longer than can be used, in bytes: {MAX_TOOL_BYTES}"
+        ));
+    }
+    if let Some(letter) = hidden::find(&tool) {
+        return Err(format!(
+            "its definition holds a character that nobody sees: {}",
+            letter.escape_unicode()
+        ));
+    }
+    let tool: Tool =
+        serde_json::from_value(tool).map_err(|error| format!("malformed definition: {error}"))?;
+    let well_named = !tool.name.trim().is_empty()
+        && tool.name.chars().count() <= MAX_NAME_CHARS
+        && !tool.name.contains(char::is_control);
+    if !well_named {
+        return Err("its name is empty, too long or holds control characters".into());
+    }
+    if let Some(reason) = policy.refusal(&tool.name) {
+        return Err(reason.into());
+    }
+    if !tool.input_schema.is_object() {
+        return Err("its inputSchema is not an object".into());
+    }
+    let input_schema = before
+        .and_then(|before| before.input_schema(&tool.name, &tool.input_schema))
+        .unwrap_or_else(|| tool.input_schema.into());
+    let input_schema = match input_schema.checker() {
+        Ok(_) => input_schema,
+        Err(reason) => {
+            let repaired = InputSchema::from(schema_repair::repaired(&input_schema));
+            let is_usable = repaired.checker().is_ok();
+            is_usable
+                .then_some(repaired)
+                .ok_or_else(|| format!("its inputSchema cannot be used: {reason}"))?
+        }
+    };
+    let output = match &tool.output_schema {
+        Some(schema) => match before.and_then(|before| before.output(&tool.name, schema)) {
+            Some(output) => Some(output),
+            None => Some(Arc::new(compiled(schema)?)),
+        },
+        None => None,
+    };
+    let hints = &tool.annotations;
+    let annotations = ToolAnnotations {
+        read_only: hint(hints, "readOnlyHint"),
+        destructive: hint(hints, "destructiveHint"),
+        idempotent: hint(hints, "idempotentHint"),
+        open_world: hint(hints, "openWorldHint"),
+    };
+    let title = hints["title"].as_str().map(str::to_owned);
+    let call_policy = CallPolicy::of(policy, &tool.name, &annotations);
+    let description = text::cut(&tool.description.unwrap_or_default(), MAX_DESCRIPTION_CHARS);
+    let definition = ToolDefinition {
+        repeatable: call_policy.repeatable,
+        needs_approval: call_policy.needs_approval,
+        approval_timeout_sec: policy.approval_timeouts.get(&tool.name).copied(),
+        approved_in_advance: call_policy.approved_in_advance,
+        read_only: call_policy.read_only,
+        open_world: call_policy.open_world,
+        title: tool.title.or(title),
+        description,
+        input_schema,
+        output_schema: tool.output_schema,
+        annotations,
+        name: tool.name,
+    };
+    Ok((definition, output))
+}
+
+/// Compiles the schema of a tool's results, repaired if it cannot be used as it is.
+fn compiled(schema: &Value) -> Result<Checker, String> {
+    schema::compile(Arc::new(schema.clone())).or_else(|reason| {
+        let repaired = schema::compile(Arc::new(schema_repair::repaired(schema)));
+        repaired.map_err(|_| format!("its outputSchema cannot be used: {reason}"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::catalog::listing_tests::listing_of;
+
+    #[test]
+    fn of_a_list_that_is_told_again_only_what_is_new_is_compiled() {
+        let tool = |name: &str, input: Value| json!({ "name": name, "inputSchema": input, "outputSchema": { "type": "object" } });
+        let plain = json!({ "type": "object" });
+        let strict = json!({ "required": ["a"] });
+        let words = json!([tool("same", plain.clone()), tool("other", plain.clone())]);
+        let first = listing_of(&words, None);
+        let words = json!([tool("other", strict), tool("same", plain)]);
+        let second = listing_of(&words, Some(&first));
+        let checker = |listing: &Listing, tool: &str| {
+            let schema = &listing.tool(tool).unwrap().input_schema;
+            std::ptr::from_ref(schema.checker().unwrap())
+        };
+        assert_eq!(checker(&first, "same"), checker(&second, "same"));
+        assert_ne!(checker(&first, "other"), checker(&second, "other"));
+        assert!(Arc::ptr_eq(&first.outputs["other"], &second.outputs["other"]));
+        // What an agent holds is what the list was checked with.
+        let removed = second.info.clone().tools.remove(1);
+        assert_eq!(
+            std::ptr::from_ref(removed.input_schema.checker().unwrap()),
+            checker(&first, "same")
+        );
+    }
+}

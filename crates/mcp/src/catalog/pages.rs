@@ -1,0 +1,128 @@
+//! Asks a server for its tools page by page, within bounds.
+//!
+//! `list_all_tools` of rmcp neither ends on a cursor that repeats nor survives one malformed tool.
+
+use std::{collections::HashSet, time::Duration};
+
+use rmcp::model::{ClientRequest, ListToolsRequest, PaginatedRequestParams, RequestMetaObject};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::definitions::{self, Definitions, Identity};
+use crate::configuration::ServerConfig;
+use crate::transport::{
+    delivery,
+    request::{self, Bounds, Failure},
+    session::Session,
+};
+use perihelion_engine::clock;
+
+/// A list of more pages is one that does not end.
+const MAX_PAGES: usize = 100;
+/// No model can choose among more tools.
+const MAX_TOOLS: usize = 2000;
+/// More than all of them together need.
+const MAX_LIST_BYTES: usize = 16 * 1024 * 1024;
+
+/// Asks for all pages within the server's start-up timeout.
+///
+/// # Errors
+/// The reason in words, when the server does not answer or answers with no tool list at all.
+pub(crate) async fn fetch(session: &Session, config: &ServerConfig) -> Result<Definitions, String> {
+    let mut definitions = introduce(session, config);
+    let mut seen = HashSet::new();
+    let mut cursor = None;
+    let mut bytes = 0;
+    let started = clock::monotonic();
+    for _ in 0..MAX_PAGES {
+        let left = config.startup_timeout.saturating_sub(started.elapsed());
+        let page = page(session, cursor, left, config.startup_timeout).await?;
+        bytes += page.tools.iter().map(|tool| tool.to_string().len()).sum::<usize>();
+        if bytes > MAX_LIST_BYTES {
+            return Err(format!(
+                "its tool list is longer than can be used, in bytes: {MAX_LIST_BYTES}"
+            ));
+        }
+        if definitions.tools.len() + page.tools.len() > MAX_TOOLS {
+            return Err(format!("it lists more tools than can be used, at most: {MAX_TOOLS}"));
+        }
+        definitions.ttl_ms = page.ttl_ms.or(definitions.ttl_ms);
+        let tools = page.tools.into_iter().map(|tool| config.secrets.redact_json(tool));
+        definitions.tools.extend(tools);
+        let Some(next) = page.next_cursor else { return Ok(definitions) };
+        if !seen.insert(next.clone()) {
+            // What was listed so far is kept: the pages from here on are those already seen.
+            let reason = "the server repeated a cursor, so the list may not be whole".to_owned();
+            definitions.incomplete = Some(reason);
+            return Ok(definitions);
+        }
+        cursor = Some(next);
+    }
+    Err(format!("its tool list does not end after this many pages: {MAX_PAGES}"))
+}
+
+/// One page; tools stay JSON until each is read on its own.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Page {
+    tools: Vec<Value>,
+    next_cursor: Option<String>,
+    #[serde(default)]
+    ttl_ms: Option<u64>,
+}
+
+async fn page(
+    session: &Session,
+    cursor: Option<String>,
+    left: Duration,
+    whole: Duration,
+) -> Result<Page, String> {
+    let bounds = Bounds { idle: left, total: left };
+    let params = PaginatedRequestParams::default().with_cursor(cursor);
+    let request = ClientRequest::ListToolsRequest(ListToolsRequest::with_param(params));
+    let sent = request::send(session, request, RequestMetaObject::new(), bounds).await;
+    let result = match sent {
+        Ok(answer) => answer.result,
+        Err(Failure::NotHandedOver | Failure::Closed) => {
+            return Err(format!("the tool list did not arrive: {}", session.why_ended().await));
+        }
+        Err(Failure::TimedOut(_)) => {
+            let seconds = whole.as_secs_f64();
+            return Err(format!(
+                "the tool list did not arrive within the start-up timeout: {seconds} s"
+            ));
+        }
+        Err(Failure::Service(error)) => {
+            return Err(format!("it refused to list its tools: {}", delivery::chain(&error)));
+        }
+    };
+    serde_json::to_value(result)
+        .and_then(serde_json::from_value)
+        .map_err(|error| format!("its answer is not a tool list: {error}"))
+}
+
+fn introduce(session: &Session, config: &ServerConfig) -> Definitions {
+    let peer = session.peer.peer_info();
+    let server = peer.as_ref().and_then(|peer| peer.server_info.as_ref());
+    let clean = |text: &str| config.secrets.redact(text);
+    let identity = server.map(|server| Identity {
+        name: clean(&server.name),
+        version: clean(&server.version),
+        title: server.title.as_deref().map(clean),
+        description: server.description.as_deref().map(clean),
+    });
+    let words = peer.as_ref().and_then(|peer| peer.instructions.as_deref());
+    let instructions = words.map(clean);
+    Definitions {
+        protocol_version: peer
+            .as_ref()
+            .map(|peer| peer.protocol_version.to_string())
+            .unwrap_or_default(),
+        identity: identity.unwrap_or_default().bounded(),
+        instructions: instructions.map(definitions::bounded),
+        tools: Vec::new(),
+        incomplete: None,
+        ttl_ms: None,
+        listed_at: clock::now(),
+    }
+}

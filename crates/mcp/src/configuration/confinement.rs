@@ -1,0 +1,127 @@
+//! Where a server comes from, as written, and what it may see of this machine.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::Sandbox;
+use super::{
+    Secrets,
+    entry_location::EntryLocation,
+    expand::{Environment, expand},
+    table::{SandboxTable, Table},
+};
+use crate::types::digest;
+use perihelion_settings::config::Error;
+
+/// Less than this starts no program; more than this is a mistake of unit.
+const MEMORY_MB: std::ops::RangeInclusive<u64> = 8..=1_048_576;
+
+/// Where a server comes from, each part hashed as it is written: the same on every machine, and without secrets'
+/// values.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// Of command and arguments, or of the address.
+    pub source: String,
+    /// Of directory, environment, the names of headers and of variables with tokens, and the sandbox.
+    pub setting: String,
+    /// The same as it is written, so that a change can be shown; values of the environment only where they are
+    /// references.
+    pub written: Value,
+}
+
+impl Origin {
+    pub(super) fn of(table: &Table) -> Self {
+        let source = json!({ "command": table.command, "args": table.args, "url": table.url });
+        let headers: Vec<&String> = table.http_headers.keys().collect();
+        let sandbox = table.sandbox.as_ref().map(|sandbox| {
+            let SandboxTable { read_only, writable, network } = sandbox;
+            json!({ "read_only": read_only, "writable": writable, "network": network })
+        });
+        let mut setting = json!({
+            "cwd": table.cwd, "env": table.env, "env_vars": table.env_vars,
+            "http_headers": headers, "env_http_headers": table.env_http_headers,
+            "bearer_token_env_var": table.bearer_token_env_var, "sandbox": sandbox,
+        });
+        // A key that comes later and is not written must change no hash.
+        drop_empty(&mut setting);
+        let mut shown = json!({ "source": source, "setting": setting });
+        if let Some(Value::Object(env)) = shown.pointer_mut("/setting/env") {
+            env.values_mut().for_each(veil);
+        }
+        drop_empty(&mut shown["source"]);
+        Self { source: digest(&source), setting: digest(&setting), written: shown }
+    }
+}
+
+fn drop_empty(value: &mut Value) {
+    if let Value::Object(parts) = value {
+        parts.retain(|_, part| match part {
+            Value::Null => false,
+            Value::Array(items) => !items.is_empty(),
+            Value::Object(map) => !map.is_empty(),
+            _ => true,
+        });
+    }
+}
+
+/// Leaves of a variable's value what shows that it changed, where it could be a secret in plain text.
+fn veil(value: &mut Value) {
+    let text = value.as_str().unwrap_or_default();
+    if !text.contains("${") {
+        let digest = digest(&json!(text));
+        *value = json!(format!("(sha256 {})", digest.get(..8).unwrap_or_default()));
+    }
+}
+
+/// Expands and checks the paths of a sandbox; relative ones start where the server would.
+pub(super) fn sandbox(
+    place: &EntryLocation<'_>,
+    table: &Table,
+    env: Environment<'_>,
+) -> Result<Option<Sandbox>, Error> {
+    let Some(sandbox) = table.sandbox.as_ref().filter(|_| table.is_enabled()) else {
+        return Ok(None);
+    };
+    let paths = |key: &str, written: &[String]| {
+        let path = |text: &String| {
+            // Where a path leads is no secret, though it came from the environment.
+            let expanded = expand(text, env, &mut Secrets::default());
+            expanded.and_then(|text| absolute(&text, table.cwd.as_deref()))
+        };
+        written
+            .iter()
+            .map(path)
+            .collect::<Result<Vec<PathBuf>, String>>()
+            .map_err(|message| place.error(&format!("sandbox.{key}"), message))
+    };
+    Ok(Some(Sandbox {
+        read_only: paths("read_only", &sandbox.read_only)?,
+        writable: paths("writable", &sandbox.writable)?,
+        network: sandbox.network,
+        scratch_bytes: table.memory_mb.map(|megabytes| megabytes << 20),
+    }))
+}
+
+/// Reads the bound on the memory of a server that is started here.
+pub(super) fn memory(place: &EntryLocation<'_>, table: &Table) -> Result<Option<u64>, Error> {
+    match table.memory_mb {
+        Some(_) if table.command.is_none() => {
+            Err(place.error("memory_mb", "only a server with a command is started here"))
+        }
+        Some(megabytes) if !(MEMORY_MB.contains(&megabytes)) => {
+            let least = MEMORY_MB.start();
+            let most = MEMORY_MB.end();
+            Err(place.error("memory_mb", format!("give {least} to {most} megabytes")))
+        }
+        given => Ok(given),
+    }
+}
+
+fn absolute(text: &str, cwd: Option<&str>) -> Result<PathBuf, String> {
+    if text.trim().is_empty() {
+        return Err("a path is empty".to_owned());
+    }
+    let path = Path::new(cwd.unwrap_or_default()).join(text);
+    std::path::absolute(&path).map_err(|error| format!("not a usable path: {error}: {text}"))
+}

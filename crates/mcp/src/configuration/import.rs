@@ -1,0 +1,256 @@
+//! Turns the servers of another program's file into tables of the servers file, secrets left out.
+
+use std::{ops::Range, path::Path};
+
+use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike, Value, value};
+
+use super::{
+    Error,
+    foreign::{self, Foreign, Format, variable},
+    secret,
+    table::{CodexFile, File},
+};
+use perihelion_settings::config::strict;
+
+/// What an import gives.
+#[derive(Debug)]
+pub struct Imported {
+    /// The tables, as TOML.
+    pub tables: String,
+    /// The servers file with the tables added at its end; nothing else in it is changed.
+    pub file: String,
+    /// Names of the servers.
+    pub servers: Vec<String>,
+    /// Secrets that stood there in plain text and were not copied.
+    pub secrets: Vec<LeftOut>,
+    /// What was not taken over, one sentence each, after the server's name.
+    pub notes: Vec<(String, String)>,
+}
+
+/// A secret that was replaced by a reference.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftOut {
+    pub server: String,
+    /// Where it stood.
+    pub key: String,
+    /// The environment variable that is referred to instead, and must be set.
+    pub variable: String,
+}
+
+/// Reads the file of another program and adds its servers to the text of a servers file.
+///
+/// Without a `format` it is found out. Nothing is written.
+///
+/// # Errors
+/// [`Error::Parse`] and [`Error::Value`] for files that cannot be read or hold what cannot be used, also for
+/// a server whose name is taken.
+pub fn import(
+    servers: (&Path, &str),
+    from: (&Path, &str),
+    format: Option<Format>,
+) -> Result<Imported, Error> {
+    let (path, text) = from;
+    let format = format.or_else(|| foreign::detect(path, text)).ok_or_else(|| Error::Value {
+        path: path.to_owned(),
+        key: "(the whole file)".into(),
+        message:
+            "this is no file with MCP servers that is known here; expected `mcpServers`, `servers` \
+                  or `[mcp_servers.<name>]`; or say which with --format"
+                .into(),
+    })?;
+    let mut import = Import::default();
+    let document = match format {
+        Format::Codex => import.codex(path, text)?,
+        Format::Claude | Format::VsCode => import.json(foreign::read(path, text, format)?),
+    };
+    let Import { names, secrets, notes } = import;
+    let known: File = strict::parse(servers.0, servers.1)?;
+    if let Some(taken) = names.iter().find(|name| known.mcp_servers.contains_key(*name)) {
+        return Err(Error::Value {
+            path: servers.0.to_owned(),
+            key: format!("mcp_servers.{taken}"),
+            message: format!(
+                "there is a server of this name already; rename one of the two, the other stands in {}",
+                path.display()
+            ),
+        });
+    }
+    let tables = document.to_string().trim_start().to_owned();
+    let end = match servers.1.trim_end() {
+        "" => String::new(),
+        text => format!("{text}\n\n"),
+    };
+    let file = format!("{end}{tables}");
+    // What is to be written must be readable again.
+    let _: File = strict::parse(servers.0, &file)?;
+    Ok(Imported { tables, file, servers: names, secrets, notes })
+}
+
+#[derive(Default)]
+struct Import {
+    names: Vec<String>,
+    secrets: Vec<LeftOut>,
+    notes: Vec<(String, String)>,
+}
+
+impl Import {
+    fn json(&mut self, servers: Vec<Foreign>) -> DocumentMut {
+        let mut all = Table::new();
+        all.set_implicit(true);
+        for mut server in servers {
+            if let Some(reason) = server.unusable {
+                self.notes.push((server.name, format!("it was left out: {reason}")));
+                continue;
+            }
+            let name = self.free_name(std::mem::take(&mut server.name));
+            let notes = server.notes.drain(..).map(|note| (name.clone(), note));
+            self.notes.extend(notes);
+            let mut table = table_of(server);
+            self.take_out(&name, &mut table);
+            all.insert(&name, Item::Table(table));
+            self.names.push(name);
+        }
+        let mut document = DocumentMut::new();
+        document.insert("mcp_servers", Item::Table(all));
+        document
+    }
+
+    /// Keeps the tables as they are written, comments included.
+    fn codex(&mut self, path: &Path, text: &str) -> Result<DocumentMut, Error> {
+        let checked: CodexFile = strict::parse(path, text)?;
+        if checked.mcp_servers.is_empty() {
+            let message = "there is no server in this file".to_owned();
+            return Err(Error::Value { path: path.to_owned(), key: "mcp_servers".into(), message });
+        }
+        // It was just parsed.
+        let mut document: DocumentMut = text.parse().unwrap_or_default();
+        let others: Vec<String> = document
+            .iter()
+            .map(|(key, _)| key.to_owned())
+            .filter(|key| key != "mcp_servers")
+            .collect();
+        for key in others {
+            document.remove(&key);
+        }
+        let servers = document.get_mut("mcp_servers").and_then(Item::as_table_like_mut);
+        for (name, item) in servers.into_iter().flat_map(TableLike::iter_mut) {
+            let name = name.get().to_owned();
+            if let Some(table) = item.as_table_like_mut() {
+                self.take_out(&name, table);
+            }
+            self.names.push(name);
+        }
+        Ok(document)
+    }
+
+    /// Replaces the secrets of a table by references.
+    fn take_out(&mut self, server: &str, table: &mut dyn TableLike) {
+        for key in ["env", "http_headers"] {
+            let pairs = table.get_mut(key).and_then(Item::as_table_like_mut);
+            for (name, item) in pairs.into_iter().flat_map(TableLike::iter_mut) {
+                let name = name.get().to_owned();
+                let found = item.as_str().map(|text| (text, secret::in_value(&name, text)));
+                let Some((text, parts)) = found.filter(|(_, parts)| !parts.is_empty()) else {
+                    continue;
+                };
+                let key = format!("{key}.{name}");
+                *item = value(self.refer_to(server, &key, text, parts));
+            }
+        }
+        if let Some(args) = table.get_mut("args").and_then(Item::as_array_mut) {
+            let texts: Vec<String> =
+                args.iter().map(|arg| arg.as_str().unwrap_or_default().to_owned()).collect();
+            let found = secret::in_args(&texts);
+            for (index, text) in texts.iter().enumerate() {
+                let parts = found.iter().filter(|one| one.index == index);
+                let parts: Vec<_> = parts.map(|one| (one.part.clone(), one.name.clone())).collect();
+                if !parts.is_empty() {
+                    args.replace(index, self.refer_to(server, "args", text, parts));
+                }
+            }
+        }
+        if let Some(item) = table.get_mut("url") {
+            let found = item.as_str().map(|text| (text, secret::in_value("url", text)));
+            if let Some((text, parts)) = found.filter(|(_, parts)| !parts.is_empty()) {
+                *item = value(self.refer_to(server, "url", text, parts));
+            }
+        }
+    }
+
+    /// Writes a text with references in the place of its secrets.
+    fn refer_to(
+        &mut self,
+        server: &str,
+        key: &str,
+        text: &str,
+        parts: Vec<(Range<usize>, String)>,
+    ) -> String {
+        let mut written = String::with_capacity(text.len());
+        let mut end = 0;
+        for (part, name) in parts {
+            let variable = self.refer(server, key, &name);
+            written.push_str(text.get(end..part.start).unwrap_or_default());
+            written.push_str(&format!("${{{variable}}}"));
+            end = part.end;
+        }
+        written.push_str(text.get(end..).unwrap_or_default());
+        written
+    }
+
+    /// Tells two servers apart whose names are the same here, and says so.
+    fn free_name(&mut self, name: String) -> String {
+        if !self.names.contains(&name) {
+            return name;
+        }
+        let stem: String = name.chars().take(60).collect();
+        let mut free = (2..).map(|number| format!("{stem}-{number}"));
+        let free = free.find(|free| !self.names.contains(free)).unwrap_or_default();
+        let note = format!("another server is called {name} as well, so this one is called {free}");
+        self.notes.push((free.clone(), note));
+        free
+    }
+
+    /// Notes a secret and returns the variable that stands for it, named after the server as well.
+    fn refer(&mut self, server: &str, key: &str, name: &str) -> String {
+        let own = variable(server);
+        let name = variable(name);
+        let variable = if name.contains(&own) { name } else { format!("{own}_{name}") };
+        let server = server.to_owned();
+        let key = key.to_owned();
+        self.secrets.push(LeftOut { server, key, variable: variable.clone() });
+        variable
+    }
+}
+
+fn table_of(server: Foreign) -> Table {
+    let mut table = Table::new();
+    let pairs = |pairs: Vec<(String, String)>| {
+        let mut inline = InlineTable::new();
+        for (name, text) in pairs {
+            inline.insert(&name, Value::from(text));
+        }
+        value(inline)
+    };
+    if let Some(command) = server.command {
+        table.insert("command", value(command));
+    }
+    if !server.args.is_empty() {
+        table.insert("args", value(server.args.into_iter().collect::<Array>()));
+    }
+    if !server.env.is_empty() {
+        table.insert("env", pairs(server.env));
+    }
+    if let Some(cwd) = server.cwd {
+        table.insert("cwd", value(cwd));
+    }
+    if let Some(url) = server.url {
+        table.insert("url", value(url));
+    }
+    if !server.headers.is_empty() {
+        table.insert("http_headers", pairs(server.headers));
+    }
+    if server.disabled {
+        table.insert("enabled", value(false));
+    }
+    table
+}

@@ -1,0 +1,170 @@
+//! One server as the operator configured it.
+
+use std::{collections::BTreeMap, num::NonZeroU32, time::Duration};
+
+use super::{
+    confinement::Origin,
+    oauth::OAuth,
+    redact::Secrets,
+    sandbox::Sandbox,
+    table::{ApprovalMode, Effect},
+};
+use crate::types::AgentBinding;
+
+/// One server as the operator configured it.
+#[derive(Clone, PartialEq)]
+pub struct ServerConfig {
+    /// Name of its table: 1 to 64 of `A-Z a-z 0-9 _ -`.
+    pub name: String,
+    /// The operator's words for the menu.
+    pub description: Option<String>,
+    pub transport: Transport,
+    pub enabled: bool,
+    /// The start of the program fails when this server cannot be scanned.
+    pub required: bool,
+    /// Bounds process start, handshake and tool list together.
+    pub startup_timeout: Duration,
+    /// Bounds the silence of a tool call: progress notifications start it again.
+    pub tool_timeout: Duration,
+    /// Bounds a tool call whatever progress it reports.
+    pub tool_total_timeout: Duration,
+    /// Bounds a call that the server carries out as a task.
+    pub task_timeout: Duration,
+    /// Hard cap on one result, in bytes of JSON.
+    pub max_result_bytes: usize,
+    /// Megabytes of memory for a server started here; `None`: not bounded.
+    pub memory_mb: Option<u64>,
+    /// Calls in flight at once.
+    pub max_concurrent_calls: usize,
+    /// Calls over time; `None`: not bounded.
+    pub rate_limit: Option<RateLimit>,
+    /// Time without a call after which the server is stopped; `None`: never.
+    pub idle_timeout: Option<Duration>,
+    pub breaker: BreakerPolicy,
+    /// How long a tool list counts as fresh, whatever the server says.
+    pub definitions_ttl: Option<Duration>,
+    pub tools: ToolPolicy,
+    /// How the server's agent works.
+    pub agent: AgentBinding,
+    /// Hashes of what starts or reaches it, as written; variables are not expanded.
+    pub origin: Origin,
+    /// `None`: the server sees and does what this process could.
+    pub sandbox: Option<Sandbox>,
+    /// Digest of what decides which server is reached; no secret has a part in it.
+    pub fingerprint: String,
+    pub(crate) secrets: Secrets,
+}
+
+impl ServerConfig {
+    /// Returns how many calls of one answer are sent at a time: no more than are let through without waiting.
+    pub(crate) fn calls_at_once(&self) -> usize {
+        let burst = self.rate_limit.map_or(u32::MAX, |limit| limit.calls.get());
+        self.max_concurrent_calls.min(usize::try_from(burst).unwrap_or(usize::MAX))
+    }
+}
+
+/// Shows nothing that could hold a secret.
+impl std::fmt::Debug for ServerConfig {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ServerConfig")
+            .field("name", &self.name)
+            .field("enabled", &self.enabled)
+            .field("required", &self.required)
+            .finish_non_exhaustive()
+    }
+}
+
+/// So many calls in so long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RateLimit {
+    pub calls: NonZeroU32,
+    pub per: Duration,
+}
+
+/// When calls of a failing server are refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BreakerPolicy {
+    /// Failures in a row that open the breaker.
+    pub failures: usize,
+    /// How long it stays open before a call is tried again.
+    pub cooldown: Duration,
+}
+
+/// How a server is reached.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Transport {
+    /// A child process, over its stdin and stdout.
+    Stdio {
+        /// A program; `perihelion` means this executable itself.
+        command: String,
+        args: Vec<String>,
+        /// The whole environment of the child.
+        env: BTreeMap<String, String>,
+        /// `None`: the current directory of this process.
+        cwd: Option<String>,
+    },
+    /// Streamable HTTP.
+    Http {
+        url: String,
+        bearer_token: Option<String>,
+        headers: BTreeMap<String, String>,
+        /// How a token is got; `None`: `bearer_token` or a header is one.
+        oauth: Option<OAuth>,
+    },
+}
+
+/// Which tools are offered and what the operator declares of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ToolPolicy {
+    /// `None`: all.
+    pub enabled: Option<Vec<String>>,
+    pub disabled: Vec<String>,
+    pub default_effect: Effect,
+    pub default_approval: ApprovalMode,
+    pub effects: BTreeMap<String, Effect>,
+    pub approvals: BTreeMap<String, ApprovalMode>,
+    /// Seconds for which a call's approval can be given, by tool.
+    pub approval_timeouts: BTreeMap<String, u32>,
+    /// The server's hints may make rules milder, and not only stricter.
+    pub trust_annotations: bool,
+    /// Whether anybody may have written what the server says; `None`: the tools' own hints decide.
+    pub open_world: Option<bool>,
+}
+
+impl ToolPolicy {
+    /// Tells why a tool is not offered, if it is not.
+    pub fn refusal(&self, tool: &str) -> Option<&'static str> {
+        if self.disabled.iter().any(|name| name == tool) {
+            Some("disabled by disabled_tools")
+        } else if self.enabled.as_ref().is_some_and(|names| !names.iter().any(|name| name == tool))
+        {
+            Some("not in enabled_tools")
+        } else {
+            None
+        }
+    }
+
+    /// Returns the tools that the file names, to be compared with those that the server lists.
+    pub fn named(&self) -> impl Iterator<Item = &str> {
+        let mut names: Vec<&str> = self
+            .enabled
+            .iter()
+            .flatten()
+            .chain(self.effects.keys())
+            .chain(self.approvals.keys())
+            .chain(self.approval_timeouts.keys())
+            .map(String::as_str)
+            .collect();
+        names.sort_unstable();
+        names.dedup();
+        names.into_iter()
+    }
+}
+
+/// Something about a server's table that the operator should know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Warning {
+    pub server: String,
+    /// One sentence; ends with the key it is about.
+    pub text: String,
+}

@@ -1,0 +1,169 @@
+//! Lets calls through to one server: a few at a time, at its rate, and none while its circuit breaker is open.
+
+use std::{
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use tokio::{
+    sync::{Semaphore, SemaphorePermit},
+    time::timeout,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::breaker::{Breaker, Open};
+use crate::call::rate::Rate;
+use crate::configuration::ServerConfig;
+use perihelion_engine::clock;
+
+/// What is counted of one server's calls.
+pub(super) struct Admission {
+    breaker: Mutex<Breaker>,
+    rate: Option<Rate>,
+    permits: Semaphore,
+    most: usize,
+    /// How long a call waits for its turn.
+    patience: Duration,
+    /// The server asks during calls, so that only one may be in flight for its questions to be told apart.
+    one_by_one: AtomicBool,
+    /// Tasks that are waited for; the server is in use meanwhile.
+    tasks: AtomicUsize,
+    last_used: Mutex<Instant>,
+}
+
+impl Admission {
+    pub fn new(config: &ServerConfig) -> Self {
+        Self {
+            breaker: Mutex::new(Breaker::new(config.breaker)),
+            rate: config.rate_limit.and_then(Rate::new),
+            permits: Semaphore::new(config.max_concurrent_calls),
+            most: config.max_concurrent_calls,
+            patience: config.tool_total_timeout,
+            one_by_one: AtomicBool::new(false),
+            tasks: AtomicUsize::new(0),
+            last_used: Mutex::new(clock::monotonic()),
+        }
+    }
+
+    /// Waits until fewer than the most calls are in flight and the rate allows one more.
+    ///
+    /// # Errors
+    /// Why the call is not to be sent.
+    pub async fn turn(
+        &self,
+        closed: &CancellationToken,
+    ) -> Result<SemaphorePermit<'_>, &'static str> {
+        let started = clock::monotonic();
+        let room = if self.one_by_one.load(Ordering::Relaxed) { self.all() } else { 1 };
+        let Ok(Ok(permit)) = timeout(self.patience, self.permits.acquire_many(room)).await else {
+            return Err("the calls before it take too long (see max_concurrent_calls)");
+        };
+        if let Some(rate) = &self.rate {
+            let left = self.patience.saturating_sub(started.elapsed());
+            let ready = tokio::select! {
+                biased;
+                () = closed.cancelled() => return Err("the connections were closed"),
+                ready = rate.ready(left) => ready,
+            };
+            if !ready {
+                return Err("too many calls came before it (see rate_limit)");
+            }
+        }
+        Ok(permit)
+    }
+
+    /// Waits until no call is in flight, at most for `limit`, and lets none through while what is returned is held.
+    pub async fn none(&self, limit: Duration) -> Option<SemaphorePermit<'_>> {
+        timeout(limit, self.permits.acquire_many(self.all())).await.ok()?.ok()
+    }
+
+    fn all(&self) -> u32 {
+        u32::try_from(self.most).unwrap_or(u32::MAX)
+    }
+
+    /// Lets a call pass the circuit breaker.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn admit(&self) -> Result<Trial<'_>, Open> {
+        self.use_now();
+        let decides = self.breaker().admit(clock::monotonic())?;
+        Ok(Trial { admission: self, decides })
+    }
+
+    /// Tells why calls are refused now, if they are.
+    pub fn refusal(&self) -> Option<Open> {
+        self.breaker().refusal(clock::monotonic())
+    }
+
+    /// Notes that the server answered, or that somebody is at it: the next call is to be tried.
+    pub fn succeeded(&self) {
+        self.breaker().succeeded();
+    }
+
+    /// Notes a failure of the server, and returns whether calls are refused from now on that were not before.
+    pub fn failed(&self, reason: &str) -> bool {
+        self.breaker().failed(clock::monotonic(), reason)
+    }
+
+    /// Returns how long to wait before the server is started again.
+    pub fn pause(&self) -> Duration {
+        self.breaker().pause(clock::monotonic())
+    }
+
+    /// Lets calls go one by one from now on.
+    pub fn go_one_by_one(&self) {
+        self.one_by_one.store(true, Ordering::Relaxed);
+    }
+
+    /// Keeps the server from being stopped as unused while one of its tasks is waited for.
+    pub fn follow_task(&self) -> InUse<'_> {
+        self.tasks.fetch_add(1, Ordering::Relaxed);
+        InUse(self)
+    }
+
+    /// Returns for how long no call was in flight and no task was waited for; none while one is.
+    pub fn idle_for(&self) -> Option<Duration> {
+        let is_idle = self.permits.available_permits() == self.most
+            && self.tasks.load(Ordering::Relaxed) == 0;
+        let last = *self.last_used.lock().unwrap_or_else(PoisonError::into_inner);
+        is_idle.then(|| last.elapsed())
+    }
+
+    /// Notes that the server is used.
+    pub fn use_now(&self) {
+        *self.last_used.lock().unwrap_or_else(PoisonError::into_inner) = clock::monotonic();
+    }
+
+    fn breaker(&self) -> MutexGuard<'_, Breaker> {
+        self.breaker.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A call that was let through; if it decides and goes away undecided, the next one does.
+pub(super) struct Trial<'a> {
+    admission: &'a Admission,
+    decides: bool,
+}
+
+impl Drop for Trial<'_> {
+    fn drop(&mut self) {
+        if self.decides {
+            self.admission.breaker().undecided();
+        }
+    }
+}
+
+/// A task that is waited for.
+pub(super) struct InUse<'a>(&'a Admission);
+
+impl Drop for InUse<'_> {
+    fn drop(&mut self) {
+        // First, so that no moment is seen in which it is unused and was so for long.
+        self.0.use_now();
+        self.0.tasks.fetch_sub(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,178 @@
+//! The connection of a server: the states that it can be in, and the moves between them.
+//!
+//! ```text
+//! closed or failed ── greeted ──> greeted ── told ──> open ── told ──> open
+//!        ^                           │                  │
+//!        └────────── close ──────────┴──────────────────┘
+//! ```
+
+use std::{sync::Arc, time::Duration};
+
+use crate::catalog::{listing::Listing, opened::Opened};
+use crate::transport::{connect::Era, session::Session};
+use crate::types::Error;
+
+/// A server's connection, and how the server wants to be greeted, which is known for longer.
+#[derive(Default)]
+pub(super) struct Link {
+    pub era: Era,
+    pub connection: Connection,
+}
+
+/// A server's connection; its state is changed by its moves alone.
+#[derive(Default)]
+pub(super) struct Connection(State);
+
+#[derive(Default)]
+enum State {
+    /// There is none, and nothing went wrong: the next call opens one.
+    #[default]
+    Closed,
+    /// The last attempt to open one failed, for all who waited for it; the next call tries again.
+    Failed(Error),
+    /// A session stands, and has not told its tools.
+    Greeted(Arc<Session>),
+    /// A session stands, and its tools can be called.
+    Open(Opened),
+}
+
+/// What there is of a connection for somebody who wants a session.
+pub(super) enum SessionSlot<'a> {
+    Taken(Arc<Session>),
+    Free(FreeSlot<'a>),
+}
+
+/// The place of a session: who has it can open one, and nobody can open a second one beside it.
+pub(super) struct FreeSlot<'a>(&'a mut State);
+
+impl FreeSlot<'_> {
+    /// Takes a session that was opened.
+    pub fn greeted(self, session: Arc<Session>) {
+        *self.0 = State::Greeted(session);
+    }
+}
+
+impl Connection {
+    /// Returns the session that stands, or the place for one.
+    pub fn place(&mut self) -> SessionSlot<'_> {
+        match self.session() {
+            Some(session) => SessionSlot::Taken(session.clone()),
+            None => SessionSlot::Free(FreeSlot(&mut self.0)),
+        }
+    }
+
+    /// Returns the session with the tools that it told.
+    pub fn opened(&self) -> Option<&Opened> {
+        match &self.0 {
+            State::Open(opened) => Some(opened),
+            State::Closed | State::Failed(_) | State::Greeted(_) => None,
+        }
+    }
+
+    /// Returns why the last attempt failed, if it did.
+    pub fn failure(&self) -> Option<&Error> {
+        match &self.0 {
+            State::Failed(error) => Some(error),
+            State::Closed | State::Greeted(_) | State::Open(_) => None,
+        }
+    }
+
+    /// Tells whether this session stands, and no other.
+    pub fn is_on(&self, session: &Arc<Session>) -> bool {
+        self.session().is_some_and(|current| Arc::ptr_eq(current, session))
+    }
+
+    /// Tells whether the server closed the session that stands.
+    pub fn is_lost(&self) -> bool {
+        self.session().is_some_and(|session| !session.is_open())
+    }
+
+    /// Takes the tools that a session told; those of a session that does not stand any longer are nobody's.
+    ///
+    /// Returns whether it stands.
+    pub fn listed(&mut self, session: &Arc<Session>, listing: Arc<Listing>) -> bool {
+        let is_current = self.is_on(session);
+        if is_current {
+            self.0 = State::Open(Opened { session: session.clone(), listing });
+        }
+        is_current
+    }
+
+    /// Notes why an attempt failed; a session that stands, stands all the same.
+    pub fn failed(&mut self, error: Error) {
+        if self.session().is_none() {
+            self.0 = State::Failed(error);
+        }
+    }
+
+    /// Closes the session, if there is one; the next call opens another.
+    pub async fn close(&mut self, patience: Duration) {
+        let Some(session) = self.session().cloned() else { return };
+        self.0 = State::Closed;
+        session.close(patience).await;
+    }
+
+    fn session(&self) -> Option<&Arc<Session>> {
+        match &self.0 {
+            State::Closed | State::Failed(_) => None,
+            State::Greeted(session) | State::Open(Opened { session, .. }) => Some(session),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::listing_tests::empty as listing;
+    use crate::transport::silent_tests::session;
+
+    fn free(connection: &mut Connection) -> FreeSlot<'_> {
+        match connection.place() {
+            SessionSlot::Free(place) => place,
+            SessionSlot::Taken(_) => panic!("a session stands"),
+        }
+    }
+
+    #[tokio::test]
+    async fn beside_a_session_there_is_no_place_for_another_until_it_is_closed() {
+        let mut connection = Connection::default();
+        let (session, server) = session().await;
+        free(&mut connection).greeted(session.clone());
+        assert!(
+            matches!(connection.place(), SessionSlot::Taken(taken) if Arc::ptr_eq(&taken, &session))
+        );
+        assert!(connection.opened().is_none(), "nothing is called before it told its tools");
+        assert!(connection.listed(&session, listing()) && connection.opened().is_some());
+        assert!(matches!(connection.place(), SessionSlot::Taken(_)));
+        connection.close(Duration::ZERO).await;
+        assert!(!session.is_open(), "it was closed, not only forgotten");
+        server.await.unwrap();
+        free(&mut connection);
+    }
+
+    #[tokio::test]
+    async fn tools_of_a_session_that_does_not_stand_any_longer_are_nobodys() {
+        let mut connection = Connection::default();
+        let (first, _one) = session().await;
+        let (second, _two) = session().await;
+        free(&mut connection).greeted(first.clone());
+        connection.close(Duration::ZERO).await;
+        assert!(!connection.listed(&first, listing()) && connection.opened().is_none());
+        free(&mut connection).greeted(second.clone());
+        assert!(!connection.listed(&first, listing()) && connection.opened().is_none());
+        assert!(connection.is_on(&second) && !connection.is_on(&first));
+    }
+
+    #[tokio::test]
+    async fn a_failure_is_kept_for_those_who_waited_and_forgotten_with_the_next_session() {
+        let mut connection = Connection::default();
+        let error = Error::Start { server: "x".into(), reason: "it is not there".into() };
+        connection.failed(error.clone());
+        assert_eq!(connection.failure(), Some(&error));
+        let (session, _server) = session().await;
+        free(&mut connection).greeted(session.clone());
+        assert_eq!(connection.failure(), None);
+        connection.failed(error);
+        assert!(connection.is_on(&session), "a session that stands, stands all the same");
+    }
+}

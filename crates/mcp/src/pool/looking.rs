@@ -1,0 +1,95 @@
+//! Finds out what tools a server has: as they are known, as they are on disk, or by asking it.
+
+use std::sync::Arc;
+
+use super::server::Server;
+use crate::catalog::{definitions::Definitions, listing::Listing};
+use crate::types::{Error, ServerInfo};
+use perihelion_engine::clock;
+
+impl Server {
+    /// Lists the server's tools again, connecting first where needed.
+    pub async fn scan(&self) -> Result<ServerInfo, Error> {
+        let opened = self.open(true).await?;
+        // Somebody looked, and it answers: calls are let through again.
+        self.admission.succeeded();
+        Ok(opened.listing.info.clone())
+    }
+
+    /// Returns the server's tools as they are known, here or on disk, while they are fresh; else scans.
+    ///
+    /// A required server is scanned unless it was in this process: whether it starts is the point.
+    pub async fn look(&self) -> Result<ServerInfo, Error> {
+        if let Some(access) = &self.access {
+            access.look().await;
+        }
+        let is_fresh =
+            |listing: &&Arc<Listing>| listing.definitions.is_fresh(&self.config, clock::now());
+        let shown = self.view().own_tools().cloned();
+        if let Some(listing) = shown.as_ref().filter(is_fresh)
+            && self.judge(listing).is_ok()
+        {
+            return Ok(listing.info.clone());
+        }
+        if !self.config.required
+            && let Some(definitions) = self.remembered().await
+        {
+            let listing = Arc::new(Listing::of(definitions, &self.config, shown.as_deref()));
+            // Of what differs from its pin the server itself is asked: it may have been fixed since.
+            let is_as_pinned = self.judge(&listing).is_ok();
+            let is_fresh = is_fresh(&&listing);
+            // No call goes out before the server has said the same again.
+            let may_be_old = self.context.refresh_beside && self.is_vouched_for();
+            if is_as_pinned && (is_fresh || may_be_old) {
+                self.change(|view| view.remember(listing.clone()));
+                if !is_fresh {
+                    self.refresh();
+                }
+                return Ok(listing.info.clone());
+            }
+        }
+        self.scan().await
+    }
+
+    /// Asks the server for its tools while everything else continues; ends with its start-up timeout, or when the pool is closed.
+    fn refresh(&self) {
+        let Some(me) = self.me.upgrade() else { return };
+        tokio::spawn(async move {
+            if let Err(error) = me.scan().await
+                && !me.closed.is_cancelled()
+            {
+                tracing::warn!(server = %me.config.name, %error, "MCP server is not as it was known");
+            }
+        });
+    }
+
+    /// Takes over what is known of the server that it replaces, so that no agent is missing meanwhile.
+    ///
+    /// Where the same server is reached, its tools are known; else they only stand in the menu until it is asked.
+    pub fn succeed(&self, old: &Self) {
+        let Some(known) = old.view().shown().cloned() else { return };
+        let definitions = known.definitions.clone();
+        let listing = Arc::new(Listing::of(definitions, &self.config, Some(&known)));
+        // The changed table may let more be seen of it than was pinned.
+        if self.judge_as_of(&listing, &old.config.origin).is_err() {
+            return;
+        }
+        let mut view = self.view();
+        if self.config.fingerprint == old.config.fingerprint {
+            view.remember(listing)
+        } else {
+            view.stand_in(listing)
+        }
+    }
+
+    /// Returns what is on disk of the server's tools, unless that is not to be believed.
+    async fn remembered(&self) -> Option<Definitions> {
+        if self.context.refresh { None } else { self.on_disk().await }
+    }
+
+    /// Returns what is on disk of the server's tools.
+    pub async fn on_disk(&self) -> Option<Definitions> {
+        let cache = self.context.cache.as_ref()?;
+        cache.load(&self.config, self.context.executable.as_deref()).await
+    }
+}

@@ -1,0 +1,84 @@
+//! Takes a changed servers file over: what is the same keeps running, what is gone drains.
+
+use std::sync::{Arc, PoisonError};
+
+use serde::{Deserialize, Serialize};
+
+use super::server::Server;
+use super::servers::Pool;
+use crate::configuration::ServersFile;
+
+/// What a reload did, by the servers' names.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reloaded {
+    /// Those whose tables are the same: they keep their connections.
+    pub kept: Vec<String>,
+    pub added: Vec<String>,
+    /// Those whose tables changed: new calls go to a new connection.
+    pub replaced: Vec<String>,
+    pub removed: Vec<String>,
+}
+
+impl Reloaded {
+    /// Tells whether anything is different now.
+    pub fn is_change(&self) -> bool {
+        !(self.added.is_empty() && self.replaced.is_empty() && self.removed.is_empty())
+    }
+}
+
+impl Pool {
+    /// Takes over a changed file and returns at once.
+    ///
+    /// Servers whose tables are the same keep running. The others are closed, their processes ended and reaped
+    /// when their calls in flight have ended; until then they run beside their successors.
+    pub fn reload(&self, file: ServersFile) -> Reloaded {
+        let mut reloaded = Reloaded::default();
+        *self.unusable.write().unwrap_or_else(PoisonError::into_inner) = file.unusable.clone();
+        let gone: Vec<Arc<Server>> = {
+            let mut servers = self.servers.write().unwrap_or_else(PoisonError::into_inner);
+            let after = self.prepare(file, &servers);
+            let find = |list: &[Arc<Server>], name: &str| {
+                list.iter().find(|server| server.config.name == name).cloned()
+            };
+            for new in &after {
+                let name = new.config.name.clone();
+                match find(&servers, &name) {
+                    None => reloaded.added.push(name),
+                    Some(old) if Arc::ptr_eq(&old, new) => reloaded.kept.push(name),
+                    Some(_) => reloaded.replaced.push(name),
+                }
+            }
+            let before = std::mem::replace(&mut *servers, after);
+            let stays = |old: &Arc<Server>| servers.iter().any(|new| Arc::ptr_eq(old, new));
+            before.into_iter().filter(|old| !stays(old)).collect()
+        };
+        for old in gone {
+            if !reloaded.replaced.contains(&old.config.name) {
+                reloaded.removed.push(old.config.name.clone());
+            }
+            self.drain(old);
+        }
+        self.context.changed();
+        reloaded
+    }
+
+    /// Lets a server that left the file finish its calls, watched so that the end of the pool ends it too.
+    fn drain(&self, server: Arc<Server>) {
+        let draining = Arc::clone(&self.draining);
+        let list = |draining: &std::sync::Mutex<Vec<Arc<Server>>>| {
+            draining.lock().unwrap_or_else(PoisonError::into_inner).push(server.clone());
+        };
+        list(&draining);
+        let ended = self.ended.clone();
+        tokio::spawn(async move {
+            tokio::select! {
+                biased;
+                // Anyone who closes the pool closes what drains as well; anyone who drops it wants it gone now.
+                () = ended.cancelled() => {}
+                () = server.drain() => {}
+            }
+            let mut draining = draining.lock().unwrap_or_else(PoisonError::into_inner);
+            draining.retain(|one| !Arc::ptr_eq(one, &server));
+        });
+    }
+}

@@ -1,0 +1,256 @@
+//! One configured server: what is known of it, and its calls, each admitted, bounded and judged.
+
+use std::{
+    sync::{Arc, MutexGuard, PoisonError, Weak, atomic::AtomicU64},
+    time::Duration,
+};
+
+use tokio::sync::Mutex;
+use tokio_util::sync::CancellationToken;
+
+use super::{admission::Admission, connection::Link, context::PoolContext, view::View};
+use crate::call::{
+    failure::Call,
+    round::{self, Given, RoundOutcome, Verdict},
+    task::TaskCall,
+};
+use crate::configuration::{ServerConfig, Transport};
+use crate::transport::oauth::Access;
+use crate::types::{
+    CallContext, CallPolicy, CallRound, Error, Phase, Reply, ServerInfo, ServerState,
+    ToolDefinition,
+};
+use perihelion_settings::metrics::{self, Timer};
+
+/// What calls in flight get beyond their own limit, when their server leaves the file.
+const DRAIN_SLACK: Duration = Duration::from_secs(5);
+
+/// Times that a call is handed to a connection, each opened anew after the one before was lost.
+const ATTEMPTS: u32 = 3;
+
+/// One server of the file.
+pub(super) struct Server {
+    pub config: ServerConfig,
+    pub context: Arc<PoolContext>,
+    /// Who opens, closes or lists again holds it.
+    pub link: Mutex<Link>,
+    /// What gives out tokens, where none is configured.
+    pub access: Option<Arc<Access>>,
+    /// Counts finished attempts to connect, so that those who waited for one share its failure.
+    pub attempts: AtomicU64,
+    /// The connection is closed for good, or about to be; calls from then on are not sent.
+    pub closed: CancellationToken,
+    pub me: Weak<Self>,
+    pub admission: Admission,
+    view: std::sync::Mutex<View>,
+}
+
+impl Server {
+    pub fn new(config: ServerConfig, context: Arc<PoolContext>) -> Arc<Self> {
+        let access = match (&config.transport, &context.logins) {
+            (Transport::Http { url, oauth: Some(oauth), .. }, Some(logins)) => {
+                Some(Arc::new(Access::new(&config.name, url, oauth, &config.secrets, logins)))
+            }
+            _ => None,
+        };
+        Arc::new_cyclic(|me| Self {
+            access,
+            context,
+            link: Mutex::default(),
+            attempts: AtomicU64::new(0),
+            closed: CancellationToken::new(),
+            me: me.clone(),
+            admission: Admission::new(&config),
+            view: std::sync::Mutex::default(),
+            config,
+        })
+    }
+
+    /// Returns what is known of the server's tools, if anything is.
+    pub fn known(&self) -> Option<ServerInfo> {
+        self.view().shown().map(|listing| listing.info.clone())
+    }
+
+    /// Returns what surrounds the calls of a tool, as far as it is known.
+    pub fn call_policy(&self, tool: &str) -> Option<CallPolicy> {
+        self.view().shown()?.tool(tool).map(ToolDefinition::call_policy)
+    }
+
+    /// Says how the server stands.
+    pub fn state(&self) -> ServerState {
+        let refusal = self.problem();
+        let view = self.view();
+        let phase = match refusal {
+            Some(_) if self.wants_login().is_some() => Phase::NeedsLogin,
+            Some(_) => Phase::BreakerOpen,
+            None => view.phase(),
+        };
+        let transport = match self.config.transport {
+            Transport::Stdio { .. } => "stdio",
+            Transport::Http { .. } => "http",
+        };
+        let info = view.own_tools().map(|listing| &listing.info);
+        ServerState {
+            server: self.config.name.clone(),
+            phase,
+            transport: transport.to_owned(),
+            tools: info.map_or(0, |info| info.tools.len()),
+            protocol_version: info.map(|info| info.protocol_version.clone()).unwrap_or_default(),
+            problem: refusal.or_else(|| view.failure().map(str::to_owned)),
+        }
+    }
+
+    /// Returns whether the connection stands; none before it was tried, and while it is stopped on purpose.
+    pub fn stands(&self) -> Option<bool> {
+        if self.closed.is_cancelled() { None } else { self.view().stands() }
+    }
+
+    /// Says why calls are refused now, if they are, and repeats nothing of what the server said.
+    pub fn failure(&self) -> Option<String> {
+        let refusal = self.admission.refusal();
+        let wants_login = self.access.as_ref().and_then(|access| access.failure_in_brief());
+        wants_login.or_else(|| refusal.map(|open| open.to_string()))
+    }
+
+    /// Says the same to operators, with what the server said.
+    fn problem(&self) -> Option<String> {
+        let refusal = self.admission.refusal();
+        self.wants_login().or_else(|| refusal.map(|open| open.with_last_failure()))
+    }
+
+    /// Says that a login is wanted, or why no token can be got, if so.
+    pub fn wants_login(&self) -> Option<String> {
+        self.access.as_ref().and_then(|access| access.failure())
+    }
+
+    /// Goes one round of a call, once; how a call ended is counted, what is asked of its task is not.
+    pub async fn call(
+        &self,
+        tool: &str,
+        round: CallRound,
+        context: CallContext,
+    ) -> Result<Reply, Error> {
+        let call = Call {
+            config: &self.config,
+            tool,
+            access: self.access.as_deref(),
+            is_bundled: self.is_bundled(),
+            closed: &self.closed,
+        };
+        let given = match round {
+            CallRound::Call { arguments, answers, state } => Given { arguments, answers, state },
+            // Neither begins anything: refusing them would only lose what already runs.
+            CallRound::Wait { task, answered } => {
+                let _in_use = self.admission.follow_task();
+                return TaskCall { call: &call, task: &task, server: self }.wait(&answered).await;
+            }
+            CallRound::Tell { task, answers } => {
+                return TaskCall { call: &call, task: &task, server: self }.tell(answers).await;
+            }
+        };
+        let timer = Timer::start();
+        let called = self.call_uncounted(&call, given, context).await;
+        let class = match &called {
+            Ok(Reply::Done(outcome)) => outcome.is_error.then_some("tool_error"),
+            Ok(Reply::Asked { .. } | Reply::Task { .. }) => None,
+            Err(error) => Some(error.class()),
+        };
+        // A name that the server does not have may be anything.
+        let tool = if matches!(called, Err(Error::UnknownTool { .. })) { "_OTHER" } else { tool };
+        metrics::tool_called(timer, &self.config.name, tool, class);
+        called
+    }
+
+    async fn call_uncounted(
+        &self,
+        call: &Call<'_>,
+        given: Given,
+        context: CallContext,
+    ) -> Result<Reply, Error> {
+        let turn = self.admission.turn(&self.closed).await;
+        let _permit = turn.map_err(|reason| call.not_sent(reason))?;
+        let trial = self.admission.admit().map_err(|open| call.not_sent(&open.to_string()))?;
+        let reply = self.send(call, given, context).await;
+        drop(trial);
+        self.admission.use_now();
+        reply
+    }
+
+    /// Sends a call that was let through, connecting first where needed, and counts what it says of the server.
+    async fn send(
+        &self,
+        call: &Call<'_>,
+        given: Given,
+        context: CallContext,
+    ) -> Result<Reply, Error> {
+        let mut attempts = ATTEMPTS;
+        loop {
+            let opened = self.open(false).await.map_err(|error| match error {
+                Error::Start { reason, .. } => call.not_sent(&reason),
+                other => other,
+            })?;
+            let sent = round::send(call, &opened, given.clone(), context.clone()).await;
+            let RoundOutcome { reply, verdict, is_connection_lost } = sent;
+            match verdict {
+                Some(Verdict::Well) => self.admission.succeeded(),
+                Some(Verdict::Failed(reason)) => self.count_failure(&reason),
+                None => {}
+            }
+            if opened.session.open_calls.goes_one_by_one() {
+                self.admission.go_one_by_one();
+            }
+            attempts -= 1;
+            // The server ended between two calls: nothing was sent, so nothing is done twice.
+            if !is_connection_lost || attempts == 0 || self.closed.is_cancelled() {
+                return reply;
+            }
+            let mut link = self.link.lock().await;
+            if link.connection.is_on(&opened.session) {
+                link.connection.close(Duration::ZERO).await;
+            }
+        }
+    }
+
+    /// Counts a failure of the server; enough of them in a row, and calls are refused for a while.
+    pub fn count_failure(&self, reason: &str) {
+        if self.admission.failed(reason) {
+            let server = &self.config.name;
+            tracing::warn!(%server, %reason, "MCP server failed too often; calls are refused for a while");
+        }
+        self.context.changed();
+    }
+
+    /// Closes once the calls in flight have ended, which their own limits see to; calls from now on are not sent.
+    pub async fn drain(&self) {
+        let limit = self.config.tool_total_timeout + DRAIN_SLACK;
+        // Held until the end: a call that waited behind would else be sent and then cut off.
+        let _none = self.admission.none(limit).await;
+        self.close().await;
+    }
+
+    /// Closes the session for good; calls from now on are not sent.
+    pub async fn close(&self) {
+        self.closed.cancel();
+        // Under the lock, so that anyone who closes as well waits until the process is gone.
+        self.part(&mut *self.link.lock().await, self.context.patience).await;
+        if let Some(access) = &self.access {
+            access.settle().await;
+        }
+    }
+
+    /// Closes the session, if there is one; the next call opens another.
+    pub async fn part(&self, link: &mut Link, patience: Duration) {
+        link.connection.close(patience).await;
+        self.change(View::stop);
+    }
+
+    /// Changes what is told of the server, and tells that it changed.
+    pub fn change(&self, change: impl FnOnce(&mut View)) {
+        change(&mut self.view());
+        self.context.changed();
+    }
+
+    pub fn view(&self) -> MutexGuard<'_, View> {
+        self.view.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

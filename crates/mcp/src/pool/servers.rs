@@ -1,0 +1,284 @@
+//! All configured servers together, each scanned, called and closed without regard to the others.
+
+use std::{
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError, RwLock},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use futures::{StreamExt, future::join_all, stream};
+use tokio::sync::watch;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::context::PoolContext;
+use super::server::Server;
+use crate::catalog::cache::Cache;
+use crate::configuration::{ServersFile, Unusable};
+use crate::transport::oauth::{LoggedOut, Login, Logins};
+use crate::trust::{Pins, ServerPin};
+use crate::types::{
+    CallContext, CallPolicy, CallRound, Error, Reply, ServerInfo, ServerState, ServerStatus,
+    ToolHost,
+};
+
+/// How the pool treats processes and what it knows of them beforehand.
+#[derive(Clone, Debug)]
+pub struct PoolOptions {
+    /// Servers started at once during a scan; more would only slow each other down.
+    pub scan_parallelism: usize,
+    /// How long a process may take to end by itself after its stdin closed, and once more after SIGTERM.
+    pub patience: Duration,
+    /// What `command = "perihelion"` starts; by default this executable.
+    pub executable: Option<PathBuf>,
+    /// Directory that keeps what servers said of their tools; with it a server is started when it is first
+    /// called. By default none: a scan starts every server.
+    pub cache: Option<PathBuf>,
+    /// Start every server all the same; what is kept is written, not read.
+    pub refresh: bool,
+    /// Begin with what is known of a server whose definitions are pinned, though it is not fresh any longer, and ask
+    /// the server while everything else continues.
+    pub refresh_beside: bool,
+    /// Where definitions are pinned; without it every server is taken as it is.
+    pub pins: Option<Arc<Pins>>,
+    /// Where logins to servers are kept; by default nowhere: a server that wants one cannot be used.
+    pub logins: Option<Logins>,
+    /// Is told how far a look at the servers has come.
+    pub looks: watch::Sender<Looked>,
+}
+
+/// How many of the servers that are looked at are known by now, or have failed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Looked {
+    pub done: usize,
+    pub all: usize,
+}
+
+impl Default for PoolOptions {
+    fn default() -> Self {
+        Self {
+            scan_parallelism: 16,
+            patience: Duration::from_millis(1500),
+            executable: std::env::current_exe().ok(),
+            cache: None,
+            refresh: false,
+            refresh_beside: false,
+            pins: None,
+            logins: None,
+            looks: watch::Sender::default(),
+        }
+    }
+}
+
+/// The sessions with all enabled servers of a servers file.
+///
+/// Servers are connected when they are first needed and again after they were lost or stopped. End it with
+/// [`ToolHost::close`]; a pool that is only dropped kills its processes without a goodbye.
+pub struct Pool {
+    pub(super) servers: RwLock<Vec<Arc<Server>>>,
+    pub(super) context: Arc<PoolContext>,
+    /// Servers that left the file and finish their calls.
+    pub(super) draining: Arc<Mutex<Vec<Arc<Server>>>>,
+    pub(super) ended: CancellationToken,
+    /// Servers of the file that cannot be used as things stand.
+    pub(super) unusable: RwLock<Vec<Unusable>>,
+    scan_parallelism: usize,
+    looks: watch::Sender<Looked>,
+    _end: DropGuard,
+}
+
+impl Pool {
+    /// Prepares the enabled servers of a file; nothing is started yet.
+    pub fn new(file: ServersFile, options: PoolOptions) -> Self {
+        let ended = CancellationToken::new();
+        let context = PoolContext {
+            executable: options.executable,
+            patience: options.patience,
+            cache: options.cache.map(Cache::new),
+            refresh: options.refresh,
+            refresh_beside: options.refresh_beside,
+            pins: options.pins,
+            logins: options.logins,
+            changes: watch::Sender::new(0),
+        };
+        let pool = Self {
+            servers: RwLock::default(),
+            unusable: RwLock::new(file.unusable.clone()),
+            context: Arc::new(context),
+            draining: Arc::default(),
+            scan_parallelism: options.scan_parallelism,
+            looks: options.looks,
+            _end: ended.clone().drop_guard(),
+            ended,
+        };
+        let servers = pool.prepare(file, &[]);
+        *pool.servers.write().unwrap_or_else(PoisonError::into_inner) = servers;
+        pool
+    }
+
+    /// Returns the names of the enabled servers, in the file's order.
+    pub fn names(&self) -> Vec<String> {
+        self.servers().iter().map(|server| server.config.name.clone()).collect()
+    }
+
+    /// Returns what would be pinned of a server now; `None` for a bundled one, which is this program itself.
+    ///
+    /// # Errors
+    /// As [`ToolHost::scan`] for that server.
+    pub async fn pin(&self, server: &str) -> Result<Option<ServerPin>, Error> {
+        let known = self.find(server).ok_or_else(|| Error::UnknownServer(server.to_owned()))?;
+        known.pin().await
+    }
+
+    /// Begins a person's login to a server; anyone who asks shows the address and waits for the end.
+    ///
+    /// # Errors
+    /// [`Error::UnknownServer`]; [`Error::Login`] when nobody can log in, or the server cannot be reached.
+    pub async fn log_in(&self, server: &str) -> Result<Login, Error> {
+        let known = self.find(server).ok_or_else(|| Error::UnknownServer(server.to_owned()))?;
+        known.log_in().await
+    }
+
+    /// Forgets a login, and what is known of the server's tools with it.
+    ///
+    /// # Errors
+    /// [`Error::UnknownServer`]; [`Error::Login`] when there can be none, or its file cannot be changed.
+    pub async fn log_out(&self, server: &str) -> Result<LoggedOut, Error> {
+        let known = self.find(server).ok_or_else(|| Error::UnknownServer(server.to_owned()))?;
+        known.log_out().await
+    }
+
+    /// Tells whether the program should not start without this server (`required = true`).
+    pub fn is_required(&self, server: &str) -> bool {
+        let unusable = self.unusable.read().unwrap_or_else(PoisonError::into_inner);
+        self.servers().iter().any(|known| known.config.name == server && known.config.required)
+            || unusable.iter().any(|one| one.server == server && one.required)
+    }
+
+    /// Returns of each server whether its connection stands, where that was tried.
+    pub fn reachable(&self) -> Vec<(String, bool)> {
+        let servers = self.servers().into_iter();
+        servers.filter_map(|one| Some((one.config.name.clone(), one.stands()?))).collect()
+    }
+
+    /// Returns what is known of the servers' tools now, without asking or starting any, in the file's order.
+    pub fn known(&self) -> Vec<ServerInfo> {
+        self.servers().iter().filter_map(|server| server.known()).collect()
+    }
+
+    /// Says how each server stands, in the file's order.
+    pub fn states(&self) -> Vec<ServerState> {
+        self.servers().iter().map(|server| server.state()).collect()
+    }
+
+    /// Returns what changes whenever the tools or the state of a server do.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.context.changes.subscribe()
+    }
+
+    /// Lists the tools of every server, connecting first where needed, whatever is known of them.
+    pub async fn rescan(&self) -> Vec<ServerStatus> {
+        self.ask(true).await
+    }
+
+    /// Asks only those servers whose tools are not known, here or on disk, or not fresh any longer.
+    pub async fn look(&self) -> Vec<ServerStatus> {
+        self.ask(false).await
+    }
+
+    async fn ask(&self, again: bool) -> Vec<ServerStatus> {
+        let servers = self.servers();
+        self.looks.send_replace(Looked { done: 0, all: servers.len() });
+        let scans = servers.into_iter().map(|server| async move {
+            let outcome = if again { server.scan().await } else { server.look().await };
+            self.looks.send_modify(|looked| looked.done += 1);
+            if let Err(error) = &outcome {
+                // The caller has it as a value and decides how to show it.
+                tracing::debug!(server = %server.config.name, %error, "MCP server left out");
+            }
+            ServerStatus { name: server.config.name.clone(), outcome }
+        });
+        let scans = stream::iter(scans).buffered(self.scan_parallelism.max(1));
+        let mut found: Vec<ServerStatus> = scans.collect().await;
+        let unusable = self.unusable.read().unwrap_or_else(PoisonError::into_inner);
+        found.extend(unusable.iter().cloned().map(|Unusable { server, reason, .. }| {
+            ServerStatus { name: server.clone(), outcome: Err(Error::Start { server, reason }) }
+        }));
+        found
+    }
+
+    pub(super) fn prepare(&self, file: ServersFile, running: &[Arc<Server>]) -> Vec<Arc<Server>> {
+        let enabled = file.servers.into_iter().filter(|config| config.enabled);
+        enabled
+            .map(|config| match running.iter().find(|server| server.config == config) {
+                Some(same) => same.clone(),
+                None => {
+                    let old = running.iter().find(|old| old.config.name == config.name);
+                    let server = Server::new(config, self.context.clone());
+                    if let Some(old) = old {
+                        server.succeed(old);
+                    }
+                    server
+                }
+            })
+            .collect()
+    }
+
+    fn find(&self, name: &str) -> Option<Arc<Server>> {
+        let servers = self.servers.read().unwrap_or_else(PoisonError::into_inner);
+        servers.iter().find(|known| known.config.name == name).cloned()
+    }
+
+    fn servers(&self) -> Vec<Arc<Server>> {
+        self.servers.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+#[async_trait]
+impl ToolHost for Pool {
+    /// Asks those servers whose tools are not known, here or on disk; without a cache it asks all of them.
+    async fn scan(&self) -> Vec<ServerStatus> {
+        self.ask(self.context.cache.is_none()).await
+    }
+
+    async fn exchange(
+        &self,
+        server: &str,
+        tool: &str,
+        round: CallRound,
+        context: CallContext,
+    ) -> Result<Reply, Error> {
+        let unknown = || Error::UnknownServer(server.to_owned());
+        let mut known = self.find(server).ok_or_else(unknown)?;
+        loop {
+            let reply = known.call(tool, round.clone(), context.clone()).await;
+            let left = matches!(&reply, Err(Error::NotSent { .. })) && known.closed.is_cancelled();
+            if !left {
+                return reply;
+            }
+            // It left the file before the call was sent: its successor takes it, if there is one.
+            let next = self.find(server).ok_or_else(unknown)?;
+            if Arc::ptr_eq(&next, &known) {
+                return reply;
+            }
+            known = next;
+        }
+    }
+
+    fn failure(&self, server: &str) -> Option<String> {
+        self.find(server)?.failure()
+    }
+
+    fn call_policy(&self, server: &str, tool: &str) -> Option<CallPolicy> {
+        self.find(server)?.call_policy(tool)
+    }
+
+    fn at_once(&self, server: &str) -> usize {
+        self.find(server).map_or(1, |known| known.config.calls_at_once())
+    }
+
+    async fn close(&self) {
+        let draining = self.draining.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        join_all(self.servers().iter().chain(&draining).map(|server| server.close())).await;
+    }
+}

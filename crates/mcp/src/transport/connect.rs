@@ -1,0 +1,296 @@
+//! Opens a connection: starts or reaches the server and agrees on a protocol version, in bounded time.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use rmcp::{
+    RoleClient,
+    model::{InitializeResult, ProtocolVersion, ServerResult},
+    service::{ClientInitializeError, ClientLifecycleMode, ClientServiceExt, RunningService},
+    transport::async_rw::AsyncRwTransport,
+};
+use serde_json::Value;
+use tokio::time::timeout;
+
+use super::delivery::{self, Delivery};
+use super::line_sanitizer::LineSanitizer;
+use super::list_changes::ListChangeFilter;
+use super::oauth::Access;
+use super::process::{Process, Program};
+use super::sandbox::Confined;
+use super::session::{Kind, Listener, Session, with_last_words};
+use super::stderr::Tail;
+use super::{http, sandbox};
+use crate::configuration::{ServerConfig, Transport};
+use crate::types::text;
+use perihelion_engine::clock;
+
+/// Longest line accepted over stdio when the result limit asks for no more.
+const MAX_LINE_BYTES: usize = 16 * 1024 * 1024;
+/// How long a child that closed its pipes during the handshake is waited for, to say how it ended.
+const DESCRIBE: Duration = Duration::from_millis(500);
+/// A longer version is none.
+const VERSION_CHARS: usize = 40;
+/// Characters of an answer that an error shows.
+const SHOWN_CHARS: usize = 200;
+
+/// How a server wants to be greeted; learnt once and kept, because a wrong guess costs a timeout.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Era {
+    /// Not known: `server/discover`, then `initialize` when the server refuses it.
+    #[default]
+    Unknown,
+    /// `server/discover` (2026-07-28 and later).
+    Modern,
+    /// `initialize` (2025-11-25 and earlier).
+    Legacy,
+}
+
+impl Era {
+    fn lifecycle(self) -> ClientLifecycleMode {
+        let preferred_versions = vec![ProtocolVersion::V_2026_07_28];
+        match self {
+            Era::Unknown => ClientLifecycleMode::Auto {
+                preferred_versions,
+                legacy_version: Some(ProtocolVersion::V_2025_11_25),
+            },
+            Era::Modern => ClientLifecycleMode::Discover { preferred_versions },
+            Era::Legacy => ClientLifecycleMode::Initialize,
+        }
+    }
+}
+
+/// Connects within the server's start-up timeout; returns the era as well, to be remembered.
+///
+/// A server that leaves `server/discover` unanswered for half of the time is started again and greeted the
+/// old way: on the same connection a late answer would be taken for that of `initialize`.
+pub(crate) async fn connect(
+    config: &ServerConfig,
+    era: Era,
+    executable: Option<&PathBuf>,
+    access: Option<&Arc<Access>>,
+) -> Result<(Session, Era), String> {
+    let started = clock::monotonic();
+    let left = || config.startup_timeout.saturating_sub(started.elapsed());
+    let first = if era == Era::Unknown { config.startup_timeout / 2 } else { left() };
+    let next = match attempt(config, era, executable, access, first).await {
+        Ok(session) => {
+            let era = learnt(era, &session);
+            return Ok((session, era));
+        }
+        Err(Failed { retry: Some(next), .. }) => next,
+        Err(Failed { reason, .. }) => return Err(reason),
+    };
+    match attempt(config, next, executable, access, left()).await {
+        Ok(session) => Ok((session, next)),
+        Err(Failed { reason, .. }) => Err(reason),
+    }
+}
+
+fn learnt(era: Era, session: &Session) -> Era {
+    match session.peer.peer_info() {
+        Some(info) if info.protocol_version.has_initialize() => Era::Legacy,
+        Some(_) => Era::Modern,
+        None => era,
+    }
+}
+
+/// A failed attempt, and how to try again where another greeting may succeed.
+struct Failed {
+    reason: String,
+    retry: Option<Era>,
+}
+
+impl Failed {
+    fn for_good(reason: String) -> Self {
+        Self { reason, retry: None }
+    }
+}
+
+async fn attempt(
+    config: &ServerConfig,
+    era: Era,
+    executable: Option<&PathBuf>,
+    access: Option<&Arc<Access>>,
+    limit: Duration,
+) -> Result<Session, Failed> {
+    let listener = Listener::default();
+    let max_message = config.max_result_bytes.saturating_mul(2).max(MAX_LINE_BYTES);
+    match &config.transport {
+        Transport::Stdio { command, args, env, cwd } => {
+            if let Some(cwd) = cwd.as_ref().filter(|cwd| !Path::new(cwd).is_dir()) {
+                return Err(Failed::for_good(format!(
+                    "the directory in which it is to start is not there (see cwd in its table): {cwd}"
+                )));
+            }
+            let program = match executable.filter(|_| command == "perihelion") {
+                Some(own) => own.clone(),
+                None => PathBuf::from(command),
+            };
+            let confined = match &config.sandbox {
+                Some(sandbox) => Some(
+                    sandbox
+                        .confine(&program, args, env, cwd.as_deref())
+                        .map_err(Failed::for_good)?,
+                ),
+                None => None,
+            };
+            let memory_mb = config.memory_mb;
+            let program = match &confined {
+                Some(Confined { program, args }) => {
+                    Program { program, args, env, cwd: None, memory_mb }
+                }
+                None => Program { program: &program, args, env, cwd: cwd.as_deref(), memory_mb },
+            };
+            let tail = Tail::new(&config.name, config.secrets.clone());
+            let (process, pipes) = Process::spawn(&program, tail).map_err(|error| {
+                let hint = "is it installed, and on the PATH of this process?";
+                Failed::for_good(format!("cannot run {command} ({hint}): {error}"))
+            })?;
+            let stdout = LineSanitizer::new(pipes.stdout, max_message);
+            let transport =
+                AsyncRwTransport::new_client(stdout, pipes.stdin).with_max_line_length(max_message);
+            let transport = ListChangeFilter::new(transport, listener.changes.clone());
+            let greeting = listener.serve_with_lifecycle(transport, era.lifecycle());
+            match judge(timeout(limit, greeting).await, era, config, false) {
+                Ok(service) => Ok(Session::new(service, Kind::Stdio(Box::new(process)))),
+                Err(mut failed) => {
+                    if failed.retry.is_none() {
+                        if let Some(end) = process.describe_end(DESCRIBE).await {
+                            failed.reason = format!("{}; {end}", failed.reason);
+                        }
+                        failed.reason = with_last_words(failed.reason, &process);
+                        if confined.is_some() {
+                            failed.reason = sandbox::explain(failed.reason);
+                        }
+                    }
+                    process.end(Duration::ZERO).await;
+                    Err(failed)
+                }
+            }
+        }
+        Transport::Http { url, bearer_token, headers, .. } => {
+            let token = bearer_token.as_deref();
+            let access = access.cloned();
+            let (transport, session) =
+                http::transport(url, token, headers, access, limit, max_message)
+                    .map_err(Failed::for_good)?;
+            let transport = ListChangeFilter::new(transport, listener.changes.clone());
+            let greeting = listener.serve_with_lifecycle(transport, era.lifecycle());
+            judge(timeout(limit, greeting).await, era, config, true)
+                .map(|service| Session::new(service, Kind::Http(session)))
+        }
+    }
+}
+
+type Greeted = Result<RunningService<RoleClient, Listener>, ClientInitializeError>;
+
+/// Decides whether a failed greeting is worth another one.
+fn judge(
+    greeted: Result<Greeted, tokio::time::error::Elapsed>,
+    era: Era,
+    config: &ServerConfig,
+    is_http: bool,
+) -> Result<RunningService<RoleClient, Listener>, Failed> {
+    let probing = era == Era::Unknown;
+    let error = match greeted {
+        Ok(Ok(service)) => match unknown_version(&service) {
+            None => return Ok(service),
+            Some(reason) => return Err(Failed::for_good(config.secrets.redact(&reason))),
+        },
+        Ok(Err(error)) => error,
+        Err(_) => {
+            let seconds = config.startup_timeout.as_secs_f64();
+            return Err(Failed {
+                reason: format!(
+                    "it did not answer within the start-up timeout (startup_timeout_sec): {seconds} s"
+                ),
+                retry: probing.then_some(Era::Legacy),
+            });
+        }
+    };
+    let another = match &error {
+        // The answer to discover came after rmcp had given up on it.
+        ClientInitializeError::ConflictInitResponseId(..) => Some(Era::Modern),
+        ClientInitializeError::UncorrelatedErrorResponse { .. }
+        | ClientInitializeError::ExpectedInitResult(_)
+        | ClientInitializeError::ExpectedInitResponse(_) => Some(Era::Legacy),
+        // Old HTTP servers answer an unknown method with a bare status.
+        ClientInitializeError::TransportError { error, .. } if is_http => {
+            (delivery::of(error.error.as_ref()) == Delivery::Unknown).then_some(Era::Legacy)
+        }
+        // Some old servers end at the first unknown message.
+        ClientInitializeError::ConnectionClosed(_) if !is_http => Some(Era::Legacy),
+        _ => None,
+    };
+    let retry = another.filter(|_| probing);
+    let mut reason = match &error {
+        // Its own words name the types of the library.
+        ClientInitializeError::TransportError { error, context } => {
+            format!("{} ({context})", delivery::chain(error.error.as_ref()))
+        }
+        ClientInitializeError::ExpectedInitResult(Some(result)) => not_a_greeting(result),
+        ClientInitializeError::ExpectedInitResponse(Some(message)) => {
+            let words = serde_json::to_string(message).unwrap_or_default();
+            format!("it did not answer the greeting but sent: {}", shown(&words))
+        }
+        other => delivery::chain(other),
+    };
+    if error.auth_challenge().is_some() {
+        reason.push_str("; give it a token with bearer_token_env_var");
+    }
+    Err(Failed { reason: config.secrets.redact(&reason), retry })
+}
+
+/// Names the field for which an answer cannot be read as that to the greeting.
+fn not_a_greeting(result: &ServerResult) -> String {
+    let answer = serde_json::to_value(result).unwrap_or_default();
+    let is_text: fn(&Value) -> bool = Value::is_string;
+    let is_object: fn(&Value) -> bool = Value::is_object;
+    let fields = [
+        ("protocolVersion", "a string", is_text),
+        ("capabilities", "an object", is_object),
+        ("serverInfo", "an object", is_object),
+        ("serverInfo.name", "a string", is_text),
+        ("serverInfo.version", "a string", is_text),
+    ];
+    let wrong = fields.iter().find_map(|(field, kind, is_right)| {
+        let found = answer.pointer(&format!("/{}", field.replace('.', "/")));
+        match found {
+            None => Some(format!("`{field}` is missing, which must be {kind}")),
+            Some(value) if !is_right(value) => {
+                Some(format!("`{field}` must be {kind}: {}", shown(&value.to_string())))
+            }
+            Some(_) => None,
+        }
+    });
+    let wrong = wrong.or_else(|| {
+        let read = serde_json::from_value::<InitializeResult>(answer.clone());
+        read.err().map(|error| error.to_string())
+    });
+    let wrong = wrong.unwrap_or_else(|| shown(&answer.to_string()));
+    format!("its answer to initialize cannot be used: {wrong}")
+}
+
+fn shown(words: &str) -> String {
+    text::cut(&text::one_line(words), SHOWN_CHARS)
+}
+
+/// Says what is wrong with the version that a server chose, if anything is: the protocol has it refused.
+fn unknown_version(service: &RunningService<RoleClient, Listener>) -> Option<String> {
+    let info = service.peer().peer_info()?;
+    let chosen = &info.protocol_version;
+    if ProtocolVersion::KNOWN_VERSIONS.contains(chosen) {
+        return None;
+    }
+    let known: Vec<&str> = ProtocolVersion::KNOWN_VERSIONS.iter().map(|one| one.as_str()).collect();
+    let chosen = text::cut(&text::one_line(chosen.as_str()), VERSION_CHARS);
+    Some(format!(
+        "it speaks version {chosen} of the protocol, which is not known here (known: {}); \
+         use a release of the server that speaks one of them",
+        known.join(", ")
+    ))
+}

@@ -1,0 +1,74 @@
+//! Reads what a failure of the transport means for the message that it carried.
+
+use std::error::Error as StdError;
+
+use rmcp::transport::streamable_http_client::StreamableHttpError;
+
+/// What a failed POST says about the call it carried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Delivery {
+    /// The call certainly did not reach the tool.
+    NotSent,
+    /// The server refused it.
+    Refused,
+    /// It may have run.
+    Unknown,
+}
+
+/// Reads a transport error; one that is not of HTTP, a broken pipe, means that no full line was sent.
+pub(crate) fn of(error: &(dyn StdError + Send + Sync + 'static)) -> Delivery {
+    type Failure = StreamableHttpError<reqwest::Error>;
+    let Some(failure) = error.downcast_ref::<Failure>() else {
+        let is_io = error.downcast_ref::<std::io::Error>().is_some();
+        return if is_io { Delivery::NotSent } else { Delivery::Unknown };
+    };
+    match failure {
+        Failure::Client(error) if error.is_connect() || error.is_builder() => Delivery::NotSent,
+        Failure::Client(error) => match error.status() {
+            Some(status) if status.is_client_error() => Delivery::Refused,
+            _ => Delivery::Unknown,
+        },
+        Failure::HttpStatus(error) if error.status == 429 => Delivery::Refused,
+        Failure::AuthRequired(_) | Failure::InsufficientScope(_) => Delivery::Refused,
+        Failure::SessionExpired | Failure::ReinitializationFailed(_) => Delivery::NotSent,
+        // There was no token to send it with, or none that the server takes.
+        Failure::Auth(_) => Delivery::NotSent,
+        _ => Delivery::Unknown,
+    }
+}
+
+/// Tells whether a request failed for want of a token that allows it.
+pub(crate) fn wants_token(error: &(dyn StdError + Send + Sync + 'static)) -> bool {
+    let failure = error.downcast_ref::<StreamableHttpError<reqwest::Error>>();
+    matches!(
+        failure,
+        Some(
+            StreamableHttpError::AuthRequired(_)
+                | StreamableHttpError::InsufficientScope(_)
+                | StreamableHttpError::Auth(_)
+        )
+    )
+}
+
+/// Joins an error with its causes; each layer of HTTP says only a part.
+pub(crate) fn chain(error: &(dyn StdError + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut source = behind(error);
+    while let Some(cause) = source {
+        let words = cause.to_string();
+        if !text.contains(&words) {
+            text.push_str(": ");
+            text.push_str(&words);
+        }
+        source = behind(cause);
+    }
+    text
+}
+
+/// Returns what is behind an error; of the client's own failure rmcp shows the words and hides the causes.
+fn behind<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a (dyn StdError + 'static)> {
+    match error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
+        Some(StreamableHttpError::Client(error)) => error.source(),
+        _ => error.source(),
+    }
+}

@@ -1,0 +1,194 @@
+//! A person's login: the address to visit, the wait for the browser, and the exchange of the code (PKCE, S256).
+
+use std::{sync::Arc, time::Duration};
+
+use rmcp::transport::auth::OAuthClientConfig;
+use secrecy::ExposeSecret as _;
+
+use super::{
+    access::{Access, is_refreshable},
+    authority::Authority,
+    callback::{Callback, Returned, Waiting},
+    failure::LoginFailure,
+    logins::{Client, Vault},
+    renewal::OFFLINE_ACCESS,
+};
+use crate::configuration::Grant;
+use crate::types::{Error, text};
+
+/// What an authorization server says of a refusal is cut off here.
+const REASON_CHARS: usize = 300;
+/// The name that an authorization server shows to the person who logs in.
+const CLIENT_NAME: &str = "Perihelion";
+
+/// A login that waits for a person to visit an address.
+pub struct Login {
+    access: Arc<Access>,
+    authority: Authority,
+    client: Client,
+    address: String,
+    waiting: Waiting,
+}
+
+/// A login that was made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoggedIn {
+    pub server: String,
+    /// Who gave the token.
+    pub issuer: Option<String>,
+    /// What it allows, as far as the authorization server says.
+    pub scopes: Vec<String>,
+    /// It can be renewed without a person.
+    pub is_renewable: bool,
+}
+
+impl Login {
+    /// Finds the authorization server, makes this program known to it, and listens for the browser.
+    ///
+    /// # Errors
+    /// [`Error::Login`].
+    pub(crate) async fn begin(access: Arc<Access>) -> Result<Self, Error> {
+        let failed = |failure| access.login_error(failure);
+        if access.oauth.grant == Grant::ClientCredentials {
+            let server = access.server.clone();
+            let reason =
+                "nobody needs to: it is used with client credentials (oauth.grant)".to_owned();
+            return Err(Error::Login { server, reason });
+        }
+        let (authority, client, address, callback) = prepare(&access).await.map_err(failed)?;
+        let state = reqwest::Url::parse(&address).ok().and_then(|address| {
+            let mut pairs = address.query_pairs();
+            pairs.find(|(name, _)| name == "state").map(|(_, state)| state.into_owned())
+        });
+        let state =
+            state.filter(|state| !state.is_empty()).ok_or_else(|| failed(LoginFailure::NoState))?;
+        let waiting = callback.wait(state);
+        Ok(Self { access, authority, client, address, waiting })
+    }
+
+    /// Returns the address that the person must visit with a browser on this machine.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// Waits for the browser to come back, and exchanges the code that it brings for a token.
+    ///
+    /// # Errors
+    /// [`Error::Login`]; a login that was made before then stands as it stood.
+    pub async fn finish(mut self, patience: Duration) -> Result<LoggedIn, Error> {
+        let access = self.access.clone();
+        let waited = tokio::time::timeout(patience, self.waiting.returned()).await;
+        self.waiting.close().await;
+        let finished = match waited {
+            Ok(Some(returned)) => exchange(&access, self.authority, self.client, returned).await,
+            _ => Err(LoginFailure::Late(patience.as_secs())),
+        };
+        finished.map_err(|failure| access.login_error(failure))
+    }
+}
+
+impl Access {
+    pub(super) fn login_error(&self, failure: LoginFailure) -> Error {
+        let message = text::one_line(&self.secrets.redact(&failure.to_string()));
+        let reason = text::cut(&message, 4 * REASON_CHARS);
+        Error::Login { server: self.server.clone(), reason }
+    }
+}
+
+async fn prepare(access: &Access) -> Result<(Authority, Client, String, Callback), LoginFailure> {
+    let mut authority = Authority::find(access).await?;
+    if !authority.has_pkce() {
+        return Err(LoginFailure::NoPkce);
+    }
+    let callback = Callback::listen(access.oauth.callback_port).await?;
+    let scopes = scopes(access, &authority).await?;
+    let scopes: Vec<&str> = scopes.iter().map(String::as_str).collect();
+    let redirect_uri = callback.redirect_uri.clone();
+    let mut client = Client {
+        grant: Grant::AuthorizationCode,
+        redirect_uri: redirect_uri.clone(),
+        revocation_endpoint: authority.revocation_endpoint(),
+        ..Client::default()
+    };
+    let document = access.oauth.client_metadata_url.as_ref();
+    let document = document.filter(|_| authority.takes_client_metadata());
+    if let Some(id) = access.oauth.client_id.as_ref().or(document) {
+        let mut config = OAuthClientConfig::new(id, &redirect_uri);
+        if let Some(secret) = &access.oauth.client_secret {
+            config = config.with_client_secret(secret.expose_secret());
+        }
+        authority.manager.configure_client(config)?;
+        client.id = id.clone();
+    } else if authority.metadata.registration_endpoint.is_some() {
+        let registered =
+            authority.manager.register_client(CLIENT_NAME, &redirect_uri, &scopes).await?;
+        client.id = registered.client_id;
+        if let Some(secret) = registered.client_secret {
+            access.secrets.learn(&secret);
+            client.secret = Some(secret);
+        }
+    } else {
+        return Err(LoginFailure::NoRegistration);
+    }
+    let address = authority.manager.get_authorization_url(&scopes).await?;
+    Ok((authority, client, address, callback))
+}
+
+/// Chooses what to ask for: what the operator says, else what the server wants; and, where the server wanted more
+/// than the login before allowed, all of that together.
+async fn scopes(access: &Access, authority: &Authority) -> Result<Vec<String>, LoginFailure> {
+    let record = access.known().await?;
+    let wanted = record.as_ref().map(|record| record.wanted.clone()).unwrap_or_default();
+    let granted = record.and_then(|record| record.credentials).map(|it| it.granted_scopes);
+    let mut scopes = granted.filter(|_| !wanted.is_empty()).unwrap_or_default();
+    scopes.extend(access.oauth.scopes.iter().cloned());
+    if scopes.is_empty() {
+        scopes = authority.manager.select_initial_scopes(&[]).await;
+    }
+    scopes.extend(wanted);
+    if !scopes.is_empty() && authority.knows_scope(OFFLINE_ACCESS) {
+        scopes.push(OFFLINE_ACCESS.to_owned());
+    }
+    let mut seen = std::collections::HashSet::new();
+    scopes.retain(|scope| seen.insert(scope.clone()));
+    Ok(scopes)
+}
+
+/// Exchanges the code that the browser brought, and keeps what is given for it.
+async fn exchange(
+    access: &Access,
+    mut authority: Authority,
+    client: Client,
+    returned: Returned,
+) -> Result<LoggedIn, LoginFailure> {
+    let issuer = authority.metadata.issuer.as_deref();
+    let code = match returned {
+        Returned { code: Some(code), error: None, .. } => code,
+        Returned { iss: Some(iss), .. } if Some(iss.as_str()) != issuer => {
+            return Err(LoginFailure::Refused("the refusal came from another issuer".to_owned()));
+        }
+        Returned { error, error_description, .. } => {
+            let error = error.unwrap_or_else(|| "no code came back".to_owned());
+            let more = error_description.map(|more| format!(": {more}")).unwrap_or_default();
+            let message = text::one_line(&access.secrets.redact(&format!("{error}{more}")));
+            return Err(LoginFailure::Refused(text::cut(&message, REASON_CHARS)));
+        }
+    };
+    access.secrets.learn(&code);
+    let turn = Arc::new(access.place.turn().await?);
+    let vault = Vault { place: access.place.clone(), turn, client };
+    authority.manager.set_credential_store(vault);
+    let iss = returned.iss.as_deref();
+    authority.manager.exchange_code_for_token_with_issuer(&code, &returned.state, iss).await?;
+    drop(authority);
+    access.set_challenge(None);
+    access.accepted();
+    let record = access.known().await?;
+    let credentials = record.and_then(|record| record.credentials);
+    Ok(LoggedIn {
+        server: access.server.clone(),
+        issuer: credentials.as_ref().and_then(|it| it.issuer.clone()),
+        is_renewable: credentials.as_ref().is_some_and(is_refreshable),
+        scopes: credentials.map(|it| it.granted_scopes).unwrap_or_default(),
+    })
+}

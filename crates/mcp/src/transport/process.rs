@@ -1,0 +1,211 @@
+//! Owns a server's child process: its group, its strays, its stderr, its end.
+//!
+//! Invariant: anyone who drops a [`Process`] kills all that descends from it, at once and without a runtime.
+
+use std::{
+    collections::BTreeMap,
+    convert::Infallible,
+    os::fd::{AsFd, OwnedFd},
+    path::Path,
+    process::{ExitStatus, Stdio},
+    sync::{Arc, Once},
+    time::Duration,
+};
+
+use nix::{
+    sys::signal::{Signal, killpg},
+    unistd::Pid,
+};
+use tokio::{
+    net::unix::pipe,
+    process::{Child, ChildStdin, ChildStdout, Command},
+    sync::Mutex,
+    task::JoinHandle,
+    time::timeout,
+};
+
+use super::memory::Bound;
+use super::process_tag;
+use super::process_tag::ProcessTag;
+use super::stderr::Tail;
+
+/// How long a killed process may take to be reaped; it cannot refuse, only be stuck in the kernel.
+const REAP: Duration = Duration::from_secs(1);
+
+/// What earlier processes left behind is looked for once.
+static ORPHANS: Once = Once::new();
+
+/// What to start.
+pub(crate) struct Program<'a> {
+    pub program: &'a Path,
+    pub args: &'a [String],
+    pub env: &'a BTreeMap<String, String>,
+    pub cwd: Option<&'a str>,
+    /// Megabytes of memory that it may use; none: what the machine gives.
+    pub memory_mb: Option<u64>,
+}
+
+/// A running child, leader of its own process group.
+pub(super) struct Process {
+    group: Mutex<Group>,
+    tail: Arc<Tail>,
+    drain: JoinHandle<()>,
+    /// Dropped after the group, whose processes are in it.
+    bound: Option<Bound>,
+}
+
+impl Process {
+    /// Starts a program in a new process group, with the environment given and a mark, nothing else.
+    pub fn spawn(program: &Program<'_>, tail: Tail) -> std::io::Result<(Self, Pipes)> {
+        ORPHANS.call_once(process_tag::kill_orphans);
+        let mark = ProcessTag::new();
+        let bound = program.memory_mb.map(Bound::new);
+        let launch =
+            |bound: &Bound| bound.launch(program.program, program.args, program.env, program.cwd);
+        let launched = bound.as_ref().map(launch).transpose()?;
+        let (path, args) = match &launched {
+            Some(launched) => (launched.program.as_path(), launched.args.as_slice()),
+            None => (program.program, program.args),
+        };
+        let mut command = Command::new(path);
+        command
+            .args(args)
+            .env_clear()
+            .envs(program.env)
+            .env(process_tag::VARIABLE, mark.value())
+            .process_group(0)
+            .kill_on_drop(true)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        if let Some(cwd) = program.cwd {
+            command.current_dir(cwd);
+        }
+        let mut child = command.spawn()?;
+        let stdin = child.stdin.take();
+        let stdout = child.stdout.take();
+        let stderr = child.stderr.take();
+        let mut group = Group::of(child, mark)?;
+        let (Some(stdin), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) else {
+            return Err(std::io::Error::other("the child has no pipes"));
+        };
+        group.rest = Some(stdout.as_fd().try_clone_to_owned()?);
+        let tail = Arc::new(tail);
+        let drain = tokio::spawn(tail.clone().drain(stderr));
+        Ok((Self { group: Mutex::new(group), tail, drain, bound }, Pipes { stdin, stdout }))
+    }
+
+    /// Returns the last lines that the child wrote to stderr, without secrets; empty when it was silent.
+    pub fn last_words(&self) -> String {
+        self.tail.text()
+    }
+
+    /// Waits a moment for a child whose pipes closed to end, and describes how it did.
+    pub async fn describe_end(&self, patience: Duration) -> Option<String> {
+        let mut group = self.group.lock().await;
+        let ended = timeout(patience, group.child.wait()).await.ok()?.ok();
+        group.kill();
+        // The last words may still be in the pipe when the exit is seen.
+        let _ = timeout(patience, self.tail.ended()).await;
+        let ended = ended.map(describe)?;
+        let memory = self.bound.as_ref().and_then(|bound| bound.explain(&self.last_words()));
+        Some(match memory {
+            Some(memory) => format!("{memory}; {ended}"),
+            None => ended,
+        })
+    }
+
+    /// Ends the child and its whole group: by the closed stdin, then SIGTERM, then SIGKILL; reaps it.
+    ///
+    /// Its stdin must have been closed before. Takes at most `patience` twice and a second. What it says
+    /// meanwhile is read and dropped: on a broken pipe many a server dies during tidying up.
+    pub async fn end(&self, patience: Duration) {
+        let mut group = self.group.lock().await;
+        let rest = group.rest.take();
+        tokio::select! {
+            () = group.end(patience) => {}
+            never = read_out(rest) => match never {},
+        }
+        self.drain.abort();
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.drain.abort();
+    }
+}
+
+/// The child's ends of the conversation.
+pub(super) struct Pipes {
+    pub stdin: ChildStdin,
+    pub stdout: ChildStdout,
+}
+
+/// A child and the process group that it leads.
+struct Group {
+    child: Child,
+    /// `None` once the group was killed: its number may belong to others by then.
+    id: Option<Pid>,
+    /// Tells those members that left for a group of their own.
+    mark: ProcessTag,
+    /// The reading end of its stdout once more, open for as long as the child is.
+    rest: Option<OwnedFd>,
+}
+
+impl Group {
+    fn of(child: Child, mark: ProcessTag) -> std::io::Result<Self> {
+        let id = child.id().and_then(|id| i32::try_from(id).ok());
+        let id = id.ok_or_else(|| std::io::Error::other("the child ended while starting"))?;
+        Ok(Self { child, id: Some(Pid::from_raw(id)), mark, rest: None })
+    }
+
+    /// Signals every member; an empty group answers ESRCH, which is what we want to hear.
+    fn signal(&self, signal: Signal) {
+        if let Some(id) = self.id {
+            let _ = killpg(id, signal);
+        }
+    }
+
+    async fn end(&mut self, patience: Duration) {
+        if timeout(patience, self.child.wait()).await.is_err() {
+            self.signal(Signal::SIGTERM);
+            let _ = timeout(patience, self.child.wait()).await;
+        }
+        self.kill();
+        let _ = timeout(REAP, self.child.wait()).await;
+    }
+
+    /// Kills every member and every stray. Done after the child's own end as well, which they may outlive.
+    fn kill(&mut self) {
+        if self.id.is_some() {
+            self.signal(Signal::SIGKILL);
+            self.mark.kill_carriers();
+            self.id = None;
+        }
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Reads a pipe until nobody writes into it, and then waits for ever.
+async fn read_out(pipe: Option<OwnedFd>) -> Infallible {
+    if let Some(Ok(mut pipe)) = pipe.map(pipe::Receiver::from_owned_fd) {
+        // What fails to be read is what nobody is waiting for.
+        let _ = tokio::io::copy(&mut pipe, &mut tokio::io::sink()).await;
+    }
+    std::future::pending().await
+}
+
+fn describe(status: ExitStatus) -> String {
+    use std::os::unix::process::ExitStatusExt;
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("it exited with code {code}"),
+        (None, Some(signal)) => format!("it was ended by signal {signal}"),
+        (None, None) => "it ended".to_owned(),
+    }
+}

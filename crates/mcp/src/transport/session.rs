@@ -1,0 +1,171 @@
+//! One open connection to a server, and what belongs to it.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use rmcp::{
+    ClientHandler, Peer, RoleClient,
+    model::{
+        ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ElicitationCapability,
+        ErrorData, FormElicitationCapability, Implementation, ProgressNotificationParam,
+        UrlElicitationCapability,
+    },
+    service::{NotificationContext, RequestContext, RunningService},
+};
+use tokio::sync::Mutex;
+
+use super::http_session::SessionId;
+use super::list_changes::ListChanges;
+use super::open_calls::OpenCalls;
+use super::process::Process;
+use super::progress::ProgressBoard;
+use crate::types::Via;
+
+/// How long a protocol-level goodbye may take before the process is ended anyway.
+const GOODBYE: Duration = Duration::from_secs(1);
+/// How long the end of a process whose pipes closed is waited for, to be described.
+const DESCRIBE: Duration = Duration::from_millis(500);
+
+/// This program's side of the conversation: takes questions and tasks, listens for progress; its transport listens
+/// for changed tools.
+#[derive(Default)]
+pub(super) struct Listener {
+    pub progress: Arc<ProgressBoard>,
+    pub open_calls: Arc<OpenCalls>,
+    pub changes: Arc<ListChanges>,
+}
+
+impl ClientHandler for Listener {
+    fn get_info(&self) -> ClientConfig {
+        let version = env!("CARGO_PKG_VERSION");
+        let elicitation = ElicitationCapability::new()
+            .with_form(FormElicitationCapability::new())
+            .with_url(UrlElicitationCapability::new());
+        let mut capabilities = ClientCapabilities::builder().enable_tasks().build();
+        capabilities.elicitation = Some(elicitation);
+        ClientConfig::new(capabilities, Implementation::new("perihelion", version))
+    }
+
+    async fn create_elicitation(
+        &self,
+        params: ElicitRequestParams,
+        _context: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, ErrorData> {
+        Ok(self.open_calls.answer(&params))
+    }
+
+    async fn on_progress(
+        &self,
+        params: ProgressNotificationParam,
+        _context: NotificationContext<RoleClient>,
+    ) {
+        self.progress.note(params);
+    }
+}
+
+/// An open connection.
+pub(crate) struct Session {
+    pub peer: Peer<RoleClient>,
+    pub(super) progress: Arc<ProgressBoard>,
+    pub open_calls: Arc<OpenCalls>,
+    /// Whether the server said that its tools changed.
+    pub changes: Arc<ListChanges>,
+    /// Whether the loss of this session was counted as a failure of its server.
+    counted: AtomicBool,
+    service: Mutex<Option<RunningService<RoleClient, Listener>>>,
+    kind: Kind,
+}
+
+/// What a session runs over.
+pub(super) enum Kind {
+    Stdio(Box<Process>),
+    Http(SessionId),
+}
+
+impl Session {
+    pub(super) fn new(service: RunningService<RoleClient, Listener>, kind: Kind) -> Self {
+        Self {
+            peer: service.peer().clone(),
+            progress: service.service().progress.clone(),
+            open_calls: service.service().open_calls.clone(),
+            changes: service.service().changes.clone(),
+            counted: AtomicBool::new(false),
+            service: Mutex::new(Some(service)),
+            kind,
+        }
+    }
+
+    fn process(&self) -> Option<&Process> {
+        match &self.kind {
+            Kind::Stdio(process) => Some(process),
+            Kind::Http(_) => None,
+        }
+    }
+
+    /// Says what a request that was just answered ran over.
+    pub fn via(&self, protocol_version: String, request_id: String) -> Via {
+        let (transport, session_id) = match &self.kind {
+            Kind::Stdio(_) => ("pipe", None),
+            Kind::Http(session) => ("tcp", session.current()),
+        };
+        Via { protocol_version, transport: transport.to_owned(), session_id, request_id }
+    }
+
+    /// Tells whether the server takes answers with a call made again, as from protocol 2026-07-28 on.
+    pub fn takes_answers(&self) -> bool {
+        self.peer.peer_info().is_some_and(|info| !info.protocol_version.has_initialize())
+    }
+
+    /// Tells whether the server is a process that this program started.
+    pub fn is_child(&self) -> bool {
+        self.process().is_some()
+    }
+
+    /// Tells whether a request could still be sent.
+    ///
+    /// `RunningService::is_closed` would not notice a server that died.
+    pub fn is_open(&self) -> bool {
+        !self.peer.is_transport_closed()
+    }
+
+    /// Returns true once: of the calls that lost one connection together, one counts as a failure.
+    pub fn is_first_loss(&self) -> bool {
+        !self.counted.swap(true, Ordering::Relaxed)
+    }
+
+    /// Describes how a server that closed the connection ended, with its last words.
+    pub async fn why_ended(&self) -> String {
+        if let Some(why) = self.changes.broken_off() {
+            return format!("its connection was ended: {why}");
+        }
+        match self.process() {
+            Some(process) => {
+                let end = process.describe_end(DESCRIBE).await;
+                with_last_words(end.unwrap_or_else(|| "it closed the connection".into()), process)
+            }
+            None => "it closed the connection".into(),
+        }
+    }
+
+    /// Says goodbye and ends the process, if there is one, with all that it started.
+    pub async fn close(&self, patience: Duration) {
+        if let Some(mut service) = self.service.lock().await.take() {
+            // A timeout is no loss: what does not end by itself is ended below.
+            let _ = service.close_with_timeout(GOODBYE).await;
+        }
+        if let Some(process) = self.process() {
+            process.end(patience).await;
+        }
+    }
+}
+
+/// Adds what a process last wrote to stderr to a reason.
+pub(super) fn with_last_words(reason: String, process: &Process) -> String {
+    let words = process.last_words();
+    if words.is_empty() { reason } else { format!("{reason}; its last words on stderr: {words}") }
+}

@@ -1,0 +1,125 @@
+//! Decides what surrounds the calls of a tool: the operator's word first, then the server's hints.
+//!
+//! Hints are claims. They may make a rule stricter in any case, and milder only for a server of which the
+//! operator said `trust_annotations = true`.
+
+use crate::configuration::{ApprovalMode, Effect, ToolPolicy};
+use crate::types::{CallPolicy, ToolAnnotations};
+
+impl CallPolicy {
+    /// Reads the servers file and the hints of a tool together.
+    pub(crate) fn of(policy: &ToolPolicy, tool: &str, hints: &ToolAnnotations) -> Self {
+        let effect = effect(policy, tool, hints);
+        let own_mode = policy.approvals.get(tool).copied();
+        let mode = own_mode.unwrap_or(policy.default_approval);
+        let trusted_to_read = policy.trust_annotations && hints.read_only == Some(true);
+        let needs_approval = match mode {
+            // What was said of this tool alone stands; what was said of all of them has exceptions.
+            ApprovalMode::Prompt => own_mode.is_some() || !trusted_to_read,
+            ApprovalMode::Auto => hints.destructive == Some(true) && effect != Effect::ReadOnly,
+            ApprovalMode::Approve => false,
+        };
+        Self {
+            needs_approval,
+            approved_in_advance: mode == ApprovalMode::Approve,
+            read_only: effect == Effect::ReadOnly,
+            repeatable: effect != Effect::Write,
+            // The specification's default: anyone who says nothing reaches the open world.
+            open_world: policy.open_world.unwrap_or(hints.open_world != Some(false)),
+        }
+    }
+}
+
+fn effect(policy: &ToolPolicy, tool: &str, hints: &ToolAnnotations) -> Effect {
+    match (policy.effects.get(tool), policy.default_effect) {
+        (Some(own), _) => *own,
+        (None, Effect::Write) if policy.trust_annotations => match hints {
+            ToolAnnotations { read_only: Some(true), .. } => Effect::ReadOnly,
+            ToolAnnotations { idempotent: Some(true), .. } => Effect::Idempotent,
+            _ => Effect::Write,
+        },
+        (None, default) => default,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const READER: ToolAnnotations = ToolAnnotations {
+        read_only: Some(true),
+        destructive: None,
+        idempotent: None,
+        open_world: Some(false),
+    };
+    const SHREDDER: ToolAnnotations = ToolAnnotations {
+        read_only: None,
+        destructive: Some(true),
+        idempotent: Some(true),
+        open_world: Some(true),
+    };
+
+    fn policy(default_approval: ApprovalMode, trust_annotations: bool) -> ToolPolicy {
+        ToolPolicy { default_approval, trust_annotations, ..ToolPolicy::default() }
+    }
+
+    /// X6: a server's word about itself makes rules stricter, and milder only where it is trusted.
+    #[test]
+    fn hints_tighten_in_any_case_and_loosen_only_when_trusted() {
+        let prompt = policy(ApprovalMode::Prompt, false);
+        assert!(CallPolicy::of(&prompt, "t", &READER).needs_approval);
+        assert!(!CallPolicy::of(&prompt, "t", &READER).read_only);
+        let auto = policy(ApprovalMode::Auto, false);
+        let shredder = CallPolicy::of(&auto, "t", &SHREDDER);
+        assert!(shredder.needs_approval && shredder.open_world && !shredder.repeatable);
+        assert!(!CallPolicy::of(&auto, "t", &ToolAnnotations::default()).needs_approval);
+
+        let trusting = policy(ApprovalMode::Prompt, true);
+        let reader = CallPolicy::of(&trusting, "t", &READER);
+        assert!(!reader.needs_approval && reader.read_only && reader.repeatable);
+        assert!(CallPolicy::of(&trusting, "t", &SHREDDER).repeatable, "a trusted idempotentHint");
+        assert!(CallPolicy::of(&trusting, "t", &SHREDDER).needs_approval);
+    }
+
+    #[test]
+    fn of_two_policies_the_stricter_holds_rule_by_rule_and_a_persons_word_stands_above_both() {
+        let asks = policy(ApprovalMode::Prompt, false);
+        let goes = policy(ApprovalMode::Approve, true);
+        let asks = CallPolicy::of(&asks, "t", &SHREDDER);
+        let goes = CallPolicy::of(&goes, "t", &READER);
+        let strict = asks.stricter(goes);
+        assert_eq!(strict, goes.stricter(asks));
+        assert!(strict.needs_approval && strict.open_world);
+        assert!(!strict.approved_in_advance && !strict.read_only && !strict.repeatable);
+        assert!(goes.is_weaker_than(asks) && !asks.is_weaker_than(goes));
+        assert!(goes.allowed().is_weaker_than(asks), "what it returns would not be marked");
+        let trusted = CallPolicy { open_world: true, ..goes };
+        assert!(trusted.is_weaker_than(asks) && !trusted.allowed().is_weaker_than(asks));
+    }
+
+    /// X6: MCP's default of `openWorldHint` is true, and nobody need say so.
+    #[test]
+    fn a_tool_of_which_nobody_says_anything_reaches_the_open_world() {
+        let silent = ToolAnnotations::default();
+        let mut policy = ToolPolicy::default();
+        assert!(CallPolicy::of(&policy, "t", &silent).open_world);
+        assert!(!CallPolicy::of(&policy, "t", &READER).open_world);
+        policy.open_world = Some(false);
+        assert!(!CallPolicy::of(&policy, "t", &silent).open_world);
+    }
+
+    #[test]
+    fn the_operators_word_about_one_tool_stands_above_every_hint() {
+        let mut policy = policy(ApprovalMode::Auto, true);
+        policy.approvals.insert("ask".into(), ApprovalMode::Prompt);
+        policy.approvals.insert("go".into(), ApprovalMode::Approve);
+        policy.effects.insert("ask".into(), Effect::Write);
+        policy.effects.insert("read".into(), Effect::ReadOnly);
+        policy.open_world = Some(false);
+        let ask = CallPolicy::of(&policy, "ask", &READER);
+        assert!(ask.needs_approval && !ask.read_only && !ask.repeatable);
+        let go = CallPolicy::of(&policy, "go", &SHREDDER);
+        assert!(!go.needs_approval && go.approved_in_advance && !go.open_world);
+        assert!(!CallPolicy::of(&policy, "read", &SHREDDER).needs_approval);
+    }
+}

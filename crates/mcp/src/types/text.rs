@@ -1,0 +1,17 @@
+//! Makes words of others one short line.
+
+/// Replaces every run of white space and control characters by one space.
+pub(crate) fn one_line(text: &str) -> String {
+    text.split(|letter: char| letter.is_whitespace() || letter.is_control())
+        .filter(|word| !word.is_empty())
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+/// Cuts a text to a number of characters, with an ellipsis where something was left out.
+pub(crate) fn cut(text: &str, characters: usize) -> String {
+    match text.char_indices().nth(characters) {
+        None => text.to_owned(),
+        Some(_) => text.chars().take(characters.saturating_sub(1)).chain(['…']).collect(),
+    }
+}

@@ -1,0 +1,128 @@
+//! Users and keys of a tenant, for the one who looks after them.
+
+use perihelion_database::Database;
+use perihelion_people::{ApiKey, CreatedKey, NewKey, NewUser, People, Scope, User};
+use perihelion_service_rows::Kept;
+
+use super::Error;
+use perihelion_engine::clock;
+use perihelion_settings::config::Settings;
+
+/// Who can enter the service on the settings' database; each change stands in the audit, or has not happened.
+pub struct Accounts {
+    people: People,
+    tenant: String,
+    actor: String,
+}
+
+impl Accounts {
+    /// Returns the users and keys of a tenant, which `actor` looks after.
+    pub fn new(people: People, tenant: &str, actor: &str) -> Self {
+        Self { people, tenant: tenant.to_owned(), actor: actor.to_owned() }
+    }
+
+    /// Opens the database of the settings for [`Accounts::new`].
+    ///
+    /// # Errors
+    /// [`Error::InMemory`] when the threads are in memory alone, [`Error::Database`] when the database cannot be opened.
+    pub async fn open(settings: &Settings, tenant: &str, actor: &str) -> Result<Self, Error> {
+        let people = People::new(open_database(settings).await?);
+        Ok(Self::new(people, tenant, actor))
+    }
+
+    /// Lists the keys, newest first, the revoked ones too.
+    ///
+    /// # Errors
+    /// [`Error::Database`].
+    pub async fn keys(&self) -> Result<Vec<ApiKey>, Error> {
+        Ok(self.people.keys(&self.tenant).await?)
+    }
+
+    /// Makes a key of the tenant; its secret is returned here and nowhere else.
+    ///
+    /// # Errors
+    /// [`Error::People`] when the name is taken or cannot be used.
+    pub async fn create_key(&self, new: NewKey<'_>) -> Result<CreatedKey, Error> {
+        let Self { people, tenant, actor, .. } = self;
+        let made =
+            people.change(tenant, actor, clock::now(), async |change| change.create_key(new).await);
+        Ok(made.await?)
+    }
+
+    /// Revokes a key: from now on nobody gets in by it.
+    ///
+    /// # Errors
+    /// [`Error::People`] when no key of this name is in force.
+    pub async fn revoke_key(&self, name: &str) -> Result<(), Error> {
+        let Self { people, tenant, actor, .. } = self;
+        let revoked = people
+            .change(tenant, actor, clock::now(), async |change| change.revoke_key(name).await);
+        Ok(revoked.await?)
+    }
+
+    /// Lists the users by name, without those who were disabled.
+    ///
+    /// # Errors
+    /// [`Error::Database`].
+    pub async fn users(&self) -> Result<Vec<User>, Error> {
+        Ok(self.people.users(&self.tenant).await?)
+    }
+
+    /// Adds a user who can log in with a password.
+    ///
+    /// # Errors
+    /// [`Error::People`] when the name is taken, or name or password cannot be used.
+    pub async fn add_user(
+        &self,
+        name: &str,
+        password: &str,
+        scopes: &[Scope],
+    ) -> Result<User, Error> {
+        let new = NewUser::prepare(name, password, scopes).await?;
+        let Self { people, tenant, actor, .. } = self;
+        let added =
+            people.change(tenant, actor, clock::now(), async |change| change.add_user(new).await);
+        Ok(added.await?)
+    }
+
+    /// Shuts a user out: ends their sessions and the runs of their threads, all in one transaction.
+    ///
+    /// Done again, it ends what was begun since.
+    ///
+    /// # Errors
+    /// [`Error::People`] when there is no user of this name.
+    pub async fn disable_user(&self, name: &str) -> Result<(), Error> {
+        let Self { people, tenant, actor, .. } = self;
+        let now = clock::now();
+        let disabled = people.change(tenant, actor, now, async |change| {
+            change.disable_user(name).await?;
+            Ok(Kept::end_runs_of_user(change.transaction(), tenant, name, now).await?)
+        });
+        disabled.await
+    }
+
+    /// Closes the connections.
+    pub async fn close(self) {
+        self.people.close().await;
+    }
+}
+
+/// Returns whether callers of a service on this database must prove who they are.
+///
+/// # Errors
+/// As [`Accounts::open`].
+pub async fn is_anybody_known(settings: &Settings) -> Result<bool, Error> {
+    let database = open_database(settings).await?;
+    let known = People::new(database.clone()).is_anybody_known().await;
+    database.close().await;
+    Ok(known?)
+}
+
+/// Opens the database of the settings, which is to outlive the program.
+pub(super) async fn open_database(settings: &Settings) -> Result<Database, Error> {
+    let url = settings.store.database.expose();
+    if url.starts_with("memory:") {
+        return Err(Error::InMemory);
+    }
+    Ok(Database::open(url).await?)
+}

@@ -1,0 +1,263 @@
+//! Opens store, model, servers and star, and runs threads on them.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use perihelion_people::People;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::demo::{self, Companions};
+use super::plugins::{Plugins, Source};
+use super::report::{RunReport, data_of};
+use super::star_options::star_options;
+use super::teams::Teams;
+use super::{Audit, Error};
+use crate::learned::Remembering;
+use perihelion_engine::bus::{self, Bus};
+use perihelion_engine::checkpoint::Store;
+use perihelion_engine::graph::Limits;
+use perihelion_engine::runner::{RunOptions, RunOutcome, Runner};
+use perihelion_llm::{ChatModel, Prompts};
+use perihelion_mcp::{Pool, ToolHost};
+use perihelion_settings::config::Settings;
+use perihelion_settings::metrics;
+use perihelion_star::{Experience, GraphState, Kinds, Roster, Star};
+use perihelion_telemetry::metrics::Deliveries;
+use perihelion_telemetry::{ContinuedRuns, ExportCounts, Exporter, LiveSpans, Parents};
+
+/// Store, model, tools and the star on top of them.
+pub struct Runtime {
+    settings: Settings,
+    runner: Runner<GraphState>,
+    /// Tells runs to other processes, and hears theirs.
+    bus: Arc<dyn Bus>,
+    pub(super) roster: Arc<Roster>,
+    plugins: Arc<Plugins>,
+    /// Keeps the agents as the servers change.
+    _follow: AbortOnDropHandle<()>,
+    /// What runs beside a demo, and ends with the runtime.
+    companions: Option<Companions>,
+    /// Sends traces where the settings name a collector.
+    exporter: Option<Exporter>,
+    /// Sends metrics where the settings want that.
+    deliveries: Option<Deliveries>,
+    /// Teams, where they are kept.
+    teams: Option<Teams>,
+    /// What runs took, where it is counted.
+    pub(super) spending: Option<People>,
+    model: Arc<dyn ChatModel>,
+    prompts: Arc<Prompts>,
+    /// Skills and memories, where they are kept.
+    experience: Option<Arc<Remembering>>,
+    /// Where decisions of people are written down; empty: nowhere.
+    pub(super) audit: OnceLock<Audit>,
+    /// Keeps the graph's shared parts alive.
+    _star: Star,
+}
+
+/// What a runtime is made of, before anything of it is started.
+pub(super) struct Parts {
+    pub settings: Settings,
+    pub store: Arc<dyn Store>,
+    pub model: Arc<dyn ChatModel>,
+    pub pool: Pool,
+    pub source: Source,
+    pub kinds: Arc<Kinds>,
+    /// Whether skills, memories and teams are kept, in the database of the settings.
+    pub learns: bool,
+    /// Whose traces are left until they end.
+    pub continued: ContinuedRuns,
+    /// What runs beside a demo, whose new threads are the demo's tenant's.
+    pub companions: Option<Companions>,
+}
+
+impl Runtime {
+    /// Starts what a runtime is made of.
+    ///
+    /// # Errors
+    /// [`Error`] naming the part that could not be started.
+    pub(super) async fn assemble(parts: Box<Parts>) -> Result<Self, Error> {
+        let Parts { settings, store, model, pool, source, kinds, learns, continued, companions } =
+            *parts;
+        store.check_keys().await?;
+        let exporter = super::trace::exporter(&settings, continued)?;
+        let tools = Arc::new(pool);
+        let host: Arc<dyn ToolHost> = Arc::clone(&tools) as _;
+        // Before anything happens that is counted.
+        let deliveries = super::metrics::deliveries(&settings, &store, &tools)?;
+        let parents = Parents::new(Arc::clone(&store), super::trace::scope(&settings));
+        let parents = Arc::new(parents);
+        let live = Arc::new(LiveSpans::new(Arc::clone(&parents)));
+        let mut options = star_options(&settings, Arc::clone(&kinds), &store)?;
+        let experience = if learns {
+            super::experience::open(&settings, &model, &options.prompts).await?
+        } else {
+            None
+        };
+        options.experience = experience.clone().map(|experience| experience as Arc<dyn Experience>);
+        let teams = if learns { Some(Teams::open(&settings, &kinds).await?) } else { None };
+        options.founder = teams.as_ref().and_then(Teams::founder);
+        let prompts = Arc::clone(&options.prompts);
+        let star = Star::new(options, Arc::clone(&model), host, Some(parents))?;
+        let roster = Arc::clone(&star.roster);
+        if let Some(teams) = &teams {
+            teams.set_roster(&roster);
+        }
+        let lease = Duration::from_secs_f64(settings.store.lease_sec);
+        let kept = Duration::from_secs_f64(settings.events.keep_sec);
+        let bus = bus::open(settings.store.database.expose(), Arc::clone(&store), kept);
+        let runner = Runner::new(Arc::clone(&star.graph), store)
+            .with_lease(lease)
+            .bounded_to(settings.limits.max_state_bytes)
+            .with_spans(live)
+            .exporting_traces(exporter.is_some())
+            .judged_by(super::ending::judge);
+        let runner = match companions {
+            Some(_) => runner.for_tenant(demo::TENANT),
+            None => runner,
+        };
+        let begun = Plugins::begin(source, Arc::clone(&tools), Arc::clone(&roster), kinds).await;
+        let (plugins, follow) = match begun {
+            Ok(begun) => begun,
+            Err(error) => {
+                tools.close().await;
+                return Err(error);
+            }
+        };
+        if let Some(teams) = &teams {
+            teams.load(runner.tenant(), &roster).await;
+        }
+        if let Some(exporter) = &exporter {
+            exporter.catch_up(Arc::clone(runner.store()));
+        }
+        Ok(Self {
+            settings,
+            runner,
+            bus,
+            roster,
+            plugins,
+            _follow: follow,
+            companions,
+            exporter,
+            deliveries,
+            spending: teams.as_ref().map(Teams::spending),
+            teams,
+            model,
+            prompts,
+            experience,
+            audit: OnceLock::new(),
+            _star: star,
+        })
+    }
+
+    /// Returns the settings in force.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Returns the runner of the star's graph.
+    pub fn runner(&self) -> &Runner<GraphState> {
+        &self.runner
+    }
+
+    /// Returns the store.
+    pub fn store(&self) -> &Arc<dyn Store> {
+        self.runner.store()
+    }
+
+    /// Returns what tells of runs, those of other processes too.
+    pub fn bus(&self) -> &Arc<dyn Bus> {
+        &self.bus
+    }
+
+    /// Returns the sessions with the servers.
+    pub(super) fn pool(&self) -> Arc<Pool> {
+        Arc::clone(&self.plugins.pool)
+    }
+
+    pub(super) fn teams(&self) -> Option<&Teams> {
+        self.teams.as_ref()
+    }
+
+    pub(super) fn model(&self) -> &Arc<dyn ChatModel> {
+        &self.model
+    }
+
+    pub(super) fn prompts(&self) -> &Prompts {
+        &self.prompts
+    }
+
+    pub(super) fn plugins(&self) -> &Arc<Plugins> {
+        &self.plugins
+    }
+
+    /// Returns the run options that the settings ask for.
+    pub fn run_options(&self) -> RunOptions<GraphState> {
+        let limits = &self.settings.limits;
+        RunOptions {
+            // The star ends itself at the limit; the engine's own bound only catches a star that does not.
+            limits: Limits {
+                max_steps: limits.max_steps + 8,
+                max_parallel: limits.max_parallel_agents,
+            },
+            publish: self.settings.events.publish.then(|| Arc::clone(&self.bus)),
+            ..RunOptions::default()
+        }
+    }
+
+    /// Reports on a run that has ended, once it is noted what it took and its trace is on its way.
+    ///
+    /// # Errors
+    /// [`Error::Store`] when a table that it found cannot be read back.
+    pub(super) async fn report(&self, outcome: RunOutcome<GraphState>) -> Result<RunReport, Error> {
+        if let Some(exporter) = &self.exporter {
+            exporter.run_ended(Arc::clone(self.store()), outcome.thread, outcome.run);
+        }
+        let mut report = RunReport::new(&outcome);
+        self.note_ended(&outcome, &report).await;
+        let store = self.store().as_ref();
+        let thread = outcome.thread;
+        report.data = data_of(store, thread, &outcome.state).await?;
+        Ok(report)
+    }
+
+    /// Returns what became of the traces so far; none where no collector is named.
+    pub fn exports(&self) -> Option<ExportCounts> {
+        self.exporter.as_ref().map(Exporter::counts)
+    }
+
+    /// Waits for traces under way and returns what became of all; further runs are exported as before.
+    pub async fn flush_exports(&self) -> Option<ExportCounts> {
+        match &self.exporter {
+            Some(exporter) => Some(exporter.flush().await),
+            None => None,
+        }
+    }
+
+    /// Closes sessions, child processes and the store; traces under way are sent first.
+    pub async fn close(self) {
+        // As they stood while they were needed: the last delivery comes after their end.
+        for (server, up) in self.plugins.pool.reachable() {
+            metrics::server_stands(server, up);
+        }
+        self.plugins.pool.close().await;
+        if let Some(experience) = &self.experience {
+            experience.close().await;
+        }
+        if let Some(teams) = &self.teams {
+            teams.close().await;
+        }
+        if let Some(exporter) = &self.exporter {
+            exporter.close().await;
+        }
+        // Last, so that they tell of the traces too.
+        if let Some(deliveries) = self.deliveries {
+            deliveries.close().await;
+        }
+        self.bus.close().await;
+        self.runner.store().close().await;
+        if let Some(companions) = self.companions {
+            companions.model.stop().await;
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! Who decided what, written down beside the threads.
+
+use perihelion_people::{ApprovalStatus, AuditEntry, People};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::accounts::open_database;
+use super::{Error, Runtime};
+use perihelion_engine::clock;
+use perihelion_engine::ids::{InterruptId, ThreadId};
+use perihelion_settings::config::Settings;
+use perihelion_star::AgentResult;
+use perihelion_star::answer::{Action, ApprovalAnswer, Recorded, Word};
+use perihelion_star::question::Question;
+
+/// Where decisions are written down, and who makes those that nobody else is named for.
+pub struct Audit {
+    people: People,
+    actor: String,
+}
+
+impl Audit {
+    /// Writes into the database of the settings; nowhere for threads in memory.
+    ///
+    /// # Errors
+    /// [`Error::Database`] when it cannot be opened.
+    pub async fn open(settings: &Settings, actor: &str) -> Result<Option<Self>, Error> {
+        match open_database(settings).await {
+            Ok(database) => Ok(Some(Self::new(People::new(database), actor))),
+            Err(Error::InMemory) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Writes into the rows of a database.
+    pub fn new(people: People, actor: &str) -> Self {
+        Self { people, actor: actor.to_owned() }
+    }
+}
+
+/// An answer that was recorded.
+pub(super) struct Decided<'a> {
+    pub thread: ThreadId,
+    pub interrupt: InterruptId,
+    pub kind: &'a str,
+    pub question: &'a Question,
+    pub answer: &'a Recorded,
+}
+
+impl Runtime {
+    /// Has answers of people written down from now on; the first one given stays.
+    pub fn keep_audit(&self, audit: Audit) {
+        // A second one would write into the same rows.
+        let _ = self.audit.set(audit);
+    }
+
+    /// Writes an answer down that was recorded; one that cannot be is told, for the answer stands.
+    pub(super) async fn note_decided(&self, by: Option<&str>, decided: Decided<'_>) {
+        let Some(Audit { people, actor }) = self.audit.get() else { return };
+        let tenant = match self.store().info(decided.thread).await {
+            Ok(info) => info.tenant,
+            Err(error) => {
+                return tracing::error!(%error, "a decision is missing from the audit");
+            }
+        };
+        let entry = AuditEntry {
+            at: clock::now(),
+            tenant,
+            actor: by.unwrap_or(actor).to_owned(),
+            action: action(&decided),
+            subject: decided.interrupt.to_string(),
+            thread: Some(decided.thread.0),
+            details: details(&decided),
+        };
+        if let Err(error) = people.note(&entry).await {
+            tracing::error!(%error, thread = %decided.thread, "a decision is missing from the audit");
+        }
+        if let Recorded::Approval(answer) = decided.answer {
+            let status = status(answer);
+            let by = Some(entry.actor.as_str()).filter(|_| status != ApprovalStatus::TimedOut);
+            let ended = people.approval_ended(decided.interrupt.0, status, by, entry.at).await;
+            if let Err(error) = ended {
+                tracing::error!(%error, "what became of a request for approval is not noted");
+            }
+        }
+    }
+
+    /// Writes down who worked on what in the present turn of a thread, each execution once.
+    pub(super) async fn note_executed(
+        &self,
+        tenant: &str,
+        thread: ThreadId,
+        results: &[AgentResult],
+    ) {
+        let Some(Audit { people, actor }) = self.audit.get() else { return };
+        for result in results {
+            let subject = format!("{}/{}", result.agent, result.id);
+            let entry = AuditEntry {
+                at: clock::now(),
+                tenant: tenant.to_owned(),
+                actor: actor.clone(),
+                action: "agent.executed".to_owned(),
+                subject,
+                thread: Some(thread.0),
+                details: executed(result),
+            };
+            let id = Uuid::new_v5(&thread.0, format!("agent.executed/{}", result.id).as_bytes());
+            if let Err(error) = people.note_once(id, &entry).await {
+                tracing::error!(%error, %thread, "an execution is missing from the audit");
+            }
+        }
+    }
+}
+
+fn status(answer: &ApprovalAnswer) -> ApprovalStatus {
+    if answer.timeout {
+        return ApprovalStatus::TimedOut;
+    }
+    match answer.decision {
+        Word::Approve => ApprovalStatus::Approved,
+        Word::Deny => ApprovalStatus::Denied,
+    }
+}
+
+fn action(decided: &Decided<'_>) -> String {
+    let done = match decided.answer {
+        Recorded::Approval(answer) => status(answer).as_str(),
+        Recorded::Elicitation(answer) => match answer.action {
+            Action::Accept => "accepted",
+            Action::Decline => "declined",
+        },
+        Recorded::Outcome(_) | Recorded::Other(_) => "answered",
+    };
+    format!("{}.{done}", decided.kind)
+}
+
+/// Returns how an execution ended; never what it was about, which may hold secrets.
+fn executed(result: &AgentResult) -> Value {
+    json!({
+        "agent": result.agent,
+        "task": result.id,
+        "status": result.status,
+        "error": result.error.as_ref().map(|error| error.kind),
+        "reflection": result.reflection,
+        "attempts": result.attempts,
+        "tools": result.tools.iter().map(|call| &call.tool).collect::<Vec<_>>(),
+        "usage": result.usage,
+        "latency_ms": result.latency_ms,
+    })
+}
+
+/// Returns what it was about: which call, never with what arguments, which may hold secrets.
+fn details(decided: &Decided<'_>) -> Value {
+    let call = Call::of(decided.question);
+    let (reason, edited) = match decided.answer {
+        Recorded::Approval(answer) => (answer.reason.as_deref(), answer.arguments.is_some()),
+        Recorded::Elicitation(answer) => (answer.reason.as_deref(), false),
+        Recorded::Outcome(_) | Recorded::Other(_) => (None, false),
+    };
+    json!({
+        "agent": decided.question.agent(),
+        "server": named(call.server),
+        "tool": named(call.tool),
+        "call_sha256": named(call.sha256),
+        "reason": reason,
+        "edited": edited,
+    })
+}
+
+fn named(text: &str) -> Option<&str> {
+    Some(text).filter(|text| !text.is_empty())
+}
+
+/// The call that a question is about; empty where it names none.
+#[derive(Default)]
+struct Call<'a> {
+    server: &'a str,
+    tool: &'a str,
+    sha256: &'a str,
+}
+
+impl<'a> Call<'a> {
+    fn of(question: &'a Question) -> Self {
+        match question {
+            Question::Approval(asked) => {
+                Self { server: &asked.server, tool: &asked.tool, sha256: &asked.call_sha256 }
+            }
+            Question::Elicitation(asked) => {
+                Self { server: &asked.server, tool: &asked.tool, sha256: "" }
+            }
+            Question::OutcomeUnknown(asked) => Self { tool: &asked.tool, ..Self::default() },
+            Question::Clarification { .. } | Question::Other(_) => Self::default(),
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! Says what a runtime is opened on, and opens it.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+use super::assemble::Parts;
+use super::plugins::Source;
+use super::{Error, Runtime, demo, open_store};
+use perihelion_agents as agents;
+use perihelion_engine::checkpoint::Store;
+use perihelion_engine::ids::ThreadId;
+use perihelion_llm::{self as llm, ChatModel, OpenAiModel, Role};
+use perihelion_mcp::{Looked, Pool, ServersFile};
+use perihelion_settings::config::Settings;
+use perihelion_star::Kinds;
+use perihelion_telemetry::ContinuedRuns;
+
+/// A runtime that is to be opened; begin with [`Runtime::builder`].
+///
+/// What is not given is what the settings name: the model, the servers of the servers file, the store.
+#[must_use = "nothing is opened before `open`"]
+pub struct Builder<'a> {
+    settings: Settings,
+    environment: &'a (dyn Fn(&str) -> Option<String> + Sync),
+    looks: watch::Sender<Looked>,
+    model: Option<Arc<dyn ChatModel>>,
+    pool: Option<Pool>,
+    store: Option<Arc<dyn Store>>,
+    kinds: Option<Kinds>,
+    demo: Option<demo::Options>,
+    continued: ContinuedRuns,
+    learns: bool,
+}
+
+impl Runtime {
+    /// Begins to open a runtime on what the settings name.
+    ///
+    /// The store is migrated, the servers are scanned in parallel, or known from an earlier time. A server that fails is
+    /// reported by [`Agents::problems`](super::Agents::problems) and left out of the menu, unless required.
+    pub fn builder<'a>(settings: Settings) -> Builder<'a> {
+        Builder {
+            settings,
+            environment: &|_| None,
+            looks: watch::Sender::default(),
+            model: None,
+            pool: None,
+            store: None,
+            kinds: None,
+            demo: None,
+            continued: ContinuedRuns::None,
+            learns: true,
+        }
+    }
+
+    /// Checks that every role of a run has an endpoint.
+    ///
+    /// # Errors
+    /// [`Error::Model`] saying what to set.
+    pub fn check_model(settings: &Settings) -> Result<(), Error> {
+        let roles = [Role::Supervisor, Role::Agent, Role::Reflector, Role::Qa];
+        if roles.iter().all(|role| settings.models.for_role(role.as_str()).url.is_some()) {
+            Ok(())
+        } else {
+            Err(llm::Error::NotConfigured.into())
+        }
+    }
+}
+
+impl<'a> Builder<'a> {
+    /// Looks variables that the servers file names up here; without this none is set.
+    pub fn environment(self, of: &'a (dyn Fn(&str) -> Option<String> + Sync)) -> Self {
+        Self { environment: of, ..self }
+    }
+
+    /// Tells how far the scan of the servers has come.
+    pub fn with_progress(self, looks: &watch::Sender<Looked>) -> Self {
+        Self { looks: looks.clone(), ..self }
+    }
+
+    /// Asks this model.
+    pub fn with_model(self, model: Arc<dyn ChatModel>) -> Self {
+        Self { model: Some(model), ..self }
+    }
+
+    /// Calls these servers, which came from no file: they have no pins, and are not read again.
+    pub fn with_pool(self, pool: Pool) -> Self {
+        Self { pool: Some(pool), ..self }
+    }
+
+    /// Keeps threads in this store, and nothing beside them: no skills, memories and teams.
+    pub fn with_store(self, store: Arc<dyn Store>) -> Self {
+        Self { store: Some(store), learns: false, ..self }
+    }
+
+    /// Knows these kinds of agents, in place of the program's own.
+    pub fn with_kinds(self, kinds: Kinds) -> Self {
+        Self { kinds: Some(kinds), ..self }
+    }
+
+    /// Is a worker's, which continues with whatever was left.
+    pub fn for_workers(self) -> Self {
+        Self { continued: ContinuedRuns::All, ..self }
+    }
+
+    /// Continues with one thread; one of a demo brings that demo's model and servers with it.
+    pub fn for_thread(self, thread: ThreadId) -> Self {
+        Self { continued: ContinuedRuns::Of(thread), ..self }
+    }
+
+    /// Plays a demo: its data are installed, its scripted model is started, its servers are called.
+    pub fn for_demo(self, options: demo::Options) -> Self {
+        Self { demo: Some(options), learns: false, ..self }
+    }
+
+    /// Opens it.
+    ///
+    /// # Errors
+    /// [`Error`] naming the part that could not be opened and the way out; an unknown thread is found out before anything
+    /// is started.
+    pub async fn open(self) -> Result<Runtime, Error> {
+        // Each in a place of its own: those who await this hold neither.
+        let parts = Box::pin(self.parts()).await?;
+        Box::pin(Runtime::assemble(parts)).await
+    }
+
+    async fn parts(mut self) -> Result<Box<Parts>, Error> {
+        self.find_demo().await?;
+        match self.demo.take() {
+            Some(options) => Box::pin(self.on_stage(options)).await,
+            None => self.on_settings().await,
+        }
+    }
+
+    /// Looks whether the thread that it continues with is one of a demo.
+    async fn find_demo(&mut self) -> Result<(), Error> {
+        let is_open = self.demo.is_none() && self.model.is_none() && self.pool.is_none();
+        if let ContinuedRuns::Of(thread) = self.continued
+            && is_open
+        {
+            let info = self.store().await?.info(thread).await?;
+            self.demo = demo::Options::of_thread(&info);
+            self.learns &= self.demo.is_none();
+        }
+        Ok(())
+    }
+
+    /// Reads what the settings name, before the database is touched, where nothing was asked of it yet.
+    async fn on_settings(mut self) -> Result<Box<Parts>, Error> {
+        let model = match self.model.take() {
+            Some(model) => model,
+            None => {
+                Runtime::check_model(&self.settings)?;
+                Arc::new(OpenAiModel::new(&self.settings.models)?)
+            }
+        };
+        let (pool, source) = match self.pool.take() {
+            Some(pool) => (pool, ServersFile::default().into()),
+            None => Source::read(&self.settings.servers.file, self.environment)?
+                .pool(&self.settings, &self.looks)?,
+        };
+        let store = self.store().await?;
+        Ok(Box::new(self.with(store, model, pool, source)))
+    }
+
+    async fn on_stage(mut self, options: demo::Options) -> Result<Box<Parts>, Error> {
+        let store = self.store().await?;
+        let stage = demo::set(&options).await?;
+        let url = stage.companions.model.url();
+        self.settings.models = self.settings.models.at(url, demo::MODEL);
+        let model = Arc::new(OpenAiModel::new(&self.settings.models)?);
+        let pool = Pool::new(stage.servers, options.pool);
+        let parts = self.with(store, model, pool, ServersFile::default().into());
+        Ok(Box::new(Parts { companions: Some(stage.companions), ..parts }))
+    }
+
+    fn with(
+        self,
+        store: Arc<dyn Store>,
+        model: Arc<dyn ChatModel>,
+        pool: Pool,
+        source: Source,
+    ) -> Parts {
+        Parts {
+            settings: self.settings,
+            store,
+            model,
+            pool,
+            source,
+            kinds: Arc::new(self.kinds.unwrap_or_else(agents::kinds)),
+            learns: self.learns,
+            continued: self.continued,
+            companions: None,
+        }
+    }
+
+    /// Returns the store that was given, or opens that of the settings.
+    async fn store(&mut self) -> Result<Arc<dyn Store>, Error> {
+        let store = match self.store.take() {
+            Some(store) => store,
+            None => open_store(&self.settings).await?,
+        };
+        Ok(Arc::clone(self.store.insert(store)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use perihelion_settings::config::Overrides;
+
+    /// What is opened is put together in places of its own: a command that awaits it must not need a large stack.
+    #[test]
+    fn those_who_open_a_runtime_hold_little_of_it() {
+        let settings = Settings::load(Overrides::default(), None, &|_| None).unwrap();
+        let opening = Runtime::builder(settings).open();
+        let bytes = size_of_val(&opening);
+        assert!(bytes < 16 << 10, "{bytes}");
+    }
+}

@@ -1,0 +1,103 @@
+//! The demo of documents: two agents with a collection each, and an analyst that stands on what both found.
+//!
+//! The documents are the time zone database's own, typeset, so that there are pages to cite. They are added as `perihelion documents add` does,
+//! on a durable thread each, described and embedded by the scripted model, to a database of the demo; what that model writes is in
+//! [`diamond`](super::diamond).
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::analyst::AGENT;
+use super::diamond::{self, RELEASES, THEORY};
+use super::stage::Stage;
+use super::{MODEL, TENANT};
+use crate::{Documents, Error};
+use perihelion_llm::scripted::{Script, ScriptedModel};
+use perihelion_mcp::ServersFile;
+use perihelion_servers::demo_data::{self, DemoData};
+use perihelion_settings::config::{Overrides, Settings};
+
+/// The agent that waits for the two others.
+pub const DOCUMENTS_LAST: &str = AGENT;
+
+/// Where the documents are, and who embeds a question to them.
+struct Kept {
+    database: String,
+    model_url: String,
+}
+
+/// Sets the stage; the documents are added first, and unchanged ones cost nothing.
+pub(super) async fn set(home: &Path, tell: fn(&str)) -> Result<Stage, Error> {
+    let failed = |source| Error::Demo { path: home.to_owned(), source };
+    let data = demo_data::install(home).await.map_err(failed)?;
+    let model = ScriptedModel::start(Script::new().respond_with(diamond::respond)).await?;
+    let kept = Kept {
+        database: format!("sqlite:{}", home.join("documents.db").display()),
+        model_url: model.url().to_owned(),
+    };
+    add(&data, &kept, tell).await?;
+    let servers = ServersFile::parse(Path::new("(demo)"), &servers(&data, &kept), &|_| None)?;
+    Ok(Stage::new(servers, model))
+}
+
+impl Kept {
+    /// Returns settings in which nothing of the user's stands: the demo's model, and defaults.
+    fn settings(&self) -> Result<Settings, Error> {
+        let env = |name: &str| match name {
+            "OPENAI_BASE_URL" => Some(self.model_url.clone()),
+            "OPENAI_MODEL" | "PERIHELION_EMBEDDINGS_MODEL" => Some(MODEL.to_owned()),
+            _ => None,
+        };
+        let database = Some(self.database.clone());
+        Ok(Settings::load(Overrides { database, ..Overrides::default() }, None, &env)?)
+    }
+}
+
+/// Adds the documents: releases for one agent, theory for the other.
+async fn add(data: &DemoData, kept: &Kept, tell: fn(&str)) -> Result<(), Error> {
+    // The tenant whose calls the servers are told that they answer.
+    let documents = Documents::open(&kept.settings()?).await?.for_tenant(TENANT)?;
+    let papers =
+        [(RELEASES, "releases-2013.pdf"), (RELEASES, "releases-2018.pdf"), (THEORY, "theory.pdf")];
+    for (collection, name) in papers {
+        let path = data.papers.join(name);
+        let added = documents.add(&path, collection, None, Arc::new(|_| {})).await?;
+        if !added.unchanged {
+            let document = &added.document;
+            tell(&format!(
+                "added {}: {} pieces, {} embedded",
+                document.title, document.chunks, added.embedded
+            ));
+        }
+    }
+    documents.close().await;
+    Ok(())
+}
+
+fn servers(data: &DemoData, kept: &Kept) -> String {
+    let quote = |text: &dyn std::fmt::Display| toml::Value::String(text.to_string()).to_string();
+    let documents = |name: &str, about: &str| {
+        format!(
+            "[mcp_servers.{name}]\n\
+             description = \"{about}\"\n\
+             command = \"perihelion\"\n\
+             args = [\"mcp\", \"documents\", \"--database\", {}, \"--collection\", \"{name}\", \"--read-only\"]\n\
+             env = {{ PERIHELION_EMBEDDINGS_URL = {}, PERIHELION_EMBEDDINGS_MODEL = \"{MODEL}\" }}\n\
+             default_tools_effect = \"read_only\"\n\
+             agent = \"documents\"\n\n",
+            quote(&kept.database),
+            quote(&kept.model_url)
+        )
+    };
+    format!(
+        "{}{}[mcp_servers.timezones]\n\
+         description = \"analyses the time zone database: counts, courses over time, charts\"\n\
+         command = \"perihelion\"\n\
+         args = [\"mcp\", \"sql\", \"--database\", {}]\n\
+         agent = \"analyst\"\n\
+         default_tools_effect = \"read_only\"\n",
+        documents(RELEASES, "the time zone database's announcements of 2013 and 2018"),
+        documents(THEORY, "how the time zone database is made"),
+        quote(&data.database.display()),
+    )
+}

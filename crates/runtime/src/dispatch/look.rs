@@ -1,0 +1,148 @@
+//! Looks for threads that may continue and that nobody was called to.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::Scope;
+use perihelion_engine::checkpoint::{Error, Leases, Waiting, Wanted};
+use perihelion_engine::clock;
+use perihelion_engine::ids::ThreadId;
+use perihelion_engine::runner::{holder_is_dead, machine};
+
+/// Threads that a look reads at once; it reads on until some of them may continue.
+const PAGE: u32 = 256;
+
+/// A thread that may continue. While this value lives, the same worker is not told of the thread again.
+#[derive(Debug)]
+pub struct Wake {
+    pub thread: ThreadId,
+    seen: Arc<Mutex<Seen>>,
+}
+
+impl Drop for Wake {
+    fn drop(&mut self) {
+        lock(&self.seen).under_way.remove(&self.thread);
+    }
+}
+
+/// Finds threads by asking the store.
+pub struct Look {
+    store: Arc<dyn Leases>,
+    wanted: Wanted,
+    thorough: bool,
+    every: Duration,
+    seen: Arc<Mutex<Seen>>,
+}
+
+#[derive(Debug, Default)]
+struct Seen {
+    found: VecDeque<ThreadId>,
+    under_way: HashSet<ThreadId>,
+    /// Until when.
+    aside: HashMap<ThreadId, Instant>,
+    last: Option<Instant>,
+}
+
+impl Seen {
+    fn end_pauses(&mut self) {
+        let now = clock::monotonic();
+        self.aside.retain(|_, until| now < *until);
+    }
+}
+
+fn lock(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
+    seen.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Look {
+    /// Makes a look at a store, to be repeated `every` so often; a thread counts as forgotten when it has
+    /// been queued for `queued_for`.
+    pub fn new(
+        store: Arc<dyn Leases>,
+        scope: Scope,
+        every: Duration,
+        queued_for: Duration,
+    ) -> Self {
+        let wanted = Wanted {
+            graph: scope.graph,
+            except_tenant: scope.except_tenant,
+            // A name that no holder's contains, where the machine cannot be told: nobody is known to be dead.
+            machine: Some(machine()).filter(|name| !name.is_empty()).unwrap_or("\u{1}".to_owned()),
+            queued_for,
+            limit: PAGE,
+            skip: 0,
+        };
+        Self { store, wanted, thorough: scope.thorough, every, seen: Arc::default() }
+    }
+
+    /// Returns the next thread found, looking again when it is time to.
+    ///
+    /// # Errors
+    /// As [`Leases::waiting`].
+    pub async fn next(&self) -> Result<Option<Wake>, Error> {
+        if let Some(wake) = self.found() {
+            return Ok(Some(wake));
+        }
+        if !self.thorough && !self.until_due().is_zero() {
+            return Ok(None);
+        }
+        let mut wanted = self.wanted.clone();
+        loop {
+            let mut waiting = self.store.waiting(&wanted).await?;
+            let is_last = waiting.len() < wanted.limit as usize;
+            wanted.skip += wanted.limit;
+            self.keep_what_may_continue(&mut waiting);
+            let mut seen = lock(&self.seen);
+            seen.last = Some(clock::monotonic());
+            seen.found = waiting.into_iter().map(|one| one.thread).collect();
+            drop(seen);
+            let found = self.found();
+            if found.is_some() || is_last {
+                return Ok(found);
+            }
+        }
+    }
+
+    /// Drops threads that are under way or set aside here, and those that a living process holds.
+    fn keep_what_may_continue(&self, waiting: &mut Vec<Waiting>) {
+        let mut seen = lock(&self.seen);
+        seen.end_pauses();
+        waiting.retain(|one| {
+            !seen.under_way.contains(&one.thread) && !seen.aside.contains_key(&one.thread)
+        });
+        drop(seen);
+        waiting.retain(|one| one.holder.as_deref().is_none_or(holder_is_dead));
+    }
+
+    fn found(&self) -> Option<Wake> {
+        loop {
+            let thread = lock(&self.seen).found.pop_front()?;
+            if let Some(wake) = self.wake(thread) {
+                return Some(wake);
+            }
+        }
+    }
+
+    /// Makes a call to a thread, unless it is under way here or set aside.
+    pub fn wake(&self, thread: ThreadId) -> Option<Wake> {
+        let mut seen = lock(&self.seen);
+        seen.end_pauses();
+        if seen.aside.contains_key(&thread) || !seen.under_way.insert(thread) {
+            return None;
+        }
+        Some(Wake { thread, seen: Arc::clone(&self.seen) })
+    }
+
+    /// Leaves a thread alone for so long.
+    pub fn set_aside(&self, wake: &Wake, pause: Duration) {
+        lock(&self.seen).aside.insert(wake.thread, clock::monotonic() + pause);
+    }
+
+    /// Returns how long it is until the next look.
+    pub fn until_due(&self) -> Duration {
+        let last = lock(&self.seen).last;
+        let since = last.map(|last| clock::monotonic().duration_since(last));
+        since.map_or(Duration::ZERO, |since| self.every.saturating_sub(since))
+    }
+}

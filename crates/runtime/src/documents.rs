@@ -1,0 +1,248 @@
+//! The documents of the database, for the edges: added each on a thread of its own, found, read, deleted.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use perihelion_database::Database;
+use perihelion_documents::{
+    Asking, Attempt, Deleted, Document, DocumentPage, EmbeddingModel, Judgement, Limits, Measures,
+    PageAt, Query, Read, Reranker, Retrieved, Room, Scope, Source, Weights, parse::child,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::counted::{Counted, Counting};
+use super::{Error, Folders, open_store};
+use perihelion_ingest::{
+    AddedDocument, DocumentThreads, Listener, ModelReranker, NewDocument, Reading, summarizer,
+};
+use perihelion_servers::documents::{OWNER, TENANT, embeddings, library_of};
+use perihelion_settings::config::Settings;
+
+/// Parses one document in this process, a child of the one that asked: it bounds itself, reads the document from standard
+/// input and writes what it found to standard output.
+///
+/// # Errors
+/// When standard output cannot be written.
+pub fn parse_document(name: &str) -> std::io::Result<()> {
+    child::answer(name, &Limits::default(), child::Bounds::default())
+}
+
+/// The documents of one owner; cheap to clone.
+#[derive(Clone)]
+pub struct Documents {
+    pub(super) threads: DocumentThreads,
+    pub(super) scope: Scope,
+    /// Endings of names that another program reads.
+    endings: Vec<String>,
+}
+
+impl Documents {
+    /// Opens the documents of the database that the settings name.
+    ///
+    /// # Errors
+    /// [`Error`] naming the part that cannot be opened.
+    pub async fn open(settings: &Settings) -> Result<Self, Error> {
+        let store = open_store(settings).await?;
+        let database = Database::open(settings.store.database.expose()).await?;
+        let scope = Scope::new(TENANT, OWNER).map_err(perihelion_documents::Error::from)?;
+        let model = summarizer(&settings.models)?;
+        let embeddings = embeddings(settings).map_err(Error::Client)?;
+        let embeddings = embeddings.map(|endpoint| Arc::new(endpoint) as Arc<dyn EmbeddingModel>);
+        let library = library_of(settings, database).map_err(Error::Client)?;
+        let own = &settings.documents;
+        let endings = own.parser.as_ref().map(|_| own.parser_for.0.clone()).unwrap_or_default();
+        let stop = CancellationToken::new();
+        let threads = DocumentThreads { library, store, model, embeddings, stop };
+        Ok(Self { threads, scope, endings })
+    }
+
+    /// Names folders, of which also those files count that another program reads.
+    pub fn folders(&self, roots: Vec<PathBuf>, patterns: Vec<String>) -> Folders {
+        Folders::new(roots, patterns).with_endings(self.endings.clone())
+    }
+
+    /// Has what is under way stop when the token is cancelled, after the request that was sent; the same call continues it later.
+    #[must_use]
+    pub fn stopping_at(self, stop: CancellationToken) -> Self {
+        let threads = DocumentThreads { stop, ..self.threads };
+        Self { threads, ..self }
+    }
+
+    /// Returns the documents of another tenant of the same database.
+    ///
+    /// # Errors
+    /// [`Error::Documents`] for a tenant without a name.
+    pub fn for_tenant(&self, tenant: &str) -> Result<Self, Error> {
+        let scope = Scope::new(tenant, OWNER).map_err(perihelion_documents::Error::from)?;
+        Ok(Self { scope, ..self.clone() })
+    }
+
+    /// Adds a file; killed anywhere, the next call for the same file continues.
+    ///
+    /// # Errors
+    /// [`Error::Document`] naming what is wrong with the document.
+    pub async fn add(
+        &self,
+        path: &Path,
+        collection: &str,
+        title: Option<String>,
+        listener: Listener,
+    ) -> Result<AddedDocument, Error> {
+        let shown = path.display().to_string();
+        let failed = |source| perihelion_documents::Error::File { path: shown.clone(), source };
+        // The same file has the same name from everywhere.
+        let whole = std::fs::canonicalize(path).map_err(failed)?;
+        let name = whole.to_string_lossy().into_owned();
+        let bytes = std::fs::read(&whole).map_err(failed)?;
+        let read: Reading = Arc::new(|path: &str| std::fs::read(path));
+        let place = NewDocument { shown, name, collection: collection.to_owned(), title };
+        Ok(self.threads.add(&self.scope, place, &bytes, (read, listener)).await?)
+    }
+
+    /// Adds a document that was sent; the same bytes under the same name continue what was broken off.
+    ///
+    /// # Errors
+    /// [`Error::Document`] naming what is wrong with the document.
+    pub async fn add_sent(
+        &self,
+        name: &str,
+        bytes: Vec<u8>,
+        collection: &str,
+        title: Option<String>,
+    ) -> Result<AddedDocument, Error> {
+        let collection = collection.to_owned();
+        let place =
+            NewDocument { shown: name.to_owned(), name: name.to_owned(), collection, title };
+        Ok(self.threads.add_sent(&self.scope, place, bytes).await?)
+    }
+
+    /// Lists documents; of all collections where none is named.
+    ///
+    /// # Errors
+    /// [`Error::Documents`].
+    pub async fn list(&self, collection: Option<&str>) -> Result<Vec<Document>, Error> {
+        Ok(self.threads.library.list(&self.scope, collection).await?)
+    }
+
+    /// Returns what the tenant keeps, and what it may.
+    ///
+    /// # Errors
+    /// [`Error::Documents`].
+    pub async fn room(&self) -> Result<Room, Error> {
+        Ok(self.threads.library.room(&self.scope).await?)
+    }
+
+    /// Finds a document by its id, the beginning of it, or its path.
+    ///
+    /// # Errors
+    /// [`Error::Documents`].
+    pub async fn find(&self, given: &str) -> Result<Document, Error> {
+        Ok(self.threads.library.find(&self.scope, given).await?)
+    }
+
+    /// Reads a part of a document's text.
+    ///
+    /// # Errors
+    /// [`Error::Documents`].
+    pub async fn read(
+        &self,
+        given: &str,
+        start: Option<usize>,
+        end: Option<usize>,
+    ) -> Result<Read, Error> {
+        Ok(self.threads.library.read(&self.scope, given, start, end).await?)
+    }
+
+    /// Returns the page around a place of a document, with its text; `None` where the format has no pages.
+    ///
+    /// # Errors
+    /// [`Error::Documents`].
+    pub async fn page(&self, given: &str, at: PageAt) -> Result<Option<DocumentPage>, Error> {
+        Ok(self.threads.library.page(&self.scope, given, at).await?)
+    }
+
+    /// Finds pieces by words and by meaning.
+    ///
+    /// # Errors
+    /// [`Error::Documents`].
+    pub async fn search(&self, query: &Query) -> Result<Vec<Source>, Error> {
+        Ok(self
+            .threads
+            .library
+            .search(&self.scope, query, self.threads.embeddings.as_deref())
+            .await?)
+    }
+
+    /// Finds what answers a question: filters, words and meaning, fused, reranked by the model, read with what is around.
+    ///
+    /// # Errors
+    /// [`Error::Documents`].
+    pub async fn retrieve(&self, query: &Query) -> Result<Retrieved, Error> {
+        let reranker = self.reranker();
+        let reranker = reranker.as_ref().map(|one| one as &dyn Reranker);
+        Ok(self
+            .threads
+            .library
+            .retrieve(&self.scope, query, self.threads.embeddings.as_deref(), reranker)
+            .await?)
+    }
+
+    /// Returns every adding of a document, also of one that never got there.
+    ///
+    /// # Errors
+    /// [`Error::Documents`].
+    pub async fn begun(&self, given: &str) -> Result<Vec<Attempt>, Error> {
+        Ok(self.threads.begun(&self.scope, given).await?)
+    }
+
+    /// Deletes a document, and every thread that added it or one of its versions; also what is left of one that never got there.
+    ///
+    /// # Errors
+    /// [`Error::Documents`], [`Error::Store`].
+    pub async fn delete(&self, given: &str) -> Result<Deleted, Error> {
+        Ok(self.threads.delete(&self.scope, given).await?)
+    }
+
+    /// Embeds what has no vector by the configured model yet, and makes searches use that model; returns how many texts
+    /// that were, none without an endpoint. `listener` hears after each request how many there were so far.
+    ///
+    /// # Errors
+    /// [`Error::Documents`].
+    pub async fn reindex(&self, listener: Counting) -> Result<Option<u64>, Error> {
+        let Some(model) = &self.threads.embeddings else { return Ok(None) };
+        let counted = Counted { model: &**model, done: AtomicU64::new(0), listener };
+        let count = self.threads.library.reindex(&self.scope, &counted).await?;
+        Ok(Some(count))
+    }
+
+    /// Measures retrieval on judgements, with other weights where they are given; with `rerank` as an agent retrieves.
+    ///
+    /// # Errors
+    /// [`Error::Documents`].
+    pub async fn evaluate(
+        &self,
+        judgements: &[Judgement],
+        weights: Option<Weights>,
+        rerank: bool,
+    ) -> Result<Measures, Error> {
+        let reranker = self.reranker().filter(|_| rerank);
+        let asking = Asking {
+            weights,
+            model: self.threads.embeddings.as_deref(),
+            reranker: reranker.as_ref().map(|one| one as &dyn Reranker),
+        };
+        let library = &self.threads.library;
+        Ok(perihelion_documents::evaluate(library, &self.scope, judgements, asking).await?)
+    }
+
+    fn reranker(&self) -> Option<ModelReranker> {
+        self.threads.model.clone().map(|model| ModelReranker { model, thread: String::new() })
+    }
+
+    /// Closes the connections.
+    pub async fn close(self) {
+        self.threads.library.close().await;
+        self.threads.store.close().await;
+    }
+}

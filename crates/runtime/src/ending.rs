@@ -1,0 +1,115 @@
+//! Why a run of the star ended, and whether it failed although an answer was written.
+
+use perihelion_engine::graph::EngineError;
+use perihelion_engine::runner::{RunResult, Verdict};
+use perihelion_star::question::kind;
+use perihelion_star::{AgentError, AgentResult, ErrorKind, FinishReason, GraphState, ResultStatus};
+
+/// Judges a run of the star.
+pub(super) fn judge(result: &RunResult, state: &GraphState) -> Verdict {
+    let failure = match result {
+        RunResult::Done => failure(state),
+        _ => None,
+    };
+    let reason = finish_reason(result, state).map(FinishReason::as_str);
+    Verdict { failure, finish_reason: reason }
+}
+
+/// Returns why a run ended; none for one that waits for something else than the user's word, or is under way.
+pub(super) fn finish_reason(result: &RunResult, state: &GraphState) -> Option<FinishReason> {
+    match result {
+        RunResult::Done => Some(reason_of_end(state)),
+        RunResult::Interrupted(open) => open
+            .iter()
+            .any(|one| one.kind == kind::CLARIFICATION)
+            .then_some(FinishReason::Clarification),
+        RunResult::Cancelled => Some(FinishReason::Cancelled),
+        RunResult::Queued => None,
+        RunResult::Failed(error) => match error {
+            EngineError::Node { kind, .. } if kind == "model" => Some(FinishReason::ModelFailed),
+            EngineError::StepLimit(_) | EngineError::Deadline => Some(FinishReason::Limit),
+            EngineError::Missing { .. } => Some(FinishReason::NoAgents),
+            EngineError::Node { .. }
+            | EngineError::UnknownTarget { .. }
+            | EngineError::Encode { .. } => None,
+        },
+    }
+}
+
+/// Returns why the present turn ended, which it has.
+pub(super) fn reason_of_end(state: &GraphState) -> FinishReason {
+    match &state.finish_reason {
+        Some(early) => early.reason,
+        None if failure(state).is_some() => {
+            let is = |kind: ErrorKind| {
+                failed(state).all(|one| one.error.as_ref().is_some_and(|error| error.kind == kind))
+            };
+            let is_cut =
+                |one: &AgentResult| one.error.as_ref().is_some_and(AgentError::is_truncation);
+            if failed(state).all(is_cut) {
+                FinishReason::Truncated
+            } else if is(ErrorKind::Model) {
+                FinishReason::ModelFailed
+            } else if is(ErrorKind::Budget) {
+                FinishReason::Limit
+            } else {
+                FinishReason::NoProgress
+            }
+        }
+        None => FinishReason::Answered,
+    }
+}
+
+/// Says why the present turn failed, if nothing in it worked.
+///
+/// A turn without any task is answered by what is known already; that is a failure only where the turn was cut short.
+pub(super) fn failure(state: &GraphState) -> Option<String> {
+    if state.results_of_turn().any(|result| result.status == ResultStatus::Success) {
+        return None;
+    }
+    let error = failed(state).last().map(described);
+    match &state.finish_reason {
+        // The supervisor itself chose to answer without agents.
+        Some(early) if early.reason == FinishReason::NoAgents && state.errors.is_empty() => None,
+        Some(early) => Some(match error {
+            Some(error) => format!("nothing worked: {}; last: {error}", early.text),
+            None => format!("nothing worked: {}", early.text),
+        }),
+        None => error.map(|error| format!("nothing worked: {error}")),
+    }
+}
+
+/// Says what people should know of an end that is no failure: that it came early, or which tasks failed.
+pub(super) fn warnings(state: &GraphState) -> Vec<String> {
+    let early = state.finish_reason.iter();
+    let early =
+        early.map(|end| format!("the run ended early ({}): {}", end.reason.as_str(), end.text));
+    let failed = failed(state).map(|result| format!("a task failed: {}", described(result)));
+    early.chain(failed).collect()
+}
+
+/// Tells whether the answer of the present turn leaves something out.
+pub(super) fn is_partial(state: &GraphState) -> bool {
+    state.answer.is_some() && (state.finish_reason.is_some() || has_gap(state))
+}
+
+/// Tells whether a task failed that nobody did afterwards.
+fn has_gap(state: &GraphState) -> bool {
+    // Ids begin with turn and round.
+    let round = |one: &AgentResult| one.id.split('.').nth(1).and_then(|it| it.parse::<u32>().ok());
+    let done_later = |lost: &AgentResult| {
+        state.results_of_turn().any(|one| {
+            let is_same = one.task.trim() == lost.task.trim();
+            is_same && one.status == ResultStatus::Success && round(one) > round(lost)
+        })
+    };
+    failed(state).any(|lost| !lost.not_mine && !done_later(lost))
+}
+
+fn failed(state: &GraphState) -> impl Iterator<Item = &AgentResult> {
+    state.results_of_turn().filter(|result| result.status == ResultStatus::Failed)
+}
+
+fn described(result: &AgentResult) -> String {
+    format!("{}: {}", result.agent, result.error_message().unwrap_or("no reason was given"))
+}

@@ -1,0 +1,61 @@
+//! Opens what outlives a thread: for runs, and for people who look after it.
+
+use std::sync::Arc;
+
+use perihelion_database::Database;
+use perihelion_memory::{Skills, UserMemory};
+use perihelion_recall::{EmbeddingModel, StoredIndex};
+
+use super::Error;
+use crate::learned::{Models, Remembering};
+use perihelion_llm::{ChatModel, OpenAiEmbeddings, Prompts};
+use perihelion_settings::config::Settings;
+
+/// The tenant of the one who uses the command line, as of its threads.
+pub const LOCAL_TENANT: &str = "default";
+
+/// Opens the skills of the settings' database.
+///
+/// # Errors
+/// [`Error::Experience`] when it cannot be opened.
+pub async fn open_skills(settings: &Settings) -> Result<Skills, Error> {
+    Ok(Skills::new(index(settings).await?))
+}
+
+/// Opens what users said of themselves, in the settings' database.
+///
+/// # Errors
+/// [`Error::Experience`] when it cannot be opened.
+pub async fn open_memory(settings: &Settings) -> Result<UserMemory, Error> {
+    Ok(UserMemory::new(index(settings).await?))
+}
+
+async fn index(settings: &Settings) -> Result<StoredIndex, Error> {
+    let opened = Database::open(settings.store.database.expose()).await;
+    Ok(StoredIndex::new(opened.map_err(crate::learned::Error::from)?))
+}
+
+/// Opens what the star learns and remembers; none where that is switched off, or threads are encrypted: it stands in the open.
+pub(super) async fn open(
+    settings: &Settings,
+    chat: &Arc<dyn ChatModel>,
+    prompts: &Arc<Prompts>,
+) -> Result<Option<Arc<Remembering>>, Error> {
+    if !settings.swarm.experience {
+        return Ok(None);
+    }
+    if !settings.encryption.keys.is_empty() {
+        tracing::info!("threads are encrypted, so nothing is learned or remembered beside them");
+        return Ok(None);
+    }
+    let embeddings = match &settings.embeddings {
+        Some(settings) => {
+            Some(Arc::new(OpenAiEmbeddings::new(settings)?) as Arc<dyn EmbeddingModel>)
+        }
+        None => None,
+    };
+    let models = Models { chat: Arc::clone(chat), prompts: Arc::clone(prompts), embeddings };
+    let url = settings.store.database.expose();
+    let opened = Remembering::open(url, models).await?;
+    Ok(Some(Arc::new(opened)))
+}

@@ -1,0 +1,171 @@
+//! Resumes a thread beside workers: the quicker one runs it, and the other follows it to its end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::ending;
+use super::live::Live;
+use super::report::{RunStatusView, data_of};
+use super::threads::is_abandoned;
+use super::{Answer, Error, RunReport, Runtime, ThreadView, read_state};
+use perihelion_engine::checkpoint::{RunStatus, ThreadStatus};
+use perihelion_engine::clock;
+use perihelion_engine::ids::{InterruptId, ThreadId};
+use perihelion_engine::runner::{self, RunOptions};
+use perihelion_star::GraphState;
+
+/// How often a thread that somebody else runs is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+/// Steps that are looked through for those of the last run.
+const STEPS: u32 = 512;
+
+impl Runtime {
+    /// Resumes a thread as [`Runtime::resume`] does, or follows the process that runs it to its end.
+    ///
+    /// The listener in `options` hears the run as that process tells it on the bus, from the run's beginning.
+    /// When that process dies or hands the thread over, this one continues with it. Cancelled while it
+    /// follows, it stops following and nothing else; the report then says that the run is left to others.
+    ///
+    /// # Errors
+    /// As [`Runtime::resume`], but for a thread that is busy.
+    pub async fn resume_or_follow(
+        &self,
+        thread: ThreadId,
+        options: RunOptions<GraphState>,
+    ) -> Result<RunReport, Error> {
+        let mut followed = false;
+        let mut live =
+            options.events.clone().map(|listener| Live::new(self.bus(), thread, listener));
+        loop {
+            match self.resume(thread, options.clone()).await {
+                Err(error) if error.is_claimed() => followed = true,
+                Err(Error::Run(runner::Error::Finished { .. })) if followed => {
+                    show_rest(&mut live).await;
+                    return self.at_rest(thread).await;
+                }
+                other => return other,
+            }
+            loop {
+                if options.cancel.is_cancelled() {
+                    return Ok(RunReport {
+                        status: RunStatusView::Queued,
+                        ..self.at_rest(thread).await?
+                    });
+                }
+                let info = self.store().info(thread).await?;
+                match info.status {
+                    ThreadStatus::Queued => break show_rest(&mut live).await,
+                    ThreadStatus::Busy if is_abandoned(&info) => break show_rest(&mut live).await,
+                    // The clocks of two machines may differ; the database decides when it is claimed.
+                    ThreadStatus::Busy if info.lease_until.is_none_or(|t| t < clock::now()) => {
+                        break show_rest(&mut live).await;
+                    }
+                    ThreadStatus::Busy => {}
+                    _ => {
+                        show_rest(&mut live).await;
+                        return self.at_rest(thread).await;
+                    }
+                }
+                if let Some(live) = live.as_mut().filter(|live| !live.has_begun()) {
+                    let run = self.store().runs(thread).await?.pop();
+                    // Anyone who has just claimed the thread has yet to begin its run.
+                    if let Some(run) = run.filter(|run| run.status == RunStatus::Running) {
+                        live.begin(run.id);
+                    }
+                }
+                let showing = async {
+                    match &mut live {
+                        Some(live) if live.has_begun() => live.show().await,
+                        _ => std::future::pending().await,
+                    }
+                };
+                tokio::select! {
+                    () = options.cancel.cancelled() => {}
+                    () = clock::sleep(LOOK_EVERY) => {}
+                    () = showing => {}
+                }
+            }
+            // Anyone who else saw this may be quicker; then the next claim is refused.
+            clock::sleep(LOOK_EVERY / 4).await;
+        }
+    }
+
+    /// Does as [`Runtime::resume_or_follow`], and reports a thread that is finished as it is: the process that was
+    /// quicker may have come to the end between two looks.
+    ///
+    /// # Errors
+    /// As [`Runtime::resume_or_follow`], but for a thread that is finished.
+    pub async fn resume_or_rest(
+        &self,
+        thread: ThreadId,
+        options: RunOptions<GraphState>,
+    ) -> Result<RunReport, Error> {
+        match self.resume_or_follow(thread, options).await {
+            Err(Error::Run(runner::Error::Finished { .. })) => self.at_rest(thread).await,
+            other => other,
+        }
+    }
+
+    /// Records a person's answer, and resumes the thread or follows the worker that was quicker.
+    ///
+    /// # Errors
+    /// As [`Runtime::answer`] and [`Runtime::resume_or_follow`].
+    pub async fn answer_and_continue(
+        &self,
+        thread: ThreadId,
+        interrupt: Option<InterruptId>,
+        answer: Answer,
+        options: RunOptions<GraphState>,
+    ) -> Result<RunReport, Error> {
+        let runs = self.store().runs(thread).await?.len();
+        self.answer(thread, interrupt, answer).await?;
+        if let Some(outcome) = self.runner().wake(thread, options.clone()).await? {
+            return self.report(outcome).await;
+        }
+        let is_busy = self.store().info(thread).await?.status == ThreadStatus::Busy;
+        // At rest again: the answer's run was made by a worker, and it may have ended in any way.
+        if !is_busy && self.store().runs(thread).await?.len() > runs {
+            self.at_rest(thread).await
+        } else {
+            self.resume_or_rest(thread, options).await
+        }
+    }
+
+    /// Reports on a thread's last run by what is stored of it.
+    ///
+    /// # Errors
+    /// Whatever the store reports.
+    pub async fn at_rest(&self, thread: ThreadId) -> Result<RunReport, Error> {
+        let store = self.store().as_ref();
+        let ThreadView { info, runs, open, .. } = ThreadView::read(store, thread).await?;
+        let state = read_state(store, thread, None).await?.state;
+        let run = runs.last().map(|run| run.id);
+        let steps = store.history(thread, None, STEPS).await?;
+        let steps = steps.iter().take_while(|step| Some(step.run) == run).count() as u64;
+        let status = match info.status {
+            ThreadStatus::Idle => RunStatusView::Done,
+            ThreadStatus::Interrupted => RunStatusView::Interrupted,
+            ThreadStatus::Busy | ThreadStatus::Queued => RunStatusView::Queued,
+            ThreadStatus::Failed | ThreadStatus::Parked => RunStatusView::Failed,
+        };
+        let run_id = run.map(|run| run.to_string()).unwrap_or_default();
+        let state: &GraphState = &Arc::clone(&state);
+        let mut report = RunReport::of(thread, run_id, status, state);
+        report.data = data_of(store, thread, state).await?;
+        let failure = ending::failure(state).filter(|_| status == RunStatusView::Done);
+        let status = if failure.is_some() { RunStatusView::Failed } else { status };
+        let word = runs.last().and_then(|run| run.finish_reason.clone());
+        let stored = word.and_then(|word| serde_json::from_value(word.into()).ok());
+        let finish_reason = stored.or(report.finish_reason);
+        let error = info.error.or(failure);
+        Ok(RunReport { status, steps, interrupts: open, finish_reason, error, ..report })
+    }
+}
+
+/// Shows what was told and not shown yet; anyone who ran the thread told it before it was given back.
+async fn show_rest(live: &mut Option<Live>) {
+    if let Some(live) = live {
+        live.rest().await;
+    }
+}

@@ -1,0 +1,134 @@
+//! Skills: shown before work, learned after it.
+
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+use perihelion_memory::{Call, Question, Skill, Skills, ToolHashes, distil};
+use perihelion_recall::Scope;
+
+use super::{Error, NOTHING_LEARNED, Remembering, embed};
+use perihelion_engine::clock;
+use perihelion_mcp::{ServerInfo, ToolDefinition};
+use perihelion_star::{ShownSkill, Work, is_built_in};
+
+/// Skills that an agent is shown.
+const SHOWN: usize = 3;
+
+impl Remembering {
+    /// Returns skills that are like a task, as the agent is shown them.
+    pub(super) async fn similar(
+        &self,
+        tenant: &str,
+        agent: &str,
+        server: &ServerInfo,
+        task: &str,
+    ) -> Result<Vec<ShownSkill>, Error> {
+        let scope = Scope::new(tenant, agent)?;
+        self.lessons.kept(&scope).await;
+        let tools = hashes(&server.tools);
+        let vector = self.vector(&scope, task).await;
+        let question = Question { task, tools: &tools, vector, limit: SHOWN };
+        let found = self.skills.recall(&scope, question, clock::now()).await?;
+        let shown = |skill: Skill| ShownSkill {
+            solution: skill.solution(),
+            id: skill.id,
+            task: skill.task,
+        };
+        Ok(found.into_iter().map(|one| shown(one.skill)).collect())
+    }
+
+    /// Keeps what work taught, in a task of its own: no run waits for it.
+    pub(super) fn learn(&self, work: Work<'_>) -> Result<(), Error> {
+        let lesson = Lesson::of(work)?;
+        let skills = self.skills.clone();
+        let scope = lesson.scope.clone();
+        let kept = self.lessons.queue(scope.clone(), async move {
+            if let Err(error) = lesson.keep(&skills).await {
+                tracing::warn!(%error, "{NOTHING_LEARNED}");
+            }
+        });
+        let index = self.skills.index().clone();
+        let shared = Arc::clone(&self.shared);
+        self.tasks.spawn(async move {
+            kept.await;
+            if let Err(error) = embed(&index, shared.embeddings.as_ref(), &scope).await {
+                tracing::warn!(%error, "a new skill is found by words alone for now");
+            }
+        });
+        Ok(())
+    }
+}
+
+/// What is to be kept of work.
+struct Lesson {
+    scope: Scope,
+    /// What was learned, where the work is an example.
+    skill: Option<Skill>,
+    /// The skills that were shown.
+    shown: Vec<String>,
+    succeeded: bool,
+    at: DateTime<Utc>,
+}
+
+impl Lesson {
+    fn of(work: Work<'_>) -> Result<Self, Error> {
+        let at = clock::now();
+        Ok(Self {
+            scope: Scope::new(work.tenant, work.agent)?,
+            skill: work.is_exemplary.then(|| skill(&work, at)).flatten(),
+            shown: work.skills.iter().map(|skill| skill.id.clone()).collect(),
+            succeeded: work.succeeded,
+            at,
+        })
+    }
+
+    async fn keep(self, skills: &Skills) -> Result<(), Error> {
+        let Self { scope, skill, mut shown, succeeded, at } = self;
+        if let Some(skill) = skill {
+            let learned = skills.learn(skill, scope.tenant(), at).await?;
+            // What was learned again is counted already.
+            shown.retain(|id| *id != learned.id);
+        }
+        Ok(skills.used(&scope, &shown, succeeded, at).await?)
+    }
+}
+
+/// Returns the skill that work is an example of.
+fn skill(work: &Work<'_>, now: DateTime<Utc>) -> Option<Skill> {
+    // What the program itself offers is no tool of the server.
+    let of_server = work.calls.iter().filter(|call| !is_built_in(&call.tool));
+    let calls: Vec<Call> = of_server
+        .map(|call| Call {
+            tool: call.tool.clone(),
+            arguments: call.arguments.clone(),
+            is_error: call.is_error,
+        })
+        .collect();
+    let lesson = distil(work.task, &calls)?;
+    let mut tools = hashes(&work.server.tools);
+    tools.retain(|name, _| lesson.steps.iter().any(|step| step.tool == *name));
+    Some(Skill {
+        agent: work.agent.to_owned(),
+        server: work.server.name.clone(),
+        task: lesson.task,
+        steps: lesson.steps,
+        tools,
+        outcome: "APPROVED".to_owned(),
+        successes: 1,
+        source: work.source.to_owned(),
+        made_at: now,
+        used_at: now,
+        ..Skill::default()
+    })
+}
+
+/// Returns the tools' definitions as hashes: another definition is another tool.
+fn hashes(tools: &[ToolDefinition]) -> ToolHashes {
+    let hash = |tool: &ToolDefinition| {
+        let text = (&tool.name, &tool.description, &tool.input_schema);
+        let bytes = serde_json::to_vec(&text).unwrap_or_default();
+        let hash: String = blake3::hash(&bytes).to_hex().chars().take(32).collect();
+        (tool.name.clone(), hash)
+    };
+    tools.iter().map(hash).collect()
+}

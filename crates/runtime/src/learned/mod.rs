@@ -1,0 +1,177 @@
+//! What outlives a thread: skills that agents learned and what users said of themselves.
+//!
+//! Enter at [`Remembering::open`], which the star knows as [`swarm::Experience`](perihelion_star::Experience). Invariants: a failure here never fails a run; no
+//! run waits for what it taught to be kept, nor for what a user said to be understood; everything has a tenant and an owner. Deliberately absent: storage (the crate
+//! `perihelion-memory`) and any search of its own (`perihelion-recall`).
+
+mod learning;
+mod lessons;
+mod listening;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use perihelion_database::Database;
+use perihelion_memory::{Entry, EntryKind, Skills, UserMemory};
+use perihelion_recall::{EmbeddingModel, QueryVector, Scope, StoredIndex, embed_pending};
+use tokio_util::task::TaskTracker;
+
+use self::lessons::Lessons;
+use perihelion_llm::{self as llm, ChatModel, Prompts};
+use perihelion_mcp::ServerInfo;
+use perihelion_star::{Experience, Heard, Known, ShownSkill, Work};
+
+/// How long the end of a program waits for what was learned to be kept and what users said to be understood.
+const FAREWELL: Duration = Duration::from_secs(30);
+
+/// What the log says when a lesson is lost.
+const NOTHING_LEARNED: &str = "nothing was learned from a task";
+
+/// Why what outlives a thread cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Database(#[from] perihelion_database::Error),
+    #[error(transparent)]
+    Memory(#[from] perihelion_memory::Error),
+    #[error(transparent)]
+    Recall(#[from] perihelion_recall::Error),
+    #[error(transparent)]
+    Model(#[from] llm::Error),
+}
+
+/// Skills and memories, of each tenant for itself, with the models that they need.
+pub struct Remembering {
+    skills: Skills,
+    memory: UserMemory,
+    /// Those that keep what was learned and remember what users said; the program's end waits for them.
+    tasks: TaskTracker,
+    lessons: Lessons,
+    shared: Arc<Shared>,
+}
+
+/// What tasks of their own use.
+struct Shared {
+    memory: UserMemory,
+    model: Arc<dyn ChatModel>,
+    prompts: Arc<Prompts>,
+    embeddings: Option<Arc<dyn EmbeddingModel>>,
+}
+
+/// The models that [`Remembering`] asks.
+pub struct Models {
+    pub chat: Arc<dyn ChatModel>,
+    pub prompts: Arc<Prompts>,
+    /// None: everything is found by words alone.
+    pub embeddings: Option<Arc<dyn EmbeddingModel>>,
+}
+
+impl Remembering {
+    /// Opens what was kept in the database of an address.
+    ///
+    /// # Errors
+    /// [`Error::Database`] when it cannot be opened.
+    pub async fn open(url: &str, models: Models) -> Result<Self, Error> {
+        let index = StoredIndex::new(Database::open(url).await?);
+        let skills = Skills::new(index.clone());
+        let memory = UserMemory::new(index);
+        let Models { chat, prompts, embeddings } = models;
+        let shared = Arc::new(Shared { memory: memory.clone(), model: chat, prompts, embeddings });
+        Ok(Self { skills, memory, tasks: TaskTracker::new(), lessons: Lessons::default(), shared })
+    }
+
+    /// Waits for what is still to be kept or understood, for half a minute at most, and closes the database.
+    pub async fn close(&self) {
+        self.tasks.close();
+        if tokio::time::timeout(FAREWELL, self.tasks.wait()).await.is_err() {
+            tracing::warn!("what was learned or what a user said could not be kept in time");
+        }
+        self.skills.index().database().close().await;
+    }
+
+    async fn of_user(&self, tenant: &str, user: &str, question: &str) -> Result<Vec<Entry>, Error> {
+        let scope = Scope::new(tenant, user)?;
+        let vector = self.vector(&scope, question).await;
+        Ok(self.memory.for_prompt(&scope, question, vector).await?)
+    }
+
+    /// Returns the vector of a question; none without a model, or when it fails: words find much alone.
+    async fn vector(&self, scope: &Scope, text: &str) -> Option<QueryVector> {
+        let model = self.shared.embeddings.as_ref()?;
+        let generations = self.skills.index().generations(scope).await.ok()?;
+        generations.iter().find(|one| one.is_active && one.model == model.model())?;
+        match model.embed(&[text.to_owned()]).await {
+            Ok(vectors) => {
+                let values = vectors.into_iter().next()?;
+                Some(QueryVector { model: model.model().to_owned(), values })
+            }
+            Err(error) => {
+                tracing::warn!(%error, "searching by words alone");
+                None
+            }
+        }
+    }
+}
+
+/// Embeds what is new, and makes searches use a model's vectors once they are whole.
+async fn embed(
+    index: &StoredIndex,
+    model: Option<&Arc<dyn EmbeddingModel>>,
+    scope: &Scope,
+) -> Result<(), perihelion_recall::Error> {
+    let Some(model) = model else { return Ok(()) };
+    embed_pending(index, scope, model.as_ref()).await?;
+    let generations = index.generations(scope).await?;
+    if generations.iter().any(|one| one.model == model.model() && !one.is_active) {
+        index.finish_generation(scope, model.model()).await
+    } else {
+        Ok(())
+    }
+}
+
+/// Returns a result's value; a failure is a line in the log.
+fn noted<T: Default>(what: &str, result: Result<T, Error>) -> T {
+    result.unwrap_or_else(|error| {
+        tracing::warn!(%error, "{what}");
+        T::default()
+    })
+}
+
+#[async_trait]
+impl Experience for Remembering {
+    async fn skills(
+        &self,
+        tenant: &str,
+        agent: &str,
+        server: &ServerInfo,
+        task: &str,
+    ) -> Vec<ShownSkill> {
+        noted("skills cannot be looked up", self.similar(tenant, agent, server, task).await)
+    }
+
+    fn worked(&self, work: Work<'_>) {
+        noted(NOTHING_LEARNED, self.learn(work));
+    }
+
+    async fn known(&self, tenant: &str, user: &str, question: &str) -> Vec<Known> {
+        let found = self.of_user(tenant, user, question).await;
+        let entries = noted("what is known of the user cannot be looked up", found);
+        let known = |entry: Entry| Known {
+            kind: match entry.kind {
+                EntryKind::Fact => "fact",
+                EntryKind::Preference => "preference",
+            },
+            key: entry.key,
+            value: entry.value,
+            since: entry.since,
+        };
+        entries.into_iter().map(known).collect()
+    }
+
+    fn heard(&self, heard: Heard) {
+        let Ok(scope) = Scope::new(&heard.tenant, &heard.user) else { return };
+        let shared = Arc::clone(&self.shared);
+        self.tasks.spawn(async move { listening::listen(&shared, &scope, heard).await });
+    }
+}

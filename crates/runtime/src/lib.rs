@@ -1,0 +1,107 @@
+//! The façade: everything assembled from the settings, once, and services over it.
+//!
+//! Enter at [`Runtime::builder`], and from there at [`Runs`], [`Agents`], [`Threads`] and [`Traces`]; the last two need no
+//! more than a store, and [`Accounts`] no more than a database. What the edges (command line, server, worker) decide about
+//! threads, documents, users and keys, they have decided here; from below they know data alone. Invariant: anyone who opens a runtime closes it, and then no child process is left. Deliberately absent: printing,
+//! argument parsing, exit codes.
+
+mod accounts;
+mod agents;
+mod answer;
+mod answer_error;
+mod ask;
+mod assemble;
+mod audit;
+mod builder;
+pub mod checkup;
+mod counted;
+pub mod demo;
+pub mod dispatch;
+mod document_ages;
+mod documents;
+mod ending;
+mod error;
+mod evaluation;
+mod experience;
+mod folders;
+mod follow;
+pub mod learned;
+mod live;
+mod logins;
+mod metrics;
+mod plugins;
+mod report;
+mod review;
+mod runs;
+mod spending;
+mod star_options;
+mod suite;
+mod survey;
+pub mod team_store;
+mod teams;
+mod threads;
+mod trace;
+mod turns;
+mod usage;
+mod work;
+
+pub use accounts::{Accounts, is_anybody_known};
+pub use agents::Agents;
+pub use answer::Answer;
+pub use answer_error::AnswerError;
+pub use assemble::Runtime;
+pub use audit::Audit;
+pub use builder::Builder;
+pub use document_ages::ExportedDocument;
+pub use documents::{Documents, parse_document};
+pub use error::Error;
+pub use evaluation::EvaluationProgress;
+pub use experience::{LOCAL_TENANT, open_memory, open_skills};
+pub use folders::{Changed, Changes, Folders};
+pub use logins::{LoginMade, LoginUnderWay, log_in, log_out};
+pub use metrics::Metrics;
+pub use perihelion_analysis::chart::png as chart_picture;
+pub use perihelion_documents::{
+    COLLECTION as DEFAULT_COLLECTION, Document, DocumentPage, Filters as DocumentFilters, PageAt,
+    Query as DocumentQuery, Room as DocumentRoom, Step as AddingStep, Weights as SearchWeights,
+    read_judgements,
+};
+pub use perihelion_ingest::AddedDocument;
+pub use perihelion_memory::{
+    Entry as MemoryEntry, EntryKind as MemoryKind, Error as MemoryError, Skill, Skills, UserMemory,
+};
+pub use perihelion_people::{ApiKey, CreatedKey, NewKey, Scope as Permission, User};
+pub use perihelion_recall::Scope;
+pub use plugins::{
+    Environment, Process, ReloadAnswer, ReloadListener, ReloadOutcome, Watching, processes,
+    request_reload,
+};
+pub use report::{InterruptView, RunReport, RunStatusView};
+pub use review::{Review, review};
+pub use runs::{Job, Runs};
+pub use survey::{AgentInfo, ServerProblem, Survey};
+pub use teams::{find_team, import_team, open_workflows, star_as_team};
+pub use threads::{
+    Cancelled, Holder, Listing, LiveStatus, PruneOptions, PruneReport, Pruned, RawState, Removal,
+    StepView, ThreadView, Threads, WaitingApproval, keyring, open_store, open_store_to_read,
+    read_state,
+};
+pub use trace::{
+    Analysis, Replayed, Replayer, Trace, TraceFinder, TraceHead, Traces, is_under_way,
+};
+pub use usage::{Usage, usage};
+
+pub use crate::team_store::{KeptTeam, Workflows};
+pub use perihelion_star::{Team, TeamDesign, TeamMember};
+pub use perihelion_telemetry::{layer as log_layer, place as log_place};
+
+pub use perihelion_eval as eval;
+
+pub use perihelion_engine::runner::{About, Divergence, LeftOut, ReplayReport};
+pub use perihelion_mcp::{
+    Format as ImportFormat, Imported, LoggedIn, LoggedOut, Looked, Phase, Reloaded, ServerState,
+    Warning, import as import_servers, is_invisible, redact_log, schema as servers_schema,
+};
+pub use perihelion_telemetry::history::{
+    Aspect, Change, Comparison, Difference, Pair, Side, Totals, changes,
+};

@@ -1,0 +1,238 @@
+//! The plug-ins of a running process: read from the servers file, and read again when it changes.
+//!
+//! A servers file that cannot be used changes nothing: what ran before continues. Runs under way continue in any case;
+//! an agent that vanished is found missing when a thread wants it.
+
+mod presence;
+mod watch;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+
+use tokio::sync::watch::Sender;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::Error;
+use super::survey::{AgentInfo, ServerProblem, Survey, sort_out};
+use perihelion_agents as agents;
+use perihelion_mcp::{
+    self as mcp, Logins, Looked, Pins, Pool, PoolOptions, Reloaded, ServerInfo, ServersFile,
+    Warning,
+};
+use perihelion_settings::config::{self, Settings, strict};
+use perihelion_star::{Agent, Kinds, Roster, ServerAgent};
+
+pub use presence::{Answer as ReloadAnswer, Process, processes, request_reload};
+pub use watch::{Environment, ReloadListener, ReloadOutcome, Watching};
+
+/// Servers and the agents that are made of them.
+pub(super) struct Plugins {
+    /// Where the servers stand; none where they did not come from a file.
+    file: Option<PathBuf>,
+    pub(super) pool: Arc<Pool>,
+    roster: Arc<Roster>,
+    kinds: Arc<Kinds>,
+    problems: RwLock<Vec<ServerProblem>>,
+    /// The files that were read last.
+    sources: RwLock<Vec<PathBuf>>,
+    /// One reload at a time.
+    turn: tokio::sync::Mutex<()>,
+}
+
+/// A servers file that was read, and where from.
+pub(super) struct Source {
+    pub servers: ServersFile,
+    pub file: Option<PathBuf>,
+}
+
+impl From<ServersFile> for Source {
+    fn from(servers: ServersFile) -> Self {
+        Self { servers, file: None }
+    }
+}
+
+impl Source {
+    /// Reads a servers file; the default one may be missing, one that was named may not.
+    pub fn read(path: &Path, env: &dyn Fn(&str) -> Option<String>) -> Result<Self, Error> {
+        Ok(Self { servers: read(path, env)?, file: Some(path.to_owned()) })
+    }
+
+    /// Makes the pool of these servers, which starts them when they are first called where the settings say so.
+    ///
+    /// # Errors
+    /// [`Error::Config`] when the servers' pins cannot be used.
+    pub fn pool(self, settings: &Settings, looks: &Sender<Looked>) -> Result<(Pool, Self), Error> {
+        let usual = pool_options(settings, false)?;
+        let options = PoolOptions { looks: looks.clone(), refresh_beside: true, ..usual };
+        let Self { servers, file } = self;
+        let about = ServersFile { servers: Vec::new(), ..servers.clone() };
+        Ok((Pool::new(servers, options), Self { servers: about, file }))
+    }
+}
+
+/// Returns how the settings want servers to be started, with their pins beside the servers file.
+pub(super) fn pool_options(settings: &Settings, refresh: bool) -> Result<PoolOptions, Error> {
+    let pins = Pins::beside(&settings.servers.file, settings.trust.pins)?;
+    let pins = Some(Arc::new(pins));
+    let cache = settings.servers.cache.then(config::cache_directory).flatten();
+    let cache = cache.map(|directory| directory.join("definitions"));
+    let logins = Some(logins());
+    Ok(PoolOptions { cache, refresh, pins, logins, ..PoolOptions::default() })
+}
+
+/// Returns where people's logins to servers are kept.
+pub(super) fn logins() -> Logins {
+    Logins::new(config::data_directory().join("logins"))
+}
+
+pub(super) fn read(
+    path: &Path,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Result<ServersFile, Error> {
+    if !path.exists() {
+        return if path == Path::new("mcp-servers.toml") {
+            Ok(ServersFile::default())
+        } else {
+            Err(Error::NoServersFile(path.to_owned()))
+        };
+    }
+    let file = ServersFile::load(path, env)?;
+    check_kinds(path, &file)?;
+    Ok(file)
+}
+
+/// Refuses a servers file that names a kind of agent that there is not.
+fn check_kinds(path: &Path, file: &ServersFile) -> Result<(), Error> {
+    let kinds = agents::kinds();
+    for server in &file.servers {
+        let named = server.agent.kind.as_deref().map_or(Ok(()), |kind| kinds.check(kind));
+        named.map_err(|message| strict::Error::Value {
+            path: path.to_owned(),
+            key: format!("mcp_servers.{}.agent", server.name),
+            message,
+        })?;
+    }
+    Ok(())
+}
+
+impl Plugins {
+    /// Scans the servers for the first time; only a required one that fails is an error.
+    pub async fn begin(
+        about: Source,
+        pool: Arc<Pool>,
+        roster: Arc<Roster>,
+        kinds: Arc<Kinds>,
+    ) -> Result<(Arc<Self>, AbortOnDropHandle<()>), Error> {
+        let survey = sort_out(mcp::ToolHost::scan(&*pool).await, &kinds);
+        if let Some(required) = survey.failed.iter().find(|one| pool.is_required(&one.server)) {
+            return Err(Error::RequiredServer(required.problem.clone()));
+        }
+        let plugins = Self {
+            file: about.file,
+            roster,
+            kinds,
+            problems: RwLock::new(problems(&about.servers.warnings, survey)),
+            sources: RwLock::new(about.servers.sources),
+            turn: tokio::sync::Mutex::default(),
+            pool,
+        };
+        plugins.fill();
+        let plugins = Arc::new(plugins);
+        let follow = AbortOnDropHandle::new(tokio::spawn(follow(&plugins)));
+        Ok((plugins, follow))
+    }
+
+    /// Returns the agents that there are now.
+    pub fn agents(&self) -> Vec<AgentInfo> {
+        let known = self.pool.known().into_iter();
+        let agent = |server: ServerInfo| AgentInfo {
+            name: mcp::agent_name(&server.name),
+            kind: self.kinds.bind(&server).kind.name().to_owned(),
+            server,
+        };
+        known.map(agent).collect()
+    }
+
+    /// Returns what is wrong with servers, as it was found when they were last looked at.
+    pub fn problems(&self) -> RwLockReadGuard<'_, Vec<ServerProblem>> {
+        self.problems.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads the servers file again; `None` where the servers came from no file.
+    ///
+    /// # Errors
+    /// [`Error`] when the file cannot be used; also when one that was there is not: it may be in the middle of being
+    /// replaced.
+    pub fn read_again(
+        &self,
+        env: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Option<ServersFile>, Error> {
+        let Some(path) = self.file.as_deref() else { return Ok(None) };
+        if self.was_read(path) && !path.exists() {
+            return Err(Error::ServersFileGone(path.to_owned()));
+        }
+        Ok(Some(read(path, env)?))
+    }
+
+    /// Takes a servers file over: what is the same keeps running, what is gone finishes its calls.
+    ///
+    /// New servers are looked at; `again` asks all of them for their tools. A required server that fails is told
+    /// like any other: the process runs already.
+    pub async fn take_over(&self, file: ServersFile, again: bool) -> Reloaded {
+        let _turn = self.turn.lock().await;
+        let warnings = file.warnings.clone();
+        *self.sources.write().unwrap_or_else(PoisonError::into_inner) = file.sources.clone();
+        let reloaded = self.pool.reload(file);
+        // Agents that are gone are not offered while new ones are looked at.
+        self.fill();
+        let found = if again { self.pool.rescan().await } else { self.pool.look().await };
+        let found = problems(&warnings, sort_out(found, &self.kinds));
+        *self.problems.write().unwrap_or_else(PoisonError::into_inner) = found;
+        self.fill();
+        reloaded
+    }
+
+    fn fill(&self) {
+        let known = self.pool.known();
+        let is_known = |name: &str| known.iter().any(|server| server.name == name);
+        let absent = self.pool.states().into_iter().filter(|state| !is_known(&state.server));
+        let reasons: Vec<_> =
+            absent.filter_map(|state| Some((state.server, state.problem?))).collect();
+        self.roster.set_absences(reasons);
+        let agent = |server| -> Arc<dyn Agent> { Arc::new(ServerAgent::new(server, &self.kinds)) };
+        self.roster.set(known.into_iter().map(agent));
+    }
+
+    fn was_read(&self, path: &Path) -> bool {
+        let sources = self.sources.read().unwrap_or_else(PoisonError::into_inner);
+        sources.iter().any(|source| source == path)
+    }
+
+    fn sources(&self) -> Vec<PathBuf> {
+        let mut sources = self.sources.read().unwrap_or_else(PoisonError::into_inner).clone();
+        sources.extend(
+            self.file.iter().filter(|file| !sources.contains(file)).cloned().collect::<Vec<_>>(),
+        );
+        sources
+    }
+}
+
+fn problems(warnings: &[Warning], survey: Survey) -> Vec<ServerProblem> {
+    let warned = warnings.iter().map(|warning| ServerProblem {
+        server: warning.server.clone(),
+        problem: warning.text.clone(),
+    });
+    warned.chain(survey.failed).chain(survey.rejected).collect()
+}
+
+/// Keeps the agents as the servers say that their tools are; holds nothing that would keep processes alive.
+fn follow(plugins: &Arc<Plugins>) -> impl Future<Output = ()> + use<> {
+    let mut changes = plugins.pool.changes();
+    let plugins = Arc::downgrade(plugins);
+    async move {
+        while changes.changed().await.is_ok() {
+            let Some(plugins) = plugins.upgrade() else { return };
+            plugins.fill();
+        }
+    }
+}

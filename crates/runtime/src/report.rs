@@ -1,0 +1,224 @@
+//! What a run hands to its caller: one object, the same on the command line and over HTTP.
+
+use std::collections::BTreeMap;
+
+use serde::{Serialize, Serializer};
+use serde_json::{Value, json};
+
+use super::ending;
+use perihelion_engine::checkpoint::{self, Store};
+use perihelion_engine::graph::{EngineError, Interrupt};
+use perihelion_engine::ids::ThreadId;
+use perihelion_engine::runner::{RunOutcome, RunResult};
+use perihelion_llm::Usage;
+use perihelion_star::question::Question;
+use perihelion_star::{
+    AgentResult, Citation, FinishReason, GraphState, Planner, ResultStatus, Table, question,
+};
+use perihelion_telemetry::reading::Event;
+
+/// How a run ended, in the contract's words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunStatusView {
+    Done,
+    Interrupted,
+    Failed,
+    /// Left to the workers.
+    Queued,
+}
+
+/// An open question as shown.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct InterruptView {
+    pub id: String,
+    pub kind: String,
+    pub agent: String,
+    pub payload: Value,
+}
+
+impl InterruptView {
+    /// Reads what is asked.
+    pub fn question(&self) -> Question {
+        Question::read(&self.kind, &self.payload)
+    }
+}
+
+impl From<&Interrupt> for InterruptView {
+    fn from(interrupt: &Interrupt) -> Self {
+        Self {
+            id: interrupt.id.to_string(),
+            kind: interrupt.kind.clone(),
+            agent: question::asked_by(interrupt),
+            payload: interrupt.payload.clone(),
+        }
+    }
+}
+
+/// What else is known of a turn.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Metadata {
+    pub turn: u32,
+    pub context: BTreeMap<String, String>,
+    /// Whether the answer leaves something out: an agent failed, the turn ended early, or no model could write it.
+    pub partial: bool,
+    /// Citations of results and answer that named nothing and were removed.
+    pub citations_removed: u64,
+}
+
+/// The result of `run` and `resume`.
+#[derive(Clone, Debug, Serialize)]
+pub struct RunReport {
+    pub thread_id: String,
+    pub run_id: String,
+    pub status: RunStatusView,
+    pub answer: Option<String>,
+    /// The answer as JSON, where a schema was given for it and it is valid.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub structured: Option<Value>,
+    /// The first table that an agent found; whole, unless the agent itself cut it.
+    pub data: Option<Table>,
+    #[serde(serialize_with = "whole_results")]
+    pub results: Vec<AgentResult>,
+    pub citations: Vec<Citation>,
+    /// How the turn was planned; null before the first decision.
+    pub planner: Option<Planner>,
+    pub interrupts: Vec<InterruptView>,
+    /// Why the run ended; absent while it waits for something else than the user's word.
+    pub finish_reason: Option<FinishReason>,
+    /// Tokens of the present turn, its crashed and interrupted runs included; each call counted once.
+    pub usage: Usage,
+    /// What the turn cost so far in US dollars, where prices are set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<f64>,
+    /// Super-steps of this run.
+    pub steps: u64,
+    /// What people should know of an answer that is there: that the run ended early, that tasks failed.
+    #[serde(skip)]
+    pub warnings: Vec<String>,
+    /// Why the run failed or was stopped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// Number of the turn, and what came with its request.
+    pub metadata: Metadata,
+    /// What happened in the run and those it continued with, in order; only where that was asked for.
+    #[serde(rename = "trace", skip_serializing_if = "Option::is_none")]
+    pub events: Option<Vec<Event>>,
+}
+
+/// Reads the answer where it was asked for as JSON; one that was put together without the model is none.
+fn structured(state: &GraphState) -> Option<Value> {
+    let schema = state.preferences.answer_schema.as_ref()?;
+    let answer: Value = serde_json::from_str(state.answer.as_deref()?).ok()?;
+    jsonschema::is_valid(schema, &answer).then_some(answer)
+}
+
+impl RunReport {
+    /// Reports on a run that has ended.
+    pub(super) fn new(outcome: &RunOutcome<GraphState>) -> Self {
+        let state = &outcome.state;
+        let (status, interrupts, error) = match &outcome.result {
+            RunResult::Done => match ending::failure(state) {
+                None => (RunStatusView::Done, Vec::new(), None),
+                failure => (RunStatusView::Failed, Vec::new(), failure),
+            },
+            RunResult::Interrupted(open) => {
+                (RunStatusView::Interrupted, open.iter().map(InterruptView::from).collect(), None)
+            }
+            RunResult::Queued => (RunStatusView::Queued, Vec::new(), None),
+            RunResult::Cancelled => (
+                RunStatusView::Failed,
+                Vec::new(),
+                Some("the run was stopped; what it did is kept".to_owned()),
+            ),
+            RunResult::Failed(EngineError::Node { message, .. }) => {
+                (RunStatusView::Failed, Vec::new(), Some(message.clone()))
+            }
+            RunResult::Failed(error) => {
+                (RunStatusView::Failed, Vec::new(), Some(error.to_string()))
+            }
+        };
+        let report = Self::of(outcome.thread, outcome.run.to_string(), status, state);
+        let finish_reason = ending::finish_reason(&outcome.result, state);
+        let answer = state.answer.clone().filter(|_| outcome.result == RunResult::Done);
+        Self { answer, interrupts, finish_reason, steps: outcome.steps, error, ..report }
+    }
+
+    /// Reports what the state of a thread says of its present turn.
+    pub(super) fn of(
+        thread: ThreadId,
+        run_id: String,
+        status: RunStatusView,
+        state: &GraphState,
+    ) -> Self {
+        Self {
+            thread_id: thread.to_string(),
+            run_id,
+            status,
+            answer: state.answer.clone().filter(|_| status == RunStatusView::Done),
+            structured: structured(state),
+            results: state.results_of_turn().cloned().collect(),
+            citations: state
+                .citations
+                .iter()
+                .filter(|one| one.turn == state.turn)
+                .cloned()
+                .collect(),
+            data: None,
+            planner: state.planner.clone().filter(|planner| planner.turn == state.turn),
+            metadata: Metadata {
+                turn: state.turn,
+                context: state.request_context.clone(),
+                partial: ending::is_partial(state),
+                citations_removed: state.citations_removed_of_turn(),
+            },
+            interrupts: Vec::new(),
+            finish_reason: (status == RunStatusView::Done).then(|| ending::reason_of_end(state)),
+            warnings: ending::warnings(state),
+            usage: state.usage_of_turn(),
+            cost_usd: Some(state.spent_in_turn().nano_usd)
+                .filter(|cost| *cost > 0)
+                .map(|cost| cost as f64 / 1e9),
+            steps: 0,
+            error: None,
+            events: None,
+        }
+    }
+}
+
+/// Writes results with every key of their shape, those that the state leaves out as well.
+fn whole_results<S: Serializer>(results: &[AgentResult], to: S) -> Result<S::Ok, S::Error> {
+    let whole = |result: &AgentResult| {
+        let mut shown = json!(result);
+        for key in ["tabular", "chart", "confidence", "error"] {
+            shown[key] = shown[key].take();
+        }
+        shown["sources"] = json!(result.sources);
+        shown["latency_ms"] = json!(result.latency_ms);
+        shown
+    };
+    to.collect_seq(results.iter().map(whole))
+}
+
+/// Returns the first table that an agent found in the turn, with the rows that an artifact holds.
+///
+/// # Errors
+/// As [`Artifact::whole`](perihelion_star::Artifact::whole).
+pub(super) async fn data_of(
+    store: &dyn Store,
+    thread: ThreadId,
+    state: &GraphState,
+) -> Result<Option<Table>, checkpoint::Error> {
+    let good = |result: &&AgentResult| result.status == ResultStatus::Success;
+    let mut found = state.results_of_turn().filter(good);
+    let Some(mut table) = found.find_map(|one| one.tabular.clone()) else { return Ok(None) };
+    let Some(key) = table.artifact.take() else { return Ok(Some(table)) };
+    if let Some(artifact) = state.global_state.get(&key) {
+        let whole = artifact.whole(store, thread, &key).await?;
+        let whole: Option<Value> = serde_json::from_str(&whole).ok();
+        if let Some(whole) = whole.as_ref().and_then(Table::read) {
+            table.rows = whole.rows;
+        }
+    }
+    Ok(Some(table))
+}

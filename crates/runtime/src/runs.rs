@@ -1,0 +1,193 @@
+//! Jobs: what is to be done with a thread, as a value, and what follows from it.
+//!
+//! A job says which runtime it needs, for whom its thread is made, whether the audit wants to know of it, and whom it
+//! follows where somebody else is at work. Every edge has its jobs done by [`Runs`].
+
+use super::threads::is_abandoned;
+use super::{Answer, Builder, Error, Holder, RunReport, Runtime};
+use perihelion_engine::checkpoint::{EffectKind, EffectRow, EffectStatus, ThreadStatus};
+use perihelion_engine::ids::{InterruptId, ThreadId};
+use perihelion_engine::runner::RunOptions;
+use perihelion_star::{GraphState, GraphUpdate, Request};
+
+/// What is to be done with a thread.
+#[derive(Clone, Debug)]
+pub enum Job {
+    /// Ask a question; the thread is made when it is new.
+    Ask { thread: ThreadId, title: Option<String>, tenant: String, request: Request },
+    /// Ask a question and leave the run to the workers.
+    Submit { thread: ThreadId, title: Option<String>, tenant: String, request: Request },
+    /// Ask a question of a thread that there is, however it stands: what it had still to do is given up.
+    Turn { thread: ThreadId, request: Request },
+    /// Continue after a crash, a failure or a stop; a finished thread is refused.
+    Resume { thread: ThreadId },
+    /// Continue where there is something to continue with; a finished thread is reported as it is.
+    Continue { thread: ThreadId },
+    /// Answer the open clarification, or ask on when the thread is finished.
+    Message { thread: ThreadId, text: String },
+    /// Answer an open question and continue.
+    Answer { thread: ThreadId, interrupt: Option<InterruptId>, answer: Answer },
+    /// Answer open questions in somebody's name, and continue.
+    Answers { thread: ThreadId, by: Option<String>, answers: Vec<(InterruptId, Answer)> },
+    /// Edit the state, as if a node had written it, and continue from there.
+    Edit { thread: ThreadId, update: Box<GraphUpdate>, as_node: Option<String>, goto: Vec<String> },
+}
+
+impl Job {
+    /// Returns the thread it is about.
+    pub fn thread(&self) -> ThreadId {
+        match self {
+            Self::Ask { thread, .. }
+            | Self::Submit { thread, .. }
+            | Self::Turn { thread, .. }
+            | Self::Resume { thread }
+            | Self::Continue { thread }
+            | Self::Message { thread, .. }
+            | Self::Answer { thread, .. }
+            | Self::Answers { thread, .. }
+            | Self::Edit { thread, .. } => *thread,
+        }
+    }
+
+    /// Returns whether it makes its thread where that is new, and needs nothing that was there before.
+    pub fn begins(&self) -> bool {
+        matches!(self, Self::Ask { .. } | Self::Submit { .. })
+    }
+
+    /// Returns whether it brings a question or a message, which is not taken while somebody is at work.
+    pub fn asks(&self) -> bool {
+        self.begins() || matches!(self, Self::Turn { .. } | Self::Message { .. })
+    }
+
+    /// Returns whether a person answers in it, which is written down where an audit is kept.
+    pub fn decides(&self) -> bool {
+        matches!(self, Self::Message { .. } | Self::Answer { .. } | Self::Answers { .. })
+    }
+
+    /// Returns whether its run is left to the workers.
+    pub fn is_submission(&self) -> bool {
+        matches!(self, Self::Submit { .. })
+    }
+}
+
+impl Builder<'_> {
+    /// Opens what a job needs: what the settings name, or what its thread continues with.
+    pub fn for_job(self, job: &Job) -> Self {
+        if job.begins() { self } else { self.for_thread(job.thread()) }
+    }
+}
+
+impl Runtime {
+    /// Returns who does jobs on the runtime.
+    pub fn runs(&self) -> Runs<'_> {
+        Runs(self)
+    }
+}
+
+/// Does jobs on a runtime.
+#[derive(Clone, Copy)]
+pub struct Runs<'a>(&'a Runtime);
+
+impl Runs<'_> {
+    /// Does a job to its end, its next question or its failure; a run that somebody else drives is followed.
+    ///
+    /// # Errors
+    /// [`Error`] when the job is refused: the thread of another tenant, nothing to continue with, an answer that fits no
+    /// question.
+    pub async fn perform(
+        &self,
+        job: Job,
+        options: RunOptions<GraphState>,
+    ) -> Result<RunReport, Error> {
+        let Self(runtime) = self;
+        match job {
+            Job::Ask { thread, title, tenant, request } => {
+                self.make_for(&tenant, thread, title.clone()).await?;
+                runtime.ask(thread, title, request, options).await
+            }
+            Job::Submit { thread, title, tenant, request } => {
+                self.make_for(&tenant, thread, title.clone()).await?;
+                runtime.submit(thread, title, request).await
+            }
+            Job::Turn { thread, request } => runtime.take_turn(thread, request, options).await,
+            Job::Resume { thread } => runtime.resume_or_follow(thread, options).await,
+            Job::Continue { thread } => runtime.resume_or_rest(thread, options).await,
+            Job::Message { thread, text } => runtime.message(thread, text, options).await,
+            Job::Answer { thread, interrupt, answer } => {
+                runtime.answer_and_continue(thread, interrupt, answer, options).await
+            }
+            Job::Answers { thread, by, answers } => {
+                for (id, answer) in answers {
+                    runtime.answer_by(by.as_deref(), thread, Some(id), answer).await?;
+                }
+                runtime.resume_or_rest(thread, options).await
+            }
+            Job::Edit { thread, update, as_node, goto } => {
+                runtime.edit(thread, *update, as_node.as_deref(), &goto).await?;
+                runtime.resume_or_rest(thread, options).await
+            }
+        }
+    }
+
+    /// Makes the thread of another tenant than the runtime's own, or refuses one that is not that tenant's.
+    async fn make_for(
+        &self,
+        tenant: &str,
+        thread: ThreadId,
+        title: Option<String>,
+    ) -> Result<(), Error> {
+        if tenant == self.0.runner().tenant() {
+            return Ok(());
+        }
+        self.0.create_for(tenant, thread, title).await
+    }
+
+    /// Returns who works on the thread that a job would resume: then the job only follows.
+    pub async fn followed_by(&self, job: &Job) -> Option<Holder> {
+        let Job::Resume { thread } = job else { return None };
+        let info = self.0.store().info(*thread).await.ok()?;
+        let is_claimed = info.status == ThreadStatus::Busy && !is_abandoned(&info);
+        info.owner.as_deref().filter(|_| is_claimed).map(Holder::of)
+    }
+
+    /// Returns how many calls of the step under way are recorded with their outcomes, and are read back by a job.
+    ///
+    /// # Errors
+    /// As [`Effects::effects`](perihelion_engine::checkpoint::Effects::effects).
+    pub async fn recorded_calls(&self, job: &Job) -> Result<usize, Error> {
+        if job.begins() {
+            return Ok(0);
+        }
+        let store = self.0.store();
+        let thread = job.thread();
+        let step = store.info(thread).await?.head + 1;
+        let effects = store.effects(thread, Some(step)).await?;
+        let is_call = |row: &EffectRow| matches!(row.kind, EffectKind::Model | EffectKind::Tool);
+        Ok(effects.iter().filter(|row| is_call(row) && row.status == EffectStatus::Done).count())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_says_what_it_needs() {
+        let thread = ThreadId::new();
+        let text = "continue".to_owned();
+        let request = Request::default();
+        let tenant = "default".to_owned();
+        let submit = Job::Submit { thread, title: None, tenant, request: request.clone() };
+        assert!(submit.begins() && submit.asks() && submit.is_submission() && !submit.decides());
+        let turn = Job::Turn { thread, request };
+        assert!(turn.asks() && !turn.begins() && !turn.decides());
+        let message = Job::Message { thread, text };
+        assert!(message.asks() && message.decides() && !message.begins());
+        let answer = Job::Answer { thread, interrupt: None, answer: Answer::OutcomeSkip };
+        assert!(answer.decides() && !answer.asks());
+        for job in [Job::Resume { thread }, Job::Continue { thread }] {
+            assert!(!job.begins() && !job.asks() && !job.decides() && !job.is_submission());
+            assert_eq!(job.thread(), thread);
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! Teams: designed, kept, offered to the star (S1.10).
+
+use std::path::Path;
+use std::sync::{Arc, OnceLock, Weak};
+
+use async_trait::async_trait;
+use perihelion_database::Database;
+use perihelion_people::People;
+
+use super::{Error, LOCAL_TENANT, Runtime, plugins};
+use crate::team_store::{KeptTeam, Workflows};
+use perihelion_engine::checkpoint;
+use perihelion_engine::clock;
+use perihelion_engine::ids::ThreadId;
+use perihelion_mcp::{self as mcp, ServerInfo};
+use perihelion_settings::config::{Founding, Settings, strict};
+use perihelion_star::{
+    Agent, Architect, Brief, Founder, GRAPH, Kinds, Material, Roster, Team, TeamAgent, TeamDesign,
+    TeamMember, clean_name, design,
+};
+
+/// The teams of a running process.
+#[derive(Clone)]
+pub(super) struct Teams {
+    kept: Workflows,
+    kinds: Arc<Kinds>,
+    founding: Founding,
+    /// The agents that there are; empty until the star is made.
+    roster: Arc<OnceLock<Weak<Roster>>>,
+}
+
+impl Teams {
+    pub async fn open(settings: &Settings, kinds: &Arc<Kinds>) -> Result<Self, Error> {
+        let kept = open_workflows(settings).await?;
+        let kinds = Arc::clone(kinds);
+        Ok(Self { kept, kinds, founding: settings.teams.architect, roster: Arc::default() })
+    }
+
+    /// Names the agents that teams are made of, once they are known.
+    pub fn set_roster(&self, roster: &Arc<Roster>) {
+        let _ = self.roster.set(Arc::downgrade(roster));
+    }
+
+    /// Returns what keeps teams that are designed while a run is under way, where that may be.
+    pub fn founder(&self) -> Option<Arc<dyn Founder>> {
+        (self.founding != Founding::Off).then(|| Arc::new(self.clone()) as _)
+    }
+
+    /// Offers a tenant's teams as they are kept now; what cannot be read leaves those there were.
+    pub async fn load(&self, tenant: &str, roster: &Arc<Roster>) {
+        match self.kept.for_tenant(tenant).list().await {
+            Ok(teams) => {
+                let agent = |kept: KeptTeam| -> Arc<dyn Agent> {
+                    Arc::new(TeamAgent::new(kept.team, &self.kinds, roster))
+                };
+                let architect = (self.founding != Founding::Off).then(Architect::default);
+                let architect = architect.map(|architect| Arc::new(architect) as Arc<dyn Agent>);
+                roster.set_teams(tenant, teams.into_iter().map(agent).chain(architect));
+            }
+            Err(error) => tracing::warn!(%error, "the teams could not be read; those known stay"),
+        }
+    }
+
+    /// Counts what runs took beside the teams, in their database.
+    pub fn spending(&self) -> People {
+        People::new(self.kept.database())
+    }
+
+    pub async fn close(&self) {
+        self.kept.close().await;
+    }
+}
+
+#[async_trait]
+impl Founder for Teams {
+    async fn material(&self, tenant: &str) -> Result<(Vec<ServerInfo>, Material), String> {
+        let roster = self.roster.get().and_then(Weak::upgrade).ok_or("the program ends")?;
+        let servers = roster.servers();
+        let names = servers.iter().map(|server| server.name.clone()).collect();
+        let kept = self.kept.for_tenant(tenant);
+        let material = material(&kept, names).await.map_err(|error| error.to_string())?;
+        Ok((servers, material))
+    }
+
+    async fn found(&self, tenant: &str, design: &TeamDesign) -> Result<u32, String> {
+        let kept = self.kept.for_tenant(tenant);
+        let version =
+            kept.save_once(design, clock::now()).await.map_err(|error| error.to_string())?;
+        if let Some(roster) = self.roster.get().and_then(Weak::upgrade) {
+            self.load(tenant, &roster).await;
+        }
+        Ok(version)
+    }
+
+    fn asks(&self) -> bool {
+        self.founding == Founding::Ask
+    }
+}
+
+/// Returns what teams can be made of.
+async fn material(kept: &Workflows, servers: Vec<String>) -> Result<Material, Error> {
+    let teams = kept.list().await?.into_iter().map(|kept| kept.team.design);
+    Ok(Material { servers, teams: teams.map(|design| (design.name.clone(), design)).collect() })
+}
+
+/// Opens the teams of the settings' database.
+///
+/// # Errors
+/// [`Error::Database`] when it cannot be opened.
+pub async fn open_workflows(settings: &Settings) -> Result<Workflows, Error> {
+    let database = Database::open(settings.store.database.expose()).await?;
+    Ok(Workflows::new(database, LOCAL_TENANT))
+}
+
+/// Finds a team by its name, with or without the prefix of its agent.
+///
+/// # Errors
+/// [`Error::NoTeam`] with the nearest name.
+pub async fn find_team(kept: &Workflows, name: &str) -> Result<KeptTeam, Error> {
+    let wanted = clean_name(name);
+    if let Some(found) = kept.find(&wanted, None).await? {
+        return Ok(found);
+    }
+    let teams = kept.list().await?;
+    let names = teams.iter().map(|kept| kept.team.design.name.as_str());
+    let hint = strict::nearest(&wanted, names);
+    let hint = hint.map_or_else(String::new, |best| format!(" (did you mean {best}?)"));
+    Err(Error::NoTeam { name: wanted, hint })
+}
+
+/// Checks a design that came from elsewhere by the servers of the servers file, and keeps it.
+///
+/// # Errors
+/// [`Error::TeamDesign`] with all that is wrong.
+pub async fn import_team(
+    kept: &Workflows,
+    design: TeamDesign,
+    servers_file: &Path,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Result<Team, Error> {
+    let servers = plugins::read(servers_file, env)?.servers;
+    let servers: Vec<String> = servers.into_iter().map(|server| server.name).collect();
+    let design = checked(design, &material(kept, servers).await?)?;
+    let version = kept.save(&design, clock::now()).await?;
+    Ok(Team { version, design })
+}
+
+/// Returns the star as if it were a team, to be drawn: an agent for each server of the servers file, and the teams.
+///
+/// # Errors
+/// [`Error`] when the file or the teams cannot be read.
+pub async fn star_as_team(
+    kept: &Workflows,
+    servers_file: &Path,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Result<TeamDesign, Error> {
+    let member = |name: String, servers| TeamMember { name, servers, ..TeamMember::default() };
+    let servers = plugins::read(servers_file, env)?.servers.into_iter();
+    let bound = servers.map(|server| member(mcp::agent_name(&server.name), vec![server.name]));
+    let mut agents: Vec<TeamMember> = bound.collect();
+    for kept in kept.list().await? {
+        let of = kept.team.design.agents.iter().flat_map(|agent| agent.servers.clone()).collect();
+        agents.push(member(kept.team.agent_name(), of));
+    }
+    Ok(TeamDesign { name: GRAPH.to_owned(), agents, ..TeamDesign::default() })
+}
+
+fn checked(design: TeamDesign, material: &Material) -> Result<TeamDesign, Error> {
+    let design = design.cleaned();
+    match design.problems(material).as_slice() {
+        [] => Ok(design),
+        problems => Err(Error::TeamDesign(problems.join("; "))),
+    }
+}
+
+impl Runtime {
+    /// Returns the teams that are kept of a tenant.
+    ///
+    /// # Errors
+    /// [`Error::NoTeams`] where the runtime keeps none.
+    pub fn workflows(&self, tenant: &str) -> Result<Workflows, Error> {
+        Ok(self.teams().ok_or(Error::NoTeams)?.kept.for_tenant(tenant))
+    }
+
+    /// Has the architect design a team for a tenant's goal; nothing is kept.
+    ///
+    /// # Errors
+    /// [`Error::Model`] when no acceptable design could be had, [`Error::NoServers`] when there is nothing to design with.
+    pub async fn design_team(&self, tenant: &str, goal: &str) -> Result<TeamDesign, Error> {
+        let servers: Vec<ServerInfo> =
+            self.agents().list().into_iter().map(|agent| agent.server).collect();
+        if servers.is_empty() {
+            return Err(Error::NoServers);
+        }
+        let names = servers.iter().map(|server| server.name.clone()).collect();
+        let material = material(&self.workflows(tenant)?, names).await?;
+        let thread = ThreadId::new().to_string();
+        let brief = Brief { goal, servers: &servers, material: &material, thread };
+        Ok(design(&**self.model(), self.prompts(), brief).await?)
+    }
+
+    /// Checks a tenant's design and keeps it as the newest version of its team, and offers it.
+    ///
+    /// # Errors
+    /// [`Error::TeamDesign`] with all that is wrong, [`Error::Database`].
+    pub async fn save_team(&self, tenant: &str, design: TeamDesign) -> Result<Team, Error> {
+        let servers: Vec<String> =
+            self.agents().list().into_iter().map(|agent| agent.server.name).collect();
+        let design = checked(design, &material(&self.workflows(tenant)?, servers).await?)?;
+        let version = self.workflows(tenant)?.save(&design, clock::now()).await?;
+        self.load_teams(tenant).await;
+        Ok(Team { version, design })
+    }
+
+    /// Offers a tenant's teams as they are kept now, so that a run sees what any process has made.
+    pub(super) async fn load_teams(&self, tenant: &str) {
+        if let Some(teams) = self.teams() {
+            teams.load(tenant, &self.roster).await;
+        }
+    }
+
+    /// Returns whose thread it is; of a new one, whose it will be.
+    pub(super) async fn tenant_of(&self, thread: ThreadId) -> Result<String, Error> {
+        match self.store().info(thread).await {
+            Ok(info) => Ok(info.tenant),
+            Err(checkpoint::Error::UnknownThread(_)) => Ok(self.runner().tenant().to_owned()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! Calls that wait for a person, over all threads.
+
+use super::{ThreadView, Threads};
+use crate::{Error, InterruptView};
+use perihelion_engine::checkpoint::{ThreadFilter, ThreadInfo, ThreadStatus};
+use perihelion_engine::ids::InterruptId;
+use perihelion_star::question::{Approval, kind};
+
+/// How threads stand that may wait for a person: agents beside the one that asks continue.
+const WAITING: [ThreadStatus; 3] =
+    [ThreadStatus::Interrupted, ThreadStatus::Busy, ThreadStatus::Queued];
+
+/// A call that waits, with its thread.
+#[derive(Clone, Debug)]
+pub struct WaitingApproval {
+    pub thread: ThreadInfo,
+    pub asked: InterruptView,
+    /// What is asked; empty where it cannot be read.
+    pub call: Approval,
+}
+
+impl Threads {
+    /// Lists the calls that wait for approval, oldest first.
+    ///
+    /// # Errors
+    /// Whatever the store reports.
+    pub async fn approvals(&self) -> Result<Vec<WaitingApproval>, Error> {
+        let mut all = Vec::new();
+        for status in WAITING {
+            let filter = ThreadFilter { status: Some(status), ..ThreadFilter::default() };
+            for thread in self.0.list(&filter).await? {
+                let open = ThreadView::read(self.0.as_ref(), thread.id).await?.open;
+                let calls = open.into_iter().filter(|one| one.kind == kind::APPROVAL);
+                all.extend(calls.map(|asked| WaitingApproval::new(thread.clone(), asked)));
+            }
+        }
+        all.sort_by(|one, other| one.call.asked_at.cmp(&other.call.asked_at));
+        Ok(all)
+    }
+}
+
+impl WaitingApproval {
+    fn new(thread: ThreadInfo, asked: InterruptView) -> Self {
+        let call = asked.question().into_approval();
+        Self { thread, asked, call }
+    }
+
+    /// Returns whether it is the one of that id.
+    pub fn is(&self, id: InterruptId) -> bool {
+        self.asked.id == id.to_string()
+    }
+}

@@ -1,0 +1,98 @@
+//! What is under way on a thread, ended from outside.
+
+use std::time::Duration;
+
+use super::{Holder, Threads};
+use crate::Error;
+use perihelion_engine::checkpoint::{
+    self, RunEnd, RunStatus, Store, ThreadFilter, ThreadInfo, ThreadStatus,
+};
+use perihelion_engine::clock;
+use perihelion_engine::ids::{RunId, ThreadId};
+use perihelion_engine::runner;
+
+/// How long a thread is held to end what is under way on it.
+const LEASE: Duration = Duration::from_secs(15);
+
+/// How often a thread is looked at that is to come to rest.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// That something was ended on a thread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cancelled {
+    /// Who was at work on it; nobody where it waited for the workers.
+    pub had: Option<Holder>,
+}
+
+impl Threads {
+    /// Ends what is under way on a thread, whatever process has it.
+    ///
+    /// The threads of its teams are ended with it. Each is taken from that process, which can write nothing more of the
+    /// run; what it had sent and not recorded is of unknown outcome when the thread continues. `None` when nothing was
+    /// under way.
+    ///
+    /// # Errors
+    /// Whatever the store reports.
+    pub async fn cancel(&self, thread: ThreadId) -> Result<Option<Cancelled>, Error> {
+        let store = self.0.as_ref();
+        let before = store.info(thread).await?;
+        let is_under_way = is_going(&before);
+        if is_under_way {
+            end(store, thread).await?;
+        }
+        // Of a team's own threads some may be under way although their parent is not any more.
+        let filter =
+            ThreadFilter { with_children: true, root: Some(thread), ..ThreadFilter::default() };
+        let mut has_ended = is_under_way;
+        for child in store.list(&filter).await? {
+            if is_going(&child) {
+                end(store, child.id).await?;
+                has_ended = true;
+            }
+        }
+        let had = before.owner.as_deref().map(Holder::of);
+        Ok(has_ended.then_some(Cancelled { had }))
+    }
+
+    /// Waits until nothing is under way on a thread, for so long at most; returns whether it came to that.
+    ///
+    /// # Errors
+    /// Whatever the store reports.
+    pub async fn is_at_rest_within(&self, thread: ThreadId, most: Duration) -> Result<bool, Error> {
+        let begun = clock::monotonic();
+        loop {
+            if !is_going(&self.info(thread).await?) {
+                return Ok(true);
+            }
+            if begun.elapsed() >= most {
+                return Ok(false);
+            }
+            clock::sleep(LOOK_EVERY).await;
+        }
+    }
+}
+
+fn is_going(info: &ThreadInfo) -> bool {
+    matches!(info.status, ThreadStatus::Busy | ThreadStatus::Queued)
+}
+
+/// Takes a thread and ends its run.
+async fn end(store: &dyn Store, thread: ThreadId) -> Result<(), checkpoint::Error> {
+    let owner = runner::owner_name();
+    let taken = store.claim(thread, &owner, LEASE, true).await?;
+    let under_way = store.runs(thread).await?.pop().filter(|run| run.status == RunStatus::Running);
+    let run = match under_way {
+        Some(run) => run.id,
+        None => {
+            let run = RunId::new();
+            store.begin_run(thread, taken.fence, run, false).await?;
+            run
+        }
+    };
+    let end = RunEnd {
+        error: Some("it was cancelled by a person; resume it to continue from there"),
+        finish_reason: Some("cancelled"),
+        ..RunEnd::new(RunStatus::Cancelled, ThreadStatus::Failed)
+    };
+    store.end_run(thread, taken.fence, run, end).await
+}

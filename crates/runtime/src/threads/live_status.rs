@@ -1,0 +1,115 @@
+//! How threads stand, in a word, and lists of those that stand so.
+
+use super::{Threads, is_abandoned};
+use crate::Error;
+use perihelion_engine::checkpoint::{ThreadFilter, ThreadInfo, ThreadStatus};
+
+/// How a thread stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LiveStatus {
+    /// It never ran.
+    New,
+    /// Its last run ended with an answer.
+    Done,
+    /// It is left to the workers.
+    Queued,
+    Busy,
+    /// It waits for a person.
+    Interrupted,
+    Failed,
+    /// A node that is next is not there.
+    Parked,
+    /// Its process died in the middle of a run.
+    Crashed,
+}
+
+impl LiveStatus {
+    /// Says how a thread stands; one whose process is gone is not busy.
+    pub fn of(info: &ThreadInfo) -> Self {
+        let shared = info.forked_from.map_or(0, |(_, step)| step);
+        if is_abandoned(info) {
+            return Self::Crashed;
+        }
+        match info.status {
+            ThreadStatus::Idle if info.head <= shared => Self::New,
+            ThreadStatus::Idle => Self::Done,
+            ThreadStatus::Queued => Self::Queued,
+            ThreadStatus::Busy => Self::Busy,
+            ThreadStatus::Interrupted => Self::Interrupted,
+            ThreadStatus::Failed => Self::Failed,
+            ThreadStatus::Parked => Self::Parked,
+        }
+    }
+
+    /// Returns its word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::New => "new",
+            Self::Done => "done",
+            Self::Queued => "queued",
+            Self::Busy => "busy",
+            Self::Interrupted => "interrupted",
+            Self::Failed => "failed",
+            Self::Parked => "parked",
+            Self::Crashed => "crashed",
+        }
+    }
+
+    /// Returns whether there is something to continue with, though nobody has to be asked first.
+    pub fn can_continue(self) -> bool {
+        matches!(self, Self::Crashed | Self::Failed | Self::Parked | Self::Queued)
+    }
+
+    /// Returns the status under which such threads are kept.
+    fn kept(self) -> ThreadStatus {
+        match self {
+            Self::New | Self::Done => ThreadStatus::Idle,
+            Self::Queued => ThreadStatus::Queued,
+            Self::Busy | Self::Crashed => ThreadStatus::Busy,
+            Self::Interrupted => ThreadStatus::Interrupted,
+            Self::Failed => ThreadStatus::Failed,
+            Self::Parked => ThreadStatus::Parked,
+        }
+    }
+}
+
+/// Which threads are listed.
+#[derive(Clone, Debug, Default)]
+pub struct Listing {
+    /// Only those that stand in one of these ways; empty: all.
+    pub statuses: Vec<LiveStatus>,
+    /// Only this tenant's.
+    pub tenant: Option<String>,
+    /// At most so many.
+    pub limit: Option<u32>,
+}
+
+impl Listing {
+    fn has(&self, info: &ThreadInfo) -> bool {
+        let stands = self.statuses.is_empty() || self.statuses.contains(&LiveStatus::of(info));
+        stands && self.tenant.as_ref().is_none_or(|tenant| info.tenant == *tenant)
+    }
+
+    /// Returns the one status under which all that it wants are kept.
+    fn kept(&self) -> Option<ThreadStatus> {
+        let first = self.statuses.first()?.kept();
+        self.statuses.iter().all(|one| one.kept() == first).then_some(first)
+    }
+}
+
+impl Threads {
+    /// Lists threads, newest update first.
+    ///
+    /// # Errors
+    /// Whatever the store reports.
+    pub async fn list(&self, listing: &Listing) -> Result<Vec<ThreadInfo>, Error> {
+        // What the store tells apart is asked of it; the rest is told apart here, and counted after that.
+        let is_whole = listing.statuses.is_empty() && listing.tenant.is_none();
+        let limit = listing.limit.filter(|_| is_whole);
+        let filter = ThreadFilter { status: listing.kept(), limit, ..ThreadFilter::default() };
+        let mut threads = self.0.list(&filter).await?;
+        threads.retain(|info| listing.has(info));
+        threads.truncate(listing.limit.map_or(usize::MAX, |limit| limit as usize));
+        Ok(threads)
+    }
+}

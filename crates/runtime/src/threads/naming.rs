@@ -1,0 +1,193 @@
+//! Which thread a name means: an id or a name, a part of an id, or the newest without one.
+
+use std::fmt;
+
+use super::Threads;
+use crate::{Error, LOCAL_TENANT};
+use perihelion_engine::checkpoint::{self, ThreadFilter, ThreadInfo};
+use perihelion_engine::ids::ThreadId;
+use perihelion_settings::config::Settings;
+
+/// Letters of an id that are shown where it stands in a row; they are its last, which are drawn by chance.
+const SHORT: usize = 8;
+
+/// Letters of an id that say enough to look for it.
+const FEWEST: usize = 4;
+
+/// Ids that are named where several fit.
+const NAMED: usize = 5;
+
+impl Threads {
+    /// Returns the short form of an id, which is accepted in its place.
+    pub fn short(id: ThreadId) -> String {
+        let whole = id.to_string();
+        whole.get(whole.len() - SHORT..).unwrap_or(&whole).to_owned()
+    }
+
+    /// Returns the short forms of ids, whole where two would be alike.
+    pub fn shorts(ids: &[ThreadId]) -> Vec<String> {
+        let short_of = |id: &ThreadId| {
+            let short = Self::short(*id);
+            let alike = ids.iter().filter(|other| Self::short(**other) == short).count();
+            if alike > 1 { id.to_string() } else { short }
+        };
+        ids.iter().map(short_of).collect()
+    }
+
+    /// Finds the thread that is meant: by its id or name, by the beginning or the end of its id; the newest without a name.
+    ///
+    /// A name that fits none is one that is unknown, which anyone who uses it says.
+    ///
+    /// # Errors
+    /// [`Error::NoThread`] where there is none to take; [`Error::ManyThreads`] where several ids begin or end so.
+    pub async fn find(&self, name: Option<&str>) -> Result<ThreadId, Error> {
+        match name {
+            Some(name) => self.find_named(name).await,
+            None => {
+                let filter = ThreadFilter { limit: Some(1), ..ThreadFilter::default() };
+                let newest = self.0.list(&filter).await?;
+                newest.first().map(|info| info.id).ok_or(Error::NoThread)
+            }
+        }
+    }
+
+    async fn find_named(&self, name: &str) -> Result<ThreadId, Error> {
+        let (id, named) = ThreadId::from_name(name);
+        if named.is_none() || !is_part(name) {
+            return Ok(id);
+        }
+        match self.0.info(id).await {
+            Err(checkpoint::Error::UnknownThread(_)) => {}
+            other => return Ok(other?.id),
+        }
+        let part = name.to_lowercase();
+        let fits = |info: &ThreadInfo| {
+            let whole = info.id.to_string();
+            whole.starts_with(&part) || whole.ends_with(&part)
+        };
+        let mut all = self.0.list(&ThreadFilter::default()).await?;
+        all.retain(fits);
+        match all.as_slice() {
+            [] => Ok(id),
+            [one] => Ok(one.id),
+            several => {
+                let ids = several.iter().take(NAMED).map(|info| info.id.to_string());
+                let ids = ids.collect::<Vec<_>>().join(", ");
+                Err(Error::ManyThreads { name: name.to_owned(), ids })
+            }
+        }
+    }
+
+    /// Finds a thread in the database of the settings, which is opened only where the name alone does not say it.
+    ///
+    /// # Errors
+    /// As [`Threads::find`] and [`Threads::open_to_read`].
+    pub async fn find_in(settings: &Settings, name: Option<&str>) -> Result<ThreadId, Error> {
+        if let Some(name) = name
+            && !is_part(name)
+        {
+            return Ok(ThreadId::from_name(name).0);
+        }
+        let threads = Self::open_to_read(settings).await?;
+        let found = threads.find(name).await;
+        threads.close().await;
+        found
+    }
+
+    /// Returns the id of the thread that a tenant's question goes to, with the title that it has where it is new.
+    ///
+    /// Without a name it is a new one. A part of the id of a thread that there is means that thread.
+    pub async fn to_ask(
+        settings: &Settings,
+        tenant: &str,
+        name: Option<&str>,
+    ) -> (ThreadId, Option<String>) {
+        let Some(name) = name else { return (ThreadId::new(), None) };
+        if tenant != LOCAL_TENANT {
+            let (thread, title) = ThreadId::from_name_of(tenant, name);
+            return (thread, title.map(str::to_owned));
+        }
+        let (thread, title) = ThreadId::from_name(name);
+        match Self::find_in(settings, Some(name)).await {
+            Ok(known) if known != thread => (known, None),
+            _ => (thread, title.map(str::to_owned)),
+        }
+    }
+}
+
+/// Tells whether a name may be a part of an id.
+fn is_part(name: &str) -> bool {
+    (FEWEST..36).contains(&name.len()) && name.chars().all(|c| c.is_ascii_hexdigit() || c == '-')
+}
+
+/// The process that works on a thread, by the name under which it holds it; shown, it says as much of it as that tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holder(String);
+
+impl Holder {
+    /// Returns the holder of that name.
+    pub fn of(owner: &str) -> Self {
+        Self(owner.to_owned())
+    }
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parts: Vec<&str> = self.0.split('/').collect();
+        match parts.as_slice() {
+            [host, _, pid, ..] if !host.is_empty() => write!(f, "process {pid} on {host}"),
+            _ => f.write_str(&self.0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use perihelion_engine::checkpoint::{MemoryStore, NewThread, Threads as _};
+
+    async fn with(ids: &[ThreadId]) -> Threads {
+        let store = MemoryStore::new();
+        for id in ids {
+            let new = NewThread {
+                id: *id,
+                graph: "g".into(),
+                title: None,
+                root: None,
+                namespace: String::new(),
+                tenant: "default".into(),
+            };
+            store.create(new).await.unwrap();
+        }
+        Threads::of(Arc::new(store))
+    }
+
+    #[tokio::test]
+    async fn a_thread_is_found_by_a_part_of_its_id_and_the_newest_without_a_name() {
+        let ids = ["0197aaaa-0000-7000-8000-00001111aaaa", "0197aaab-0000-7000-8000-00002222aaaa"];
+        let ids = ids.map(|id| ThreadId::from_name(id).0);
+        let threads = with(&ids).await;
+        for part in ["0197aaaa", "1111aaaa", "00001111AAAA"] {
+            assert_eq!(threads.find(Some(part)).await.unwrap(), ids[0], "{part}");
+        }
+        assert_eq!(threads.find(None).await.unwrap(), ids[1]);
+        let several = threads.find(Some("aaaa")).await.unwrap_err().to_string();
+        assert!(several.contains("0197aaaa-0000") && several.contains("2222aaaa"), "{several}");
+        let unknown = threads.find(Some("beef")).await.unwrap();
+        assert_eq!(
+            unknown,
+            ThreadId::from_name("beef").0,
+            "it may be a name that is not there yet"
+        );
+        assert!(matches!(with(&[]).await.find(None).await, Err(Error::NoThread)));
+        assert_eq!(Threads::shorts(&ids), ["1111aaaa", "2222aaaa"]);
+    }
+
+    #[test]
+    fn a_holder_is_named_by_process_and_host() {
+        assert_eq!(Holder::of("desk/boot+pid:[1]/8211/77").to_string(), "process 8211 on desk");
+        assert_eq!(Holder::of("somebody").to_string(), "somebody");
+    }
+}

@@ -1,0 +1,103 @@
+//! The state of a thread, at its head or at any step.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::Threads;
+use crate::Error;
+use perihelion_engine::checkpoint::{self, Loaded, Steps, Store};
+use perihelion_engine::ids::ThreadId;
+use perihelion_engine::runner::StateView;
+use perihelion_star::{GRAPH, GraphState};
+
+/// A thread of any graph as it is stored: what is known of its state without the graph's own types.
+#[derive(Clone, Debug, Serialize)]
+pub struct RawState {
+    pub thread_id: ThreadId,
+    pub graph: String,
+    pub step: u64,
+    pub next: Vec<String>,
+    /// The newest whole state that was kept, if one was.
+    pub snapshot: Option<Value>,
+    /// The step that it belongs to; 0 without one.
+    pub snapshot_step: u64,
+    /// What was written since, oldest first: how it is merged only the graph itself knows.
+    pub updates: Vec<Value>,
+}
+
+impl Threads {
+    /// Tells whether a thread is one of the star's, whose state can be read as such.
+    ///
+    /// # Errors
+    /// As [`Threads::info`].
+    pub async fn is_of_star(&self, thread: ThreadId) -> Result<bool, Error> {
+        Ok(self.0.info(thread).await?.graph == GRAPH)
+    }
+
+    /// Reads the state of a star's thread at a step, or at its head.
+    ///
+    /// # Errors
+    /// As [`perihelion_engine::checkpoint::restore`].
+    pub async fn state(
+        &self,
+        thread: ThreadId,
+        at: Option<u64>,
+    ) -> Result<StateView<GraphState>, Error> {
+        Ok(read_state(self.0.as_ref(), thread, at).await?)
+    }
+
+    /// Reads a thread of any graph at a step, or at its head.
+    ///
+    /// # Errors
+    /// As [`Steps::load`], and when a row cannot be read.
+    pub async fn raw_state(&self, thread: ThreadId, at: Option<u64>) -> Result<RawState, Error> {
+        Ok(read_raw_state(self.0.as_ref(), thread, at).await?)
+    }
+}
+
+/// Reads the state of a star's thread at a step without opening servers or a model.
+///
+/// # Errors
+/// As [`perihelion_engine::checkpoint::restore`].
+pub async fn read_state(
+    store: &dyn Store,
+    thread: ThreadId,
+    at: Option<u64>,
+) -> Result<StateView<GraphState>, checkpoint::Error> {
+    let restored = checkpoint::restore::<GraphState>(store, thread, at).await?;
+    let next = restored.frontier.tasks.into_iter().map(|task| task.node).collect();
+    Ok(StateView { info: restored.info, seq: restored.seq, state: restored.state, next })
+}
+
+async fn read_raw_state(
+    store: &dyn Steps,
+    thread: ThreadId,
+    at: Option<u64>,
+) -> Result<RawState, checkpoint::Error> {
+    let damaged = |error: serde_json::Error| checkpoint::Error::Damaged(error.to_string());
+    let Loaded { info, snapshot, steps, .. } = store.load(thread, at).await?;
+    let mut raw = RawState {
+        thread_id: info.id,
+        graph: info.graph,
+        step: at.unwrap_or(info.head),
+        next: Vec::new(),
+        snapshot: None,
+        snapshot_step: 0,
+        updates: Vec::new(),
+    };
+    if let Some(kept) = snapshot {
+        raw.snapshot_step = kept.seq;
+        raw.snapshot = Some(serde_json::from_slice(&kept.state.to_json_bytes()?).map_err(damaged)?);
+    }
+    for step in steps {
+        raw.next = step.frontier()?.tasks.into_iter().map(|task| task.node).collect();
+        if step.seq <= raw.snapshot_step {
+            continue;
+        }
+        let written = step.written()?.into_iter();
+        raw.updates.extend(
+            written.map(|one| json!({ "step": step.seq, "node": one.node, "update": one.update })),
+        );
+    }
+    Ok(raw)
+}

@@ -1,0 +1,72 @@
+//! What model calls of many threads took, by day, by agent and by model.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, NaiveDate, Utc};
+use serde::Serialize;
+
+use super::Error;
+use perihelion_engine::checkpoint::Store;
+use perihelion_engine::ids::ThreadId;
+use perihelion_settings::config::Settings;
+use perihelion_telemetry::{About, Scope, Spent, View, Which, bill, project, read};
+
+/// What model calls took.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Usage {
+    /// By the day (UTC) on which a call began.
+    pub by_day: BTreeMap<NaiveDate, Spent>,
+    /// By agent, or by role for calls of none.
+    pub by_agent: BTreeMap<String, Spent>,
+    pub by_model: BTreeMap<String, Spent>,
+}
+
+impl Usage {
+    fn add(&mut self, start: DateTime<Utc>, about: &About, spent: Spent) {
+        let About::Chat { role, agent, model, .. } = about else { return };
+        let worker = agent.as_ref().unwrap_or(role);
+        let model = model.as_deref().unwrap_or("no answer");
+        self.by_day.entry(start.date_naive()).or_default().add(spent);
+        self.by_agent.entry(worker.clone()).or_default().add(spent);
+        self.by_model.entry(model.to_owned()).or_default().add(spent);
+    }
+}
+
+/// Adds up what the model calls of some threads took since a time; it reads their journals.
+///
+/// # Errors
+/// Whatever the store reports of the threads' runs. A run whose steps can no longer be read counts nothing.
+pub async fn usage(
+    store: &dyn Store,
+    settings: &Settings,
+    threads: &[ThreadId],
+    since: DateTime<Utc>,
+) -> Result<Usage, Error> {
+    let prices = settings.models.price_list();
+    let view = View { scope: Scope::Run, content: false, rounds: None };
+    let mut usage = Usage::default();
+    for thread in threads {
+        // The first run of the trace that was read last: the runs that continued with it are in it.
+        let mut read_from = u32::MAX;
+        for run in store.runs(*thread).await?.iter().rev() {
+            if run.ended_at.is_some_and(|end| end < since) {
+                break;
+            }
+            if run.number >= read_from {
+                continue;
+            }
+            let Ok((rows, number)) = read(store, *thread, Which::Number(run.number)).await else {
+                continue;
+            };
+            let mut spans = project(&rows, number, view)?;
+            read_from = spans.first().map_or(run.number, |root| root.run);
+            bill(&mut spans, &prices);
+            for span in spans.iter().filter(|span| span.start >= since) {
+                if let (About::Chat { .. }, Some(spent)) = (&span.about, span.spent) {
+                    usage.add(span.start, &span.about, spent);
+                }
+            }
+        }
+    }
+    Ok(usage)
+}

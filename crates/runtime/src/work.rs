@@ -1,0 +1,73 @@
+//! Leaves runs to the workers, and does a worker's part.
+
+use std::sync::Arc;
+
+use super::report::RunStatusView;
+use super::{Error, RunReport, Runtime, demo};
+use crate::dispatch::{self, Dispatcher, Scope};
+use perihelion_engine::checkpoint;
+use perihelion_engine::ids::ThreadId;
+use perihelion_engine::runner::{self, RunOptions};
+use perihelion_star::{GraphState, Request};
+
+impl Runtime {
+    /// Asks a thread a question, making the thread when it is new, and leaves the run to the workers.
+    ///
+    /// When this returns, the question and the call to the workers are durable.
+    ///
+    /// # Errors
+    /// As [`Runtime::ask`].
+    pub async fn submit(
+        &self,
+        thread: ThreadId,
+        title: Option<String>,
+        request: Request,
+    ) -> Result<RunReport, Error> {
+        let input = self.input(thread, title, request).await?;
+        let run = self.runner().submit(thread, input).await?;
+        Ok(RunReport::of(thread, run.to_string(), RunStatusView::Queued, &GraphState::default()))
+    }
+
+    /// Resumes a thread that was left to the workers, or whose process died.
+    ///
+    /// `None` when there is nothing to do for this worker: the thread is at rest, waits for a person, has a
+    /// holder, is another graph's or the demo's, or is no more.
+    ///
+    /// # Errors
+    /// [`Error::Run`] when the thread cannot be read or its run broke on the store.
+    pub async fn wake(
+        &self,
+        thread: ThreadId,
+        options: RunOptions<GraphState>,
+    ) -> Result<Option<RunReport>, Error> {
+        let tenant = match self.store().info(thread).await {
+            Ok(info) if info.tenant == demo::TENANT => return Ok(None),
+            Ok(info) => info.tenant,
+            Err(checkpoint::Error::UnknownThread(_)) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        self.load_teams(&tenant).await;
+        match self.runner().wake(thread, options).await {
+            Ok(Some(outcome)) => self.report(outcome).await.map(Some),
+            Ok(None) => Ok(None),
+            Err(runner::Error::WrongGraph { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Opens what tells a worker of this runtime which threads to continue with.
+    ///
+    /// A `thorough` one looks at every turn: when it knows of no thread, nothing is left to do.
+    ///
+    /// # Errors
+    /// As [`dispatch::open`].
+    pub async fn dispatcher(&self, thorough: bool) -> Result<Arc<dyn Dispatcher>, Error> {
+        let scope = Scope {
+            graph: self.runner().graph().name().to_owned(),
+            except_tenant: Some(demo::TENANT.to_owned()),
+            thorough,
+        };
+        let url = self.settings().store.database.expose();
+        Ok(dispatch::open(url, self.store().clone(), scope).await?)
+    }
+}

@@ -1,0 +1,184 @@
+//! What the operator says of credentials: a file, and the environment.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use secrecy::{ExposeSecret, SecretString};
+use serde::Deserialize;
+
+use super::Error;
+use perihelion_settings::config::strict;
+
+/// A token, given directly.
+pub const TOKEN: &str = "PERIHELION_API_TOKEN";
+/// A file that holds a token.
+const TOKEN_FILE: &str = "PERIHELION_API_TOKEN_FILE";
+/// A key for schemes that ask for one.
+const KEY: &str = "PERIHELION_API_KEY";
+const USERNAME: &str = "PERIHELION_API_USERNAME";
+const PASSWORD: &str = "PERIHELION_API_PASSWORD";
+
+/// How to authenticate. Texts may name environment variables as `${NAME}`.
+#[derive(Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// The token itself; best as `${NAME}`.
+    token: Option<String>,
+    token_file: Option<PathBuf>,
+    /// Seconds before its end from which a token is renewed.
+    grace_sec: Option<u32>,
+    pub(super) login: Option<Login>,
+    pub(super) client_credentials: Option<ClientCredentials>,
+    /// Keys, and names with passwords, by the description's scheme.
+    pub(super) schemes: BTreeMap<String, SchemeConfig>,
+}
+
+/// A request whose answer holds a token.
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Login {
+    pub url: String,
+    /// JSON, unless `form` is set.
+    #[serde(default)]
+    pub body: BTreeMap<String, toml::Value>,
+    #[serde(default)]
+    pub form: bool,
+    #[serde(default)]
+    pub headers: BTreeMap<String, String>,
+    /// Where the token stands in the answer, as a JSON pointer.
+    #[serde(default = "token_pointer")]
+    pub token: String,
+    /// Where the seconds until it expires stand.
+    #[serde(default = "expiry_pointer")]
+    pub expires_in: String,
+}
+
+/// An OAuth client that acts for itself.
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClientCredentials {
+    pub token_url: String,
+    pub client_id: String,
+    pub client_secret: String,
+    #[serde(default)]
+    pub scope: Option<String>,
+    #[serde(default)]
+    pub audience: Option<String>,
+}
+
+/// What one scheme of the description takes.
+#[derive(Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SchemeConfig {
+    key: Option<String>,
+    username: Option<String>,
+    password: Option<String>,
+}
+
+fn token_pointer() -> String {
+    "/access_token".to_owned()
+}
+
+fn expiry_pointer() -> String {
+    "/expires_in".to_owned()
+}
+
+impl Config {
+    /// Reads the file, if there is one.
+    pub fn load(path: Option<&Path>) -> Result<Self, strict::Error> {
+        path.map_or_else(|| Ok(Self::default()), strict::load)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        let set = |name: &str| std::env::var_os(name).is_some();
+        let has_file = self.token.is_some()
+            || self.token_file.is_some()
+            || !self.schemes.is_empty()
+            || self.can_fetch();
+        !has_file && ![TOKEN, TOKEN_FILE, KEY, USERNAME].into_iter().any(set)
+    }
+
+    pub fn direct(&self) -> Result<Option<SecretString>, Error> {
+        match (&self.token, variable(TOKEN)) {
+            (Some(token), _) => expanded(token).map(|token| Some(token.into())),
+            (None, Some(token)) => Ok(Some(token.into())),
+            (None, None) => Ok(None),
+        }
+    }
+
+    pub fn token_file(&self) -> Option<PathBuf> {
+        self.token_file.clone().or_else(|| variable(TOKEN_FILE).map(PathBuf::from))
+    }
+
+    pub fn grace(&self) -> chrono::Duration {
+        chrono::Duration::seconds(self.grace_sec.unwrap_or(120).into())
+    }
+
+    pub fn can_fetch(&self) -> bool {
+        self.login.is_some() || self.client_credentials.is_some()
+    }
+
+    /// Returns whether another token may be had when one was refused.
+    pub fn can_renew(&self) -> bool {
+        let is_direct = self.token.is_some() || variable(TOKEN).is_some();
+        !is_direct && (self.can_fetch() || self.token_file().is_some())
+    }
+
+    pub fn key(&self, scheme: &str) -> Result<Option<SecretString>, Error> {
+        let own = self.schemes.get(scheme).and_then(|scheme| scheme.key.as_ref());
+        match own {
+            Some(key) => expanded(key).map(|key| Some(key.into())),
+            None => Ok(variable(KEY).map(Into::into)),
+        }
+    }
+
+    pub fn basic(
+        &self,
+        scheme: Option<&SchemeConfig>,
+    ) -> Result<Option<(String, SecretString)>, Error> {
+        let user =
+            scheme.and_then(|scheme| scheme.username.as_deref()).map(expanded).transpose()?;
+        let Some(user) = user.or_else(|| variable(USERNAME)) else { return Ok(None) };
+        let password =
+            scheme.and_then(|scheme| scheme.password.as_deref()).map(expanded).transpose()?;
+        Ok(Some((user, password.or_else(|| variable(PASSWORD)).unwrap_or_default().into())))
+    }
+
+    /// Takes what is secret out of a text.
+    pub fn redact(&self, text: &str) -> String {
+        let mut secrets: Vec<SecretString> = [TOKEN, KEY, PASSWORD]
+            .iter()
+            .filter_map(|name| variable(name))
+            .map(Into::into)
+            .collect();
+        let own =
+            self.schemes.values().flat_map(|scheme| [&scheme.key, &scheme.password]).flatten();
+        let client = self.client_credentials.iter().map(|client| &client.client_secret);
+        for given in own.chain(client).chain(&self.token) {
+            secrets.extend(expanded(given).ok().map(Into::into));
+        }
+        let mut shown = text.to_owned();
+        for secret in secrets.iter().filter(|secret| secret.expose_secret().len() >= 4) {
+            shown = shown.replace(secret.expose_secret(), "[redacted]");
+        }
+        shown
+    }
+}
+
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().map(|value| value.trim().to_owned()).filter(|value| !value.is_empty())
+}
+
+/// Puts environment variables in for `${NAME}`.
+pub fn expanded(text: &str) -> Result<String, Error> {
+    let mut made = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("${") {
+        let Some((name, tail)) = after.split_once('}') else { break };
+        made.push_str(before);
+        made.push_str(&variable(name).ok_or_else(|| Error::Unset(name.to_owned()))?);
+        rest = tail;
+    }
+    made.push_str(rest);
+    Ok(made)
+}

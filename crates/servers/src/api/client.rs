@@ -1,0 +1,278 @@
+//! Sends requests: with credentials, within bounds, once more where that is safe.
+
+use std::time::Duration;
+
+use perihelion_openapi::{Base, Operation, Request, Scheme};
+use reqwest::StatusCode;
+use reqwest::header::{HeaderMap, LOCATION, RETRY_AFTER};
+use serde_json::{Map, Value};
+
+use super::auth::Credentials;
+use super::{Error, Options};
+
+/// Longest wait that a server may ask for.
+const LONGEST_WAIT: Duration = Duration::from_secs(30);
+/// How often a request is sent again because the server asked for it.
+const RETRIES: u32 = 2;
+/// Redirects followed.
+const REDIRECTS: u32 = 5;
+/// Headers of an answer that are shown: the rest is about the connection, or a secret.
+const SHOWN: [&str; 16] = [
+    "content-type",
+    "content-length",
+    "content-language",
+    "content-location",
+    "location",
+    "link",
+    "etag",
+    "last-modified",
+    "date",
+    "retry-after",
+    "allow",
+    "x-request-id",
+    "x-total-count",
+    "x-ratelimit-limit",
+    "x-ratelimit-remaining",
+    "x-ratelimit-reset",
+];
+
+/// An answer, read within bounds.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    pub status: u16,
+    pub headers: Map<String, Value>,
+    pub body: Value,
+    /// The body was longer than is read.
+    pub is_cut: bool,
+    /// Bytes of the body.
+    pub size: usize,
+}
+
+/// The connection to one API.
+pub struct Client {
+    client: reqwest::Client,
+    pub credentials: Credentials,
+    timeout: Duration,
+    max_body: usize,
+    fixed: Vec<(String, String)>,
+}
+
+/// One request with what it belongs to.
+pub struct Sending<'a> {
+    pub request: &'a Request,
+    pub base: &'a Base,
+    pub operation: &'a Operation,
+    pub schemes: &'a [Scheme],
+    /// The base is one that may see credentials.
+    pub is_trusted: bool,
+}
+
+impl Client {
+    /// Makes a client.
+    pub fn open(options: &Options) -> Result<Self, Error> {
+        perihelion_settings::config::tls::install();
+        let client = reqwest::Client::builder()
+            .connect_timeout(Duration::from_secs(10))
+            // Each redirect is looked at here, since it would take the credentials along.
+            .redirect(reqwest::redirect::Policy::none())
+            .user_agent(concat!("perihelion/", env!("CARGO_PKG_VERSION")))
+            .build()
+            .map_err(Error::Client)?;
+        let config = super::auth::Config::load(options.auth.as_deref())?;
+        let max_body = (options.max_body_kb as usize) << 10;
+        let credentials = Credentials::open(config, client.clone());
+        Ok(Self {
+            client,
+            credentials,
+            timeout: options.timeout(),
+            max_body,
+            fixed: options.header.clone(),
+        })
+    }
+
+    /// Sends a request; renews a refused token once, and waits where the server asks for it.
+    pub async fn send(&self, sending: &Sending<'_>) -> Result<Answer, Error> {
+        let mut renewed = false;
+        let mut waits = 0;
+        loop {
+            let mut request = sending.request.clone();
+            for (name, value) in &self.fixed {
+                let lower = name.to_ascii_lowercase();
+                request.headers.retain(|(known, _)| *known != lower);
+                request.headers.push((lower, value.clone()));
+            }
+            let mut token = None;
+            if sending.is_trusted {
+                token = self
+                    .credentials
+                    .apply(&mut request, sending.operation, sending.schemes)
+                    .await?;
+            }
+            let (status, headers, answer) = self.once(&request, sending.base).await?;
+            if status == StatusCode::UNAUTHORIZED
+                && !renewed
+                && let Some(number) = token
+                && self.credentials.refused(number).await
+            {
+                renewed = true;
+                continue;
+            }
+            let may_repeat = status == StatusCode::TOO_MANY_REQUESTS
+                || (status == StatusCode::SERVICE_UNAVAILABLE && sending.operation.is_read());
+            if let (true, Some(wait)) = (may_repeat && waits < RETRIES, retry_after(&headers)) {
+                waits += 1;
+                perihelion_engine::clock::sleep(wait).await;
+                continue;
+            }
+            return Ok(answer);
+        }
+    }
+
+    /// Sends once, following redirects of reads that stay within the base.
+    async fn once(
+        &self,
+        request: &Request,
+        base: &Base,
+    ) -> Result<(StatusCode, HeaderMap, Answer), Error> {
+        let mut url = request.url.clone();
+        for _ in 0..=REDIRECTS {
+            let answer = self.transmit(request, &url).await?;
+            let status = answer.status();
+            let is_read = matches!(request.method.as_str(), "GET" | "HEAD");
+            let target = answer.headers().get(LOCATION).and_then(|value| value.to_str().ok());
+            let next =
+                target.and_then(|target| url.join(target).ok()).filter(|next| base.contains(next));
+            match next {
+                Some(next) if status.is_redirection() && is_read => url = next,
+                _ => {
+                    let headers = answer.headers().clone();
+                    let read = self.read(answer, request).await?;
+                    return Ok((status, headers, read));
+                }
+            }
+        }
+        Err(self.failed(request, "it redirects in a circle"))
+    }
+
+    async fn transmit(
+        &self,
+        request: &Request,
+        url: &url::Url,
+    ) -> Result<reqwest::Response, Error> {
+        let method = reqwest::Method::from_bytes(request.method.as_bytes())
+            .map_err(|_| self.failed(request, "no such method"))?;
+        let mut builder = self.client.request(method, url.clone()).timeout(self.timeout);
+        for (name, value) in &request.headers {
+            builder = builder.header(name, value);
+        }
+        if let Some(body) = &request.body {
+            builder = builder.body(body.bytes.clone());
+        }
+        builder.send().await.map_err(|error| self.error(request, &error))
+    }
+
+    async fn read(
+        &self,
+        mut answer: reqwest::Response,
+        request: &Request,
+    ) -> Result<Answer, Error> {
+        let status = answer.status().as_u16();
+        let mut headers = Map::new();
+        for name in SHOWN {
+            let values: Vec<&str> = answer
+                .headers()
+                .get_all(name)
+                .iter()
+                .filter_map(|value| value.to_str().ok())
+                .collect();
+            if !values.is_empty() {
+                headers.insert(
+                    name.to_owned(),
+                    Value::from(self.credentials.redact(&values.join(", "))),
+                );
+            }
+        }
+        let media =
+            headers.get("content-type").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let mut bytes = Vec::new();
+        let mut is_cut = false;
+        while let Some(chunk) = answer.chunk().await.map_err(|error| self.error(request, &error))? {
+            let room = self.max_body.saturating_sub(bytes.len());
+            bytes.extend(chunk.iter().take(room));
+            if chunk.len() > room {
+                is_cut = true;
+                break;
+            }
+        }
+        let size = bytes.len();
+        Ok(Answer { status, headers, body: body(&bytes, &media), is_cut, size })
+    }
+
+    fn error(&self, request: &Request, error: &reqwest::Error) -> Error {
+        if error.is_timeout() {
+            let method = request.method.clone();
+            let address = address(request);
+            return Error::Timeout { method, address, limit: self.timeout };
+        }
+        let mut reason = if error.is_connect() {
+            "it cannot be reached".to_owned()
+        } else {
+            "the exchange broke off".to_owned()
+        };
+        let mut source = std::error::Error::source(error);
+        while let Some(inner) = source {
+            reason = format!("{reason}: {inner}");
+            source = inner.source();
+        }
+        self.failed(request, &self.credentials.redact(&reason))
+    }
+
+    fn failed(&self, request: &Request, reason: &str) -> Error {
+        Error::Http {
+            method: request.method.clone(),
+            address: address(request),
+            reason: reason.to_owned(),
+        }
+    }
+}
+
+/// Shows an address without its query, where keys stand.
+fn address(request: &Request) -> String {
+    let mut url = request.url.clone();
+    url.set_query(None);
+    url.into()
+}
+
+fn body(bytes: &[u8], media: &str) -> Value {
+    if bytes.is_empty() {
+        return Value::Null;
+    }
+    let may_parse = media.contains("json") || media.is_empty();
+    if may_parse && let Ok(parsed) = serde_json::from_slice(bytes) {
+        return parsed;
+    }
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Value::from(text),
+        Err(error) if error.error_len().is_none() || media.starts_with("text/") => {
+            Value::from(String::from_utf8_lossy(bytes).into_owned())
+        }
+        Err(_) => Value::from(format!(
+            "{} bytes of {}",
+            bytes.len(),
+            if media.is_empty() { "binary data" } else { media }
+        )),
+    }
+}
+
+/// Reads how long a server asks to wait, in seconds or as a date.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+    let wait = match text.parse::<u64>() {
+        Ok(seconds) => Duration::from_secs(seconds),
+        Err(_) => {
+            let at = chrono::DateTime::parse_from_rfc2822(text).ok()?;
+            (at.to_utc() - perihelion_engine::clock::now()).to_std().unwrap_or_default()
+        }
+    };
+    (wait <= LONGEST_WAIT).then_some(wait)
+}

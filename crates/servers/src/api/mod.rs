@@ -1,0 +1,110 @@
+//! Calls the HTTP API that a description describes: `perihelion mcp api --spec FILE`.
+//!
+//! Enter at [`Server::open`]. Three tools stand for any number of operations: find, describe, call. Invariant: no request leaves the
+//! origin and prefix of the API's base address, and no credential goes to an address that the operator did not name.
+//! Deliberately absent: one tool per operation, which no model's window holds.
+
+mod adjust;
+mod auth;
+mod calls;
+mod check;
+mod client;
+mod pages;
+mod tools;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+pub use check::check;
+pub use tools::Server;
+
+/// What `perihelion mcp api` is told.
+#[derive(Clone, clap::Args)]
+pub struct Options {
+    /// The API's description: OpenAPI 2, 3.0 or 3.1, or a plain list of endpoints; JSON or YAML.
+    #[arg(long, value_name = "FILE")]
+    pub spec: PathBuf,
+    /// Base address of all requests, in place of the description's servers.
+    #[arg(long, value_name = "URL")]
+    pub base_url: Option<String>,
+    /// Where the description was published, for servers that it names relative to itself.
+    #[arg(long, value_name = "URL")]
+    pub spec_url: Option<String>,
+    /// Further base addresses that a caller's context may name and that receive credentials.
+    #[arg(long, value_name = "URL")]
+    pub allow_base: Vec<String>,
+    /// A variable of the description's servers.
+    #[arg(long, value_name = "NAME=VALUE", value_parser = pair)]
+    pub variable: Vec<(String, String)>,
+    /// A header of every request; put secrets into the environment or the file of --auth instead.
+    #[arg(long, value_name = "NAME=VALUE", value_parser = pair)]
+    pub header: Vec<(String, String)>,
+    /// A TOML file that says how to authenticate.
+    #[arg(long, value_name = "FILE")]
+    pub auth: Option<PathBuf>,
+    /// Refuse operations that may change something: all but GET, HEAD and OPTIONS.
+    #[arg(long)]
+    pub read_only: bool,
+    /// Operations that only read although their method does not say so, such as a search by POST.
+    #[arg(long, value_name = "OPERATION,…", value_delimiter = ',')]
+    pub reads: Vec<String>,
+    /// Longest request, in seconds.
+    #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=3_600))]
+    pub timeout_sec: u32,
+    /// Most kilobytes read of an answer.
+    #[arg(long, default_value_t = 1_024, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub max_body_kb: u32,
+    /// Most pages of a list that are read in one call.
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub max_pages: u32,
+}
+
+impl std::fmt::Debug for Options {
+    /// Leaves the headers out: they may hold what somebody put there in spite of the advice.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Options").field("spec", &self.spec).finish_non_exhaustive()
+    }
+}
+
+impl Options {
+    fn timeout(&self) -> Duration {
+        Duration::from_secs(self.timeout_sec.into())
+    }
+}
+
+fn pair(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err(format!("expected NAME=VALUE, not: {text}")),
+    }
+}
+
+/// Why a call was not made, or got no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("cannot read the API description {}: {source}", path.display())]
+    Spec { path: PathBuf, source: std::io::Error },
+    #[error("cannot use the API description {}: {source}", path.display())]
+    Description { path: PathBuf, source: perihelion_openapi::Error },
+    /// A call that does not fit the description.
+    #[error("{kind}: {0}", kind = .0.kind())]
+    Request(#[from] perihelion_openapi::Error),
+    #[error("ConfigurationError: {0}")]
+    Settings(#[from] perihelion_settings::config::strict::Error),
+    #[error("ConfigurationError: {0}")]
+    Auth(#[from] auth::Error),
+    #[error("ConfigurationError: no HTTP client can be made: {0}")]
+    Client(#[source] reqwest::Error),
+    #[error(
+        "ConfigurationError: the context's base address is none that the operator allows; name it with --allow-base: {0}"
+    )]
+    ForeignBase(String),
+    #[error(
+        "RequestError: only reading is allowed here; {method} may change something, and {operation} is not listed under --reads"
+    )]
+    ReadOnly { operation: String, method: String },
+    #[error("HttpError: {method} {address}: {reason}")]
+    Http { method: String, address: String, reason: String },
+    #[error("Timeout: {method} {address} gave no answer within {} s", limit.as_secs())]
+    Timeout { method: String, address: String, limit: Duration },
+}

@@ -1,0 +1,283 @@
+//! The three tools: find, describe, call.
+
+use std::sync::Arc;
+
+use perihelion_openapi::{Base, Catalogue, Finder, Operation, describe};
+use rmcp::handler::server::router::tool::ToolRouter;
+use rmcp::handler::server::tool::schema_for_output;
+use rmcp::handler::server::wrapper::Parameters;
+use rmcp::model::{CallToolResult, RequestMetaObject, ServerConfig};
+use rmcp::{tool, tool_router};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::adjust::{CONTEXT, Context};
+use super::calls::{Api, Call, Called};
+use super::client::Client;
+use super::{Error, Options};
+use crate::answer::{answer, config, failure};
+use crate::toolbox::Toolbox;
+
+/// Operations listed where nobody says how many.
+const FOUND: usize = 12;
+/// Most operations listed.
+const MOST_FOUND: usize = 50;
+/// Passages of documentation listed beside them.
+const PASSAGES: usize = 3;
+/// Bytes of a body in the text for a model; the structured result has all of it.
+const SHOWN: usize = 16 << 10;
+
+#[derive(Deserialize, JsonSchema)]
+struct Find {
+    /// What the operation should do, in words; names of things and of parameters help.
+    query: String,
+    /// Most operations returned; 12 by default.
+    #[serde(default)]
+    limit: Option<usize>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Describe {
+    /// Name of an operation as find_operations lists it, or its method and path: `GET /users/{id}`.
+    operation: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Operations {
+    operations: Vec<Listed>,
+    /// Passages of the documentation that fit the query.
+    documentation: Vec<Passage>,
+    /// Number of operations that the API has.
+    total: usize,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Listed {
+    /// Its name.
+    operation: String,
+    method: String,
+    path: String,
+    summary: String,
+    /// Names of the parameters that must be given, with their place.
+    required: Vec<String>,
+    /// The path parameter of another listed operation that this one yields.
+    yields: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Passage {
+    title: String,
+    text: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Described {
+    /// What the operation takes and answers.
+    description: Value,
+}
+
+/// The server's session handler.
+#[derive(Clone)]
+pub struct Server {
+    api: Arc<Api>,
+    tool_router: ToolRouter<Self>,
+}
+
+impl Server {
+    /// Reads the description and indexes it.
+    ///
+    /// # Errors
+    /// When the description or the credentials' file cannot be read or understood, or a base address is none.
+    pub fn open(options: &Options) -> Result<Self, Error> {
+        let path = options.spec.clone();
+        let text = std::fs::read_to_string(&path)
+            .map_err(|source| Error::Spec { path: path.clone(), source })?;
+        let catalogue =
+            Catalogue::read(&text).map_err(|source| Error::Description { path, source })?;
+        if catalogue.operations.is_empty() && catalogue.snippets.is_empty() {
+            let source = perihelion_openapi::Error::NoOperations;
+            return Err(Error::Description { path: options.spec.clone(), source });
+        }
+        for base in options.base_url.iter().chain(&options.allow_base) {
+            Base::parse(base)?;
+        }
+        let finder = Finder::new(&catalogue);
+        let client = Client::open(options)?;
+        let api = Api { catalogue, finder, client, options: options.clone() };
+        Ok(Self { api: Arc::new(api), tool_router: Self::tool_router() })
+    }
+
+    /// Returns the API that it serves.
+    pub(super) fn api(&self) -> &Api {
+        &self.api
+    }
+}
+
+#[tool_router]
+impl Server {
+    /// Finds operations.
+    #[tool(
+        description = "Finds the operations of the API that fit a question, best first. Where one needs an id that people do not know, the operation that yields it is listed too (`yields`).",
+        output_schema = schema_for_output::<Operations>(),
+        annotations(title = "Find operations", read_only_hint = true, idempotent_hint = true, open_world_hint = false)
+    )]
+    async fn find_operations(&self, Parameters(input): Parameters<Find>) -> CallToolResult {
+        let api = &self.api;
+        let limit = input.limit.unwrap_or(FOUND).clamp(1, MOST_FOUND);
+        let found = api.finder.find(&api.catalogue, &input.query, limit);
+        let operations: Vec<Listed> =
+            found.iter().map(|found| listed(found.operation, found.yields)).collect();
+        let passages = api.finder.snippets(&api.catalogue, &input.query, PASSAGES);
+        let documentation = passages
+            .iter()
+            .map(|passage| Passage { title: passage.title.clone(), text: passage.text.clone() });
+        let found = Operations {
+            operations,
+            documentation: documentation.collect(),
+            total: api.catalogue.operations.len(),
+        };
+        let text = listing(&found);
+        answer(&found, text)
+    }
+
+    /// Describes an operation.
+    #[tool(
+        description = "Describes one operation: its parameters, body and answer with their schemas.",
+        output_schema = schema_for_output::<Described>(),
+        annotations(title = "Describe an operation", read_only_hint = true, idempotent_hint = true, open_world_hint = false)
+    )]
+    async fn describe_operation(&self, Parameters(input): Parameters<Describe>) -> CallToolResult {
+        match self.api.catalogue.operation(&input.operation) {
+            Ok(operation) => {
+                let described = Described { description: describe(&self.api.catalogue, operation) };
+                let text = described.description.to_string();
+                answer(&described, text)
+            }
+            Err(error) => failure(&Error::from(error)),
+        }
+    }
+
+    /// Calls an operation that only reads.
+    #[tool(
+        description = "Sends one request that only reads (GET, HEAD, OPTIONS, and what the operator lists), and returns the answer's status, headers and body. As call_operation otherwise.",
+        output_schema = schema_for_output::<Called>(),
+        annotations(title = "Read by an operation", read_only_hint = true, idempotent_hint = true, open_world_hint = true)
+    )]
+    async fn read_operation(
+        &self,
+        meta: RequestMetaObject,
+        Parameters(input): Parameters<Call>,
+    ) -> CallToolResult {
+        self.send(&meta, input, false).await
+    }
+
+    /// Calls an operation.
+    #[tool(
+        description = "Sends one request to the API and returns the answer's status, headers and body. Credentials are added by the server. All required parameters must be given; what is missing is named.",
+        output_schema = schema_for_output::<Called>(),
+        annotations(title = "Call an operation", read_only_hint = false, destructive_hint = true, idempotent_hint = false, open_world_hint = true)
+    )]
+    async fn call_operation(
+        &self,
+        meta: RequestMetaObject,
+        Parameters(input): Parameters<Call>,
+    ) -> CallToolResult {
+        self.send(&meta, input, true).await
+    }
+}
+
+impl Server {
+    async fn send(
+        &self,
+        meta: &RequestMetaObject,
+        mut input: Call,
+        may_write: bool,
+    ) -> CallToolResult {
+        let context = meta.get(CONTEXT).and_then(Value::as_object).cloned();
+        let context = context.or_else(|| input.context.take()).unwrap_or_default();
+        match self.api.call(input, &Context::new(context), may_write).await {
+            Ok(called) => {
+                let text = shown(&called);
+                let mut result = answer(&called, text);
+                // A refusal is an answer with all its data, and still not what was asked for.
+                result.is_error = Some(called.status >= 400);
+                result
+            }
+            Err(error) => failure(&error),
+        }
+    }
+}
+
+impl Toolbox for Server {
+    fn router(&self) -> &ToolRouter<Self> {
+        &self.tool_router
+    }
+
+    fn about(&self) -> ServerConfig {
+        let catalogue = &self.api.catalogue;
+        let title = if catalogue.title.is_empty() { "an HTTP API" } else { &catalogue.title };
+        let text = format!(
+            "Calls {title} ({} operations). First find_operations with what is wanted, then describe_operation where parameters are \
+             unclear, then read_operation for what only reads, call_operation for what changes something.",
+            catalogue.operations.len()
+        );
+        config("api", title, text)
+    }
+}
+
+fn listed(operation: &Operation, yields: Option<&str>) -> Listed {
+    let required = operation.parameters.iter().filter(|parameter| parameter.is_required);
+    let first = operation.description.lines().next().unwrap_or_default();
+    let summary = if operation.summary.is_empty() { first } else { &operation.summary };
+    Listed {
+        operation: operation.id.clone(),
+        method: operation.method.clone(),
+        path: operation.path.clone(),
+        summary: summary.chars().take(200).collect(),
+        required: required
+            .map(|parameter| format!("{} ({})", parameter.name, parameter.location.name()))
+            .collect(),
+        yields: yields.map(str::to_owned),
+    }
+}
+
+fn listing(found: &Operations) -> String {
+    let mut lines = Vec::new();
+    for listed in &found.operations {
+        let mut line = format!("{}: {} {}", listed.operation, listed.method, listed.path);
+        if !listed.summary.is_empty() {
+            line.push_str(&format!(" — {}", listed.summary));
+        }
+        if !listed.required.is_empty() {
+            line.push_str(&format!(" [needs {}]", listed.required.join(", ")));
+        }
+        if let Some(name) = &listed.yields {
+            line.push_str(&format!(" [yields {name}]"));
+        }
+        lines.push(line);
+    }
+    for passage in &found.documentation {
+        lines.push(format!("{}: {}", passage.title, passage.text));
+    }
+    if lines.is_empty() {
+        return format!("None of the {} operations fits; ask with other words.", found.total);
+    }
+    lines.join("\n")
+}
+
+fn shown(called: &Called) -> String {
+    let body = match &called.body {
+        Value::Null => "(no body)".to_owned(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let mut text = format!("status {}\n{body}", called.status);
+    if text.len() > SHOWN {
+        text.truncate(text.floor_char_boundary(SHOWN));
+        text.push_str("…\n(the body is longer; the structured result has all that was read)");
+    } else if called.truncated {
+        text.push_str("\n(there is more than was read)");
+    }
+    text
+}

@@ -1,0 +1,383 @@
+//! The five tools: add, list, search, read, delete.
+
+use std::sync::Arc;
+
+use cap_std::ambient_authority;
+use cap_std::fs::Dir;
+use perihelion_documents::{
+    COLLECTION, Deleted, Document, EmbeddingModel, Library, Query, Read, Scope,
+};
+use rmcp::handler::server::router::tool::ToolRouter;
+use rmcp::handler::server::tool::schema_for_output;
+use rmcp::handler::server::wrapper::Parameters;
+use rmcp::model::{CallToolResult, RequestMetaObject, ServerConfig};
+use rmcp::{tool, tool_router};
+use tokio::sync::OnceCell;
+use tokio_util::sync::CancellationToken;
+
+use super::answers::{
+    AddDocument, AddedDocument, DeleteDocument, DeletedDocument, Documents, Hit, Hits, Listed,
+    ReadDocument, SearchDocuments,
+};
+use super::{Error, Opened, Options, TENANT_META};
+use crate::answer::{answer, config, failure};
+use crate::toolbox::Toolbox;
+use perihelion_engine::checkpoint::{self, Keyring};
+use perihelion_ingest::{DocumentThreads, NewDocument, summarizer};
+use perihelion_settings::config::Settings;
+
+/// Hits returned unless the call says otherwise, and the most it may ask for.
+const DEFAULT_HITS: usize = 8;
+const MAX_HITS: usize = 50;
+
+/// Characters of one reading unless the call says otherwise, and the most of any.
+const DEFAULT_READ: usize = 12_000;
+const MAX_READ: usize = 200_000;
+
+/// What an answer says of a document whose description no model was asked for, or that did not answer.
+const NO_MODEL: &str = "this server has no model to ask what a document is about: name one by models.url or OPENAI_BASE_URL in its own environment";
+const NO_ANSWER: &str =
+    "the model did not say what the document is about; this server's log says why";
+
+/// The server's session handler.
+#[derive(Clone)]
+pub struct Server {
+    shelf: Arc<Shelf>,
+    tool_router: ToolRouter<Self>,
+}
+
+struct Shelf {
+    library: Library,
+    embeddings: Option<Arc<dyn EmbeddingModel>>,
+    settings: Settings,
+    /// Whether no model is asked what documents are about.
+    undescribed: bool,
+    /// Opened when something is added or deleted: who only searches needs neither threads nor the keys to them.
+    threads: OnceCell<DocumentThreads>,
+    /// Those of a caller that does not say whose call it is.
+    scope: Scope,
+    /// Whether callers may say whose call it is: those alone that started this process.
+    believes_callers: bool,
+    collection: Option<String>,
+    root: Option<Dir>,
+    read_only: bool,
+}
+
+impl Server {
+    /// Opens the database and the directory, and makes the tools; `believes_callers` lets each call say whose it is.
+    ///
+    /// # Errors
+    /// [`Error`] naming what cannot be opened.
+    pub async fn open(options: &Options, believes_callers: bool) -> Result<Self, Error> {
+        let Opened { library, scope, embeddings, settings } = super::open(options).await?;
+        let root = match &options.root {
+            Some(path) => Some(
+                Dir::open_ambient_dir(path, ambient_authority())
+                    .map_err(|source| Error::Root { path: path.clone(), source })?,
+            ),
+            None => None,
+        };
+        let collection = options.collection.clone();
+        let read_only = options.read_only;
+        let shelf = Shelf {
+            library,
+            embeddings,
+            settings,
+            undescribed: options.undescribed,
+            threads: OnceCell::new(),
+            scope,
+            believes_callers,
+            collection,
+            root,
+            read_only,
+        };
+        let mut tool_router = Self::tool_router();
+        if read_only {
+            for tool in ["add_document", "delete_document"] {
+                tool_router.map.remove(tool);
+            }
+        }
+        Ok(Self { shelf: Arc::new(shelf), tool_router })
+    }
+}
+
+#[tool_router]
+impl Server {
+    /// Adds a document.
+    #[tool(
+        description = "Adds a document: a file (path), or a text. The same path, or the same title of a text, again replaces the former version; unchanged bytes cost nothing. Where a call is broken off, the same one continues it, and no model is asked twice. A file without text (a scan, a password) is refused with the reason.",
+        output_schema = schema_for_output::<AddedDocument>(),
+        annotations(title = "Add a document", read_only_hint = false, destructive_hint = false, idempotent_hint = true, open_world_hint = false)
+    )]
+    async fn add_document(
+        &self,
+        meta: RequestMetaObject,
+        Parameters(input): Parameters<AddDocument>,
+    ) -> CallToolResult {
+        match self.shelf.add(&meta, input).await {
+            Ok(added) => {
+                let text = format!(
+                    "{}: {} ({} characters), id {}",
+                    if added.unchanged { "Unchanged" } else { "Added" },
+                    added.document.title,
+                    added.document.characters,
+                    added.document.document
+                );
+                answer(&added, text)
+            }
+            Err(error) => failure(&error),
+        }
+    }
+
+    /// Lists the documents.
+    #[tool(
+        description = "Lists the documents with their ids, titles, formats and what they are about.",
+        output_schema = schema_for_output::<Documents>(),
+        annotations(title = "List documents", read_only_hint = true, idempotent_hint = true, open_world_hint = false)
+    )]
+    async fn list_documents(&self, meta: RequestMetaObject) -> CallToolResult {
+        let shelf = &self.shelf;
+        match shelf.list(&meta).await {
+            Ok(documents) => {
+                let documents: Vec<Listed> = documents.into_iter().map(Listed::from).collect();
+                let line = |one: &Listed| {
+                    let summary = one.summary.as_deref().unwrap_or("");
+                    format!("{} ({}): {} {summary}", one.title, one.format, one.document)
+                };
+                let lines: Vec<String> = documents.iter().map(line).collect();
+                let text =
+                    if lines.is_empty() { "No documents yet.".into() } else { lines.join("\n") };
+                answer(&Documents { documents }, text)
+            }
+            Err(error) => failure(&error),
+        }
+    }
+
+    /// Searches the documents.
+    #[tool(
+        description = "Finds passages that answer a question, by words and by meaning. Each hit quotes the document with title, page, section and the range of characters; read on around it with read_document. Filters narrow by collection, documents, format, section, author and time of change.",
+        output_schema = schema_for_output::<Hits>(),
+        annotations(title = "Search documents", read_only_hint = true, idempotent_hint = true, open_world_hint = false)
+    )]
+    async fn search_documents(
+        &self,
+        meta: RequestMetaObject,
+        Parameters(input): Parameters<SearchDocuments>,
+    ) -> CallToolResult {
+        match self.shelf.search(&meta, input).await {
+            Ok(hits) if hits.hits.is_empty() => answer(&hits, "Nothing was found.".into()),
+            Ok(hits) => {
+                let sources = hits.hits.iter().map(|hit| &hit.source);
+                let shown = sources.zip(1..).map(|(hit, number)| {
+                    let page = hit.page.map(|page| format!(", page {page}")).unwrap_or_default();
+                    let section = hit.section.as_ref().map(|title| format!(", {title}"));
+                    format!(
+                        "[{number}] {}{page}{} (document {}, {}..{})\n{}",
+                        hit.title,
+                        section.unwrap_or_default(),
+                        hit.document,
+                        hit.start,
+                        hit.end,
+                        hit.quote
+                    )
+                });
+                let text = shown.collect::<Vec<_>>().join("\n\n");
+                answer(&hits, text)
+            }
+            Err(error) => failure(&error),
+        }
+    }
+
+    /// Reads a part of a document.
+    #[tool(
+        description = "Reads the text of a document between two places, counted in characters; about 12,000 characters if no end is given. Use it to read on around a hit.",
+        output_schema = schema_for_output::<perihelion_documents::Read>(),
+        annotations(title = "Read a document", read_only_hint = true, idempotent_hint = true, open_world_hint = false)
+    )]
+    async fn read_document(
+        &self,
+        meta: RequestMetaObject,
+        Parameters(input): Parameters<ReadDocument>,
+    ) -> CallToolResult {
+        let start = input.start.unwrap_or(0);
+        let end = input.end.unwrap_or(start.saturating_add(DEFAULT_READ));
+        let end = end.min(start.saturating_add(MAX_READ));
+        match self.shelf.read(&meta, &input.document, start, end).await {
+            Ok(read) => {
+                let text = format!(
+                    "{} ({}..{} of {})\n{}",
+                    read.title, read.start, read.end, read.length, read.text
+                );
+                answer(&read, text)
+            }
+            Err(error) => failure(&error),
+        }
+    }
+
+    /// Deletes a document.
+    #[tool(
+        description = "Deletes a document for good: its text, what it is found by, and its vectors.",
+        output_schema = schema_for_output::<DeletedDocument>(),
+        annotations(title = "Delete a document", read_only_hint = false, destructive_hint = true, idempotent_hint = true, open_world_hint = false)
+    )]
+    async fn delete_document(
+        &self,
+        meta: RequestMetaObject,
+        Parameters(input): Parameters<DeleteDocument>,
+    ) -> CallToolResult {
+        match self.shelf.delete(&meta, &input.document).await {
+            Ok(gone) => {
+                let title = gone.title().to_owned();
+                let text = format!("Deleted: {title}");
+                answer(&DeletedDocument { document: gone.id, title, deleted: true }, text)
+            }
+            Err(error) => failure(&error),
+        }
+    }
+}
+
+impl Shelf {
+    fn model(&self) -> Option<&dyn EmbeddingModel> {
+        self.embeddings.as_deref()
+    }
+
+    async fn threads(&self) -> Result<&DocumentThreads, Error> {
+        let open = async || {
+            let settings = &self.settings;
+            let model = if self.undescribed { None } else { summarizer(&settings.models)? };
+            let keys = Keyring::of_found(settings.encryption.exposed())?;
+            let url = settings.store.database.expose();
+            Ok(DocumentThreads {
+                library: self.library.clone(),
+                store: checkpoint::open_sealed(url, keys).await?,
+                model,
+                embeddings: self.embeddings.clone(),
+                stop: CancellationToken::new(),
+            })
+        };
+        self.threads.get_or_try_init(open).await
+    }
+
+    /// Returns whose documents a call is about.
+    fn scope(&self, meta: &RequestMetaObject) -> Result<Scope, Error> {
+        let tenant = meta.get(TENANT_META).and_then(|tenant| tenant.as_str());
+        match tenant.filter(|_| self.believes_callers) {
+            None => Ok(self.scope.clone()),
+            Some(tenant) => Ok(Scope::new(tenant, self.scope.owner())
+                .map_err(perihelion_documents::Error::from)?),
+        }
+    }
+
+    async fn list(&self, meta: &RequestMetaObject) -> Result<Vec<Document>, Error> {
+        Ok(self.library.list(&self.scope(meta)?, self.collection.as_deref()).await?)
+    }
+
+    async fn read(
+        &self,
+        meta: &RequestMetaObject,
+        document: &str,
+        start: usize,
+        end: usize,
+    ) -> Result<Read, Error> {
+        Ok(self.library.read(&self.scope(meta)?, document, Some(start), Some(end)).await?)
+    }
+
+    async fn delete(&self, meta: &RequestMetaObject, document: &str) -> Result<Deleted, Error> {
+        if self.read_only {
+            return Err(Error::ReadOnly);
+        }
+        Ok(self.threads().await?.delete(&self.scope(meta)?, document).await?)
+    }
+
+    async fn add(
+        &self,
+        meta: &RequestMetaObject,
+        asked: AddDocument,
+    ) -> Result<AddedDocument, Error> {
+        if self.read_only {
+            return Err(Error::ReadOnly);
+        }
+        let (path, bytes) = match (asked.path, asked.text) {
+            (Some(path), None) => {
+                let bytes = self.file(&path)?;
+                (path, bytes)
+            }
+            (None, Some(text)) => {
+                // A text without a title is named by its content, so that two of them are two.
+                let name = match &asked.title {
+                    Some(title) => format!("text:{title}.md"),
+                    None => format!("text:{}.md", &blake3::hash(text.as_bytes()).to_hex()[..16]),
+                };
+                (name, text.into_bytes())
+            }
+            _ => return Err(Error::PathOrText),
+        };
+        let place = NewDocument {
+            shown: path.clone(),
+            name: path,
+            collection: self.collection.clone().unwrap_or_else(|| COLLECTION.to_owned()),
+            title: asked.title,
+        };
+        let threads = self.threads().await?;
+        let added = threads.add_sent(&self.scope(meta)?, place, bytes).await?;
+        let why = if threads.model.is_some() { NO_ANSWER } else { NO_MODEL };
+        let not_described = added.document.description.is_none().then(|| why.to_owned());
+        Ok(AddedDocument {
+            not_described,
+            document: added.document.into(),
+            unchanged: added.unchanged,
+            by_words_only: added.by_words_only,
+        })
+    }
+
+    fn file(&self, path: &str) -> Result<Vec<u8>, Error> {
+        let failed = |source| Error::File { path: path.to_owned(), source };
+        let is_file = match &self.root {
+            Some(root) => root.metadata(path).map_err(failed)?.is_file(),
+            None => std::fs::metadata(path).map_err(failed)?.is_file(),
+        };
+        // Only regular files: a pipe would hold the server for ever.
+        if !is_file {
+            return Err(failed(std::io::Error::other("it is no regular file")));
+        }
+        match &self.root {
+            Some(root) => root.read(path).map_err(failed),
+            None => std::fs::read(path).map_err(failed),
+        }
+    }
+
+    async fn search(
+        &self,
+        meta: &RequestMetaObject,
+        asked: SearchDocuments,
+    ) -> Result<Hits, Error> {
+        let mut query = Query::new(asked.query);
+        query.filters = asked.filters.unwrap_or_default();
+        if query.filters.collection.is_none() {
+            query.filters.collection.clone_from(&self.collection);
+        }
+        query.limit = asked.limit.unwrap_or(DEFAULT_HITS).clamp(1, MAX_HITS);
+        let scope = self.scope(meta)?;
+        let hits: Vec<Hit> = if asked.parents {
+            let found = self.library.retrieve(&scope, &query, self.model(), None).await?;
+            found.passages.into_iter().map(Hit::of_passage).collect()
+        } else {
+            let found = self.library.search(&scope, &query, self.model()).await?;
+            found.into_iter().map(|source| Hit { source, parent: None }).collect()
+        };
+        Ok(Hits { hits })
+    }
+}
+
+impl Toolbox for Server {
+    fn router(&self) -> &ToolRouter<Self> {
+        &self.tool_router
+    }
+
+    fn about(&self) -> ServerConfig {
+        let text = "Finds what answers a question in the user's documents. Search with search_documents, read on around a hit \
+             with read_document, see what there is with list_documents. Answer from what the documents say alone, \
+             cite title and page, and say so when they do not say it.";
+        config("documents", "Documents", text.to_owned())
+    }
+}

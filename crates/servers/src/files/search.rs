@@ -1,0 +1,167 @@
+//! Finds lines: plain text without regard to case, or a regular expression.
+
+use regex::{Regex, RegexBuilder};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{Error, Tree};
+use perihelion_engine::clock;
+
+/// Longest piece of a line that is shown, in bytes.
+const MAX_LINE_BYTES: usize = 400;
+/// Bytes of a line that are searched; what is beyond is passed over.
+const MAX_SEARCHED: usize = 16 * 1024;
+/// Bound on the memory of a compiled expression.
+const MAX_REGEX_BYTES: usize = 300_000;
+
+/// A line that matched.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Hit {
+    pub path: String,
+    /// From 1.
+    pub line: usize,
+    pub text: String,
+}
+
+/// What a search found, in the order of paths and lines.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Search {
+    pub hits: Vec<Hit>,
+    /// There are more matching lines than are shown.
+    pub truncated: bool,
+    /// Number of text files that were looked through.
+    pub files_searched: usize,
+}
+
+impl Tree {
+    /// Searches the text files below a path; binary and oversized files are passed over.
+    ///
+    /// # Errors
+    /// When the query is empty or not an expression, or the path is not inside the directory.
+    pub fn search(
+        &self,
+        query: &str,
+        is_regex: bool,
+        path: &str,
+        most: usize,
+    ) -> Result<Search, Error> {
+        let pattern = pattern(query, is_regex)?;
+        let begun = clock::monotonic();
+        let mut found = Search { hits: Vec::new(), truncated: false, files_searched: 0 };
+        let mut bytes = 0;
+        for path in self.files(path)? {
+            let Ok(text) = self.text(&path) else { continue };
+            found.files_searched += 1;
+            for (index, line) in text.lines().enumerate() {
+                if begun.elapsed() > self.search_time {
+                    return Err(Error::TooLong(self.search_time.as_secs_f64()));
+                }
+                // A line that is no line of text would be searched for minutes, and nothing can stop that.
+                let Some(place) = pattern.find(&line[..line.floor_char_boundary(MAX_SEARCHED)])
+                else {
+                    continue;
+                };
+                if found.hits.len() == most || bytes > self.max_bytes {
+                    found.truncated = true;
+                    return Ok(found);
+                }
+                let text = excerpt(line, place.start());
+                bytes += path.len() + text.len();
+                found.hits.push(Hit { path: path.clone(), line: index + 1, text });
+            }
+        }
+        Ok(found)
+    }
+}
+
+fn pattern(query: &str, is_regex: bool) -> Result<Regex, Error> {
+    if query.trim().is_empty() {
+        return Err(Error::EmptyQuery);
+    }
+    let source = if is_regex { query.to_owned() } else { regex::escape(query.trim()) };
+    RegexBuilder::new(&source)
+        .case_insensitive(!is_regex)
+        .size_limit(MAX_REGEX_BYTES)
+        .build()
+        .map_err(|error| Error::Regex(error.to_string()))
+}
+
+/// Returns the line, or the part of a very long one that begins a little before the match.
+fn excerpt(line: &str, place: usize) -> String {
+    if line.len() <= MAX_LINE_BYTES {
+        return line.to_owned();
+    }
+    let start = line.floor_char_boundary(place.saturating_sub(MAX_LINE_BYTES / 4));
+    let end = line.floor_char_boundary(start + MAX_LINE_BYTES);
+    let mut part = line[start..end].to_owned();
+    if start > 0 {
+        part.insert(0, '…');
+    }
+    if end < line.len() {
+        part.push('…');
+    }
+    part
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Options;
+    use super::*;
+
+    fn tree() -> (tempfile::TempDir, Tree) {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::create_dir(root.path().join("sub")).unwrap();
+        std::fs::write(root.path().join("z.txt"), "Ramadan 2018\nnothing\nramadan again\n")
+            .unwrap();
+        std::fs::write(
+            root.path().join("sub/a.txt"),
+            format!("{}RAMADAN{}\n", "x".repeat(900), "ü".repeat(900)),
+        )
+        .unwrap();
+        std::fs::write(root.path().join("sub/b.bin"), b"ramadan\0").unwrap();
+        let tree = Tree::open(&Options { root: root.path().into(), max_bytes: 10_000 }).unwrap();
+        (root, tree)
+    }
+
+    #[test]
+    fn plain_text_is_found_without_regard_to_case_in_order_of_path_and_line() {
+        let (_root, tree) = tree();
+        let found = tree.search("ramadan", false, "", 10).unwrap();
+        let places: Vec<_> = found.hits.iter().map(|hit| (hit.path.as_str(), hit.line)).collect();
+        assert_eq!(places, [("sub/a.txt", 1), ("z.txt", 1), ("z.txt", 3)]);
+        assert!(found.hits[0].text.len() < 500 && found.hits[0].text.contains("RAMADAN"));
+        assert_eq!(found.files_searched, 2);
+        assert!(!found.truncated);
+    }
+
+    /// One of 37 s on a long line still ran after its cancellation.
+    #[test]
+    fn a_search_ends_in_time_whatever_the_expression_and_the_lines_are() {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::write(root.path().join("long.txt"), "a".repeat(3_000_000)).unwrap();
+        std::fs::write(root.path().join("lines.txt"), "word\n".repeat(100)).unwrap();
+        let options = Options { root: root.path().into(), max_bytes: 16_777_216 };
+        let mut tree = Tree::open(&options).unwrap();
+        let found = tree.search("(.*?,){12}z|(a+)+b", true, "long.txt", 10);
+        assert!(found.is_ok_and(|found| found.hits.is_empty()));
+        tree.search_time = std::time::Duration::ZERO;
+        assert!(matches!(tree.search("z", true, "lines.txt", 10), Err(Error::TooLong(_))));
+    }
+
+    #[test]
+    fn the_number_of_hits_is_bounded_and_the_answer_says_so() {
+        let (_root, tree) = tree();
+        let found = tree.search("ramadan", false, "", 2).unwrap();
+        assert_eq!((found.hits.len(), found.truncated), (2, true));
+    }
+
+    #[test]
+    fn expressions_are_compiled_as_given_and_bad_ones_explained() {
+        let (_root, tree) = tree();
+        assert_eq!(tree.search(r"^Ramadan \d{4}$", true, "z.txt", 10).unwrap().hits.len(), 1);
+        assert_eq!(tree.search("2018 (", false, ".", 10).unwrap().hits.len(), 0);
+        assert!(matches!(tree.search("(", true, ".", 10), Err(Error::Regex(_))));
+        assert!(matches!(tree.search(r"(\w{1000}){1000}", true, ".", 10), Err(Error::Regex(_))));
+        assert!(matches!(tree.search(" ", false, ".", 10), Err(Error::EmptyQuery)));
+    }
+}

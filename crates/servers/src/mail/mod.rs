@@ -1,0 +1,137 @@
+//! Reads and answers one account's mail: `perihelion mcp mail`.
+//!
+//! Enter at [`Server::open`]. Invariant: nothing leaves but by `send`, which takes a draft that a person could have read, and sends it
+//! once. Deliberately absent: deleting and moving mail.
+
+mod check;
+mod tools;
+
+use perihelion_mail::{Account, Endpoint, JmapServer, Mailbox, Security, Servers};
+
+pub use check::check;
+pub use tools::Server;
+
+/// The environment variable that holds the password; there is no option for it, which everybody could read.
+const PASSWORD: &str = "PERIHELION_MAIL_PASSWORD";
+/// The environment variable that holds a bearer token for JMAP in place of a password.
+const TOKEN: &str = "PERIHELION_MAIL_TOKEN";
+
+/// What `perihelion mcp mail` is told. The password is read from PERIHELION_MAIL_PASSWORD, a token for JMAP from PERIHELION_MAIL_TOKEN.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Options {
+    /// JMAP server: HOST, HOST:PORT or the address of its session; used in place of IMAP and SMTP where it offers mail.
+    #[arg(
+        long,
+        value_name = "HOST",
+        env = "PERIHELION_MAIL_JMAP",
+        required_unless_present = "imap"
+    )]
+    pub jmap: Option<String>,
+    /// IMAP server: HOST or HOST:PORT.
+    #[arg(long, value_name = "HOST:PORT", env = "PERIHELION_MAIL_IMAP", requires = "smtp")]
+    pub imap: Option<String>,
+    /// SMTP server: HOST or HOST:PORT.
+    #[arg(long, value_name = "HOST:PORT", env = "PERIHELION_MAIL_SMTP", requires = "imap")]
+    pub smtp: Option<String>,
+    /// How connections are protected; plain ones are made to this machine only.
+    #[arg(long, value_enum, default_value_t = SecurityName::Tls)]
+    pub security: SecurityName,
+    /// Name of the account.
+    #[arg(long, env = "PERIHELION_MAIL_USER")]
+    pub user: String,
+    /// Sender of what is written: `ADDRESS`, or `NAME <ADDRESS>`; the account's name by default.
+    #[arg(long, value_name = "ADDRESS")]
+    pub from: Option<String>,
+}
+
+/// Name of a protection on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum SecurityName {
+    /// From the first byte: ports 993 and 465.
+    Tls,
+    /// After a request: ports 143 and 587.
+    Starttls,
+    /// Not: ports 143 and 587 of this machine.
+    Plain,
+}
+
+impl Options {
+    /// Opens the account by JMAP where it is offered, by IMAP and SMTP elsewhere.
+    async fn open(&self) -> Result<Mailbox, Error> {
+        perihelion_settings::config::tls::install();
+        let Some(jmap) = &self.jmap else {
+            return self.open_imap().await;
+        };
+        let token = std::env::var(TOKEN).ok();
+        let server = JmapServer::read(jmap, self.security.protection(), token.is_some())?;
+        match Mailbox::open_jmap(self.account(token)?, &server).await {
+            Err(
+                error @ (perihelion_mail::Error::NoJmap(_)
+                | perihelion_mail::Error::Unreachable { .. }),
+            ) if self.imap.is_some() => {
+                tracing::warn!("using IMAP: {error}");
+                self.open_imap().await
+            }
+            opened => Ok(opened?),
+        }
+    }
+
+    async fn open_imap(&self) -> Result<Mailbox, Error> {
+        let security = self.security.protection();
+        let (imap, smtp) = match security {
+            Security::Tls => (993, 465),
+            Security::StartTls | Security::Plain => (143, 587),
+        };
+        let servers = Servers {
+            imap: endpoint(self.imap.as_deref().unwrap_or_default(), imap, security)?,
+            smtp: endpoint(self.smtp.as_deref().unwrap_or_default(), smtp, security)?,
+        };
+        Ok(Mailbox::open(self.account(None)?, servers).await?)
+    }
+
+    fn account(&self, token: Option<String>) -> Result<Account, Error> {
+        let secret = token.or_else(|| std::env::var(PASSWORD).ok()).ok_or(Error::NoPassword)?;
+        Ok(Account {
+            username: self.user.clone(),
+            password: secret.into(),
+            from: self.from.clone().unwrap_or_else(|| self.user.clone()),
+        })
+    }
+}
+
+impl SecurityName {
+    fn protection(self) -> Security {
+        match self {
+            Self::Tls => Security::Tls,
+            Self::Starttls => Security::StartTls,
+            Self::Plain => Security::Plain,
+        }
+    }
+}
+
+fn endpoint(text: &str, default: u16, security: Security) -> Result<Endpoint, Error> {
+    let bad = || Error::BadServer(text.to_owned());
+    let (host, port) = match text.rsplit_once(':') {
+        Some((host, port)) if !host.contains(':') || host.ends_with(']') => {
+            (host, port.parse().map_err(|_| bad())?)
+        }
+        _ => (text, default),
+    };
+    if host.is_empty() {
+        return Err(bad());
+    }
+    Ok(Endpoint { host: host.to_owned(), port, security })
+}
+
+/// Why the mailbox could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(
+        "the password of the mail account is read from the environment variable {PASSWORD}, which is not set (a token for JMAP, from {TOKEN})"
+    )]
+    NoPassword,
+    #[error("a mail server is HOST or HOST:PORT, not: {0}")]
+    BadServer(String),
+    #[error(transparent)]
+    Mail(#[from] perihelion_mail::Error),
+}

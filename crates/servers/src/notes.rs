@@ -1,0 +1,289 @@
+//! Appends notes to a file: a small write tool, honest about its side effect.
+//!
+//! Enter at [`Server::open`]. Each note is one line of JSON, `{"key": …, "text": …}`, on the disk before the
+//! call is answered. Invariant: a line is never changed or removed. With `--dedupe` a call whose idempotency
+//! key was seen is acknowledged without a second line; without it every call that arrives appends, so that
+//! a repeated call shows.
+
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead, BufReader, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rmcp::handler::server::router::tool::ToolRouter;
+use rmcp::handler::server::tool::schema_for_output;
+use rmcp::handler::server::wrapper::Parameters;
+use rmcp::model::{CallToolResult, RequestMetaObject, ServerConfig, ToolAnnotations};
+use rmcp::{tool, tool_router};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::answer::{answer, config, failure};
+use crate::toolbox::Toolbox;
+
+/// Where a caller's idempotency key travels in `_meta`.
+pub const IDEMPOTENCY_KEY: &str = "dev.perihelion/idempotency-key";
+/// Longest note, in bytes.
+const MAX_NOTE_BYTES: usize = 16 * 1024;
+/// Most notes listed, the newest ones.
+const MAX_LISTED: usize = 500;
+
+/// What `perihelion mcp notes` is told.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Options {
+    /// The file that notes are appended to; made if it is not there.
+    #[arg(long, value_name = "PATH")]
+    pub file: PathBuf,
+    /// Acknowledge a repeated idempotency key without appending a second line.
+    #[arg(long)]
+    pub dedupe: bool,
+}
+
+/// Why a note was not taken or the file could not be used.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("cannot use the notes file {}: {source}", path.display())]
+    File { path: PathBuf, source: std::io::Error },
+    #[error("the note is too long; at most {MAX_NOTE_BYTES} bytes are taken, this has: {0}")]
+    TooLong(usize),
+    #[error("the note is empty")]
+    Empty,
+    #[error("the writing task was aborted: {0}")]
+    Aborted(#[from] tokio::task::JoinError),
+}
+
+/// One line of the file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+struct Note {
+    /// The idempotency key of the call that wrote it, where it sent one.
+    key: Option<String>,
+    text: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Append {
+    /// The note, one paragraph of plain text.
+    text: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Appended {
+    /// Number of the note's line in the file, from 1.
+    line: usize,
+    /// The same call had been carried out before; nothing was appended this time.
+    repeated: bool,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Notes {
+    /// In the order in which they were taken.
+    notes: Vec<Note>,
+    /// Older notes were left out.
+    truncated: bool,
+}
+
+struct Book {
+    options: Options,
+}
+
+/// The server's session handler.
+#[derive(Clone)]
+pub struct Server {
+    book: Arc<Book>,
+    tool_router: ToolRouter<Self>,
+}
+
+impl Server {
+    /// Opens the file, making it if needed.
+    ///
+    /// # Errors
+    /// [`Error::File`] when it cannot be written.
+    pub fn open(options: &Options) -> Result<Self, Error> {
+        let book = Book { options: options.clone() };
+        book.file()?;
+        let mut tool_router = Self::tool_router();
+        // The hint must be as true as the promise: only deduplication makes a repeated call harmless.
+        if let Some(route) = tool_router.map.get_mut("append_note") {
+            let annotations = ToolAnnotations::from_raw(
+                Some("Append a note".into()),
+                Some(false),
+                Some(false),
+                Some(options.dedupe),
+                Some(false),
+            );
+            route.attr.annotations = Some(annotations);
+        }
+        Ok(Self { book: Arc::new(book), tool_router })
+    }
+}
+
+#[tool_router]
+impl Server {
+    /// Appends a note.
+    #[tool(
+        description = "Appends one note to the notes file. This is a lasting side effect: the note stays, and calling twice writes two notes.",
+        output_schema = schema_for_output::<Appended>(),
+        annotations(title = "Append a note", read_only_hint = false, destructive_hint = false, open_world_hint = false)
+    )]
+    async fn append_note(
+        &self,
+        meta: RequestMetaObject,
+        Parameters(input): Parameters<Append>,
+    ) -> CallToolResult {
+        let key = meta.get(IDEMPOTENCY_KEY).and_then(|key| key.as_str()).map(str::to_owned);
+        let book = Arc::clone(&self.book);
+        let done = tokio::task::spawn_blocking(move || book.append(Note { key, text: input.text }));
+        match done.await.map_err(Error::from).and_then(|outcome| outcome) {
+            Ok(appended) if appended.repeated => {
+                let text = format!("Already noted as line {}.", appended.line);
+                answer(&appended, text)
+            }
+            Ok(appended) => {
+                let text = format!("Noted as line {}.", appended.line);
+                answer(&appended, text)
+            }
+            Err(error) => failure(&error),
+        }
+    }
+
+    /// Lists the notes.
+    #[tool(
+        description = "Lists the notes in the order in which they were taken.",
+        output_schema = schema_for_output::<Notes>(),
+        annotations(title = "List notes", read_only_hint = true, idempotent_hint = true, open_world_hint = false)
+    )]
+    async fn list_notes(&self) -> CallToolResult {
+        let book = Arc::clone(&self.book);
+        let read = tokio::task::spawn_blocking(move || book.notes()).await;
+        match read.map_err(Error::from).and_then(|outcome| outcome) {
+            Ok(mut notes) => {
+                let first = notes.len().saturating_sub(MAX_LISTED);
+                let notes = notes.split_off(first);
+                let lines: Vec<String> = (first + 1..)
+                    .zip(&notes)
+                    .map(|(line, note)| format!("{line}. {}", note.text))
+                    .collect();
+                let text = if lines.is_empty() { "No notes yet.".into() } else { lines.join("\n") };
+                answer(&Notes { notes, truncated: first > 0 }, text)
+            }
+            Err(error) => failure(&error),
+        }
+    }
+}
+
+impl Toolbox for Server {
+    fn router(&self) -> &ToolRouter<Self> {
+        &self.tool_router
+    }
+
+    fn about(&self) -> ServerConfig {
+        let text =
+            "Keeps notes in a file. append_note writes for good; list_notes shows what is there.";
+        config("notes", "Notes", text.to_owned())
+    }
+}
+
+impl Book {
+    fn append(&self, note: Note) -> Result<Appended, Error> {
+        if note.text.trim().is_empty() {
+            return Err(Error::Empty);
+        }
+        if note.text.len() > MAX_NOTE_BYTES {
+            return Err(Error::TooLong(note.text.len()));
+        }
+        let mut file = self.file()?;
+        // One writer at a time, in any process, until the file is closed: a repeat must see the first.
+        file.lock().map_err(|error| self.failed(error))?;
+        let notes = self.notes()?;
+        let same = |known: &Note| known.key.is_some() && known.key == note.key;
+        let known = notes.iter().position(same).filter(|_| self.options.dedupe);
+        if let Some(index) = known {
+            return Ok(Appended { line: index + 1, repeated: true });
+        }
+        let mut line = serde_json::to_string(&note).map_err(|error| self.failed(error.into()))?;
+        line.push('\n');
+        file.write_all(line.as_bytes())
+            .and_then(|()| file.sync_all())
+            .map_err(|e| self.failed(e))?;
+        Ok(Appended { line: notes.len() + 1, repeated: false })
+    }
+
+    fn notes(&self) -> Result<Vec<Note>, Error> {
+        let file = File::open(&self.options.file).map_err(|error| self.failed(error))?;
+        let mut notes = Vec::new();
+        for line in BufReader::new(file).lines() {
+            let line = line.map_err(|error| self.failed(error))?;
+            // A line that is not ours (a torn write, an edit by hand) is shown as it stands.
+            notes.push(serde_json::from_str(&line).unwrap_or(Note { key: None, text: line }));
+        }
+        Ok(notes)
+    }
+
+    fn file(&self) -> Result<File, Error> {
+        OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(&self.options.file)
+            .map_err(|error| self.failed(error))
+    }
+
+    fn failed(&self, source: std::io::Error) -> Error {
+        Error::File { path: self.options.file.clone(), source }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn book(dedupe: bool) -> (tempfile::TempDir, Book) {
+        let home = tempfile::tempdir().unwrap();
+        let options = Options { file: home.path().join("notes.jsonl"), dedupe };
+        let book = Book { options };
+        book.file().unwrap();
+        (home, book)
+    }
+
+    fn note(key: &str, text: &str) -> Note {
+        Note { key: Some(key.into()), text: text.into() }
+    }
+
+    #[test]
+    fn every_call_appends_a_line_unless_duplicates_are_told_apart() {
+        let (_home, plain) = book(false);
+        plain.append(note("k", "a\nb")).unwrap();
+        assert_eq!(plain.append(note("k", "a\nb")).unwrap().line, 2);
+        assert_eq!(plain.notes().unwrap(), [note("k", "a\nb"), note("k", "a\nb")]);
+
+        let (_home, careful) = book(true);
+        careful.append(note("k", "a")).unwrap();
+        assert!(careful.append(note("k", "a")).unwrap().repeated);
+        assert!(!careful.append(note("l", "a")).unwrap().repeated);
+        assert!(!careful.append(Note { key: None, text: "a".into() }).unwrap().repeated);
+        assert!(!careful.append(Note { key: None, text: "a".into() }).unwrap().repeated);
+        assert_eq!(careful.notes().unwrap().len(), 4);
+    }
+
+    #[test]
+    fn two_servers_on_one_file_take_a_repeated_note_once() {
+        let (_home, book) = book(true);
+        let other = Book { options: book.options.clone() };
+        let lines: Vec<usize> = std::thread::scope(|scope| {
+            let hands: Vec<_> = [&book, &other, &book, &other]
+                .map(|book| scope.spawn(|| book.append(note("k", "once")).unwrap().line))
+                .into_iter()
+                .collect();
+            hands.into_iter().map(|hand| hand.join().unwrap()).collect()
+        });
+        assert_eq!(lines, [1, 1, 1, 1]);
+        assert_eq!(book.notes().unwrap(), [note("k", "once")]);
+    }
+
+    #[test]
+    fn empty_and_oversized_notes_are_refused() {
+        let (_home, book) = book(false);
+        assert!(matches!(book.append(note("k", "  ")), Err(Error::Empty)));
+        assert!(matches!(book.append(note("k", &"x".repeat(20_000))), Err(Error::TooLong(20_000))));
+        assert_eq!(book.notes().unwrap(), []);
+    }
+}

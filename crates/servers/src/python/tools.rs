@@ -1,0 +1,190 @@
+//! The one tool: a program in, what it left behind out.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use perihelion_sandbox::{Fault, Limits, Outcome, Program, Python, Tier};
+use rmcp::handler::server::router::tool::ToolRouter;
+use rmcp::handler::server::tool::schema_for_output;
+use rmcp::handler::server::wrapper::Parameters;
+use rmcp::model::{CallToolResult, RequestMetaObject, ServerConfig};
+use rmcp::{tool, tool_router};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use tokio::sync::Semaphore;
+
+use super::{Error, MAX_CODE_BYTES, Options};
+use crate::answer::{answer, config, failure};
+use crate::toolbox::Toolbox;
+
+/// Where a caller may say at which moment the program starts, in milliseconds since the epoch; the result repeats it.
+pub const CLOCK: &str = "dev.perihelion/clock";
+/// Where a caller may say what the program's randomness follows from; the result repeats it.
+pub const SEED: &str = "dev.perihelion/seed";
+/// Runs at once; each may take the whole memory limit.
+const RUNS: usize = 2;
+/// Characters of a value shown to a model beside the structured result.
+const SHOWN: usize = 4_000;
+
+#[derive(Deserialize, JsonSchema)]
+struct Run {
+    /// Python source. The value of a last expression is the result; assign rows (a list of dicts) to `table` to return a table.
+    code: String,
+    /// Values for the program: each is a variable of its name, and all are in the dict `inputs`.
+    #[serde(default)]
+    inputs: Option<Map<String, Value>>,
+    /// Longest run in seconds, within the server's own limit.
+    #[serde(default)]
+    timeout_sec: Option<f64>,
+}
+
+struct Workshop {
+    python: Python,
+    tier: Tier,
+    options: Options,
+    runs: Semaphore,
+}
+
+/// The server's session handler.
+#[derive(Clone)]
+pub struct Server {
+    workshop: Arc<Workshop>,
+    tool_router: ToolRouter<Self>,
+}
+
+impl Server {
+    /// Opens the tier that was asked for.
+    ///
+    /// # Errors
+    /// Where it is not in this build or the system lacks what it needs.
+    pub fn open(options: &Options) -> Result<Self, Error> {
+        let tier = options.tier();
+        let python = Python::open(tier)?;
+        let workshop =
+            Workshop { python, tier, options: options.clone(), runs: Semaphore::new(RUNS) };
+        Ok(Self { workshop: Arc::new(workshop), tool_router: Self::tool_router() })
+    }
+
+    async fn run(&self, input: Run, meta: &RequestMetaObject) -> Result<(Outcome, Program), Error> {
+        let number = |name| meta.get(name).and_then(Value::as_u64);
+        let options = &self.workshop.options;
+        let clock = match (number(CLOCK), options.clock) {
+            (Some(clock), _) => clock,
+            (None, Some(clock)) => u64::try_from(clock.timestamp_millis()).unwrap_or(0),
+            (None, None) => {
+                u64::try_from(perihelion_engine::clock::now().timestamp_millis()).unwrap_or(0)
+            }
+        };
+        if input.code.len() > MAX_CODE_BYTES {
+            return Err(Error::TooLong(input.code.len()));
+        }
+        let limits = limits(options, input.timeout_sec)?;
+        let program = Program {
+            code: input.code,
+            inputs: input.inputs.unwrap_or_default(),
+            clock: Duration::from_millis(clock),
+            seed: number(SEED).unwrap_or(options.seed),
+        };
+        let workshop = Arc::clone(&self.workshop);
+        // The semaphore is never closed; without a place the run would only be slower.
+        let place = self.workshop.runs.acquire().await.ok();
+        let asked = program.clone();
+        let outcome =
+            tokio::task::spawn_blocking(move || workshop.python.run(&program, &limits)).await??;
+        drop(place);
+        Ok((outcome, asked))
+    }
+}
+
+#[tool_router]
+impl Server {
+    /// Runs a program.
+    #[tool(
+        description = "Runs a Python program in a sandbox without network, processes or files of the host, and returns what it printed, the value of its last expression, its variables, a table and its files. Each run starts from nothing; pass data in `inputs`. A failed program is returned with `error` {type, message, line}.",
+        output_schema = schema_for_output::<Outcome>(),
+        annotations(title = "Run Python", read_only_hint = true, destructive_hint = false, idempotent_hint = true, open_world_hint = false)
+    )]
+    async fn run_python(
+        &self,
+        meta: RequestMetaObject,
+        Parameters(input): Parameters<Run>,
+    ) -> CallToolResult {
+        match self.run(input, &meta).await {
+            Ok((outcome, program)) => {
+                let mut result = answer(&outcome, text(&outcome));
+                let clock = u64::try_from(program.clock.as_millis()).unwrap_or(0);
+                let mut meta = rmcp::model::MetaObject::default();
+                meta.insert(CLOCK.into(), clock.into());
+                meta.insert(SEED.into(), program.seed.into());
+                result.meta = Some(meta);
+                result
+            }
+            Err(error) => failure(&error),
+        }
+    }
+}
+
+impl Toolbox for Server {
+    fn router(&self) -> &ToolRouter<Self> {
+        &self.tool_router
+    }
+
+    fn about(&self) -> ServerConfig {
+        let packages = match self.workshop.tier {
+            Tier::Wasm => {
+                "the standard library (with sqlite3, decimal, statistics), no numpy or pandas"
+            }
+            Tier::System => "the packages of the system's Python",
+        };
+        let text = format!(
+            "Runs Python programs for calculation and data: {packages}. Nothing is kept between runs; there is no network."
+        );
+        config("python", "Python", text)
+    }
+}
+
+fn limits(options: &Options, asked: Option<f64>) -> Result<Limits, Error> {
+    let limits = options.limits();
+    let Some(asked) = asked else { return Ok(limits) };
+    match Duration::try_from_secs_f64(asked) {
+        Ok(time) if !time.is_zero() => Ok(Limits { time: time.min(limits.time), ..limits }),
+        _ => Err(Error::Timeout { most: options.timeout_sec, asked }),
+    }
+}
+
+/// Says to a model what the structured result says to a program.
+fn text(outcome: &Outcome) -> String {
+    let mut text = String::new();
+    // Writing to a String does not fail.
+    if let Some(Fault { kind, message, line }) = &outcome.error {
+        let place = line.map_or_else(String::new, |line| format!(" (line {line})"));
+        let _ = writeln!(text, "error: {kind:?}{place}: {message}");
+    }
+    if !outcome.result.is_null() {
+        let _ = writeln!(text, "result: {}", cut(&outcome.result.to_string()));
+    }
+    if !outcome.stdout.is_empty() {
+        let _ = writeln!(text, "stdout:\n{}", cut(&outcome.stdout));
+    }
+    if let Some(table) = &outcome.table {
+        let _ = writeln!(text, "table: {} rows of {}", table.row_count, table.columns.join(", "));
+    }
+    if !outcome.locals.is_empty() {
+        let _ = writeln!(text, "locals: {}", cut(&Value::from(outcome.locals.clone()).to_string()));
+    }
+    for file in &outcome.files {
+        let _ = writeln!(text, "file: {} ({} bytes)", file.path, file.size);
+    }
+    if text.is_empty() { "The program ended and left nothing behind.".to_owned() } else { text }
+}
+
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => {
+            format!("{}… ({} bytes in all)", text.get(..end).unwrap_or_default(), text.len())
+        }
+        None => text.to_owned(),
+    }
+}

@@ -1,0 +1,281 @@
+//! The tools: what tables there are, what one holds, where a value stands, how tables join, a query.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use perihelion_analysis::Dialect;
+use perihelion_sql::{
+    Answer, Database, Description, Error, Format, FoundValues, Table, Validation, export, text,
+};
+use rmcp::handler::server::router::tool::ToolRouter;
+use rmcp::handler::server::tool::schema_for_output;
+use rmcp::handler::server::wrapper::Parameters;
+use rmcp::model::{CallToolResult, ServerConfig};
+use rmcp::{tool, tool_router};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Options;
+use crate::answer::{answer, config, failure};
+use crate::toolbox::Toolbox;
+
+/// The server's session handler.
+#[derive(Clone)]
+pub struct Server {
+    database: Arc<Database>,
+    export_dir: Option<PathBuf>,
+    tool_router: ToolRouter<Self>,
+}
+
+impl Server {
+    /// Opens the database and makes the tools.
+    ///
+    /// # Errors
+    /// As [`Database::open`].
+    pub async fn open(options: &Options) -> Result<Self, Error> {
+        let database = Arc::new(Database::open(options.settings()?).await?);
+        let mut tool_router = Self::tool_router();
+        if options.export_dir.is_none() {
+            tool_router.remove_route("export");
+        }
+        Ok(Self { database, export_dir: options.export_dir.clone(), tool_router })
+    }
+}
+
+/// The tables that may be read.
+#[derive(Serialize, JsonSchema)]
+struct Tables {
+    /// The language of statements: `sqlite` or `postgres`.
+    dialect: &'static str,
+    tables: Vec<Table>,
+    /// Changes when tables, columns or keys do.
+    fingerprint: String,
+}
+
+/// Which table to describe.
+#[derive(Deserialize, JsonSchema)]
+struct DescribeTable {
+    /// The table's name as list_tables gives it.
+    table: String,
+}
+
+/// What to look for in the data.
+#[derive(Deserialize, JsonSchema)]
+struct FindValues {
+    /// A word or name of the question, such as a product, a city or a status.
+    text: String,
+    /// Only in this table.
+    table: Option<String>,
+    /// Only in columns of this name.
+    column: Option<String>,
+}
+
+/// Which tables to join.
+#[derive(Deserialize, JsonSchema)]
+struct JoinPathsOf {
+    /// Two or more names as list_tables gives them.
+    tables: Vec<String>,
+}
+
+/// What to check.
+#[derive(Deserialize, JsonSchema)]
+struct Validate {
+    /// One SELECT statement in the database's dialect.
+    sql: String,
+}
+
+/// What to run.
+#[derive(Deserialize, JsonSchema)]
+struct Query {
+    /// One SELECT statement in the database's dialect; WITH and UNION are fine. No parameters, no comments needed.
+    sql: String,
+    /// Most rows to return; the server's own limit holds in any case.
+    limit: Option<usize>,
+}
+
+/// What to write, and how.
+#[derive(Deserialize, JsonSchema)]
+struct Export {
+    /// One SELECT statement in the database's dialect.
+    sql: String,
+    /// `csv`, `xlsx` or `json`.
+    format: String,
+    /// The file's name without its ending: letters, digits, `-` and `_`.
+    name: String,
+}
+
+/// The file that was written.
+#[derive(Serialize, JsonSchema)]
+struct Exported {
+    path: String,
+    row_count: usize,
+    truncated: bool,
+}
+
+#[tool_router]
+impl Server {
+    /// Lists the tables and views with their columns and keys.
+    #[tool(
+        description = "Lists the tables and views that can be queried, each with the names of its columns and its keys. Call this first.",
+        output_schema = schema_for_output::<Tables>(),
+        annotations(title = "List tables", read_only_hint = true, idempotent_hint = true, open_world_hint = false)
+    )]
+    async fn list_tables(&self) -> CallToolResult {
+        let catalogue = match self.database.catalogue().await {
+            Ok(catalogue) => catalogue,
+            Err(error) => return failure(&error),
+        };
+        match self.database.tables().await {
+            Ok(tables) => {
+                let text = text::of_tables(&tables);
+                let dialect = match self.database.dialect() {
+                    Dialect::Postgres => "postgres",
+                    _ => "sqlite",
+                };
+                answer(&Tables { dialect, tables, fingerprint: catalogue.fingerprint() }, text)
+            }
+            Err(error) => failure(&error),
+        }
+    }
+
+    /// Describes one table.
+    #[tool(
+        description = "Describes one table: columns with their types, ranges and frequent values, keys, the number of rows, and a few rows to see the format of the values. Call this before writing a query on a table.",
+        output_schema = schema_for_output::<Description>(),
+        annotations(title = "Describe a table", read_only_hint = true, idempotent_hint = true, open_world_hint = false)
+    )]
+    async fn describe_table(&self, Parameters(input): Parameters<DescribeTable>) -> CallToolResult {
+        match self.database.describe(&input.table).await {
+            Ok(description) => answer(&description, text::of_description(&description)),
+            Err(error) => failure(&error),
+        }
+    }
+
+    /// Finds where a word stands in the data.
+    #[tool(
+        description = "Finds the tables and columns in which a word or name of the question stands as a value, and how it is spelt there. Call this before filtering by a name.",
+        output_schema = schema_for_output::<FoundValues>(),
+        annotations(title = "Find values", read_only_hint = true, idempotent_hint = true, open_world_hint = false)
+    )]
+    async fn find_values(&self, Parameters(input): Parameters<FindValues>) -> CallToolResult {
+        let table = input.table.as_deref();
+        let column = input.column.as_deref();
+        match self.database.find_values(&input.text, table, column).await {
+            Ok(found) => answer(&found, text::of_values(&found)),
+            Err(error) => failure(&error),
+        }
+    }
+
+    /// Shows ways to join tables.
+    #[tool(
+        description = "Shows ways to join two or more tables by their keys, shortest first, with the tables that lie between them. Where there are several, they mean different things.",
+        output_schema = schema_for_output::<perihelion_analysis::joins::JoinPaths>(),
+        annotations(title = "Join paths", read_only_hint = true, idempotent_hint = true, open_world_hint = false)
+    )]
+    async fn join_paths(&self, Parameters(input): Parameters<JoinPathsOf>) -> CallToolResult {
+        match self.database.join_paths(&input.tables).await {
+            Ok(paths) => answer(&paths, text::of_paths(&paths)),
+            Err(error) => failure(&error),
+        }
+    }
+
+    /// Checks a statement without running it.
+    #[tool(
+        description = "Checks one SELECT without fetching a row: whether it may run, the tables it reads, the database's estimate, and joins that would count rows more than once.",
+        output_schema = schema_for_output::<Validation>(),
+        annotations(title = "Check a query", read_only_hint = true, idempotent_hint = true, open_world_hint = false)
+    )]
+    async fn validate(&self, Parameters(input): Parameters<Validate>) -> CallToolResult {
+        match self.database.validate(&input.sql).await {
+            Ok(validation) => answer(&validation, text::of_validation(&validation)),
+            Err(error) => failure(&error),
+        }
+    }
+
+    /// Runs one SELECT.
+    #[tool(
+        description = "Runs one read-only SELECT and returns its rows. Aggregate and filter in SQL rather than fetching many rows; an answer with truncated = true is not whole. A failed query comes back with the database's own error: correct the statement and call again.",
+        output_schema = schema_for_output::<Answer>(),
+        annotations(title = "Run a query", read_only_hint = true, idempotent_hint = true, open_world_hint = false)
+    )]
+    async fn query(&self, Parameters(input): Parameters<Query>) -> CallToolResult {
+        match self.database.query(&input.sql, input.limit).await {
+            Ok(rows) => answer(&rows, text::of_answer(&rows)),
+            Err(error) => failure(&error),
+        }
+    }
+
+    /// Writes a result as a file.
+    #[tool(
+        description = "Runs one read-only SELECT and writes its rows as a CSV, XLSX or JSON file into the directory set by the operator; an existing file of that name is kept.",
+        output_schema = schema_for_output::<Exported>(),
+        annotations(title = "Export a result", read_only_hint = false, destructive_hint = false, idempotent_hint = false, open_world_hint = false)
+    )]
+    async fn export(&self, Parameters(input): Parameters<Export>) -> CallToolResult {
+        match self.write(&input).await {
+            Ok(written) => {
+                let text = format!("{} rows in {}", written.row_count, written.path);
+                answer(&written, text)
+            }
+            Err(error) => failure(&error),
+        }
+    }
+}
+
+impl Server {
+    async fn write(&self, input: &Export) -> Result<Exported, Error> {
+        let refused = |text: String| Error::Export(text);
+        let format = match input.format.as_str() {
+            "csv" => Format::Csv,
+            "xlsx" => Format::Xlsx,
+            "json" => Format::Json,
+            other => {
+                return Err(refused(format!(
+                    "the format is csv, xlsx or json; this is not: {other}"
+                )));
+            }
+        };
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+        let named =
+            !input.name.is_empty() && input.name.len() <= 100 && input.name.chars().all(plain);
+        let Some(directory) = self.export_dir.as_ref().filter(|_| named) else {
+            return Err(refused(format!(
+                "the name may hold letters, digits, - and _: {}",
+                input.name
+            )));
+        };
+        let rows = self.database.query(&input.sql, None).await?;
+        let bytes = export(&rows, format)?;
+        let path = directory.join(format!("{}.{}", input.name, format.ending()));
+        let mut options = tokio::fs::OpenOptions::new();
+        let file = options.write(true).create_new(true).open(&path).await;
+        let mut file = file.map_err(|error| refused(error.to_string()))?;
+        tokio::io::AsyncWriteExt::write_all(&mut file, &bytes)
+            .await
+            .map_err(|error| refused(error.to_string()))?;
+        tokio::io::AsyncWriteExt::flush(&mut file)
+            .await
+            .map_err(|error| refused(error.to_string()))?;
+        Ok(Exported {
+            path: path.display().to_string(),
+            row_count: rows.row_count,
+            truncated: rows.truncated,
+        })
+    }
+}
+
+impl Toolbox for Server {
+    fn router(&self) -> &ToolRouter<Self> {
+        &self.tool_router
+    }
+
+    fn about(&self) -> ServerConfig {
+        let dialect = self.database.dialect().title();
+        let text = format!(
+            "Answers questions from a {dialect} database with read-only SQL. Start with list_tables, look at a \
+             table with describe_table, then run a single {dialect} SELECT with query. When a query fails, read \
+             the error, correct the statement and try again. Report figures only from rows that a query returned."
+        );
+        config("sql", "SQL database", text)
+    }
+}

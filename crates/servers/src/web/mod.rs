@@ -1,0 +1,89 @@
+//! Searches the web and fetches pages: `perihelion mcp web`.
+//!
+//! Enter at [`Server::open`]. Invariant: only public addresses are fetched, decided at the connection. Always open world: what a page
+//! says is never an instruction. Deliberately absent: scripts, cookies, logins.
+
+mod check;
+mod documents;
+mod tools;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+pub use perihelion_web::Addresses;
+use perihelion_web::{Limits, Provider, Web, Wire};
+
+pub use check::check;
+pub use tools::Server;
+
+/// Environment variables with the provider's address and key.
+const SEARCH_URL: &str = "PERIHELION_WEB_SEARCH_URL";
+const SEARCH_KEY: &str = "PERIHELION_WEB_SEARCH_KEY";
+
+/// What `perihelion mcp web` is told.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Options {
+    /// Address of the search provider; its key is read from PERIHELION_WEB_SEARCH_KEY.
+    #[arg(long, value_name = "URL", env = SEARCH_URL)]
+    pub search_url: Option<String>,
+    /// How the provider is spoken to.
+    #[arg(long, value_enum, default_value_t = WireName::Searxng)]
+    pub search_wire: WireName,
+    /// Hosts (NAME or NAME:PORT) that may be fetched although they are not public.
+    #[arg(long, value_name = "HOST,…", value_delimiter = ',')]
+    pub allow_host: Vec<String>,
+    /// Fetch pages that the site's robots.txt asks not to fetch.
+    #[arg(long)]
+    pub ignore_robots: bool,
+    /// Longest fetch, in seconds.
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=600))]
+    pub timeout_sec: u32,
+    /// Most characters of a page's text.
+    #[arg(long, default_value_t = 60_000, value_parser = clap::value_parser!(u32).range(1_000..=2_000_000))]
+    pub max_chars: u32,
+    /// Least time between two requests to one host, in milliseconds.
+    #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u32).range(0..=60_000))]
+    pub pause_ms: u32,
+}
+
+/// Name of a wire on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum WireName {
+    Searxng,
+    Brave,
+    Tavily,
+}
+
+impl Options {
+    fn open(&self) -> Result<Web, Error> {
+        perihelion_settings::config::tls::install();
+        let limits = Limits {
+            time: Duration::from_secs(self.timeout_sec.into()),
+            characters: self.max_chars as usize,
+            pause: Duration::from_millis(self.pause_ms.into()),
+            ..Limits::default()
+        };
+        let wire = match self.search_wire {
+            WireName::Searxng => Wire::Searxng,
+            WireName::Brave => Wire::Brave,
+            WireName::Tavily => Wire::Tavily,
+        };
+        let default = match wire {
+            Wire::Searxng => None,
+            Wire::Brave => Some("https://api.search.brave.com"),
+            Wire::Tavily => Some("https://api.tavily.com"),
+        };
+        let key =
+            std::env::var(SEARCH_KEY).ok().filter(|key| !key.trim().is_empty()).map(Into::into);
+        let url = self.search_url.as_deref().filter(|url| !url.trim().is_empty()).or(default);
+        let provider = url.map(|url| Provider::new(wire, url, key)).transpose()?;
+        let addresses = Addresses::allowing(&self.allow_host);
+        let web = Web::open(addresses, limits, provider, !self.ignore_robots)?;
+        Ok(web.with_documents(Arc::new(documents::Parsing::new())))
+    }
+}
+
+/// Why the server could not start.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct Error(#[from] perihelion_web::Error);

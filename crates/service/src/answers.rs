@@ -1,0 +1,184 @@
+//! Reads the answers to open questions in the forms in which clients write them.
+
+use serde_json::{Map, Value, json};
+
+use super::{Error, words};
+use perihelion_engine::ids::InterruptId;
+use perihelion_runtime::{Answer, InterruptView};
+use perihelion_star::question::kind;
+
+/// Reads which open question is given which answer.
+///
+/// A map by the ids of questions answers these, and so does a text of lines `ID: answer`; `approve all` and `deny all`
+/// decide all calls. Any other value answers the one that is open; of several, a list of `decisions` answers as many as
+/// it has, oldest first.
+///
+/// # Errors
+/// [`Error::Answer`].
+pub(super) fn read(
+    given: &Value,
+    open: &[InterruptView],
+) -> Result<Vec<(InterruptId, Answer)>, Error> {
+    let by_id = given.as_object().filter(|map| {
+        !map.is_empty() && map.keys().all(|key| open.iter().any(|one| one.id == key.as_str()))
+    });
+    let in_words = given.as_str().and_then(|text| words::read(text, open));
+    let pairs: Vec<(&InterruptView, Value)> = match (by_id, in_words, open) {
+        (_, _, []) => return Ok(Vec::new()),
+        (Some(map), _, _) => open
+            .iter()
+            .filter_map(|one| map.get(&one.id).map(|answer| (one, answer.clone())))
+            .collect(),
+        (None, Some(read), _) => read,
+        (None, None, [one]) => vec![(one, given.clone())],
+        (None, None, several) => match given.get("decisions").and_then(Value::as_array) {
+            Some(decisions) if !decisions.is_empty() => several
+                .iter()
+                .zip(decisions.iter().map(|one| json!({ "decisions": [one] })))
+                .collect(),
+            _ => {
+                let ids: Vec<&str> = several.iter().map(|one| one.id.as_str()).collect();
+                let why = "several questions are open; answer each by its id, a line `ID: answer` for each where you \
+                           write in words, or all calls by `approve all` or `deny all`";
+                return Err(Error::Answer(format!("{why}: {}", ids.join(", "))));
+            }
+        },
+    };
+    pairs
+        .into_iter()
+        .map(|(question, answer)| {
+            let id = question.id.parse().map_err(|_| Error::Answer(question.id.clone()))?;
+            Ok((id, answer_to(question, answer)?))
+        })
+        .collect()
+}
+
+/// Reads one answer.
+fn answer_to(question: &InterruptView, given: Value) -> Result<Answer, Error> {
+    if let Some(decision) = decision(&given) {
+        return decided(question, decision);
+    }
+    Ok(match (question.kind.as_str(), given) {
+        (kind::CLARIFICATION, Value::String(text)) => Answer::Message(text),
+        (kind::CLARIFICATION, Value::Object(map)) => {
+            let text =
+                ["answer", "text", "response", "message"].iter().find_map(|key| map.get(*key));
+            match text {
+                Some(Value::String(text)) => Answer::Message(text.clone()),
+                _ => Answer::Message(Value::Object(map).to_string()),
+            }
+        }
+        (kind::APPROVAL | kind::ELICITATION, Value::Bool(true)) => Answer::Approve { reason: None },
+        (kind::APPROVAL | kind::ELICITATION, Value::Bool(false)) => Answer::Deny { reason: None },
+        (kind::APPROVAL, Value::String(word)) => match word.trim().to_lowercase().as_str() {
+            "approve" | "approved" | "accept" | "yes" | "ok" => Answer::Approve { reason: None },
+            "deny" | "denied" | "reject" | "no" => Answer::Deny { reason: None },
+            _ => Answer::Value(Value::String(word)),
+        },
+        (_, value) => Answer::Value(value),
+    })
+}
+
+/// Finds the decision of a person in the forms that pages for approvals send.
+fn decision(given: &Value) -> Option<&Value> {
+    let first = given.get("decisions").and_then(Value::as_array).and_then(|all| all.first());
+    // The older form of the same pages: a list with one object.
+    let older = given.as_array().and_then(|all| all.first());
+    first.or(older).or(Some(given)).filter(|one| one.get("type").is_some_and(Value::is_string))
+}
+
+fn decided(question: &InterruptView, decision: &Value) -> Result<Answer, Error> {
+    let text = |key: &str| decision.get(key).and_then(Value::as_str).map(str::to_owned);
+    let message = text("message").or_else(|| text("args")).or_else(|| text("reason"));
+    let unfit =
+        |what: &str| Err(Error::Answer(format!("{what} of a question of kind: {}", question.kind)));
+    match decision["type"].as_str().unwrap_or_default() {
+        "approve" | "accept" => match question.kind.as_str() {
+            kind::OUTCOME_UNKNOWN => Ok(Answer::OutcomeRetry),
+            kind::CLARIFICATION => unfit("approve is no answer"),
+            _ => Ok(Answer::Approve { reason: message }),
+        },
+        "reject" | "ignore" => match question.kind.as_str() {
+            kind::OUTCOME_UNKNOWN => Ok(Answer::OutcomeSkip),
+            kind::CLARIFICATION => {
+                Ok(Answer::Message(message.unwrap_or_else(|| "(no answer)".into())))
+            }
+            _ => Ok(Answer::Deny { reason: message }),
+        },
+        "respond" | "response" => match (question.kind.as_str(), message) {
+            (kind::CLARIFICATION, Some(message)) => Ok(Answer::Message(message)),
+            (kind::APPROVAL, message) => Ok(Answer::Deny { reason: message }),
+            (_, Some(message)) => Ok(Answer::Value(Value::String(message))),
+            (_, None) => unfit("respond needs a message in answer"),
+        },
+        "edit" if question.kind == kind::APPROVAL => match edited(decision) {
+            Some(arguments) => {
+                let reason = text("message").or_else(|| text("reason"));
+                Ok(Answer::Edit { arguments, reason })
+            }
+            None => unfit("edit needs the arguments, as edited_action.args, in answer"),
+        },
+        "edit" => unfit("edit is not among the decisions"),
+        other => unfit(&format!("{other} is no decision")),
+    }
+}
+
+/// Finds the arguments that a person wrote, in the forms that pages for approvals send.
+fn edited(decision: &Value) -> Option<Map<String, Value>> {
+    let places = ["/edited_action/args", "/args/args", "/arguments", "/args"];
+    places.iter().find_map(|place| decision.pointer(place)?.as_object()).cloned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn open(kind: &str, number: u128) -> InterruptView {
+        let id = uuid::Uuid::from_u128(number).to_string();
+        InterruptView { id, kind: kind.into(), agent: "mcp_agent_x".into(), payload: json!({}) }
+    }
+
+    #[test]
+    fn a_map_by_ids_answers_these_and_leaves_the_others_open() {
+        let questions = [open("approval", 1), open("clarification", 2)];
+        let given = json!({ (questions[1].id.clone()): "in May" });
+        let answers = read(&given, &questions).unwrap();
+        assert_eq!(answers.len(), 1);
+        assert_eq!(answers[0].1, Answer::Message("in May".into()));
+    }
+
+    #[test]
+    fn decisions_answer_as_many_questions_as_they_are() {
+        let questions = [open("approval", 1), open("approval", 2), open("approval", 3)];
+        let given = json!({ "decisions": [{ "type": "approve" }, { "type": "reject", "message": "too dear" }] });
+        let answers: Vec<Answer> =
+            read(&given, &questions).unwrap().into_iter().map(|(_, answer)| answer).collect();
+        let denied = Answer::Deny { reason: Some("too dear".into()) };
+        assert_eq!(answers, [Answer::Approve { reason: None }, denied]);
+    }
+
+    /// S3.09
+    #[test]
+    fn edited_arguments_are_read_in_both_forms_of_the_pages() {
+        let questions = [open("approval", 1)];
+        let arguments = json!({ "text": "mine" });
+        for decision in [
+            json!({ "type": "edit", "edited_action": { "name": "notes.append", "args": arguments } }),
+            json!({ "type": "edit", "args": { "action": "notes.append", "args": arguments } }),
+        ] {
+            let given = json!({ "decisions": [decision] });
+            let answers = read(&given, &questions).unwrap();
+            let arguments = arguments.as_object().cloned().unwrap();
+            assert_eq!(answers[0].1, Answer::Edit { arguments, reason: None });
+        }
+        let without = json!({ "decisions": [{ "type": "edit" }] });
+        assert!(read(&without, &questions).is_err());
+    }
+
+    #[test]
+    fn one_word_for_several_questions_is_refused_with_their_ids() {
+        let questions = [open("approval", 1), open("approval", 2)];
+        let error = read(&json!("yes"), &questions).unwrap_err().to_string();
+        assert!(error.contains(&questions[1].id), "{error}");
+    }
+}

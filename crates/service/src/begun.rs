@@ -1,0 +1,90 @@
+//! The runs of a thread, one after another, as they begin; those of the past first.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use futures::StreamExt as _;
+use uuid::Uuid;
+
+use super::kept::Run;
+use super::{Error, Service};
+use perihelion_engine::bus::{CallReceiver, Notice, Subscription};
+use perihelion_engine::clock;
+use perihelion_engine::ids::ThreadId;
+
+/// How often a thread at rest is looked at without a call: of a run that ended before its first step another process
+/// on SQLite hears nothing.
+const LOOK_EVERY: Duration = Duration::from_secs(10);
+
+/// How often one is looked at that there is not yet.
+const WAIT: Duration = Duration::from_millis(250);
+
+/// Waits for the runs of one thread, which may not be there yet.
+pub struct BegunRuns {
+    service: Service,
+    thread: ThreadId,
+    /// The run that was returned last: its first event, when it was asked for, its id.
+    last: Option<(u64, DateTime<Utc>, Uuid)>,
+    /// Tells of a thread at rest that it moves again.
+    log: Option<Subscription>,
+    /// Calls when a run of the thread began or ended.
+    calls: CallReceiver<ThreadId, Notice>,
+}
+
+impl Service {
+    /// Looks for the runs of a thread from the first one on.
+    pub fn begun_runs(&self, thread: ThreadId) -> BegunRuns {
+        let calls = self.runtime().bus().calls(thread);
+        BegunRuns { service: self.clone(), thread, last: None, log: None, calls }
+    }
+}
+
+impl BegunRuns {
+    /// Returns the next run that has begun; `None` when there was none for a while.
+    ///
+    /// It may be dropped at any moment, and loses nothing by that.
+    ///
+    /// # Errors
+    /// Whatever the store reports.
+    pub async fn next(&mut self) -> Result<Option<Run>, Error> {
+        // What was called before is looked at now; what is called from here on is not missed.
+        self.calls.forget();
+        if let Some(run) = self.look().await? {
+            return Ok(Some(run));
+        }
+        if self.log.is_none() && self.service.info(self.thread).await.is_ok() {
+            let mark = self.service.runtime().store().event_position(self.thread).await?;
+            self.log = Some(self.service.runtime().bus().subscribe(self.thread, mark.last));
+            // One that began between both looks told of it before the subscription.
+            return self.look().await;
+        }
+        match &mut self.log {
+            None => tokio::select! {
+                _ = self.calls.called() => {}
+                () = clock::sleep(WAIT) => {}
+            },
+            Some(log) => tokio::select! {
+                reported = log.next() => if !matches!(reported, Some(Ok(_))) {
+                    self.log = None;
+                    clock::sleep(WAIT).await;
+                },
+                _ = self.calls.called() => {}
+                () = clock::sleep(LOOK_EVERY) => {}
+            },
+        }
+        Ok(None)
+    }
+
+    /// Returns the next run that has begun already, if there is one.
+    ///
+    /// # Errors
+    /// Whatever the store reports.
+    pub async fn look(&mut self) -> Result<Option<Run>, Error> {
+        let next = self.service.kept().next_begun(self.thread.0, self.last).await?;
+        if let Some(run) = &next {
+            self.last = Some((run.first_event.unwrap_or_default(), run.created_at, run.id));
+            self.log = None;
+        }
+        Ok(next)
+    }
+}

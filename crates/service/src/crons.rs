@@ -1,0 +1,151 @@
+//! Begins runs by the clock: each time once, whichever processes find it due.
+//!
+//! The ids of a time's thread and run follow from the cron and the time, so a process that continues with what another
+//! one began repeats nothing. Times that passed while no process was there are made up for once, not one by one.
+
+use chrono::TimeDelta;
+use perihelion_people::Principal;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::kept::{self, Cron, Multitask, NewDelivery};
+use super::schedule::Schedule;
+use super::{Accept, Asked, Error, Order, Service};
+use perihelion_engine::clock;
+use perihelion_engine::ids::ThreadId;
+use perihelion_star::GRAPH;
+
+/// How long a process may take to begin a run before another one does.
+const CLAIM: TimeDelta = TimeDelta::seconds(30);
+
+/// Crons of one look.
+const PAGE: u32 = 64;
+
+/// What a run of a cron is accepted with.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Work {
+    pub order: Order,
+    pub shown: Value,
+    pub metadata: Value,
+    pub multitask: Multitask,
+    #[serde(default)]
+    pub webhook: Option<String>,
+}
+
+impl Work {
+    /// Returns the user whom the request names.
+    pub fn user(&self) -> Option<&str> {
+        match &self.order.asked {
+            Asked::Turn(turn) => turn.user.as_deref(),
+            _ => None,
+        }
+    }
+}
+
+impl Service {
+    /// Begins the runs whose time has come.
+    pub(super) async fn begin_due(&self) -> Result<(), Error> {
+        let now = clock::now();
+        for cron in self.kept().due_crons(now, PAGE).await? {
+            // What one process cannot open, such as with a key that it does not have yet, another one can.
+            let Ok(cron) =
+                cron.inspect_err(|error| tracing::warn!(%error, "a cron could not be read"))
+            else {
+                continue;
+            };
+            if !self.drives(&cron.tenant)
+                || !self.kept().claim_cron(&cron, &self.0.owner, now, CLAIM).await?
+            {
+                continue;
+            }
+            let who = maker_of(&cron);
+            match self.people().is_still(&who, now).await {
+                Ok(()) => {}
+                Err(perihelion_people::Error::NotAccepted(why)) => {
+                    let why = format!("it ran in the name of {}, and {why}", who.user);
+                    tracing::warn!(cron = %cron.id, %why, "a cron is paused");
+                    self.kept().pause_cron(&cron, &self.0.owner, &why).await?;
+                    continue;
+                }
+                Err(error) => return Err(error.into()),
+            }
+            let service = self.seen_by(who);
+            if let Err(error) = service.begin_by_clock(&cron).await {
+                if error.is_passing() {
+                    // The claim runs out, and it is tried again.
+                    tracing::warn!(%error, cron = %cron.id, "a cron's run could not be begun; trying again");
+                    continue;
+                }
+                tracing::error!(%error, cron = %cron.id, "a cron's run could not be begun");
+            }
+            let next = Schedule::read(&cron.schedule, cron.timezone.as_deref());
+            let next = next.ok().and_then(|schedule| schedule.after(clock::now()));
+            let next = next.filter(|next| cron.end_at.is_none_or(|end| *next <= end));
+            self.kept().move_cron(&cron, &self.0.owner, next).await?;
+        }
+        Ok(())
+    }
+
+    /// Begins the run of a cron's time.
+    async fn begin_by_clock(&self, cron: &Cron) -> Result<(), Error> {
+        let due = cron.next_at.map(|at| at.to_rfc3339()).unwrap_or_default();
+        let id = Uuid::new_v5(&cron.id, due.as_bytes());
+        if self.kept().find_run(id).await?.is_some() {
+            return Ok(());
+        }
+        let work: Work = serde_json::from_value(cron.work.clone())
+            .map_err(|error| Error::Update(error.to_string()))?;
+        let thread = match cron.thread {
+            Some(thread) => ThreadId(thread),
+            None => {
+                let thread = ThreadId(Uuid::new_v5(&id, b"thread"));
+                match self.info(thread).await {
+                    Err(Error::UnknownThread(_)) => {
+                        self.create_thread_for_turn(thread, &json!({})).await?;
+                    }
+                    found => drop(found?),
+                }
+                thread
+            }
+        };
+        self.note_assistant(thread, GRAPH, cron.assistant).await?;
+        let mut metadata = work.metadata;
+        if let Some(fields) = metadata.as_object_mut() {
+            fields.insert("cron_id".into(), json!(cron.id));
+            fields.insert("cron_due_at".into(), json!(cron.next_at));
+        }
+        let webhook = work.webhook.map(NewDelivery::webhook);
+        let accept = Accept {
+            thread,
+            assistant: cron.assistant,
+            order: work.order,
+            shown: work.shown,
+            metadata,
+            multitask: work.multitask,
+            temporary: cron.thread.is_none() && !cron.keeps_thread,
+            due_at: None,
+            deliveries: webhook.into_iter().collect(),
+        };
+        match self.accept_as(id, accept).await {
+            Ok(_) => Ok(()),
+            Err(Error::Rows(error)) if is_there(&error) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Returns who made a cron; one of an earlier version knows a name alone.
+fn maker_of(cron: &Cron) -> Principal {
+    let kept = cron.maker.clone().and_then(|maker| serde_json::from_value(maker).ok());
+    kept.unwrap_or_else(|| {
+        let who = Principal::loopback(&cron.tenant);
+        let user = if cron.user.is_empty() { who.user.clone() } else { cron.user.clone() };
+        Principal { user, ..who }
+    })
+}
+
+/// Returns whether another process has kept the same run.
+fn is_there(error: &kept::Error) -> bool {
+    error.is_duplicate()
+}

@@ -1,0 +1,118 @@
+//! The budget of a tenant's day: what is left of it, and when the next one begins.
+
+use std::time::Duration;
+
+use chrono::{Days, NaiveTime};
+use serde::Serialize;
+
+use super::{Error, Service};
+use perihelion_engine::clock;
+use perihelion_settings::config;
+use perihelion_star::Allowance;
+
+/// How long a tenant waits that has too much at once.
+const SOON: Duration = Duration::from_secs(5);
+
+/// A bound of what a tenant may have, by the setting's name, with what was taken of it where that is counted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Limit {
+    pub name: &'static str,
+    pub most: u64,
+    pub taken: Option<u64>,
+}
+
+/// The settings that bound a day, in the order of an allowance.
+const DAILY: [&str; 5] = [
+    "max_daily_steps",
+    "max_daily_tokens",
+    "max_daily_cost_nano_usd",
+    "max_daily_tool_calls",
+    "max_daily_seconds",
+];
+
+/// A bound of the day: its name, the most, what was taken.
+type Bound = (&'static str, u64, u64);
+
+impl Service {
+    /// Returns the bounds of the tenant's day with what was taken of each, in the order of an allowance.
+    async fn day(&self) -> Result<[Option<Bound>; 5], Error> {
+        let settings = &self.runtime().settings().serve;
+        let most = [
+            settings.max_daily_steps,
+            settings.max_daily_tokens,
+            settings.max_daily_cost_usd.map(config::nano_usd),
+            settings.max_daily_tool_calls,
+            settings.max_daily_seconds,
+        ];
+        if most == [None; 5] {
+            return Ok([None; 5]);
+        }
+        let taken = self.people().taken_on(self.tenant(), clock::now().date_naive()).await?;
+        let names = ["steps", "tokens", "billionths of a US dollar", "tool calls", "seconds"];
+        let parts =
+            [taken.steps, taken.tokens, taken.nano_usd, taken.tool_calls, taken.millis / 1_000];
+        let mut bounds = [None; 5];
+        for (number, bound) in bounds.iter_mut().enumerate() {
+            *bound = most[number].map(|most| (names[number], most, parts[number]));
+        }
+        Ok(bounds)
+    }
+
+    /// Returns what a run may take of what is left of the tenant's day; none where the day has no bounds.
+    pub(super) async fn left_of_day(&self) -> Result<Option<Allowance>, Error> {
+        let day = self.day().await?;
+        let [steps, tokens, nano_usd, tool_calls, seconds] =
+            day.map(|bound| bound.map(|(_, most, taken)| most.saturating_sub(taken)));
+        let left = Allowance { steps, tokens, nano_usd, tool_calls, seconds };
+        Ok(day.iter().any(Option::is_some).then_some(left))
+    }
+
+    /// Refuses a run of a tenant whose day is spent.
+    pub(super) async fn check_day(&self) -> Result<(), Error> {
+        let spent = self.day().await?.into_iter().flatten().find(|(_, most, taken)| taken >= most);
+        match spent {
+            Some((name, most, taken)) => Err(Error::DaySpent { name, most, taken }),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns the bounds of the service that hold for the tenant; none where it has none.
+    ///
+    /// # Errors
+    /// Whatever the store reports.
+    pub async fn limits(&self) -> Result<Vec<Limit>, Error> {
+        let settings = &self.runtime().settings().serve;
+        let mut limits = Vec::new();
+        let rates = [
+            ("requests_per_minute", settings.requests_per_minute),
+            ("max_open_requests", settings.max_open_requests),
+        ];
+        for (name, most) in rates {
+            limits.extend(most.map(|most| Limit { name, most: most.into(), taken: None }));
+        }
+        if let Some(most) = settings.max_runs {
+            let open = self.kept().count_open_runs(most).await?;
+            limits.push(Limit { name: "max_runs", most: most.into(), taken: Some(open.into()) });
+        }
+        for (name, bound) in DAILY.into_iter().zip(self.day().await?) {
+            limits.extend(bound.map(|(_, most, taken)| Limit { name, most, taken: Some(taken) }));
+        }
+        Ok(limits)
+    }
+
+    /// Returns how long a tenant waits that was refused for having had too much: until the next day where this one is spent.
+    pub async fn until_room(&self) -> Duration {
+        match self.check_day().await {
+            Err(Error::DaySpent { .. }) => until_tomorrow(),
+            _ => SOON,
+        }
+    }
+}
+
+/// Returns how long the present day of UTC still is.
+fn until_tomorrow() -> Duration {
+    let now = clock::now();
+    let tomorrow = now.date_naive().checked_add_days(Days::new(1)).unwrap_or_default();
+    let left = tomorrow.and_time(NaiveTime::MIN).and_utc() - now;
+    left.to_std().unwrap_or(SOON) + Duration::from_secs(1)
+}

@@ -1,0 +1,147 @@
+//! Answers to open questions: each is kept as a run of its thread, so that what follows stands in a run's stream.
+
+use std::time::Duration;
+
+use serde_json::json;
+use uuid::Uuid;
+
+use super::kept::{Multitask, Run, RunFilter};
+use super::order::assistant_of;
+use super::{Accept, Asked, Error, Order, Service, ThreadView};
+use perihelion_engine::checkpoint::{self, ThreadStatus};
+use perihelion_engine::clock;
+use perihelion_engine::ids::{InterruptId, ThreadId};
+use perihelion_engine::runner;
+use perihelion_runtime::{self as runtime, Answer, AnswerError, InterruptView};
+use perihelion_star::GRAPH;
+
+/// How often it is looked whether an answer is recorded.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// Answers to one question of which none was recorded; then it is left to a person at the command line.
+const MOST: u32 = 16;
+
+/// How long a person waits for it; what was accepted is kept in any case.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+impl Service {
+    /// Keeps an answer to an open question as a run that records it and continues, and waits until it is recorded.
+    ///
+    /// A question takes one answer: the second is refused.
+    ///
+    /// # Errors
+    /// As [`Runtime::answer`](perihelion_runtime::Runtime::answer), and [`Error::Rows`].
+    pub async fn answer(
+        &self,
+        thread: ThreadId,
+        question: InterruptId,
+        answer: Answer,
+    ) -> Result<Run, Error> {
+        let run = self.accept_answer(thread, question, answer).await?;
+        let recorded = async {
+            while self.run(thread, run.id).await.is_ok_and(|run| !run.status.is_terminal()) {
+                match self.runtime().runner().open_interrupts(thread).await {
+                    Ok(open) if open.iter().any(|one| one.id == question) => {}
+                    _ => return,
+                }
+                clock::sleep(LOOK_EVERY).await;
+            }
+        };
+        let _ = tokio::time::timeout(PATIENCE, recorded).await;
+        Ok(run)
+    }
+
+    /// Finds an open question of the tenant by its id, with the thread that waits for its answer.
+    ///
+    /// # Errors
+    /// Whatever the store reports.
+    pub async fn asked(&self, id: &str) -> Result<Option<(ThreadView, InterruptView)>, Error> {
+        let Ok(question) = id.parse::<InterruptId>() else { return Ok(None) };
+        let store = self.runtime().store();
+        let Some(thread) = store.asked_below(question).await.map_err(runtime::Error::from)? else {
+            return Ok(None);
+        };
+        let view = match self.thread(thread).await {
+            Ok(view) if view.info.graph == GRAPH && may_ask(view.info.status) => view,
+            Ok(_) | Err(Error::UnknownThread(_)) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let one = view.open.iter().find(|one| one.id == id).cloned();
+        Ok(one.map(|one| (view, one)))
+    }
+
+    pub(super) async fn accept_answer(
+        &self,
+        thread: ThreadId,
+        question: InterruptId,
+        answer: Answer,
+    ) -> Result<Run, Error> {
+        let closed = || Error::from(checkpoint::Error::InterruptClosed(question));
+        // A run that was cancelled before it recorded its answer leaves the question open.
+        let mut attempt = 0_u32;
+        let id = loop {
+            let id = Uuid::new_v5(&question.0, &attempt.to_be_bytes());
+            match self.kept().find_run(id).await? {
+                Some(run) if run.status.is_terminal() && attempt < MOST => attempt += 1,
+                Some(_) => return Err(closed()),
+                None => break id,
+            }
+        };
+        // Looked at after the runs: one of them may have recorded its answer and ended just now.
+        self.runtime().check_answer(thread, question, answer.clone()).await?;
+        let last = RunFilter { status: None, limit: 1, offset: 0 };
+        let last = self.kept().runs(thread.0, &last).await?.pop();
+        let accept = Accept {
+            thread,
+            assistant: last.map_or_else(|| assistant_of(GRAPH), |run| run.assistant),
+            order: Order::new(Asked::Answer { question: question.0, answer }),
+            shown: json!({ "input": null, "command": { "resume": question } }),
+            metadata: json!({ "created_by": "system", "graph_id": GRAPH }),
+            multitask: Multitask::Enqueue,
+            temporary: false,
+            due_at: None,
+            deliveries: Vec::new(),
+        };
+        match self.accept_decided(id, accept).await {
+            Err(Error::Rows(error)) if error.is_duplicate() => Err(closed()),
+            other => other,
+        }
+    }
+
+    /// Records an answer; where somebody was quicker, theirs counts.
+    pub(super) async fn record(
+        &self,
+        thread: ThreadId,
+        question: Uuid,
+        by: Option<&str>,
+        answer: Answer,
+    ) -> Result<(), Error> {
+        let by = if answer == Answer::TimedOut { Some("timeout") } else { by };
+        let question = Some(InterruptId(question));
+        match self.runtime().answer_by(by, thread, question, answer).await.map_err(Error::from) {
+            Err(error) if is_closed(&error) => Ok(()),
+            other => other,
+        }
+    }
+}
+
+/// Tells whether a thread that stands so continues when its questions are answered.
+fn may_ask(status: ThreadStatus) -> bool {
+    matches!(status, ThreadStatus::Interrupted | ThreadStatus::Busy | ThreadStatus::Queued)
+}
+
+/// Tells whether an answer came to nothing because the question is not asked any more.
+pub(super) fn is_closed(error: &Error) -> bool {
+    use checkpoint::Error::{InterruptClosed, UnknownThread};
+    match error {
+        Error::Runtime(
+            runtime::Error::Store(error) | runtime::Error::Run(runner::Error::Store(error)),
+        ) => {
+            matches!(error, InterruptClosed(_) | UnknownThread(_))
+        }
+        Error::Runtime(runtime::Error::Answer(error)) => {
+            matches!(error, AnswerError::NothingOpen(_) | AnswerError::NotOpen { .. })
+        }
+        _ => false,
+    }
+}

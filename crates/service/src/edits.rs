@@ -1,0 +1,71 @@
+//! The edits of a thread's state, while they are made: by a client, or by a run that begins with one.
+
+use std::time::Duration;
+
+use super::{Error, Service};
+use perihelion_engine::bus::{CallReceiver, Notice};
+use perihelion_engine::checkpoint::StepKind;
+use perihelion_engine::clock;
+use perihelion_engine::ids::ThreadId;
+
+/// How often it is looked without a call: of an edit by the command line nothing is heard.
+const LOOK_EVERY: Duration = Duration::from_secs(10);
+
+/// How long calls are collected: a run that says words calls for each of them.
+const COLLECTED: Duration = Duration::from_millis(50);
+
+/// Steps that are looked through at once.
+const MOST: u32 = 1_000;
+
+/// Finds the edits of one thread that are made from now on.
+pub struct Edits {
+    service: Service,
+    thread: ThreadId,
+    calls: CallReceiver<ThreadId, Notice>,
+    /// The newest step that was looked at.
+    seen: u64,
+}
+
+impl Service {
+    /// Begins to look for edits of a thread's state.
+    ///
+    /// # Errors
+    /// [`Error::UnknownThread`].
+    pub async fn edits(&self, thread: ThreadId) -> Result<Edits, Error> {
+        let calls = self.runtime().bus().calls(thread);
+        let seen = self.info(thread).await?.head;
+        Ok(Edits { service: self.clone(), thread, calls, seen })
+    }
+}
+
+impl Edits {
+    /// Returns the steps that edits made since the last look, oldest first; of more than a thousand steps, those among
+    /// the newest.
+    ///
+    /// # Errors
+    /// Whatever the store reports.
+    pub async fn look(&mut self) -> Result<Vec<u64>, Error> {
+        // Who calls from here on is heard.
+        self.calls.forget();
+        let head = self.service.info(self.thread).await?.head;
+        let new = u32::try_from(head.saturating_sub(self.seen)).unwrap_or(u32::MAX).min(MOST);
+        if new == 0 {
+            return Ok(Vec::new());
+        }
+        let store = self.service.runtime().store();
+        let rows = store.history(self.thread, Some(head + 1), new).await?;
+        let edits = rows.iter().filter(|row| row.kind == StepKind::Edit && row.seq > self.seen);
+        let mut steps: Vec<u64> = edits.map(|row| row.seq).collect();
+        steps.sort_unstable();
+        self.seen = head;
+        Ok(steps)
+    }
+
+    /// Waits until it is worth looking again; it may be dropped at any moment.
+    pub async fn called(&mut self) {
+        tokio::select! {
+            _ = self.calls.called() => clock::sleep(COLLECTED).await,
+            () = clock::sleep(LOOK_EVERY) => {}
+        }
+    }
+}

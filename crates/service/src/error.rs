@@ -1,0 +1,77 @@
+//! Why the service refused.
+
+use uuid::Uuid;
+
+use super::kept;
+use perihelion_engine::ids::ThreadId;
+use perihelion_runtime as runtime;
+
+/// Why the service refused; the text tells the reader what to do next.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Rows(#[from] kept::Error),
+    #[error(transparent)]
+    Runtime(#[from] runtime::Error),
+    #[error(
+        "the service needs a database that outlives it; name one with --database, such as sqlite:perihelion.db"
+    )]
+    NoDatabase,
+    #[error("Thread with ID {0} not found")]
+    UnknownThread(ThreadId),
+    #[error("Run with ID {0} not found")]
+    UnknownRun(Uuid),
+    #[error(
+        "Thread is already running a task. Wait for it to finish or choose a different multitask strategy."
+    )]
+    Busy,
+    #[error("unknown checkpoint of this thread: {0}")]
+    UnknownCheckpoint(String),
+    /// Somebody may not do what they asked for.
+    #[error("this needs the scope {0}, which the credentials do not have")]
+    Forbidden(&'static str),
+    /// The thread is a user's whom somebody is not, and may not act for.
+    #[error("the thread is another user's; begin one of your own")]
+    OthersThread,
+    /// The thread is a user's who was shut out.
+    #[error("the thread is a user's who was disabled, and does not continue: {0}")]
+    UserDisabled(String),
+    /// The tenant has as much as it may have.
+    #[error("too much at once for this tenant: {0}")]
+    TooMuch(String),
+    /// The tenant has spent what it may spend in a day.
+    #[error(
+        "the budget of this tenant's day is spent, and the next day begins at 00:00 UTC: {taken} {name} of {most}"
+    )]
+    DaySpent { name: &'static str, most: u64, taken: u64 },
+    #[error(transparent)]
+    People(#[from] perihelion_people::Error),
+    /// A resume that fits no open question.
+    #[error("the answer fits no open question: {0}")]
+    Answer(String),
+    #[error("the update of the state cannot be read: {0}")]
+    Update(String),
+}
+
+impl From<perihelion_engine::checkpoint::Error> for Error {
+    fn from(error: perihelion_engine::checkpoint::Error) -> Self {
+        Self::Runtime(error.into())
+    }
+}
+
+impl From<perihelion_engine::runner::Error> for Error {
+    fn from(error: perihelion_engine::runner::Error) -> Self {
+        Self::Runtime(error.into())
+    }
+}
+
+impl Error {
+    /// Returns whether the database could not be used for now, so that trying again may help.
+    pub(super) fn is_passing(&self) -> bool {
+        match self {
+            Self::Rows(error) => error.is_passing(),
+            Self::Runtime(runtime::Error::Store(error)) => error.is_passing(),
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! What happens in a run, as those who follow it hear of it; no protocol's shapes.
+
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+use serde_json::Value;
+
+use super::Checkpoint;
+use perihelion_engine::graph::Interrupt;
+use perihelion_star::GraphState;
+
+/// Something that happened, with its place in the thread's log.
+#[derive(Clone, Debug)]
+pub struct Heard {
+    /// Number of the log's event; what was made of one event has the same number.
+    pub id: u64,
+    /// The newest time that is known of it, the same for every follower: when the last step was durable, or the run asked
+    /// for.
+    pub at: DateTime<Utc>,
+    pub happening: Happening,
+}
+
+/// What can happen in a run.
+#[derive(Clone, Debug)]
+pub enum Happening {
+    /// The run continues from a state that was there before it.
+    StandsAt {
+        state: Arc<GraphState>,
+    },
+    TaskStarted {
+        step: u64,
+        task: u32,
+        node: String,
+        state: Arc<GraphState>,
+    },
+    TaskFailed {
+        step: u64,
+        task: u32,
+        node: String,
+        error: String,
+    },
+    /// A piece of a message; `text` is all of it so far.
+    Piece {
+        step: u64,
+        task: u32,
+        node: String,
+        message: String,
+        piece: String,
+        text: String,
+        is_first: bool,
+    },
+    Custom {
+        payload: Value,
+    },
+    /// A step is durable.
+    Step(Box<Checkpoint>),
+    Interrupted {
+        step: u64,
+        interrupts: Vec<Interrupt>,
+        /// The task of the step that asks each of them; nothing where an older version told it.
+        asking: Vec<u32>,
+        state: Arc<GraphState>,
+    },
+    /// What a node of a subgraph published.
+    Nested {
+        namespace: String,
+        payload: Value,
+    },
+}

@@ -1,0 +1,177 @@
+//! How runs left their threads, by what is kept for good: steps and questions, not the log of what was told, which is
+//! dropped after a while.
+
+use std::sync::Arc;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use uuid::Uuid;
+
+use super::kept::Run;
+use super::{ClientStatus, Error, Order, Service};
+use perihelion_engine::checkpoint::{self, EffectKind, EffectRow, ThreadStatus};
+use perihelion_engine::ids::{InterruptId, ThreadId};
+use perihelion_runtime::{self as runtime, InterruptView};
+use perihelion_star::GraphState;
+use perihelion_star::question::Question;
+
+/// How far the clock of a database may be before that of the process that wrote a run's end.
+const CLOCKS: TimeDelta = TimeDelta::milliseconds(500);
+
+/// How a run that has ended left its thread.
+#[derive(Clone, Debug)]
+pub struct Left {
+    /// The turn that the run was of; 0 where its thread was shortened since, and nobody knows.
+    pub turn: u32,
+    /// The state after it; where no later run has begun, the thread's newest.
+    pub state: Arc<GraphState>,
+    /// What it asked a person; where no later run has begun, what of it is open still.
+    pub asked: Vec<InterruptView>,
+    /// Whether nothing was left to do: it neither asks nor pauses.
+    pub is_done: bool,
+    /// How the thread stands by now, where no later run has begun.
+    pub now: Option<ClientStatus>,
+}
+
+impl Left {
+    /// Returns the answer of the run's turn.
+    pub fn answer(&self) -> Option<&str> {
+        if self.state.turn == self.turn {
+            return self.state.answer.as_deref();
+        }
+        self.state.answer_of(self.turn).map(|message| message.content.as_str())
+    }
+
+    /// Returns whether another turn began since, without a run of the service.
+    pub fn has_moved_on(&self) -> bool {
+        self.state.turn != self.turn
+    }
+}
+
+impl Service {
+    /// Reads the state that a run left when it ended, and what it asked then; the thread's newest where that is not kept.
+    ///
+    /// # Errors
+    /// [`Error::UnknownThread`].
+    pub async fn state_after(
+        &self,
+        run: &Run,
+    ) -> Result<(Option<Arc<GraphState>>, Vec<InterruptView>), Error> {
+        let thread = ThreadId(run.thread);
+        let head = self.info(thread).await?.head;
+        if let Some(step) = run.last_step.filter(|step| (1..head).contains(step))
+            && let Some(state) = self.state_at(thread, step).await?
+        {
+            let asked = self.asked_at(thread, step + 1, Some(run.updated_at)).await?;
+            return Ok((Some(state), asked));
+        }
+        let view = self.thread(thread).await?;
+        Ok((view.state, view.open))
+    }
+
+    /// Reads how a run that has ended left its thread.
+    ///
+    /// # Errors
+    /// [`Error::UnknownThread`].
+    pub async fn left_by(&self, run: &Run) -> Result<Left, Error> {
+        let thread = ThreadId(run.thread);
+        let Some(step) = self.step_after(run).await? else {
+            let view = self.thread(thread).await?;
+            let state = view.state.unwrap_or_default();
+            let turn = self.turn_of(run, state.turn).await?;
+            // Another turn asks for itself.
+            let asked = if state.turn == turn { view.open } else { Vec::new() };
+            let is_done = view.info.status == ThreadStatus::Idle;
+            return Ok(Left { turn, state, asked, is_done, now: Some(view.status) });
+        };
+        let asked = self.asked_at(thread, step + 1, None).await?;
+        let is_done = self.is_done_at(thread, step).await?;
+        let left = Left { turn: 0, state: Arc::default(), asked, is_done, now: None };
+        Ok(match self.state_at(thread, step).await? {
+            Some(state) => Left { turn: self.turn_of(run, state.turn).await?, state, ..left },
+            None => left,
+        })
+    }
+
+    /// Returns whether nothing was left to do after a step of a thread; of one that is not kept nobody knows more.
+    ///
+    /// # Errors
+    /// Whatever the store reports.
+    pub async fn is_done_at(&self, thread: ThreadId, step: u64) -> Result<bool, Error> {
+        let row = self.runtime().store().history(thread, Some(step + 1), 1).await?.pop();
+        let Some(row) = row.filter(|row| row.seq == step) else { return Ok(true) };
+        Ok(row.frontier()?.tasks.is_empty())
+    }
+
+    /// Finds where a thread stood after a run; none while no later one has begun.
+    ///
+    /// # Errors
+    /// [`Error::Rows`].
+    pub async fn step_after(&self, run: &Run) -> Result<Option<u64>, Error> {
+        let Some(first) = run.first_event else { return Ok(None) };
+        let mut after = (first, run.created_at, run.id);
+        while let Some(next) = self.kept().next_begun(run.thread, Some(after)).await? {
+            if next.base_step.is_some() {
+                return Ok(next.base_step);
+            }
+            // It was cancelled before it began.
+            after = (next.first_event.unwrap_or(first), next.created_at, next.id);
+        }
+        Ok(None)
+    }
+
+    /// Returns what the tasks of a step have asked a person, answered since or not, or what of it was open at a time; no
+    /// subgraph's questions.
+    async fn asked_at(
+        &self,
+        thread: ThreadId,
+        step: u64,
+        open_at: Option<DateTime<Utc>>,
+    ) -> Result<Vec<InterruptView>, Error> {
+        let effects = self.runtime().store().effects(thread, Some(step)).await?;
+        let was_open = |effect: &&EffectRow| {
+            open_at.is_none_or(|at| {
+                effect.started_at <= at + CLOCKS && effect.ended_at.is_none_or(|ended| ended > at)
+            })
+        };
+        let asked = effects.iter().filter(|effect| effect.kind == EffectKind::Interrupt);
+        asked.filter(was_open).map(question).collect()
+    }
+
+    /// Returns the turn that a run was of; the state after it is at turn `newest`.
+    async fn turn_of(&self, run: &Run, newest: u32) -> Result<u32, Error> {
+        let Ok(order) = Order::of(run) else { return Ok(newest) };
+        let begins = u32::from(order.begins_turn());
+        let base = order.at.or(run.base_step).unwrap_or_default();
+        if newest <= 1 {
+            return Ok(newest);
+        }
+        let before = self.state_at(ThreadId(run.thread), base).await?;
+        // A message that came while its thread was at work may have been an answer in the end.
+        Ok(before.map_or(newest, |before| newest.min(before.turn + begins)))
+    }
+
+    /// Returns the state at a step; none where the thread was shortened to later ones.
+    pub(super) async fn state_at(
+        &self,
+        thread: ThreadId,
+        step: u64,
+    ) -> Result<Option<Arc<GraphState>>, Error> {
+        if step == 0 {
+            return Ok(Some(Arc::default()));
+        }
+        match self.runtime().threads().state(thread, Some(step)).await {
+            Ok(there) => Ok(Some(there.state)),
+            Err(runtime::Error::Store(checkpoint::Error::UnknownStep { .. })) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// Shows a recorded question.
+fn question(effect: &EffectRow) -> Result<InterruptView, Error> {
+    let payload = effect.request.decode()?;
+    let question = Question::read(&effect.name, &payload);
+    let agent = question.agent().unwrap_or_default().to_owned();
+    let id = InterruptId(Uuid::from_slice(&effect.key).unwrap_or_default());
+    Ok(InterruptView { id: id.to_string(), kind: effect.name.clone(), agent, payload })
+}

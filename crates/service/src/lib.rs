@@ -1,0 +1,207 @@
+//! Runs that clients ask for: kept, driven one at a time per thread, followed and cancelled from any process.
+//!
+//! Enter at [`Service::open`]. Invariants: what was accepted is a row before the client hears of it; a run whose
+//! process died is continued by another one; a run's status is durable before its stream ends. Deliberately
+//! absent: HTTP and the shapes of any protocol; those are `api`'s.
+
+mod answers;
+mod approvals;
+mod before;
+mod begun;
+mod cancel;
+mod checkpoints;
+mod crons;
+mod day;
+mod deciding;
+mod drive;
+mod edits;
+mod error;
+mod followers;
+mod happening;
+mod left;
+mod listen;
+mod monitor;
+mod order;
+mod pieces;
+mod runs;
+mod schedule;
+mod sealing;
+mod search;
+mod stops;
+mod sweep;
+mod taken_over;
+mod threads;
+mod whose;
+mod words;
+pub mod worker;
+
+use std::collections::HashMap;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use chrono::{DateTime, Utc};
+use perihelion_database::Database;
+use perihelion_people::{People, Principal, Scope};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use uuid::Uuid;
+
+pub use begun::BegunRuns;
+pub use checkpoints::Checkpoint;
+pub use crons::Work;
+pub use day::Limit;
+pub use edits::Edits;
+pub use error::Error;
+pub use followers::Followers;
+pub use happening::{Happening, Heard};
+pub use left::Left;
+pub use listen::{From, Listener, Next};
+pub use order::{Approvals, Asked, Order, Turn, assistant_of};
+pub use perihelion_service_rows as kept;
+pub use runs::Accept;
+pub use schedule::Schedule;
+pub use stops::{Stopped, Stops, stop};
+pub use threads::{ClientStatus, ThreadView};
+
+use self::kept::Kept;
+use self::sealing::Sealing;
+use perihelion_engine::bus::Calls;
+use perihelion_engine::clock;
+use perihelion_engine::runner::owner_name;
+use perihelion_runtime::{Audit, Runtime, keyring};
+
+/// The runs of one process, on a runtime and the rows beside its threads, as somebody may see them; cheap to clone.
+#[derive(Clone)]
+pub struct Service(Arc<Parts>, Arc<Seen>);
+
+/// Who sees the service, and the rows of their tenant.
+struct Seen {
+    who: Principal,
+    kept: Kept,
+}
+
+struct Parts {
+    runtime: Arc<Runtime>,
+    people: People,
+    /// When the process began to serve.
+    since: DateTime<Utc>,
+    /// Name under which this process drives runs.
+    owner: String,
+    /// The runs that this process drives, with what stops each.
+    driven: Mutex<HashMap<Uuid, CancellationToken>>,
+    /// Calls those who follow a run that ended in this process.
+    ended: Calls<Uuid>,
+    /// Says who is told of runs that they did not begin.
+    followers: OnceLock<Arc<dyn Followers>>,
+    /// Whether old requests for approval were looked at, which have expired rather than been withdrawn.
+    are_stale_expired: AtomicBool,
+    /// Whether threads of one run are being deleted.
+    is_sweeping: AtomicBool,
+    /// Cancelled when this process is to end.
+    stop: CancellationToken,
+    tasks: TaskTracker,
+}
+
+impl Service {
+    /// Opens the rows beside the threads of a runtime.
+    ///
+    /// # Errors
+    /// [`Error::Rows`] when the database cannot be opened, [`Error::NoDatabase`] when the threads are in memory alone.
+    pub async fn open(runtime: Arc<Runtime>, stop: CancellationToken) -> Result<Self, Error> {
+        let url = runtime.settings().store.database.expose().to_owned();
+        if url.starts_with("memory:") {
+            return Err(Error::NoDatabase);
+        }
+        let database = Database::open(&url).await.map_err(kept::Error::from)?;
+        let who = Principal::loopback(runtime.runner().tenant());
+        let people = People::new(database.clone());
+        runtime.keep_audit(Audit::new(people.clone(), &who.user));
+        let parts = Parts {
+            runtime,
+            people,
+            since: clock::now(),
+            owner: owner_name(),
+            driven: Mutex::default(),
+            ended: Calls::default(),
+            followers: OnceLock::new(),
+            are_stale_expired: AtomicBool::new(false),
+            is_sweeping: AtomicBool::new(false),
+            stop,
+            tasks: TaskTracker::new(),
+        };
+        let mut kept = Kept::new(database, &who.tenant);
+        if let Some(keys) = keyring(parts.runtime.settings())? {
+            kept = kept.sealed_by(Arc::new(Sealing(keys)));
+        }
+        Ok(Self(Arc::new(parts), Arc::new(Seen { who, kept })))
+    }
+
+    /// Returns the service as somebody may see it: with the threads of their tenant alone.
+    #[must_use]
+    pub fn seen_by(&self, who: Principal) -> Self {
+        let kept = self.kept().for_tenant(&who.tenant);
+        Self(Arc::clone(&self.0), Arc::new(Seen { who, kept }))
+    }
+
+    /// Returns the service as this process sees the runs of a tenant that it drives.
+    fn driving_for(&self, tenant: &str) -> Self {
+        self.seen_by(Principal::loopback(tenant))
+    }
+
+    /// Returns who sees it.
+    pub fn who(&self) -> &Principal {
+        &self.1.who
+    }
+
+    /// Returns the tenant whose threads are seen.
+    pub fn tenant(&self) -> &str {
+        &self.1.who.tenant
+    }
+
+    /// Refuses what anyone who sees the service may not do.
+    ///
+    /// # Errors
+    /// [`Error::Forbidden`].
+    pub fn permit(&self, scope: Scope) -> Result<(), Error> {
+        if self.1.who.may(scope) { Ok(()) } else { Err(Error::Forbidden(scope.as_str())) }
+    }
+
+    /// Returns users, sessions and keys.
+    pub fn people(&self) -> &People {
+        &self.0.people
+    }
+
+    /// Returns when this process began to serve.
+    pub fn since(&self) -> DateTime<Utc> {
+        self.0.since
+    }
+
+    /// Returns the runtime.
+    pub fn runtime(&self) -> &Arc<Runtime> {
+        &self.0.runtime
+    }
+
+    /// Returns the rows.
+    pub fn kept(&self) -> &Kept {
+        &self.1.kept
+    }
+
+    /// Returns what is cancelled when the process is to end.
+    pub fn stop(&self) -> &CancellationToken {
+        &self.0.stop
+    }
+
+    /// Waits for runs under way to be left to other processes, after a stop, and closes the rows.
+    pub async fn close(self) {
+        self.0.tasks.close();
+        self.0.tasks.wait().await;
+        if let Err(error) = self.1.kept.leave_runs(&self.0.owner).await {
+            tracing::warn!(%error, "runs could not be left to other processes; they find them by themselves");
+        }
+        self.1.kept.close().await;
+    }
+
+    fn driven(&self) -> std::sync::MutexGuard<'_, HashMap<Uuid, CancellationToken>> {
+        self.0.driven.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,236 @@
+//! Threads as clients look at them: the engine's row with what is noted beside it.
+
+use std::sync::Arc;
+
+use futures::{StreamExt as _, TryStreamExt as _};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::kept::{Listed, ThreadFilter, ThreadMeta};
+use super::{Error, Service};
+use perihelion_engine::checkpoint::{self, RunStatus, ThreadInfo, ThreadStatus};
+use perihelion_engine::clock;
+use perihelion_engine::ids::ThreadId;
+use perihelion_runtime::{InterruptView, Removal};
+use perihelion_star::{Artifact, GraphState};
+
+/// Threads of a list that are read at the same time.
+const READ_AT_ONCE: usize = 8;
+
+/// How a thread stands for a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClientStatus {
+    Idle,
+    Busy,
+    /// It waits for a person, or its last run was stopped before its end.
+    Interrupted,
+    Error,
+}
+
+/// A thread with its state and its open questions.
+#[derive(Clone, Debug)]
+pub struct ThreadView {
+    pub info: ThreadInfo,
+    pub status: ClientStatus,
+    pub meta: ThreadMeta,
+    /// The newest state; none before the first input.
+    pub state: Option<Arc<GraphState>>,
+    pub open: Vec<InterruptView>,
+    /// The task of the next step that asks each of `open`.
+    pub asking: Vec<u32>,
+    /// Whether its last run was stopped before its end.
+    pub was_stopped: bool,
+}
+
+impl Service {
+    /// Makes a thread and notes what the client says of it.
+    ///
+    /// # Errors
+    /// [`Error::Runtime`] when the id is taken.
+    pub async fn create_thread(&self, thread: ThreadId, metadata: &Value) -> Result<(), Error> {
+        let title = metadata.get("title").and_then(Value::as_str).map(str::to_owned);
+        self.runtime().create_for(self.tenant(), thread, title).await?;
+        self.kept().note_thread(thread.0, metadata, None, clock::now()).await?;
+        match self.who().person() {
+            Some(user) => self.give(thread, user).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Makes a thread for a turn, where there is room for one: a turn that is refused leaves no thread behind.
+    ///
+    /// # Errors
+    /// [`Error::TooMuch`], and as [`Service::create_thread`].
+    pub async fn create_thread_for_turn(
+        &self,
+        thread: ThreadId,
+        metadata: &Value,
+    ) -> Result<(), Error> {
+        self.check_room().await?;
+        self.create_thread(thread, metadata).await
+    }
+
+    /// Returns a thread's row.
+    ///
+    /// # Errors
+    /// [`Error::UnknownThread`], also for one of another graph's or tenant's.
+    pub async fn info(&self, thread: ThreadId) -> Result<ThreadInfo, Error> {
+        match self.runtime().store().info(thread).await {
+            Ok(info) if info.root.is_none() && info.tenant == self.tenant() => Ok(info),
+            Ok(_) | Err(checkpoint::Error::UnknownThread(_)) => Err(Error::UnknownThread(thread)),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Returns a thread with its state and its open questions.
+    ///
+    /// # Errors
+    /// [`Error::UnknownThread`].
+    pub async fn thread(&self, thread: ThreadId) -> Result<ThreadView, Error> {
+        let info = self.info(thread).await?;
+        let meta = self.kept().thread_meta(thread.0).await?;
+        let is_busy = matches!(info.status, ThreadStatus::Busy | ThreadStatus::Queued);
+        let has_open_run = is_busy || !self.kept().open_runs(thread.0).await?.is_empty();
+        self.view(info, meta, has_open_run).await
+    }
+
+    /// Returns the whole of a large value that a thread keeps.
+    ///
+    /// # Errors
+    /// [`Error::Runtime`] when it is not in the store any more, or altered there.
+    pub async fn artifact(
+        &self,
+        thread: ThreadId,
+        key: &str,
+        artifact: &Artifact,
+    ) -> Result<Arc<str>, Error> {
+        let store = self.runtime().store().as_ref();
+        Ok(artifact.whole(store, thread, key).await?)
+    }
+
+    /// Finds threads, and says how many there are in all.
+    ///
+    /// # Errors
+    /// [`Error::Rows`].
+    pub async fn find_threads(
+        &self,
+        filter: &ThreadFilter,
+    ) -> Result<(Vec<ThreadView>, u64), Error> {
+        let (listed, total) = self.kept().threads(filter).await?;
+        let views = futures::stream::iter(listed).map(|one| self.listed(one));
+        let views: Vec<Option<ThreadView>> = views.buffered(READ_AT_ONCE).try_collect().await?;
+        Ok((views.into_iter().flatten().collect(), total))
+    }
+
+    /// Reads a thread that was found; `None` when it was deleted at this moment.
+    async fn listed(&self, one: Listed) -> Result<Option<ThreadView>, Error> {
+        match self.info(ThreadId(one.id)).await {
+            Ok(info) => self.view(info, one.meta, one.has_open_run).await.map(Some),
+            Err(Error::UnknownThread(_)) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    pub(super) async fn view(
+        &self,
+        info: ThreadInfo,
+        meta: ThreadMeta,
+        has_open_run: bool,
+    ) -> Result<ThreadView, Error> {
+        let store = self.runtime().store().as_ref();
+        let mut was_stopped = false;
+        let status = match info.status {
+            ThreadStatus::Idle => ClientStatus::Idle,
+            ThreadStatus::Busy | ThreadStatus::Queued => ClientStatus::Busy,
+            ThreadStatus::Interrupted => ClientStatus::Interrupted,
+            ThreadStatus::Parked => ClientStatus::Error,
+            ThreadStatus::Failed => {
+                let last = store.runs(info.id).await?.pop().map(|run| run.status);
+                was_stopped = last == Some(RunStatus::Cancelled);
+                if last == Some(RunStatus::Failed) {
+                    ClientStatus::Error
+                } else {
+                    ClientStatus::Interrupted
+                }
+            }
+        };
+        // A run that waits for its turn makes its thread busy, too.
+        let status = if has_open_run { ClientStatus::Busy } else { status };
+        let state = match info.head {
+            0 => None,
+            _ => Some(self.runtime().threads().state(info.id, None).await?.state),
+        };
+        let (open, asking) = match info.status {
+            ThreadStatus::Idle => (Vec::new(), Vec::new()),
+            _ => self.open_questions(&info).await?,
+        };
+        Ok(ThreadView { info, status, meta, state, open, asking, was_stopped })
+    }
+
+    /// Returns the open questions of a thread, with the tasks that ask them.
+    ///
+    /// # Errors
+    /// Whatever the store reports.
+    pub async fn open_questions(
+        &self,
+        info: &ThreadInfo,
+    ) -> Result<(Vec<InterruptView>, Vec<u32>), Error> {
+        let view = self.runtime().threads().view(info.id).await?;
+        Ok((view.open, view.asking))
+    }
+
+    /// Deletes a thread with everything of it.
+    ///
+    /// # Errors
+    /// [`Error::UnknownThread`], [`Error::OthersThread`].
+    pub async fn delete_thread(&self, thread: ThreadId) -> Result<(), Error> {
+        self.remove_thread(&self.info_to_change(thread).await?).await
+    }
+
+    /// Ends what this process does on a thread, and deletes it.
+    pub(super) async fn remove_thread(&self, info: &ThreadInfo) -> Result<(), Error> {
+        for run in self.kept().open_runs(info.id.0).await? {
+            self.stop_driving(run.id);
+        }
+        Ok(self.runtime().threads().remove(info, Removal::Forced).await?)
+    }
+
+    /// Forgets the steps of a thread before its newest one.
+    ///
+    /// # Errors
+    /// [`Error::UnknownThread`], [`Error::OthersThread`].
+    pub async fn shorten_thread(&self, thread: ThreadId) -> Result<(), Error> {
+        self.info_to_change(thread).await?;
+        self.runtime().threads().compact(thread, 1).await?;
+        Ok(())
+    }
+
+    /// Copies a thread: the copy shares its steps.
+    ///
+    /// # Errors
+    /// [`Error::UnknownThread`].
+    pub async fn copy_thread(&self, thread: ThreadId) -> Result<ThreadId, Error> {
+        let info = self.info(thread).await?;
+        let meta = self.kept().thread_meta(thread.0).await?;
+        let copy = ThreadId::new();
+        self.runtime().threads().fork(thread, info.head, copy, info.title.clone()).await?;
+        self.kept().note_thread(copy.0, &meta.metadata, Some(&meta.config), clock::now()).await?;
+        self.give_copy(thread, copy).await?;
+        Ok(copy)
+    }
+
+    /// Notes of a thread by which assistant it was run.
+    ///
+    /// # Errors
+    /// [`Error::Rows`].
+    pub async fn note_assistant(
+        &self,
+        thread: ThreadId,
+        graph: &str,
+        assistant: Uuid,
+    ) -> Result<(), Error> {
+        let metadata = json!({ "graph_id": graph, "assistant_id": assistant });
+        let config = json!({ "configurable": {} });
+        Ok(self.kept().note_thread(thread.0, &metadata, Some(&config), clock::now()).await?)
+    }
+}

@@ -1,0 +1,168 @@
+//! More hands for the same database: resumes threads that were left to the workers or lost their process.
+//!
+//! Enter at [`Worker::run`]. Invariants: at most so many threads at once as the settings allow; a worker
+//! that is asked to stop hands its threads over before it ends, and takes none meanwhile. Deliberately
+//! absent: any account of other workers; a thread's lease says who has it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::{JoinError, JoinSet};
+use tokio_util::sync::CancellationToken;
+
+use perihelion_engine::clock;
+use perihelion_engine::ids::ThreadId;
+use perihelion_engine::runner::RunOptions;
+use perihelion_runtime::{Error, RunReport, Runtime};
+use perihelion_star::GraphState;
+
+/// How long a worker waits after the database failed it, or leaves a thread alone on which it did.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// How long a worker leaves a thread alone that cannot be resumed for a reason of its own.
+const ASIDE: Duration = Duration::from_secs(60);
+
+/// What a worker tells of itself.
+#[derive(Debug)]
+pub enum WorkerEvent<'a> {
+    /// A thread is looked at, and resumed if nobody else has it.
+    Called(ThreadId),
+    /// A run ended, or was handed over.
+    Ended(&'a RunReport),
+    /// The call was in vain: there is nothing to do, or somebody else does it.
+    Idle(ThreadId),
+    /// A thread could not be resumed; it is left alone for a while.
+    Failed(ThreadId, &'a Error),
+    /// The database failed; the worker tries again.
+    Waiting(&'a Error),
+    /// It was asked to stop while it drove so many threads.
+    Stopping(usize),
+}
+
+/// Hears what a worker tells.
+pub type Listener = Arc<dyn Fn(WorkerEvent<'_>) + Send + Sync>;
+
+/// Makes the options of a run on a thread out of those that the settings ask for.
+pub type Options =
+    Arc<dyn Fn(ThreadId, RunOptions<GraphState>) -> RunOptions<GraphState> + Send + Sync>;
+
+/// One worker of one process.
+pub struct Worker {
+    runtime: Arc<Runtime>,
+    concurrency: usize,
+    drains: bool,
+    listener: Listener,
+    options: Options,
+}
+
+impl Worker {
+    /// Makes a worker; one that `drains` ends when nothing is left to do.
+    pub fn new(runtime: Arc<Runtime>, drains: bool, listener: Listener) -> Self {
+        let concurrency = runtime.settings().worker.concurrency;
+        Self { runtime, concurrency, drains, listener, options: Arc::new(|_, options| options) }
+    }
+
+    /// Changes the options of each run, to listen to its events above all.
+    #[must_use]
+    pub fn with_options(mut self, options: Options) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// Works until stopped, or until nothing is left to do; returns the number of runs it drove.
+    ///
+    /// After a stop its runs finish what is under way, and their threads are queued for the others.
+    ///
+    /// # Errors
+    /// [`Error`] when the queue cannot be opened; later failures are waited out.
+    pub async fn run(&self, stop: CancellationToken) -> Result<u64, Error> {
+        let dispatcher = self.runtime.dispatcher(self.drains).await?;
+        let mut runs = JoinSet::new();
+        let mut driven = 0;
+        while !stop.is_cancelled() {
+            if runs.len() >= self.concurrency {
+                tokio::select! {
+                    () = stop.cancelled() => break,
+                    Some(ended) = runs.join_next() => driven += count(ended),
+                }
+                continue;
+            }
+            let next = tokio::select! {
+                () = stop.cancelled() => break,
+                next = dispatcher.next() => next,
+            };
+            match next {
+                Ok(Some(wake)) => {
+                    let runtime = Arc::clone(&self.runtime);
+                    let listener = self.listener.clone();
+                    let options = RunOptions {
+                        cancel: stop.child_token(),
+                        hands_over: true,
+                        max_crashes: Some(runtime.settings().worker.max_crashes),
+                        ..(self.options)(wake.thread, runtime.run_options())
+                    };
+                    let dispatcher = Arc::clone(&dispatcher);
+                    runs.spawn(async move {
+                        let ended = drive(&runtime, wake.thread, options, &listener).await;
+                        if let Err(error) = &ended {
+                            listener(WorkerEvent::Failed(wake.thread, error));
+                            let pause = if error.is_lasting() { ASIDE } else { PATIENCE };
+                            dispatcher.set_aside(&wake, pause);
+                        }
+                        ended.unwrap_or(0)
+                    });
+                }
+                Ok(None) if self.drains && runs.is_empty() => break,
+                Ok(None) => {
+                    tokio::select! {
+                        () = stop.cancelled() => break,
+                        Some(ended) = runs.join_next() => driven += count(ended),
+                        () = dispatcher.called() => {}
+                    }
+                }
+                Err(error) => {
+                    (self.listener)(WorkerEvent::Waiting(&error.into()));
+                    tokio::select! {
+                        () = stop.cancelled() => break,
+                        () = clock::sleep(PATIENCE) => {}
+                    }
+                }
+            }
+        }
+        if stop.is_cancelled() {
+            (self.listener)(WorkerEvent::Stopping(runs.len()));
+        }
+        while let Some(ended) = runs.join_next().await {
+            driven += count(ended);
+        }
+        dispatcher.close().await;
+        Ok(driven)
+    }
+}
+
+/// Continues with one thread; returns how many runs that made.
+async fn drive(
+    runtime: &Runtime,
+    thread: ThreadId,
+    options: RunOptions<GraphState>,
+    listener: &Listener,
+) -> Result<u64, Error> {
+    listener(WorkerEvent::Called(thread));
+    Ok(match runtime.wake(thread, options).await? {
+        Some(report) => {
+            listener(WorkerEvent::Ended(&report));
+            1
+        }
+        None => {
+            listener(WorkerEvent::Idle(thread));
+            0
+        }
+    })
+}
+
+fn count(ended: Result<u64, JoinError>) -> u64 {
+    ended.unwrap_or_else(|error| {
+        tracing::error!(%error, "a run of this worker panicked; its thread is taken over");
+        0
+    })
+}

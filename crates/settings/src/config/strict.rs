@@ -1,0 +1,120 @@
+//! Reads TOML files whose every key must be known.
+
+use std::path::{Path, PathBuf};
+
+use serde::de::DeserializeOwned;
+
+/// Why a configuration file was refused.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The file could not be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Read { path: PathBuf, source: std::io::Error },
+    /// The file could not be written.
+    #[error("cannot write {}: {source}", path.display())]
+    Write { path: PathBuf, source: std::io::Error },
+    /// The text breaks TOML or the schema; `hint` names the nearest valid key where a key is unknown.
+    #[error("{}:{line}:{column}: {message}{hint}", path.display())]
+    Parse { path: PathBuf, line: usize, column: usize, message: String, hint: String },
+    /// A value is well-formed but not acceptable.
+    #[error("{}: {key}: {message}", path.display())]
+    Value { path: PathBuf, key: String, message: String },
+    /// An environment variable holds a value that is not acceptable.
+    #[error("the environment variable {variable} is not acceptable: {message}")]
+    Environment { variable: String, message: String },
+    /// An environment variable has a name of this program, which knows no such variable.
+    #[error("unknown environment variable: {variable}{hint}")]
+    UnknownVariable { variable: String, hint: String },
+    /// A command-line option holds a value that is not acceptable.
+    #[error("the option {option} is not acceptable: {message}")]
+    Option { option: String, message: String },
+}
+
+/// Reads and parses a file.
+///
+/// # Errors
+/// [`Error::Read`] when the file cannot be read, otherwise as [`parse`].
+pub fn load<T: DeserializeOwned>(path: &Path) -> Result<T, Error> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|source| Error::Read { path: path.to_owned(), source })?;
+    parse(path, &text)
+}
+
+/// Parses TOML text; `path` only names the file in errors.
+///
+/// Types are expected to carry `#[serde(deny_unknown_fields)]`.
+///
+/// # Errors
+/// [`Error::Parse`] with line, column and, for an unknown key, the nearest valid one.
+pub fn parse<T: DeserializeOwned>(path: &Path, text: &str) -> Result<T, Error> {
+    toml::from_str(text).map_err(|error| {
+        let (line, column) = error.span().map_or((1, 1), |span| position(text, span.start));
+        let message = error.message().to_owned();
+        let hint = nearest_hint(&message);
+        Error::Parse { path: path.to_owned(), line, column, message, hint }
+    })
+}
+
+pub fn position(text: &str, offset: usize) -> (usize, usize) {
+    let before = text.get(..offset).unwrap_or(text);
+    let line = before.matches('\n').count() + 1;
+    let column = before.rsplit('\n').next().unwrap_or("").chars().count() + 1;
+    (line, column)
+}
+
+/// Turns serde's "unknown field `x`, expected one of `a`, `b`" into a suggestion.
+fn nearest_hint(message: &str) -> String {
+    if !message.starts_with("unknown field") && !message.starts_with("unknown variant") {
+        return String::new();
+    }
+    let mut quoted = message.split('`').skip(1).step_by(2);
+    let Some(wrong) = quoted.next() else { return String::new() };
+    nearest(wrong, quoted).map_or_else(String::new, |best| format!("; did you mean `{best}`?"))
+}
+
+/// Returns the candidate most like `wrong`, if any is alike enough to be worth suggesting.
+pub fn nearest<'a>(wrong: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    // Letters that changed places in a short word are alike to people, and not by the first measure.
+    let slips = |candidate: &str| {
+        let most = (wrong.chars().count() / 4).max(1);
+        let slips = strsim::osa_distance(wrong, candidate);
+        if slips <= most && slips < candidate.chars().count() {
+            0.95 - 0.05 * slips as f64
+        } else {
+            0.0
+        }
+    };
+    candidates
+        .into_iter()
+        .map(|candidate| (strsim::jaro_winkler(wrong, candidate).max(slips(candidate)), candidate))
+        .filter(|(score, _)| *score > 0.75)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, candidate)| candidate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, serde::Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Sample {
+        #[expect(dead_code, reason = "only its name matters here")]
+        timeout_sec: u64,
+    }
+
+    #[test]
+    fn letters_that_changed_places_get_their_suggestion() {
+        assert_eq!(nearest("ulr", ["model", "url", "rule"]), Some("url"));
+        assert_eq!(nearest("x", ["a", "b"]), None);
+        assert_eq!(nearest("modle", ["model", "url"]), Some("model"));
+    }
+
+    #[test]
+    fn an_unknown_key_is_refused_with_its_place_and_the_nearest_valid_key() {
+        let error = parse::<Sample>(Path::new("a.toml"), "# note\ntimeout_secs = 3\n").unwrap_err();
+        let text = error.to_string();
+        assert!(text.starts_with("a.toml:2:1: unknown field `timeout_secs`"), "{text}");
+        assert!(text.ends_with("did you mean `timeout_sec`?"), "{text}");
+    }
+}

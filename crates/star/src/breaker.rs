@@ -1,0 +1,347 @@
+//! The circuit breaker: notices that nothing moves, and that a budget is spent (S1.05).
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use super::ending::FinishReason;
+use super::parts::StarLimits;
+use super::result::ResultStatus;
+use super::state::{Decided, GraphState, Routing, Search, Spent};
+use perihelion_engine::graph::NodeLocation;
+
+/// Why a turn must end now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Exhausted {
+    /// The bound in one word, to count by.
+    pub bound: &'static str,
+    /// The same in the contract's words.
+    pub why: FinishReason,
+    /// The same for people.
+    pub reason: String,
+}
+
+impl Exhausted {
+    fn limit(bound: &'static str, reason: String) -> Self {
+        Self { bound, why: FinishReason::Limit, reason }
+    }
+
+    /// Says that choices were repeated in vain.
+    pub(super) fn repeated(reason: &str) -> Self {
+        let why = FinishReason::NoProgress;
+        Self { bound: "repeated_routing", why, reason: reason.to_owned() }
+    }
+
+    /// Says that the menu was empty.
+    pub(super) fn no_agents() -> Self {
+        let reason = "there was no agent that could be asked".to_owned();
+        Self { bound: "no_agents", why: FinishReason::NoAgents, reason }
+    }
+}
+
+/// The longest cycle of choices that counts like a repeated one.
+const LONGEST_CYCLE: usize = 3;
+
+/// Digests what counts as progress: how many different outputs and artifacts there are, and the plan.
+pub(super) fn progress(state: &GraphState, plan: &[String]) -> String {
+    let succeeded = state.results_of_turn().filter(|result| result.status == ResultStatus::Success);
+    let outputs: BTreeSet<&str> = succeeded.map(|result| result.output.trim()).collect();
+    let artifacts = state.global_state.iter().map(|(_, artifact)| artifact.digest());
+    let artifacts: BTreeSet<[u8; 32]> = artifacts.collect();
+    let plan: Vec<&str> = plan.iter().map(|line| line.trim()).collect();
+    let plan = blake3::hash(plan.join("\n").as_bytes()).to_hex();
+    format!("{}/{}/{}", outputs.len(), artifacts.len(), &plan[..16])
+}
+
+/// Counts a decision: a choice that repeats without progress raises the retry count, anything else clears it.
+///
+/// A choice repeats when the agents are those of the decision before, or when it completes a cycle of two or three
+/// choices for the second time. Progress is an output, an artifact or a plan that the turn did not have before.
+pub(super) fn count(routing: &Routing, mut agents: Vec<String>, progress: String) -> Routing {
+    agents.sort();
+    let mut decided = routing.earlier.clone();
+    if !routing.last.is_empty() {
+        let agents = routing.last.clone();
+        let progress = routing.progress.clone();
+        decided.push(Decided { agents, progress });
+    }
+    let earlier = decided.clone();
+    decided.push(Decided { agents: agents.clone(), progress: progress.clone() });
+    let repeated = cycle(&decided).is_some();
+    Routing {
+        retry_count: if repeated { routing.retry_count + 1 } else { 0 },
+        last: agents,
+        progress,
+        earlier,
+        round: routing.round + 1,
+        ..routing.clone()
+    }
+}
+
+/// Returns the length of the shortest cycle that the newest decision completes without progress.
+fn cycle(decided: &[Decided]) -> Option<usize> {
+    (1..=LONGEST_CYCLE).find(|length| {
+        let Some(start) = decided.len().checked_sub(2 * length) else { return false };
+        let (before, now) = decided[start..].split_at(*length);
+        let is_same = before.iter().zip(now).all(|(one, other)| one.agents == other.agents);
+        is_same && !has_progress(decided, decided.len() - 1 - length)
+    })
+}
+
+/// Tells whether something new came between a decision and the newest one.
+fn has_progress(decided: &[Decided], since: usize) -> bool {
+    let parts = |one: &Decided| {
+        let (found, plan) = one.progress.rsplit_once('/').unwrap_or_default();
+        (found.to_owned(), plan.to_owned())
+    };
+    let plans =
+        |range: &[Decided]| -> BTreeSet<String> { range.iter().map(|one| parts(one).1).collect() };
+    let Some(newest) = decided.last() else { return false };
+    let is_new_plan = !plans(&decided[since + 1..]).is_subset(&plans(&decided[..=since]));
+    is_new_plan || parts(newest).0 != parts(&decided[since]).0
+}
+
+/// Says which choices were repeated.
+pub(super) fn repetition(routing: &Routing) -> String {
+    let mut decided = routing.earlier.clone();
+    let agents = routing.last.clone();
+    let progress = routing.progress.clone();
+    decided.push(Decided { agents, progress });
+    match cycle(&decided) {
+        Some(length @ 2..) => {
+            let choices: Vec<String> =
+                decided[decided.len() - length..].iter().map(|one| one.agents.join(", ")).collect();
+            format!("the same choices were repeated without progress: {}", choices.join("; "))
+        }
+        _ => format!(
+            "the same agents were chosen {} times in a row without progress: {}",
+            routing.retry_count + 1,
+            routing.last.join(", ")
+        ),
+    }
+}
+
+/// Counts a decision that could not be accepted.
+pub(super) fn count_invalid(routing: &Routing) -> Routing {
+    Routing { retry_count: routing.retry_count + 1, round: routing.round + 1, ..routing.clone() }
+}
+
+/// Counts searches for agents: what brings an agent into the menu is a way on; several decisions in a row that bring none
+/// are a standstill. The routing before them stays the one that the next is compared with.
+pub(super) fn count_searches(routing: &Routing, searches: Vec<Search>) -> Routing {
+    let is_fruitless = !searches.iter().any(|search| search.is_new);
+    let mut before =
+        routing.searches.iter().filter(|search| search.round == routing.round).peekable();
+    let again = before.peek().is_some() && !before.any(|search| search.is_new);
+    let mut routing = Routing {
+        retry_count: routing.retry_count + u32::from(is_fruitless && again),
+        round: routing.round + 1,
+        ..routing.clone()
+    };
+    routing.searches.extend(searches);
+    routing
+}
+
+/// Clears the count: the user said something new.
+pub(super) fn cleared(routing: &Routing) -> Routing {
+    let last = Vec::new();
+    let progress = String::new();
+    let round = routing.round + 1;
+    Routing { retry_count: 0, last, progress, earlier: Vec::new(), round, ..routing.clone() }
+}
+
+/// Returns why the run must end now, if a bound is reached.
+pub(super) fn exhausted(
+    state: &GraphState,
+    limits: &StarLimits,
+    place: &NodeLocation,
+    now_micros: i64,
+) -> Option<Exhausted> {
+    let bounds = limits.for_turn(state);
+    if steps(state, place) >= bounds.max_steps {
+        let reason = format!("the limit of {} steps was reached", bounds.max_steps);
+        return Some(Exhausted::limit("steps", reason));
+    }
+    let calls = bounds.turn_tool_calls.filter(|most| state.tool_calls_of_turn() >= *most);
+    if let Some(most) = calls {
+        let reason = format!("the budget of {most} tool calls was spent");
+        return Some(Exhausted::limit("tool_calls", reason));
+    }
+    if let Some(spent) = overspent(state, limits, Spent::default()) {
+        return Some(spent);
+    }
+    out_of_time(state, limits, place, now_micros)
+}
+
+/// Returns how many super-steps the turn has taken, those of its teams included.
+pub(super) fn steps(state: &GraphState, place: &NodeLocation) -> u64 {
+    place.step.saturating_sub(state.routing.first_step) + state.spent_in_turn().steps
+}
+
+/// Returns that the supervisor has taken as many decisions as the request allows, if it has.
+pub(super) fn out_of_turns(state: &GraphState) -> Option<Exhausted> {
+    let most = state.preferences.max_turns.filter(|most| state.routing.round >= *most)?;
+    Some(Exhausted::limit("turns", format!("the limit of {most} turns was reached")))
+}
+
+/// Returns that the run's time is up, if it is.
+pub(super) fn out_of_time(
+    state: &GraphState,
+    limits: &StarLimits,
+    place: &NodeLocation,
+    now_micros: i64,
+) -> Option<Exhausted> {
+    let limits = limits.for_turn(state);
+    let limit = limits.deadline_sec?;
+    let began = state.routing.started_at.max(place.run.started_micros());
+    let is_late = time_left(began, &limits, now_micros)?.is_zero();
+    let reason = format!("the time limit of {limit} s was reached");
+    is_late.then(|| Exhausted::limit("time", reason))
+}
+
+/// Returns how much of the run's time is left, where it has a limit.
+pub(super) fn time_left(began: i64, limits: &StarLimits, now_micros: i64) -> Option<Duration> {
+    let elapsed = u64::try_from(now_micros.saturating_sub(began)).unwrap_or(0);
+    Some(Duration::from_secs(limits.deadline_sec?).saturating_sub(Duration::from_micros(elapsed)))
+}
+
+/// Returns which budget is spent, `more` being what a node spent that the state does not know yet.
+pub(super) fn overspent(state: &GraphState, limits: &StarLimits, more: Spent) -> Option<Exhausted> {
+    let limits = limits.for_turn(state);
+    let mut spent = state.spent_in_turn();
+    spent += more;
+    let tokens = spent.usage.total();
+    if let Some(limit) = limits.max_tokens.filter(|limit| tokens >= *limit) {
+        let reason = format!("the budget of {limit} tokens was spent");
+        return Some(Exhausted::limit("tokens", reason));
+    }
+    if let Some(limit) = limits.max_nano_usd.filter(|limit| spent.nano_usd >= *limit) {
+        let reason = format!("the budget of {} USD was spent", limit as f64 / 1e9);
+        return Some(Exhausted::limit("cost", reason));
+    }
+    None
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::{Allowance, MenuSize};
+    use perihelion_engine::ids::{RunId, ThreadId};
+
+    pub fn limits() -> StarLimits {
+        StarLimits {
+            max_steps: 10,
+            max_tokens: None,
+            max_nano_usd: None,
+            deadline_sec: Some(60),
+            max_tool_calls: 1,
+            turn_tool_calls: None,
+            of_teams: Allowance::default(),
+            max_reflections: 1,
+            result_bytes: 1,
+            breaker_retries: 2,
+            menu: MenuSize { all: 1, fitting: 1 },
+            agent_tools: 1,
+            approval_timeout: Duration::from_secs(1),
+            interactive_approval_timeout: Duration::from_secs(1),
+            asks_about_taint: true,
+        }
+    }
+
+    /// Returns a place in a run that began so many seconds after the Unix epoch.
+    pub fn place_at(seconds: u64) -> NodeLocation {
+        let time = uuid::Timestamp::from_unix(uuid::NoContext, seconds, 0);
+        NodeLocation {
+            thread: ThreadId::new(),
+            run: RunId(uuid::Uuid::new_v7(time)),
+            step: 3,
+            task: 0,
+            tenant: "default".into(),
+            node: "supervisor".into(),
+            attempt: 1,
+            namespace: "".into(),
+        }
+    }
+
+    /// S1.05
+    #[test]
+    fn the_same_routing_without_progress_is_counted_and_progress_clears_the_count() {
+        let agents = || vec!["b".to_owned(), "a".to_owned()];
+        let first = count(&Routing::default(), agents(), "0/0/p".into());
+        assert_eq!(first.retry_count, 0);
+        let second = count(&first, vec!["a".into(), "b".into()], "0/0/p".into());
+        assert_eq!(second.retry_count, 1);
+        let third = count(&second, agents(), "0/0/p".into());
+        assert_eq!(third.retry_count, 2);
+        assert_eq!(count(&third, agents(), "0/0/q".into()).retry_count, 0);
+        assert_eq!(count(&third, vec!["c".into()], "0/0/p".into()).retry_count, 0);
+        let reported = cleared(&second);
+        assert_eq!((reported.retry_count, reported.round), (0, 3));
+        assert_eq!(count(&reported, agents(), "0/0/p".into()).retry_count, 0);
+    }
+    /// S1.05
+    #[test]
+    fn a_cycle_of_two_or_three_choices_counts_like_the_same_choice_twice() {
+        let trips_after = |cycle: &[&str]| {
+            let mut routing = Routing::default();
+            (1..20).find(|round| {
+                let agent = cycle[(round - 1) % cycle.len()].to_owned();
+                routing = count(&routing, vec![agent], "0/0/plan".into());
+                routing.retry_count == 2
+            })
+        };
+        assert_eq!(trips_after(&["a"]), Some(3));
+        assert_eq!(trips_after(&["a", "b"]), Some(5));
+        assert_eq!(trips_after(&["a", "b", "c"]), Some(7));
+        assert_eq!(trips_after(&["a", "b", "c", "d"]), None);
+    }
+
+    /// S1.05
+    #[test]
+    fn a_plan_that_the_turn_had_before_is_no_progress_and_a_new_output_is() {
+        let mut routing = Routing::default();
+        for (progress, retries) in
+            [("0/0/p", 0), ("0/0/q", 0), ("0/0/p", 1), ("1/0/p", 0), ("1/0/q", 1), ("1/1/q", 0)]
+        {
+            routing = count(&routing, vec!["a".into()], progress.into());
+            assert_eq!(routing.retry_count, retries, "{progress}");
+        }
+    }
+
+    /// S1.05
+    #[test]
+    fn searches_that_find_nothing_new_in_a_row_are_counted_and_hide_no_repeated_routing() {
+        let search = |routing: &Routing, is_new| {
+            let query = "q".to_owned();
+            let found = Vec::new();
+            count_searches(routing, vec![Search { query, found, is_new, round: routing.round + 1 }])
+        };
+        let route = |routing: &Routing| count(routing, vec!["a".into()], "0/0/p".into());
+        let mut routing = route(&Routing::default());
+        for (is_new, retries) in
+            [(true, 0), (false, 0), (false, 1), (true, 1), (false, 1), (false, 2)]
+        {
+            routing = search(&routing, is_new);
+            assert_eq!(routing.retry_count, retries, "{:?}", routing.searches);
+        }
+        assert_eq!((routing.round, routing.searches.len()), (7, 6));
+        let between = route(&search(&route(&Routing::default()), true));
+        assert_eq!(between.retry_count, 1, "the same routing as before the search");
+        assert_eq!(search(&between, false).retry_count, 1, "the decision before it was no search");
+    }
+
+    /// S1.05: a thread may wait for a person for days; the run that continues has its whole time.
+    #[test]
+    fn the_time_limit_counts_from_the_start_of_the_run_and_not_of_the_turn() {
+        let limits = limits();
+        let mut state = GraphState::default();
+        state.routing.started_at = 1_000_000_000;
+        let after =
+            |run, seconds: i64| exhausted(&state, &limits, &place_at(run), seconds * 1_000_000);
+        let after = |run, seconds| after(run, seconds).map(|exhausted| exhausted.reason);
+        assert_eq!(after(1_000, 1_059), None);
+        assert_eq!(after(1_000, 1_060).as_deref(), Some("the time limit of 60 s was reached"));
+        assert_eq!(after(90_000, 90_059), None, "a day later, in a run of its own");
+        assert!(after(90_000, 90_060).is_some());
+        assert_eq!(after(90_000, 1_001), None, "a time recorded before the run began");
+    }
+}

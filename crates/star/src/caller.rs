@@ -1,0 +1,189 @@
+//! Calls of one server's tools by one agent for one task: gated, approved, sent once, tainted, recorded.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+use super::approval::{self, Decision, Gated};
+use super::artifacts::Artifacts;
+use super::event::AgentEvent;
+use super::parts::StarParts;
+use super::report::CallRecord;
+use super::result::Table;
+use super::seen;
+use super::sources::Sources;
+use super::state::Preferences;
+use super::window::clip;
+use perihelion_engine::graph::{NodeError, TaskContext};
+use perihelion_mcp::{self as mcp, CallPolicy, ServerInfo, ToolDefinition};
+
+/// Characters of a result that a listener is shown.
+const PREVIEW_CHARS: usize = 200;
+
+/// What a call gave; an error is data for the agent.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ToolReply {
+    pub text: String,
+    /// The result as JSON, where the server gave it so.
+    pub structured: Option<Value>,
+    pub is_error: bool,
+    /// A word for the agent from the person who approved the call.
+    pub instruction: Option<String>,
+    /// `server.tool` of an artifact's data, where a piece of one was read.
+    pub(super) source: Option<String>,
+}
+
+impl ToolReply {
+    /// Makes the reply of a tool.
+    pub(super) fn of_text(text: String, is_error: bool) -> Self {
+        Self { text, is_error, ..Self::default() }
+    }
+
+    /// Makes the reply to a call that could not be made or failed.
+    pub(super) fn problem(text: String) -> Self {
+        Self::of_text(text, true)
+    }
+}
+
+/// What an agent's calls left behind.
+pub(super) struct CallLog {
+    pub calls: Vec<CallRecord>,
+    pub artifacts: Artifacts,
+    /// What of the open world the agent was shown so far.
+    pub tainted_by: Sources,
+    /// The last table that a tool gave.
+    pub table: Option<Table>,
+}
+
+impl CallLog {
+    /// Notes how a call ended: what listeners hear of it, and where its words come from.
+    pub(super) fn note(
+        &mut self,
+        caller: &Caller<'_>,
+        tool: &str,
+        reply: &ToolReply,
+        is_open: bool,
+    ) {
+        AgentEvent::ToolResult {
+            agent: caller.agent.to_owned(),
+            tool: tool.to_owned(),
+            is_error: reply.is_error,
+            preview: clip(&reply.text, PREVIEW_CHARS),
+        }
+        .publish(caller.ctx);
+        if is_open {
+            self.tainted_by.insert(tool.to_owned());
+        }
+        let structured = reply.structured.as_ref().filter(|_| !reply.is_error);
+        self.table = structured.and_then(Table::read).or(self.table.take());
+    }
+}
+
+/// Who calls, for what.
+#[derive(Clone, Copy)]
+pub(super) struct Caller<'a> {
+    pub ctx: &'a TaskContext,
+    pub parts: &'a StarParts,
+    pub server: &'a ServerInfo,
+    pub agent: &'a str,
+    pub task: &'a str,
+    /// What the request says of waiting for people.
+    pub preferences: &'a Preferences,
+}
+
+/// One call that may need a person's decision.
+pub(super) struct Wanted<'a> {
+    pub tool: &'a ToolDefinition,
+    pub arguments: &'a Map<String, Value>,
+    /// An address among them that a person is asked about: it stood in nothing that people said or tools found.
+    pub unknown: Option<String>,
+}
+
+impl Caller<'_> {
+    /// Returns what a person could have to know before a call that changes something: what of the open world led to it.
+    fn taint_of(&self, tool: &ToolDefinition, tainted_by: &Sources) -> Sources {
+        let is_free = tool.read_only || tool.approved_in_advance;
+        if self.parts.limits.asks_about_taint && !is_free {
+            tainted_by.clone()
+        } else {
+            Sources::new()
+        }
+    }
+
+    /// Returns whether a person is asked about made-up addresses that a tool is given.
+    pub(super) fn asks_about_addresses(&self, tool: &ToolDefinition) -> bool {
+        self.parts.limits.asks_about_taint && tool.open_world && !tool.approved_in_advance
+    }
+
+    /// Finds out what surrounds tools by now: an operator may have tightened it since the agent began.
+    ///
+    /// What was loosened holds for those who begin after that. `answer` counts the times that the task asked.
+    pub(super) async fn call_policies(
+        &self,
+        tools: impl Iterator<Item = &ToolDefinition>,
+        answer: usize,
+    ) -> Result<BTreeMap<String, CallPolicy>, NodeError> {
+        let usual: BTreeMap<String, CallPolicy> =
+            tools.map(|tool| (tool.name.clone(), tool.call_policy())).collect();
+        let now = usual.iter().map(|(tool, call_policy)| {
+            let present = self.parts.tools.call_policy(&self.server.name, tool);
+            (tool.clone(), present.map_or(*call_policy, |present| call_policy.stricter(present)))
+        });
+        let name = format!("{} {answer}", seen::GATES);
+        self.ctx.observe_unless(&name, &usual, &now.collect()).await
+    }
+
+    /// Asks people about those of the calls that need their word, all at once; `None` stands for a call that needs none.
+    ///
+    /// Nobody is asked about arguments that do not fit the tool's schema: where there is a decision, they fit.
+    ///
+    /// # Errors
+    /// [`NodeError`] while a person has to decide, or when the run stops.
+    pub(super) async fn ask_people(
+        &self,
+        wanted: &[Wanted<'_>],
+        tainted_by: &Sources,
+    ) -> Result<Vec<Option<Decision>>, NodeError> {
+        let mut decisions: Vec<Option<Decision>> = vec![None; wanted.len()];
+        let mut places = Vec::new();
+        let mut gated = Vec::new();
+        for (place, Wanted { tool, arguments, unknown }) in wanted.iter().enumerate() {
+            let tainted_by = self.taint_of(tool, tainted_by);
+            let unknown = unknown.clone();
+            let needs_word = tool.needs_approval || !tainted_by.is_empty() || unknown.is_some();
+            if needs_word && mcp::validate_arguments(tool, arguments).is_ok() {
+                let agent = self.agent;
+                let server = self.server.name.as_str();
+                places.push(place);
+                let timeout = self.time_for(tool);
+                gated.push(Gated { agent, server, tool, arguments, tainted_by, unknown, timeout });
+            }
+        }
+        let decided = if self.preferences.skip_approvals {
+            approval::skip(self.ctx, &gated)
+        } else {
+            approval::decide(self.ctx, &gated).await?
+        };
+        for (place, decision) in places.into_iter().zip(decided) {
+            decisions[place] = Some(decision);
+        }
+        Ok(decisions)
+    }
+
+    /// Returns how long a call of a tool can be approved.
+    fn time_for(&self, tool: &ToolDefinition) -> Duration {
+        let limits = &self.parts.limits;
+        let of_tool = tool.approval_timeout_sec.map(|sec| Duration::from_secs(sec.into()));
+        of_tool.unwrap_or(if self.preferences.interactive {
+            limits.interactive_approval_timeout.min(limits.approval_timeout)
+        } else {
+            limits.approval_timeout
+        })
+    }
+
+    /// Returns a tool's name with its server's.
+    pub(super) fn full_name(&self, tool: &ToolDefinition) -> String {
+        format!("{}.{}", self.server.name, tool.name)
+    }
+}

@@ -1,0 +1,116 @@
+//! What the star's nodes say of themselves while a run is under way: one type for the one who listens.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::ending::FinishReason;
+use super::verdict::ReflectionVerdict;
+use perihelion_engine::graph::TaskContext;
+use perihelion_llm::Usage;
+
+/// One live event of a node, published in the `custom` stream mode; its JSON form carries its name as `type`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum AgentEvent {
+    /// The supervisor has decided.
+    Decision {
+        thought: String,
+        plan: Vec<String>,
+        agents: Vec<String>,
+        clarification: Option<String>,
+        usage: Usage,
+    },
+    /// A decision could not be accepted.
+    DecisionRefused { problems: Vec<String> },
+    /// The supervisor looked for agents.
+    Search { query: String, found: Vec<String> },
+    /// Agents start on a stage of the plan; `remaining` stages follow.
+    Stage { agents: Vec<String>, remaining: usize },
+    /// A pipeline begins a stage of its own.
+    PipelineStage { agent: String, stage: String, attempt: u32 },
+    /// An agent says how far it is.
+    Progress { agent: String, message: String },
+    /// A tool is called.
+    ToolCall { agent: String, tool: String, arguments: Map<String, Value> },
+    /// A recorded call is read back.
+    ToolRecorded { agent: String, tool: String, arguments: Map<String, Value> },
+    /// A server says how far a call is.
+    ToolProgress { agent: String, tool: String, done: f64, total: Option<f64>, message: String },
+    /// A call has ended.
+    ToolResult { agent: String, tool: String, is_error: bool, preview: String },
+    /// A call waits for a person.
+    HitlRequired { id: String, agent: String, tool: String, expires_at: String },
+    /// A person approved a call.
+    HitlApproved { agent: String, tool: String, instruction: Option<String>, edited: bool },
+    /// A person denied a call.
+    HitlDenied { agent: String, tool: String, reason: String },
+    /// Nobody decided on a call in time, which counts as a denial.
+    HitlTimeout { agent: String, tool: String },
+    /// A call was not made, because the request does not wait for people.
+    HitlSkipped { agent: String, tool: String },
+    /// An output was judged.
+    Reflection {
+        agent: String,
+        status: ReflectionVerdict,
+        attempt: u32,
+        of: u32,
+        feedback: Option<String>,
+    },
+    /// An agent is done.
+    AgentResult {
+        agent: String,
+        reflection: String,
+        error: Option<String>,
+        not_mine: bool,
+        usage: Usage,
+    },
+    /// The turn ends although the work is not done.
+    EndedEarly {
+        reason: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        finish_reason: Option<FinishReason>,
+    },
+}
+
+impl AgentEvent {
+    /// Publishes the event to the one who listens to the run; never waits.
+    pub fn publish(&self, ctx: &TaskContext) {
+        ctx.emit(json!(self));
+    }
+
+    /// Reads a published event; `None` for what this version does not know.
+    pub fn read(payload: &Value) -> Option<Self> {
+        Self::deserialize(payload).ok()
+    }
+}
+
+/// A piece of a streamed answer, published in the `messages` stream mode.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MessagePiece {
+    pub text: String,
+}
+
+impl MessagePiece {
+    /// Reads a published piece; `None` for what this version does not know.
+    pub fn read(payload: &Value) -> Option<Self> {
+        Self::deserialize(payload).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_are_read_as_they_were_published_and_others_are_left_alone() {
+        let event = AgentEvent::Progress { agent: "a".into(), message: "half".into() };
+        let published = json!(event);
+        assert_eq!(published, json!({ "type": "progress", "agent": "a", "message": "half" }));
+        assert_eq!(AgentEvent::read(&published), Some(event));
+        assert_eq!(AgentEvent::read(&json!({ "type": "of a later version" })), None);
+        let judged = json!({
+            "type": "reflection", "agent": "a", "status": "REJECTED", "attempt": 1, "of": 3, "feedback": "more",
+        });
+        assert_eq!(AgentEvent::read(&judged).map(|event| json!(event)), Some(judged));
+    }
+}

@@ -1,0 +1,389 @@
+//! One tool call from its first request to its end, through questions to people and tasks of the server.
+//!
+//! Each round is an effect of its own: what a server asked, and the id of the task it made, are recorded
+//! outcomes. So a person may take days to answer, and a task is found again after a crash, while nothing is
+//! sent twice.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde_json::{Map, Value, json};
+use tokio::sync::mpsc;
+
+use super::answer::{Action, ElicitationAnswer};
+use super::approval::{self, Decision};
+use super::caller::{Caller, ToolReply};
+use super::event::AgentEvent;
+use super::question::{Elicitation, Question};
+use perihelion_engine::graph::{EffectClass, EffectFailure, EffectRequest, NodeError, Outcome};
+use perihelion_engine::journal::{OutcomeUnknown, Verdict};
+use perihelion_mcp::{
+    self as mcp, Answers, Asked, CallContext, CallPolicy, CallRound, Progress, Question as Asking,
+    Reply, TaskHandle, ToolDefinition, Wants,
+};
+
+/// Name under which a lost task is recorded.
+const LOST: &str = "dev.perihelion/lost";
+/// Rounds after which a call counts as one that never ends.
+const MAX_ROUNDS: usize = 32;
+
+impl Caller<'_> {
+    /// Checks and sends one call that people were asked about where it needs their word.
+    ///
+    /// # Errors
+    /// [`NodeError`] when a person must decide first, or the run stops; a failure of the call is a reply.
+    pub(super) async fn perform(
+        &self,
+        tool: &ToolDefinition,
+        arguments: &Value,
+        decision: Option<Decision>,
+    ) -> Result<ToolReply, NodeError> {
+        let Value::Object(arguments) = arguments else {
+            return Ok(ToolReply::problem(format!(
+                "the arguments of {} are not a JSON object: {arguments}",
+                tool.name
+            )));
+        };
+        let edited = decision.as_ref().and_then(Decision::edited);
+        // People are asked only about arguments that fit; what they put in their place is as new as what nobody saw.
+        let unchecked = if decision.is_some() { edited } else { Some(arguments) };
+        if let Some(Err(problem)) = unchecked.map(|one| mcp::validate_arguments(tool, one)) {
+            return Ok(ToolReply::problem(problem));
+        }
+        let arguments = edited.unwrap_or(arguments);
+        let under = match decision {
+            Some(Decision::Approved { .. }) => tool.call_policy().allowed(),
+            _ => tool.call_policy(),
+        };
+        let instruction = match decision {
+            Some(Decision::Denied { ref reason }) => {
+                return Ok(ToolReply::problem(format!("a person denied this call: {reason}")));
+            }
+            Some(Decision::TimedOut) => {
+                let problem =
+                    "not called: nobody approved this call in time, which counts as a denial";
+                return Ok(ToolReply::problem(problem.into()));
+            }
+            Some(Decision::Skipped) => {
+                let problem = approval::not_waited(&self.full_name(tool)).message;
+                return Ok(ToolReply::problem(problem));
+            }
+            Some(Decision::Approved { ref instruction, .. }) => instruction.clone(),
+            // Whatever led here, a gated call without a person's word is not made.
+            None if tool.needs_approval => {
+                return Ok(ToolReply::problem("not called: nobody approved this call".into()));
+            }
+            None => None,
+        };
+        let full_name = self.full_name(tool);
+        let exchange = Exchange { caller: *self, tool, full_name: &full_name, under };
+        Ok(ToolReply { instruction, ..exchange.perform(arguments).await? })
+    }
+}
+
+/// One call of one tool.
+pub(super) struct Exchange<'a> {
+    pub caller: Caller<'a>,
+    pub tool: &'a ToolDefinition,
+    pub full_name: &'a str,
+    /// The rules under which the call was decided on.
+    pub under: CallPolicy,
+}
+
+/// What a round came to.
+enum Step {
+    Ended(ToolReply),
+    Asked(Asked),
+    Task(TaskHandle),
+    /// The server's task is gone, and nobody knows how it ended.
+    Lost(String),
+}
+
+impl Exchange<'_> {
+    /// Performs the call; what fails is told as data.
+    ///
+    /// # Errors
+    /// [`NodeError`] when a person must answer or decide first, or the run stops.
+    pub(super) async fn perform(
+        &self,
+        arguments: &Map<String, Value>,
+    ) -> Result<ToolReply, NodeError> {
+        let mut call_round = CallRound::first(arguments.clone());
+        // Times that a person wanted a lost call sent again: part of the request, which would else be the same.
+        let mut again = 0;
+        let mut given = Answers::new();
+        let mut answered = BTreeSet::new();
+        for _ in 0..MAX_ROUNDS {
+            call_round = match self.go(&call_round, again).await? {
+                Step::Ended(end) => return Ok(end),
+                Step::Task(task) => CallRound::Wait { task, answered: answered.clone() },
+                Step::Asked(asked) => {
+                    let answers = self.ask(&asked, arguments).await?;
+                    if let Some(error_text) =
+                        asked.broken_off.as_ref().filter(|_| refuses(&answers))
+                    {
+                        // The call has ended already; to be told so once more would have it run twice.
+                        return Ok(ToolReply::problem(format!(
+                            "a person declined to answer what the server asked, and the call ended with: {error_text}"
+                        )));
+                    }
+                    match asked {
+                        Asked { task: Some(task), .. } => {
+                            answered.extend(answers.keys().cloned());
+                            CallRound::Tell { task, answers }
+                        }
+                        Asked { state, broken_off, .. } => {
+                            if broken_off.is_none() {
+                                given.clear();
+                            }
+                            given.extend(answers);
+                            CallRound::Call {
+                                arguments: arguments.clone(),
+                                answers: given.clone(),
+                                state,
+                            }
+                        }
+                    }
+                }
+                Step::Lost(reason) if self.tool.repeatable => {
+                    return Ok(ToolReply::problem(reason));
+                }
+                Step::Lost(reason) => match self.decide(&reason, arguments).await? {
+                    Some(end) => return Ok(end),
+                    None => {
+                        again += 1;
+                        (given, answered) = Default::default();
+                        CallRound::first(arguments.clone())
+                    }
+                },
+            };
+        }
+        Ok(ToolReply::problem(format!(
+            "the server asked for more without end; the call was given up after {MAX_ROUNDS} rounds"
+        )))
+    }
+
+    /// Goes one round, or reads back what it came to.
+    async fn go(&self, call_round: &CallRound, again: u32) -> Result<Step, NodeError> {
+        let mut request = json!({ "server": self.caller.server.name, "tool": self.tool.name });
+        let repeatable = match call_round {
+            CallRound::Call { arguments, answers, state } => {
+                request["arguments"] = json!(arguments);
+                if !answers.is_empty() {
+                    request["answers"] = json!(answers);
+                }
+                if let Some(state) = state {
+                    request["state"] = json!(state);
+                }
+                self.tool.repeatable
+            }
+            CallRound::Wait { task, answered } => {
+                request["wait_for_task"] = json!(task.id);
+                request["told"] = json!(answered);
+                true
+            }
+            // A server knows its questions by name and takes each answer once.
+            CallRound::Tell { task, answers } => {
+                request["answer_task"] = json!(task.id);
+                request["answers"] = json!(answers);
+                true
+            }
+        };
+        if again > 0 {
+            request["again"] = json!(again);
+        }
+        let class = EffectClass::Action { repeatable };
+        let effect = EffectRequest { class, name: self.full_name.to_owned(), request };
+        let sent = AtomicBool::new(false);
+        let perform = Box::new(|key: String| {
+            sent.store(true, Ordering::Relaxed);
+            if let CallRound::Call { arguments, .. } = call_round {
+                let agent = self.caller.agent.to_owned();
+                let tool = self.full_name.to_owned();
+                let arguments = arguments.clone();
+                AgentEvent::ToolCall { agent, tool, arguments }.publish(self.caller.ctx);
+            }
+            Box::pin(self.send(call_round.clone(), key)) as futures::future::BoxFuture<'_, _>
+        });
+        let outcome = self.caller.ctx.effect(effect, perform).await?;
+        if !sent.load(Ordering::Relaxed)
+            && let CallRound::Call { arguments, .. } = call_round
+        {
+            let agent = self.caller.agent.to_owned();
+            let tool = self.full_name.to_owned();
+            let arguments = arguments.clone();
+            AgentEvent::ToolRecorded { agent, tool, arguments }.publish(self.caller.ctx);
+        }
+        Ok(match outcome {
+            Outcome::Failed(problem) => Step::Ended(ToolReply::problem(problem)),
+            Outcome::Value(value) => step(value),
+        })
+    }
+
+    fn publish_progress(&self, progress: Progress) {
+        let Progress { done, total, message } = progress;
+        let agent = self.caller.agent.to_owned();
+        let tool = self.full_name.to_owned();
+        AgentEvent::ToolProgress { agent, tool, done, total, message }.publish(self.caller.ctx);
+    }
+
+    async fn send(&self, call_round: CallRound, key: String) -> Result<Value, EffectFailure> {
+        let traceparent = match &self.caller.parts.traces {
+            Some(traces) => traces.traceparent(self.caller.ctx.place(), &key).await,
+            None => None,
+        };
+        let waits = matches!(call_round, CallRound::Wait { .. });
+        let (progress, mut reports) = mpsc::channel(1);
+        let context = CallContext {
+            idempotency_key: key,
+            tenant: self.caller.ctx.place().tenant.to_string(),
+            traceparent,
+            under: Some(self.under),
+            progress: Some(progress),
+        };
+        let tools = Arc::clone(&self.caller.parts.tools);
+        let mut exchange =
+            tools.exchange(&self.caller.server.name, &self.tool.name, call_round, context);
+        let reply = loop {
+            tokio::select! {
+                biased;
+                reply = &mut exchange => break reply,
+                Some(progress) = reports.recv() => self.publish_progress(progress),
+                // Only waiting may be broken off: the task continues, and is asked after when the run does.
+                () = self.caller.ctx.port().until_cancelled(), if waits => {
+                    return Err(EffectFailure::Unknown("the run was stopped".into()));
+                }
+            }
+        };
+        match reply {
+            Ok(reply) => serde_json::to_value(reply)
+                .map_err(|error| EffectFailure::Unknown(error.to_string())),
+            Err(error @ mcp::Error::Quarantined { .. }) => {
+                self.caller.parts.withdraw.withdraw(self.caller.agent, error.for_models());
+                Err(EffectFailure::NoEffect(error.for_models()))
+            }
+            Err(error) if waits => Ok(json!({ LOST: error.to_string() })),
+            Err(error @ mcp::Error::Unknown { .. }) => {
+                Err(EffectFailure::Unknown(error.to_string()))
+            }
+            Err(error) => Err(EffectFailure::NoEffect(error.to_string())),
+        }
+    }
+
+    /// Puts a server's questions to a person, all at once, and returns the answers in the server's form.
+    async fn ask(
+        &self,
+        asked: &Asked,
+        arguments: &Map<String, Value>,
+    ) -> Result<Answers, NodeError> {
+        let mut answers = asked.settled.clone();
+        let mut open = Vec::new();
+        for question in &asked.questions {
+            let asks_again = asked.broken_off.is_some();
+            match self.question(question, asks_again, arguments).put(self.caller.ctx).await {
+                Ok(answer) => {
+                    answers.insert(question.key.clone(), in_servers_form(&answer));
+                }
+                Err(NodeError::Interrupted(more)) => open.extend(more),
+                Err(error) => return Err(error),
+            }
+        }
+        if open.is_empty() { Ok(answers) } else { Err(NodeError::Interrupted(open)) }
+    }
+
+    /// Makes a server's question one to a person; `calls_again` says that an answer makes the call once more.
+    fn question(
+        &self,
+        asked: &Asking,
+        calls_again: bool,
+        arguments: &Map<String, Value>,
+    ) -> Question {
+        let mut elicitation = Elicitation {
+            agent: self.caller.agent.to_owned(),
+            server: self.caller.server.name.clone(),
+            tool: self.tool.name.clone(),
+            arguments: arguments.clone(),
+            message: asked.message.clone(),
+            choices: ["accept", "decline"].map(str::to_owned).into(),
+            ..Elicitation::default()
+        };
+        match &asked.wants {
+            Wants::Form { requested_schema } => {
+                elicitation.mode = "form".to_owned();
+                elicitation.requested_schema = Some(requested_schema.clone());
+            }
+            Wants::Url { url } => {
+                elicitation.mode = "url".to_owned();
+                elicitation.url = Some(url.clone());
+            }
+        }
+        if calls_again && !self.tool.repeatable {
+            elicitation.warning = Some(
+                "the server asked during the call, which has ended; an answer makes the call once more, \
+                 and what it did before it asked would be done again"
+                    .to_owned(),
+            );
+        }
+        Question::Elicitation(elicitation)
+    }
+
+    /// Asks a person what became of a lost call; `None` means: make it again.
+    async fn decide(
+        &self,
+        reason: &str,
+        arguments: &Map<String, Value>,
+    ) -> Result<Option<ToolReply>, NodeError> {
+        let request = json!({
+            "server": self.caller.server.name, "tool": self.tool.name, "arguments": arguments,
+        });
+        let question = OutcomeUnknown::of(self.full_name, request, reason);
+        Ok(match question.put(self.caller.ctx).await? {
+            Verdict::Retry => None,
+            Verdict::Done { result } => Some(ToolReply::of_text(reported(&result), false)),
+            Verdict::Skip => Some(ToolReply::problem(
+                "a person decided to skip this call; its outcome is unknown".to_owned(),
+            )),
+        })
+    }
+}
+
+/// Reads the recorded outcome of a round.
+fn step(value: Value) -> Step {
+    if let Some(reason) = value.get(LOST).and_then(Value::as_str) {
+        return Step::Lost(reason.to_owned());
+    }
+    match serde_json::from_value(value.clone()) {
+        Ok(Reply::Done(outcome)) => Step::Ended(ToolReply {
+            structured: outcome.structured,
+            ..ToolReply::of_text(outcome.text, outcome.is_error)
+        }),
+        Ok(Reply::Asked { asked }) => Step::Asked(asked),
+        Ok(Reply::Task { task }) => Step::Task(task),
+        Err(_) => Step::Ended(ToolReply::of_text(reported(&value), false)),
+    }
+}
+
+/// Leaves of a person's answer what a server is to see: reasons are for the agent.
+fn in_servers_form(answer: &Value) -> Value {
+    let answer = ElicitationAnswer::of(answer);
+    match answer.action {
+        Action::Accept => mcp::accepted(answer.content),
+        Action::Decline => mcp::declined(),
+    }
+}
+
+fn refuses(answers: &Answers) -> bool {
+    answers.values().any(|answer| ElicitationAnswer::of(answer).action == Action::Decline)
+}
+
+/// Words a result that a person supplied, as they liked, for a call whose outcome was unknown.
+fn reported(value: &Value) -> String {
+    match value {
+        Value::Null => {
+            "A person confirmed that the call was carried out; its result is not known.".into()
+        }
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}

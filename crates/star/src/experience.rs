@@ -1,0 +1,77 @@
+//! What outlives a thread, as the star uses it: how tasks were solved before, and what is known of a user (S1.11, S3.03).
+
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+
+use super::report::CallRecord;
+use perihelion_mcp::ServerInfo;
+
+/// How a task like the present one was solved before.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShownSkill {
+    pub id: String,
+    pub task: String,
+    /// The calls, with values as parameters.
+    pub solution: String,
+}
+
+/// How the work on one task ended.
+#[derive(Clone, Copy, Debug)]
+pub struct Work<'a> {
+    /// Whose thread it is.
+    pub tenant: &'a str,
+    pub agent: &'a str,
+    pub server: &'a ServerInfo,
+    pub task: &'a str,
+    /// Names the work: done again after a crash, it has the same name.
+    pub source: &'a str,
+    pub calls: &'a [CallRecord],
+    /// It was approved as it stood, and nobody of the open world had a part in it.
+    pub is_exemplary: bool,
+    pub succeeded: bool,
+    /// The skills that were shown.
+    pub skills: &'a [ShownSkill],
+}
+
+/// What is known of a user.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Known {
+    /// `fact` or `preference`.
+    pub kind: &'static str,
+    pub key: String,
+    pub value: String,
+    pub since: DateTime<Utc>,
+}
+
+/// What a user said.
+#[derive(Clone, Debug)]
+pub struct Heard {
+    pub tenant: String,
+    pub user: String,
+    pub thread: String,
+    pub turn: u32,
+    pub text: String,
+}
+
+/// Keeps what outlives a thread, for each tenant apart; whatever fails there, no run fails by it.
+#[async_trait]
+pub trait Experience: Send + Sync {
+    /// Returns skills of an agent that are like a task, best first.
+    async fn skills(
+        &self,
+        tenant: &str,
+        agent: &str,
+        server: &ServerInfo,
+        task: &str,
+    ) -> Vec<ShownSkill>;
+
+    /// Begins to learn from work, or from its failure, and returns at once; the agent's next task is shown what was learned.
+    fn worked(&self, work: Work<'_>);
+
+    /// Returns what a prompt says of a user, within a bound.
+    async fn known(&self, tenant: &str, user: &str, question: &str) -> Vec<Known>;
+
+    /// Begins to remember what a user said, and returns at once.
+    fn heard(&self, heard: Heard);
+}

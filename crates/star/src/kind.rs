@@ -1,0 +1,216 @@
+//! Kinds of agents: how an agent that is bound to an MCP server works, chosen by `agent = "KIND"` in its table.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use super::agent::ModelStage;
+use super::assignment::Assignment;
+use super::parts::StarParts;
+use super::report::Report;
+use super::state::GraphState;
+use perihelion_engine::graph::{Context, NodeError};
+use perihelion_mcp::{ServerInfo, ToolDefinition};
+use perihelion_settings::config::strict::nearest;
+
+/// The kind that every server's agent can be: a model in a loop with the server's tools.
+pub const TOOLS: &str = "tools";
+
+/// A part that one tool of a server plays for a kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolRole {
+    pub name: &'static str,
+    /// What the tool does, for the operator who maps one.
+    pub about: &'static str,
+    /// The kind cannot work without it.
+    pub required: bool,
+}
+
+/// Which tools of a known server play which parts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Profile {
+    /// What the server is called, for people.
+    pub server: &'static str,
+    /// Role and tool; the profile fits a server that has all of these tools.
+    pub tools: Vec<(&'static str, &'static str)>,
+}
+
+/// One assignment with everything that an agent works with.
+pub struct Job {
+    pub ctx: Context<GraphState>,
+    pub star: Arc<StarParts>,
+    /// The agent's name.
+    pub agent: String,
+    pub server: Arc<ServerInfo>,
+    pub assignment: Assignment,
+    /// Role to tool.
+    pub tools: BTreeMap<String, ToolDefinition>,
+}
+
+/// How agents of one kind work.
+#[async_trait]
+pub trait Kind: Send + Sync {
+    /// Returns the word that stands in the servers file.
+    fn name(&self) -> &str;
+
+    /// Returns in a phrase what it is good for.
+    fn about(&self) -> &str;
+
+    /// Returns the parts that tools play.
+    fn tool_roles(&self) -> &[ToolRole] {
+        &[]
+    }
+
+    /// Returns the servers whose tools it knows.
+    fn profiles(&self) -> &[Profile] {
+        &[]
+    }
+
+    /// Returns the bundled servers whose agents are of this kind unless their table says otherwise.
+    fn natural_for(&self) -> &[&'static str] {
+        &[]
+    }
+
+    /// Returns its prompt templates: name and source.
+    fn templates(&self) -> &[(&'static str, &'static str)] {
+        &[]
+    }
+
+    /// Returns the model calls that it makes.
+    fn model_stages(&self) -> &[ModelStage] {
+        &[]
+    }
+
+    /// Works on one assignment.
+    ///
+    /// # Errors
+    /// [`NodeError`] only when a person must answer first or the run stops; an agent that fails reports it.
+    async fn work(&self, job: Job) -> Result<Report, NodeError>;
+}
+
+/// A kind that fits a server, with the tools that it found for its roles.
+#[derive(Clone)]
+pub struct Bound {
+    pub kind: Arc<dyn Kind>,
+    pub tools: BTreeMap<String, ToolDefinition>,
+    /// Why it is not the kind that was wanted.
+    pub notice: Option<String>,
+}
+
+/// The kinds that there are, by name.
+#[derive(Clone)]
+pub struct Kinds {
+    plain: Arc<dyn Kind>,
+    others: BTreeMap<String, Arc<dyn Kind>>,
+}
+
+impl std::fmt::Debug for Kinds {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.names()).finish()
+    }
+}
+
+impl Kinds {
+    /// Knows the plain kind alone.
+    pub fn new(plain: Arc<dyn Kind>) -> Self {
+        Self { plain, others: BTreeMap::new() }
+    }
+
+    /// Adds a kind, in place of one of the same name.
+    #[must_use]
+    pub fn with(mut self, kind: Arc<dyn Kind>) -> Self {
+        self.others.insert(kind.name().to_owned(), kind);
+        self
+    }
+
+    /// Returns the names, the plain kind's first.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(self.plain.name()).chain(self.others.keys().map(String::as_str))
+    }
+
+    /// Returns the kinds, the plain one first.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<dyn Kind>> {
+        std::iter::once(&self.plain).chain(self.others.values())
+    }
+
+    /// Checks that a kind exists.
+    ///
+    /// # Errors
+    /// A sentence that names the nearest.
+    pub fn check(&self, name: &str) -> Result<(), String> {
+        if self.names().any(|known| known == name) {
+            return Ok(());
+        }
+        let known = self.names().collect::<Vec<_>>().join(", ");
+        let near = nearest(name, self.names());
+        let hint = near.map_or_else(String::new, |near| format!(" (did you mean {near}?)"));
+        Err(format!("there is no kind of agent of that name{hint}; the kinds are {known}: {name}"))
+    }
+
+    /// Returns the kind that works for a server: the one that its table names, its natural one, or the plain one.
+    ///
+    /// A kind that lacks a tool for a required role gives way to the plain one, with a notice that says so.
+    pub fn bind(&self, server: &ServerInfo) -> Bound {
+        let plain =
+            |notice| Bound { kind: Arc::clone(&self.plain), tools: BTreeMap::new(), notice };
+        let Some(kind) = self.wanted(server) else {
+            let wanted = server.agent.kind.as_deref().unwrap_or_default();
+            let is_plain = wanted.is_empty() || wanted == self.plain.name();
+            return plain((!is_plain).then(|| self.check(wanted).err()).flatten());
+        };
+        match roles(kind.as_ref(), server) {
+            Ok(tools) => Bound { kind: Arc::clone(kind), tools, notice: None },
+            Err(lack) => plain(Some(format!(
+                "works as `{}` in place of `{}`: {lack}",
+                self.plain.name(),
+                kind.name()
+            ))),
+        }
+    }
+
+    fn wanted(&self, server: &ServerInfo) -> Option<&Arc<dyn Kind>> {
+        if let Some(name) = &server.agent.kind {
+            return self.others.get(name);
+        }
+        let bundled = server.agent.bundled.as_deref()?;
+        self.others.values().find(|kind| kind.natural_for().contains(&bundled))
+    }
+}
+
+/// Finds a tool for each role: as the table says, else as the first profile that fits.
+fn roles(kind: &dyn Kind, server: &ServerInfo) -> Result<BTreeMap<String, ToolDefinition>, String> {
+    let find = |name: &str| server.tools.iter().find(|tool| tool.name == name);
+    let mut tools = BTreeMap::new();
+    let fits = |profile: &&Profile| profile.tools.iter().all(|(_, tool)| find(tool).is_some());
+    for (role, tool) in kind.profiles().iter().find(fits).into_iter().flat_map(|one| &one.tools) {
+        tools.extend(find(tool).map(|found| ((*role).to_owned(), found.clone())));
+    }
+    for (role, tool) in &server.agent.tools {
+        let names = kind.tool_roles().iter().map(|role| role.name);
+        if !names.clone().any(|name| name == role) {
+            let names = names.collect::<Vec<_>>().join(", ");
+            return Err(format!(
+                "agent_tools names a role that it does not have; it has {names}: {role}"
+            ));
+        }
+        let found = find(tool).ok_or_else(|| {
+            format!("agent_tools.{role} names a tool that the server does not have: {tool}")
+        })?;
+        tools.insert(role.clone(), found.clone());
+    }
+    let lacking = kind.tool_roles().iter().filter(|role| role.required);
+    let lacking: Vec<String> = lacking
+        .filter(|role| !tools.contains_key(role.name))
+        .map(|role| format!("{} ({})", role.name, role.about))
+        .collect();
+    if lacking.is_empty() {
+        Ok(tools)
+    } else {
+        Err(format!(
+            "no tool is known for a role; name it under [mcp_servers.{}.agent_tools]: {}",
+            server.name,
+            lacking.join(", ")
+        ))
+    }
+}

@@ -1,0 +1,158 @@
+//! The star: a supervisor that plans and routes, one specialist per MCP server, a QA node that answers.
+//!
+//! Enter at [`Star`], which joins graph, models and tools into one graph over [`GraphState`]. Invariants:
+//! every model and tool call goes through the node's context, so it happens once; no agent's failure
+//! ends a run; QA always answers. Deliberately absent: storage, processes, the command line.
+
+mod addresses;
+mod agent;
+mod allowance;
+pub mod answer;
+mod approval;
+mod artifacts;
+mod assignment;
+mod attachments;
+mod breaker;
+mod built_in;
+mod caller;
+mod candidates;
+mod choices;
+mod citing;
+mod clarification;
+mod classify;
+mod decision;
+pub mod diagram;
+mod directory;
+mod dispatch;
+mod ending;
+mod event;
+mod exchange;
+mod experience;
+mod finding;
+mod founder;
+mod instruction;
+mod kind;
+mod menu;
+mod model;
+pub mod nodes;
+mod offline;
+mod parts;
+pub mod pipeline;
+mod planned;
+mod preprocess;
+mod qa;
+pub mod question;
+mod reflection;
+mod remaining;
+mod report;
+mod resolver;
+mod result;
+#[cfg(test)]
+mod retrieval_tests;
+mod roster;
+mod sanitised;
+mod search;
+mod searched;
+mod server_agent;
+mod sources;
+mod spans;
+mod star;
+mod state;
+mod summing;
+mod supervisor;
+mod taint;
+mod team;
+mod together;
+mod tool_loop;
+mod tool_names;
+mod tool_schema;
+mod tool_search;
+mod toolbox;
+mod trace_context;
+mod user_memory;
+mod verdict;
+mod window;
+
+pub use agent::{Agent, AgentCard, ModelStage, SpanKind};
+pub use allowance::Allowance;
+pub use assignment::{Assignment, DependencyOutput, Entity};
+pub use attachments::Attachment;
+pub use built_in::is_built_in;
+pub use caller::ToolReply;
+pub use citing::{CheckedCitations, check_citations};
+pub use decision::{PlannedTask, SupervisorDecision};
+pub use ending::{EarlyEnd, FinishReason};
+pub use event::{AgentEvent, MessagePiece};
+pub use experience::{Experience, Heard, Known, ShownSkill, Work};
+pub use finding::Finding;
+pub use founder::Founder;
+pub use instruction::{Instruction, InstructionKind};
+pub use kind::{Bound, Job, Kind, Kinds, Profile, TOOLS, ToolRole};
+pub use menu::{Menu, MenuSize};
+pub use parts::{Home, StarLimits, StarParts};
+pub use preprocess::{Request, RequestError};
+pub use reflection::{Reflection, ReflectionStatus};
+pub use report::{CallRecord, Report};
+pub use result::{
+    AgentError, AgentResult, Chart, ErrorKind, QuoteLocation, ResultStatus, Source, Table, ToolUse,
+};
+pub use roster::Roster;
+pub use server_agent::ServerAgent;
+pub use sources::Sources;
+pub use spans::{Written, is_supervisor, span_kind};
+pub use star::{GRAPH, Star, StarOptions};
+pub use state::message_id;
+pub use state::{
+    Artifact, Citation, Decided, GraphState, GraphUpdate, Message, Planner, Preferences, Routing,
+    Search, Spent, Summary, TaskRecord,
+};
+pub use team::{
+    ARCHITECT, Architect, Brief, Material, TEAM_PREFIX, Team, TeamAgent, TeamDesign, TeamMember,
+    clean_name, design,
+};
+pub use tool_loop::ToolLoop;
+pub use trace_context::TraceContext;
+pub use verdict::ReflectionVerdict;
+
+pub use perihelion_settings::config::AGENT_PREFIX;
+
+/// What nodes observe, by the names under which the journal keeps it.
+pub mod seen {
+    /// The agents that the supervisor can choose from.
+    pub const MENU: &str = "menu";
+    /// The agents that fit a request by words.
+    pub const CANDIDATES: &str = "candidates";
+    /// The agents that a search found.
+    pub const FOUND: &str = "found";
+    /// The server of a specialist, with its tools.
+    pub const SERVER: &str = "server";
+    /// What surrounds the tools that a specialist calls, where it became stricter; a number follows.
+    pub const GATES: &str = "gates";
+    /// The version of a team that works.
+    pub const TEAM: &str = "team";
+    /// What the architect may design a team of, and whether a person has to agree to it.
+    pub const MATERIAL: &str = "material";
+    /// Whether a team has no agent that can work.
+    pub const ALONE: &str = "alone";
+    /// How long an agent worked on a task, in milliseconds.
+    pub const LATENCY: &str = "latency_ms";
+    /// What is left of the bounds of a turn.
+    pub const BUDGET: &str = "budget";
+    /// How tasks like the present one were solved before.
+    pub const SKILLS: &str = "skills";
+}
+
+/// Fixed nodes of the star.
+pub mod node {
+    pub const PREPROCESS: &str = "preprocess";
+    pub const SUPERVISOR: &str = "supervisor";
+    pub const QA: &str = "qa";
+}
+
+/// The name under which the supervisor searches.
+const FIND_AGENT: &str = "find_agent";
+
+/// Returns the names of the star's fixed nodes, in the order in which a turn passes them.
+pub fn node_names() -> [&'static str; 3] {
+    [node::PREPROCESS, node::SUPERVISOR, node::QA]
+}

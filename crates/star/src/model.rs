@@ -1,0 +1,233 @@
+//! A model behind the node's context: each call is recorded, paid once, and counted.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::attachments::{self, Carried};
+use super::breaker;
+use super::event::MessagePiece;
+use super::parts::{StarLimits, StarParts};
+use super::state::{GraphState, Spent};
+use super::user_memory::Asker;
+use perihelion_engine::clock;
+use perihelion_engine::graph::{
+    EffectClass, EffectFailure, EffectRequest, NodeError, Outcome, StreamMode, TaskContext,
+};
+use perihelion_llm::{ChatModel, ChatRequest, ChatResponse, Error, TokenSink};
+use perihelion_settings::metrics::{self, ModelCall, Timer};
+
+/// Calls a model for one node, recorded in the node's journal.
+pub(super) struct RecordedModel<'a> {
+    ctx: &'a TaskContext,
+    parts: &'a StarParts,
+    /// When the time that calls may take began, in microseconds.
+    began: i64,
+    /// The bounds of the turn.
+    limits: StarLimits,
+    /// Publish the pieces of streamed answers.
+    streamed: bool,
+    /// How long a call may last when the run's time is up.
+    grace: Duration,
+    spent: Mutex<Spent>,
+    /// Whether a call was made, and not only read back, since somebody last asked.
+    live: AtomicBool,
+    /// Who is remembered in the prompts.
+    asker: Option<Asker>,
+    /// What the user sent with the newest messages.
+    attached: Vec<Carried>,
+}
+
+/// The most by which a timer may be early or a clock may be read late.
+const TICK: Duration = Duration::from_millis(2);
+
+/// An answer as recorded, with what it cost at the prices of that time.
+#[derive(Serialize, Deserialize)]
+struct Paid {
+    #[serde(flatten)]
+    response: ChatResponse,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    nano_usd: u64,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+impl<'a> RecordedModel<'a> {
+    pub(super) fn new(ctx: &'a TaskContext, parts: &'a StarParts) -> Self {
+        let spent = Mutex::default();
+        let live = AtomicBool::new(false);
+        let began = ctx.place().run.started_micros();
+        let limits = parts.limits;
+        let grace = Duration::ZERO;
+        let asker = None;
+        let attached = Vec::new();
+        Self { ctx, parts, began, limits, streamed: false, grace, spent, live, asker, attached }
+    }
+
+    /// Gives each call so much time after the run's is up.
+    pub(super) fn with_grace(mut self, grace: Duration) -> Self {
+        self.grace = grace;
+        self
+    }
+
+    /// Adds to each prompt what is known of the user of a thread and what they sent, and counts the time from the
+    /// turn's beginning.
+    pub(super) fn remembering(mut self, state: &GraphState) -> Self {
+        self.began = self.began.max(state.routing.started_at);
+        self.limits = self.parts.limits.for_turn(state);
+        self.asker = Asker::of(self.ctx.place(), state);
+        self.attached = attachments::of_state(state);
+        self
+    }
+
+    /// Streams answers to the run's listeners as they are written.
+    pub(super) fn streamed(mut self) -> Self {
+        self.streamed = true;
+        self
+    }
+
+    /// Returns what all calls so far have cost; answers that turned out to be unusable are paid as well.
+    pub(super) fn spent(&self) -> Spent {
+        *self.spent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns whether a call was made, and not only read back, since this was last asked.
+    pub(super) fn was_live(&self) -> bool {
+        self.live.swap(false, Ordering::Relaxed)
+    }
+
+    /// Awaits a call for no longer than the run may last.
+    async fn in_time(
+        &self,
+        call: impl Future<Output = Result<ChatResponse, Error>>,
+    ) -> Result<ChatResponse, Error> {
+        let limits = &self.limits;
+        let now = self.ctx.port().unrecorded_now_micros();
+        let now = now.unwrap_or_else(|| clock::now().timestamp_micros());
+        let Some(left) = breaker::time_left(self.began, limits, now) else {
+            return call.await;
+        };
+        let late = Error::Late { seconds: limits.deadline_sec.unwrap_or_default() };
+        let allowed = left + self.grace;
+        if allowed.is_zero() {
+            return Err(late);
+        }
+        // Timers are as fine as a millisecond; who looks at the time after this must see that it is up.
+        tokio::time::timeout(allowed + TICK, call).await.unwrap_or(Err(late))
+    }
+
+    async fn perform(
+        &self,
+        request: &ChatRequest,
+        failure: &Mutex<Option<Error>>,
+    ) -> Result<serde_json::Value, EffectFailure> {
+        let mut publish = |piece: &str| {
+            let piece = MessagePiece { text: piece.to_owned() };
+            self.ctx.port().emit(StreamMode::Messages, json!(piece));
+        };
+        let sink: Option<TokenSink<'_>> = if self.streamed { Some(&mut publish) } else { None };
+        let no_effect = |text: String| EffectFailure::NoEffect(text);
+        self.live.store(true, Ordering::Relaxed);
+        let carrying = if request.messages.iter().any(|message| !message.attached.is_empty()) {
+            match attachments::loaded(self.ctx, request, &self.attached).await {
+                Ok(loaded) => Some(loaded),
+                Err(error) => {
+                    let text = error.to_string();
+                    let mut kept = failure.lock().unwrap_or_else(PoisonError::into_inner);
+                    *kept = Some(Error::Interrupted(Box::new(error)));
+                    return Err(no_effect(text));
+                }
+            }
+        } else {
+            None
+        };
+        let request = carrying.as_ref().unwrap_or(request);
+        let timer = Timer::start();
+        let role = request.role.as_str();
+        let introduced = match &self.asker {
+            Some(asker) => asker.introduce(self.parts, request).await,
+            None => None,
+        };
+        let asked = self.parts.model.chat(introduced.as_ref().unwrap_or(request), sink);
+        match self.in_time(asked).await {
+            Ok(response) => {
+                let price = self.parts.prices.of(role, &response.model);
+                let model = &response.model;
+                let usage = response.usage;
+                let input_tokens = usage.input_tokens;
+                let output_tokens = usage.output_tokens;
+                let cached = usage.cached_tokens;
+                let nano_usd =
+                    price.map(|price| price.nano_usd(input_tokens, cached, output_tokens));
+                let call = ModelCall::Answered { model, input_tokens, output_tokens, nano_usd };
+                metrics::model_called(timer, role, call);
+                let nano_usd = nano_usd.unwrap_or(0);
+                serde_json::to_value(Paid { response, nano_usd })
+                    .map_err(|error| no_effect(error.to_string()))
+            }
+            Err(error) => {
+                metrics::model_called(timer, role, ModelCall::Failed(error.class()));
+                let text = error.to_string();
+                *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                Err(no_effect(text))
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl ChatModel for RecordedModel<'_> {
+    async fn chat(
+        &self,
+        request: &ChatRequest,
+        _: Option<TokenSink<'_>>,
+    ) -> Result<ChatResponse, Error> {
+        let carrying = attachments::added(request, &self.attached);
+        let request = carrying.as_ref().unwrap_or(request);
+        let recorded = serde_json::to_value(request).map_err(|error| unreadable(&error))?;
+        // The typed error of a call that fails now; the journal only keeps its text.
+        let failure: Mutex<Option<Error>> = Mutex::new(None);
+        let effect = EffectRequest {
+            class: EffectClass::Inquiry,
+            name: request.role.as_str().to_owned(),
+            request: recorded,
+        };
+        let perform = Box::new(|_key| {
+            Box::pin(self.perform(request, &failure)) as futures::future::BoxFuture<'_, _>
+        });
+        match self.ctx.effect(effect, perform).await {
+            Ok(Outcome::Value(value)) => {
+                let paid: Paid = serde_json::from_value(value).map_err(|e| unreadable(&e))?;
+                let spent = Spent { usage: paid.response.usage, nano_usd: paid.nano_usd, steps: 0 };
+                *self.spent.lock().unwrap_or_else(PoisonError::into_inner) += spent;
+                Ok(paid.response)
+            }
+            Ok(Outcome::Failed(text)) => {
+                let live = failure.into_inner().unwrap_or_else(PoisonError::into_inner);
+                Err(live.unwrap_or(Error::Recorded(text)))
+            }
+            Err(error) => Err(Error::Interrupted(Box::new(error))),
+        }
+    }
+}
+
+fn unreadable(error: &serde_json::Error) -> Error {
+    Error::Malformed { endpoint: "the journal".into(), reason: error.to_string() }
+}
+
+/// Tells a failed call apart from a node that must stop (cancelled, or the journal broke).
+pub(super) fn stop_or_failure(error: Error) -> Result<Error, NodeError> {
+    match error {
+        Error::Interrupted(inner) => match inner.downcast::<NodeError>() {
+            Ok(node) => Err(*node),
+            Err(other) => Ok(Error::Interrupted(other)),
+        },
+        other => Ok(other),
+    }
+}

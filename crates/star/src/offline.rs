@@ -1,0 +1,83 @@
+//! The star of a replay: neither model nor servers, and an agent under every name; everything is read from the journal.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use super::agent::Agent;
+use super::kind::Kinds;
+use super::roster::{RecordedAgents, Roster};
+use super::server_agent::ServerAgent;
+use super::star::{Star, StarOptions};
+use super::team::{ARCHITECT, Architect, TEAM_PREFIX, TeamAgent};
+use perihelion_engine::graph::BuildError;
+use perihelion_llm::{self as llm, ChatModel, ChatRequest, ChatResponse, TokenSink};
+use perihelion_mcp::{
+    self as mcp, CallContext, CallRound, Reply, ServerInfo, ServerStatus, ToolHost,
+};
+
+impl Star {
+    /// Assembles the graph for replays: no model, no servers, an agent under every name.
+    ///
+    /// # Errors
+    /// As [`Star::new`].
+    pub fn offline(options: StarOptions) -> Result<Self, BuildError> {
+        let nothing = Arc::new(Offline);
+        let recorded = Recorded { kinds: Arc::clone(&options.kinds) };
+        let roster = Roster::of_recorded(Arc::new(recorded));
+        Self::assemble(roster, options, Arc::clone(&nothing) as _, nothing, None)
+    }
+}
+
+/// Makes agents of these kinds that know nothing of their servers.
+#[derive(Clone)]
+struct Recorded {
+    kinds: Arc<Kinds>,
+}
+
+impl RecordedAgents for Recorded {
+    fn agent(&self, name: &str) -> Arc<dyn Agent> {
+        if name == ARCHITECT {
+            return Arc::new(Architect::default());
+        }
+        if name.starts_with(TEAM_PREFIX) {
+            let agents = Arc::new(self.clone());
+            return Arc::new(TeamAgent::recorded(name.to_owned(), &self.kinds, agents));
+        }
+        let nothing = ServerInfo { name: name.to_owned(), ..ServerInfo::default() };
+        Arc::new(ServerAgent::named(name.to_owned(), nothing, &self.kinds))
+    }
+}
+
+/// Performs nothing: no call, no scan.
+struct Offline;
+
+#[async_trait]
+impl ChatModel for Offline {
+    async fn chat(
+        &self,
+        _: &ChatRequest,
+        _: Option<TokenSink<'_>>,
+    ) -> Result<ChatResponse, llm::Error> {
+        Err(llm::Error::NotConfigured)
+    }
+}
+
+#[async_trait]
+impl ToolHost for Offline {
+    async fn scan(&self) -> Vec<ServerStatus> {
+        Vec::new()
+    }
+
+    async fn exchange(
+        &self,
+        server: &str,
+        _: &str,
+        _: CallRound,
+        _: CallContext,
+    ) -> Result<Reply, mcp::Error> {
+        Err(mcp::Error::UnknownServer(server.to_owned()))
+    }
+
+    async fn close(&self) {}
+}

@@ -1,0 +1,133 @@
+//! How a stage calls tools: validated, gated, sent once, recorded.
+
+use std::sync::atomic::Ordering;
+
+use futures::future::join_all;
+use serde_json::Value;
+
+use super::stage::{Stage, lock};
+use super::step::StageError;
+use crate::approval::{self, Decision};
+use crate::caller::{Caller, ToolReply, Wanted};
+use crate::report::CallRecord;
+use crate::result::{AgentError, ErrorKind};
+use crate::sources::Sources;
+use crate::window;
+use perihelion_engine::graph::State;
+use perihelion_mcp::ToolDefinition;
+
+/// Characters of a result that are kept as evidence for reflection; the journal has the whole.
+const EVIDENCE_CHARS: usize = 6_000;
+
+/// One call that was made.
+struct Made {
+    tool: ToolDefinition,
+    arguments: Value,
+    reply: ToolReply,
+}
+
+impl<W: State> Stage<W> {
+    /// Calls the tool that plays a role: validated, gated, sent once, recorded; a failure of the tool is a reply.
+    ///
+    /// # Errors
+    /// [`StageError`], to be passed on with `?`: a person must decide first, no tool plays the role, or the bound on
+    /// calls is reached.
+    pub async fn call(&self, role: &str, arguments: Value) -> Result<ToolReply, StageError> {
+        let tainted_by = lock(&self.left.log).tainted_by.clone();
+        let made = self.make(role, arguments, tainted_by).await?;
+        Ok(self.record(made))
+    }
+
+    /// Makes several calls of one tool at once, with arguments that stand word for word in results or in the task, and
+    /// returns their replies in the order of their arguments.
+    ///
+    /// No model wrote these arguments, so nothing that strangers wrote can have put anything else into them: they wait
+    /// for a person only where the tool itself is gated. They are recorded in their order, whichever ends first, so that a
+    /// replay sees the same.
+    ///
+    /// # Errors
+    /// As [`Stage::call`], for the first call that could not be made.
+    pub async fn follow_all(
+        &self,
+        role: &str,
+        arguments: impl IntoIterator<Item = Value>,
+    ) -> Result<Vec<ToolReply>, StageError> {
+        let calls =
+            arguments.into_iter().map(|arguments| self.make(role, arguments, Sources::default()));
+        let made: Vec<Made> = join_all(calls).await.into_iter().collect::<Result<_, _>>()?;
+        Ok(made.into_iter().map(|made| self.record(made)).collect())
+    }
+
+    fn caller(&self) -> Caller<'_> {
+        Caller {
+            ctx: &self.ctx,
+            parts: &self.job.star,
+            server: &self.job.server,
+            agent: &self.job.agent,
+            task: &self.job.assignment.id,
+            preferences: &self.job.ctx.state().preferences,
+        }
+    }
+
+    async fn make(
+        &self,
+        role: &str,
+        arguments: Value,
+        tainted_by: Sources,
+    ) -> Result<Made, StageError> {
+        let Some(tool) = self.job.tools.get(role) else {
+            let message = format!("no tool of {} plays the role: {role}", self.job.server.name);
+            return Err(AgentError::new(ErrorKind::Configuration, message).into());
+        };
+        if self.budget().tool_calls == 0 {
+            let message = "the limit of tool calls for one task was reached";
+            return Err(AgentError::new(ErrorKind::Budget, message).into());
+        }
+        let caller = self.caller();
+        let answer = self.left.answers.fetch_add(1, Ordering::Relaxed) + 1;
+        let call_policies = caller.call_policies(std::iter::once(tool), answer).await?;
+        let tool = match call_policies.get(&tool.name) {
+            Some(call_policy) => tool.under(*call_policy),
+            None => tool.clone(),
+        };
+        let decision = decision(&caller, &tool, &arguments, &tainted_by).await?;
+        if decision == Some(Decision::Skipped) {
+            return Err(approval::not_waited(&caller.full_name(&tool)).into());
+        }
+        if let Some(Decision::Approved { instruction: Some(text), .. }) = &decision {
+            self.take_in(text.clone()).await?;
+        }
+        let edited = decision.as_ref().and_then(Decision::edited).cloned().map(Value::Object);
+        let arguments = edited.unwrap_or(arguments);
+        let reply = caller.perform(&tool, &arguments, decision).await?;
+        Ok(Made { tool, arguments, reply })
+    }
+
+    fn record(&self, made: Made) -> ToolReply {
+        let Made { tool, arguments, reply } = made;
+        let caller = self.caller();
+        let full_name = caller.full_name(&tool);
+        let mut log = lock(&self.left.log);
+        log.note(&caller, &full_name, &reply, tool.open_world);
+        log.calls.push(CallRecord {
+            tool: tool.name,
+            arguments,
+            output: window::clip(&reply.text, EVIDENCE_CHARS),
+            is_error: reply.is_error,
+            source: full_name,
+        });
+        reply
+    }
+}
+
+async fn decision(
+    caller: &Caller<'_>,
+    tool: &ToolDefinition,
+    arguments: &Value,
+    tainted_by: &Sources,
+) -> Result<Option<Decision>, StageError> {
+    let Value::Object(arguments) = arguments else { return Ok(None) };
+    // A stage takes addresses from the question and from what it found.
+    let wanted = [Wanted { tool, arguments, unknown: None }];
+    Ok(caller.ask_people(&wanted, tainted_by).await?.pop().flatten())
+}

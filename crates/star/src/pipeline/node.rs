@@ -1,0 +1,97 @@
+//! A stage as a node of the pipeline's graph.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures::future::BoxFuture;
+
+use super::outcome::Outcome;
+use super::stage::Stage;
+use super::step::{StageError, StageResult, Step, To};
+use super::{PipelineState, PipelineUpdate, REFLECT};
+use crate::AgentEvent;
+use crate::kind::Job;
+use crate::result::{AgentError, ErrorKind};
+use perihelion_engine::graph::{Context, Node, NodeError, NodeOutput, State, Target};
+
+/// Stages that one attempt may run; more of them are a loop that does not end.
+const MOST_STAGES: u32 = 64;
+
+/// The function behind a stage.
+pub(super) type Run<W> = Arc<dyn Fn(Stage<W>) -> BoxFuture<'static, StageResult<W>> + Send + Sync>;
+
+/// One stage of a pipeline, at work on one assignment.
+pub(super) struct StageNode<W: State> {
+    pub name: String,
+    /// The stage that follows in the list.
+    pub next: Option<String>,
+    pub names: Arc<[String]>,
+    pub run: Run<W>,
+    pub job: Arc<Job>,
+}
+
+#[async_trait]
+impl<W: State> Node<PipelineState<W>> for StageNode<W> {
+    async fn run(
+        &self,
+        ctx: Context<PipelineState<W>>,
+    ) -> Result<NodeOutput<PipelineState<W>>, NodeError> {
+        let attempt = ctx.state().attempt.number;
+        AgentEvent::PipelineStage {
+            agent: self.job.agent.clone(),
+            stage: self.name.clone(),
+            attempt,
+        }
+        .publish(&ctx);
+        if ctx.state().stages >= MOST_STAGES * attempt.max(1) {
+            let message = format!("more than {MOST_STAGES} stages ran for one attempt");
+            let error = AgentError::new(ErrorKind::Budget, message);
+            return Ok(failed(PipelineUpdate::default(), error));
+        }
+        let stage = Stage::new(ctx, Arc::clone(&self.job));
+        let result = (self.run)(stage.clone()).await;
+        let update = stage.take();
+        match result.and_then(|step| self.target(step)) {
+            Ok((work, outcome, target)) => {
+                let update = PipelineUpdate { work: Some(work), outcome, ..update };
+                Ok(NodeOutput::goto(update, [Target::node(target)]))
+            }
+            Err(StageError::Stop(stop)) => Err(stop),
+            Err(StageError::Failed(error)) => Ok(failed(update, error)),
+        }
+    }
+}
+
+impl<W: State> StageNode<W> {
+    /// Finds where a step leads.
+    fn target(
+        &self,
+        Step { update, to }: Step<W>,
+    ) -> Result<(W::Update, Option<Outcome>, String), StageError> {
+        let misled = |message: String| AgentError::new(ErrorKind::Configuration, message);
+        match to {
+            To::Done(finding) => {
+                Ok((update, Some(Outcome::Found { finding: *finding }), REFLECT.to_owned()))
+            }
+            To::Next => match &self.next {
+                Some(next) => Ok((update, None, next.clone())),
+                None => {
+                    Err(misled(format!("the last stage ended without a finding: {}", self.name))
+                        .into())
+                }
+            },
+            To::Stage(name) if self.names.contains(&name) => Ok((update, None, name)),
+            To::Stage(name) => {
+                let stages = self.names.join(", ");
+                Err(misled(format!("there is no such stage; the stages are {stages}: {name}"))
+                    .into())
+            }
+        }
+    }
+}
+
+/// Ends the pipeline with a failure, which the star is told as data.
+fn failed<W: State>(update: PipelineUpdate<W>, error: AgentError) -> NodeOutput<PipelineState<W>> {
+    let failed = Outcome::Failed { error, finding: Default::default(), reflection: None };
+    NodeOutput::goto(PipelineUpdate { outcome: Some(failed), ..update }, [])
+}

@@ -1,0 +1,366 @@
+//! What a stage sees and reaches: its state, the task, models, tools, artifacts, people.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use chrono::{DateTime, Utc};
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::ask::Ask;
+use super::clarification::Clarification;
+use super::step::StageError;
+use super::{PipelineState, PipelineUpdate};
+use crate::artifacts::{Artifacts, content_of};
+use crate::caller::CallLog;
+use crate::classify;
+use crate::instruction::{self, Instruction};
+use crate::kind::Job;
+use crate::model::RecordedModel;
+use crate::question::{self, Question};
+use crate::result::{AgentError, AgentResult, ErrorKind, Table};
+use crate::state::{Artifact, Spent};
+use crate::{AgentEvent, Assignment, StarLimits, remaining, window};
+use perihelion_engine::graph::{Context, NodeError, State};
+use perihelion_llm::{self as llm, ChatMessage, ChatModel, ChatRequest};
+use perihelion_mcp::{ServerInfo, ToolDefinition};
+
+/// One stage under way.
+///
+/// Cheap to clone; all clones stand for the same run of the stage.
+pub struct Stage<W: State> {
+    pub(super) ctx: Context<PipelineState<W>>,
+    pub(super) job: Arc<Job>,
+    pub(super) left: Arc<Left>,
+}
+
+impl<W: State> Clone for Stage<W> {
+    fn clone(&self) -> Self {
+        let job = Arc::clone(&self.job);
+        let left = Arc::clone(&self.left);
+        Self { ctx: self.ctx.clone(), job, left }
+    }
+}
+
+/// What a stage leaves behind beside its own update.
+pub(super) struct Left {
+    pub(super) log: Mutex<CallLog>,
+    spent: Mutex<Spent>,
+    /// Times that tools were called.
+    pub(super) answers: AtomicUsize,
+    /// The task with its entities, as instructions left it before the stage began.
+    task: String,
+    /// The same without entities.
+    query: String,
+    /// What people who approved calls of the stage wanted besides.
+    pub(super) instructions: Mutex<Vec<Instruction>>,
+}
+
+/// What is left of the turn's and the task's bounds; `None`: not bounded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Budget {
+    pub tokens: Option<u64>,
+    /// Billionths of a US dollar.
+    pub nano_usd: Option<u64>,
+    pub tool_calls: usize,
+}
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<W: State> Stage<W> {
+    pub(super) fn new(ctx: Context<PipelineState<W>>, job: Arc<Job>) -> Self {
+        let state = ctx.state();
+        let mut known = job.ctx.state().global_state.clone();
+        for (key, artifact) in &state.artifacts {
+            known.insert_mut(key.clone(), artifact.clone());
+        }
+        let log = CallLog {
+            calls: Vec::new(),
+            artifacts: Artifacts::new(known, job.star.limits.result_bytes),
+            tainted_by: state.tainted_by.clone(),
+            table: None,
+        };
+        let instructions: Vec<Instruction> = state.instructions.iter().cloned().collect();
+        let left = Left {
+            log: Mutex::new(log),
+            spent: Mutex::default(),
+            answers: AtomicUsize::new(0),
+            task: instruction::effective(&job.assignment.described(), &instructions),
+            query: instruction::effective(&job.assignment.task, &instructions),
+            instructions: Mutex::default(),
+        };
+        Self { ctx, job, left: Arc::new(left) }
+    }
+
+    /// Returns the pipeline's state at the start of the stage.
+    pub fn state(&self) -> &W {
+        &self.ctx.state().work
+    }
+
+    /// Returns the task in words with what it is about, as people who approved calls in earlier stages changed it.
+    pub fn task(&self) -> &str {
+        &self.left.task
+    }
+
+    /// Returns the words of the task alone, to search by.
+    pub fn query(&self) -> &str {
+        &self.left.query
+    }
+
+    /// Finds out how what a person said with an approval stands to the task, and keeps it for the stages that follow.
+    pub(super) async fn take_in(&self, text: String) -> Result<(), NodeError> {
+        let star = &*self.job.star;
+        let model = RecordedModel::new(&self.ctx, star);
+        let known = lock(&self.left.instructions).clone();
+        let task = instruction::effective(self.task(), &known);
+        let agent = &self.job.agent;
+        let wanted = classify::classify(&model, (&self.ctx, star), agent, &task, text).await?;
+        lock(&self.left.instructions).push(wanted);
+        *lock(&self.left.spent) += model.spent();
+        Ok(())
+    }
+
+    /// Returns the assignment, with what upstream agents handed back.
+    pub fn assignment(&self) -> &Assignment {
+        &self.job.assignment
+    }
+
+    /// Returns the table of each upstream output, in the order of the assignment's `dependency_outputs`; whole, where it is kept whole.
+    ///
+    /// # Errors
+    /// [`StageError::Stop`] when what is kept cannot be read.
+    pub async fn upstream_tables(&self) -> Result<Vec<Option<Table>>, StageError> {
+        let state = self.job.ctx.state();
+        let upstream = self.job.assignment.depends_on.iter().filter_map(|id| state.result_of(id));
+        let mut tables = Vec::new();
+        for result in upstream {
+            tables.push(match &result.tabular {
+                Some(table) => Some(self.whole(table).await?),
+                None => None,
+            });
+        }
+        Ok(tables)
+    }
+
+    async fn whole(&self, table: &Table) -> Result<Table, StageError> {
+        let kept = match &table.artifact {
+            Some(key) => self.find_artifact(key).await?,
+            None => None,
+        };
+        let read = kept.and_then(|text| serde_json::from_str::<Value>(&text).ok());
+        Ok(read.as_ref().and_then(Table::read).unwrap_or_else(|| table.clone()))
+    }
+
+    /// Returns the user's request.
+    pub fn request(&self) -> &str {
+        &self.job.ctx.state().input_request
+    }
+
+    /// Returns what came with the request, and the date in several forms.
+    pub fn context(&self) -> &BTreeMap<String, String> {
+        &self.job.ctx.state().request_context
+    }
+
+    /// Returns the last messages of the conversation, shortened: `{role, name, content}`.
+    pub fn recent_messages(&self) -> Value {
+        json!(window::recent_beside(self.job.ctx.state(), &self.job.assignment))
+    }
+
+    /// Returns the newest result of the same agent in an earlier turn of the thread.
+    pub fn previous(&self) -> Option<&AgentResult> {
+        let state = self.job.ctx.state();
+        let results = (0..state.results.len()).rev().filter_map(|at| state.results.get(at));
+        results.into_iter().find(|one| one.agent == self.job.agent && one.turn < state.turn)
+    }
+
+    /// Returns the number of the attempt, from 1.
+    pub fn attempt(&self) -> u32 {
+        self.ctx.state().attempt.number
+    }
+
+    /// Returns why reflection rejected the last attempt, if it did.
+    pub fn feedback(&self) -> Option<&str> {
+        self.ctx.state().attempt.feedback.as_deref()
+    }
+
+    /// Returns the agent's name.
+    pub fn agent(&self) -> &str {
+        &self.job.agent
+    }
+
+    /// Returns the server that the agent is bound to, with its tools.
+    pub fn server(&self) -> &ServerInfo {
+        &self.job.server
+    }
+
+    /// Returns what is left of the bounds.
+    pub fn budget(&self) -> Budget {
+        let state = self.job.ctx.state();
+        let limits = self.job.star.limits.for_turn(state);
+        let mut spent = state.spent_in_turn();
+        spent += self.ctx.state().spent;
+        spent += *lock(&self.left.spent);
+        let most = limits.max_tool_calls * (limits.max_reflections + 1);
+        let of_task = StarLimits { max_tool_calls: most, ..limits };
+        let most = remaining::tool_calls(state, &of_task, self.job.ctx.place());
+        let made = self.ctx.state().calls.len() + lock(&self.left.log).calls.len();
+        Budget {
+            tokens: limits.max_tokens.map(|most| most.saturating_sub(spent.usage.total())),
+            nano_usd: limits.max_nano_usd.map(|most| most.saturating_sub(spent.nano_usd)),
+            tool_calls: most.saturating_sub(made),
+        }
+    }
+
+    /// Asks a model for a JSON answer of type `T`, which is validated, and repaired at most twice.
+    ///
+    /// # Errors
+    /// [`StageError`], to be passed on with `?`; of kind `ModelError` where no valid answer could be had.
+    pub async fn ask<T: JsonSchema + DeserializeOwned>(&self, ask: Ask) -> Result<T, StageError> {
+        let request = self.request_of(&ask)?;
+        let schema = ask.schema;
+        let model = RecordedModel::new(&self.ctx, &self.job.star).remembering(self.job.ctx.state());
+        let answer = llm::ask::<T>(&model, request, &schema).await;
+        *lock(&self.left.spent) += model.spent();
+        Ok(answer?.value)
+    }
+
+    /// Asks a model for a text.
+    ///
+    /// # Errors
+    /// As [`Stage::ask`]; also where the answer is empty or was cut off.
+    pub async fn ask_text(&self, ask: Ask) -> Result<String, StageError> {
+        let request = self.request_of(&ask)?;
+        let model = RecordedModel::new(&self.ctx, &self.job.star).remembering(self.job.ctx.state());
+        let answer = model.chat(&request, None).await;
+        *lock(&self.left.spent) += model.spent();
+        Ok(answer?.into_text()?)
+    }
+
+    fn request_of(&self, ask: &Ask) -> Result<ChatRequest, StageError> {
+        let budget = self.budget();
+        if budget.tokens == Some(0) || budget.nano_usd == Some(0) {
+            let message = "the budget of the turn is spent";
+            return Err(AgentError::new(ErrorKind::Budget, message).into());
+        }
+        let mut messages: Vec<ChatMessage> = Vec::new();
+        if let Some((template, variables)) = &ask.prompt {
+            let prompt = self.job.star.prompts.messages(template, variables);
+            messages = prompt.map_err(window::prompt_failed)?;
+        }
+        messages.extend(ask.messages.iter().cloned());
+        Ok(ChatRequest {
+            role: ask.role,
+            thread: self.job.star.thread(self.job.ctx.place()),
+            agent: Some(self.job.agent.clone()),
+            stage: Some(ask.stage.clone()),
+            messages,
+            tools: Vec::new(),
+            format: None,
+        })
+    }
+
+    /// Returns whether a tool of the server plays a role.
+    pub fn has_tool(&self, role: &str) -> bool {
+        self.job.tools.contains_key(role)
+    }
+
+    /// Returns the tool that plays a role.
+    pub fn tool(&self, role: &str) -> Option<&ToolDefinition> {
+        self.job.tools.get(role)
+    }
+
+    /// Keeps a text as an artifact of the thread and returns its key.
+    pub fn keep(&self, name: &str, content: String) -> String {
+        let key = format!("{}/{name}", self.job.assignment.id);
+        let mut log = lock(&self.left.log);
+        let artifact = Artifact {
+            source: self.job.agent.clone(),
+            preview: window::clip(&content, 1_000),
+            bytes: content.len(),
+            content: content.into(),
+            media_type: None,
+            tainted_by: log.tainted_by.clone(),
+        };
+        log.artifacts.made.insert(key.clone(), artifact);
+        key
+    }
+
+    /// Reads an artifact of the thread or of this pipeline, whole.
+    ///
+    /// # Errors
+    /// [`StageError`] of kind `PathResolutionError` when there is none of that key.
+    pub async fn artifact(&self, key: &str) -> Result<Arc<str>, StageError> {
+        match self.find_artifact(key).await? {
+            Some(whole) => Ok(whole),
+            None => {
+                let message = lock(&self.left.log).artifacts.unknown(key);
+                Err(AgentError::new(ErrorKind::PathResolution, message).into())
+            }
+        }
+    }
+
+    /// Reads an artifact of the thread or of this pipeline, whole, if there is one of that key.
+    ///
+    /// # Errors
+    /// [`StageError::Stop`] when it cannot be read.
+    pub async fn find_artifact(&self, key: &str) -> Result<Option<Arc<str>>, StageError> {
+        let found = lock(&self.left.log).artifacts.find(key).cloned();
+        let Some(artifact) = found else { return Ok(None) };
+        let whole = content_of(&self.ctx, key, &artifact.content).await?;
+        lock(&self.left.log).tainted_by.extend(artifact.tainted_by);
+        Ok(Some(whole))
+    }
+
+    /// Asks the user, and returns the answer as text once there is one.
+    ///
+    /// # Errors
+    /// [`StageError::Stop`] until it is answered: pass it on with `?`.
+    pub async fn clarify(&self, clarification: Clarification) -> Result<String, StageError> {
+        let Clarification { question, options } = clarification;
+        let agent = Some(self.job.agent.clone());
+        let question = Question::Clarification { question, options, agent };
+        let answer = question.put(&self.ctx).await?;
+        Ok(question::text_of(&answer))
+    }
+
+    /// Says in one line how far the agent is, to the one who watches.
+    pub fn progress(&self, message: impl Into<String>) {
+        let agent = self.job.agent.clone();
+        let message = message.into();
+        AgentEvent::Progress { agent, message }.publish(&self.ctx);
+    }
+
+    /// Returns the time, recorded.
+    ///
+    /// # Errors
+    /// As [`Stage::ask`].
+    pub async fn now(&self) -> Result<DateTime<Utc>, StageError> {
+        Ok(self.ctx.now().await?)
+    }
+
+    /// Draws 64 random bits, recorded.
+    ///
+    /// # Errors
+    /// As [`Stage::ask`].
+    pub async fn random(&self) -> Result<u64, StageError> {
+        Ok(self.ctx.random().await?)
+    }
+
+    /// Returns what the stage left behind, as an update.
+    pub(super) fn take(&self) -> PipelineUpdate<W> {
+        let mut log = lock(&self.left.log);
+        PipelineUpdate {
+            calls: std::mem::take(&mut log.calls),
+            artifacts: std::mem::take(&mut log.artifacts.made),
+            tainted_by: log.tainted_by.clone(),
+            instructions: std::mem::take(&mut *lock(&self.left.instructions)),
+            spent: Some(*lock(&self.left.spent)).filter(|spent| *spent != Spent::default()),
+            stages: 1,
+            ..PipelineUpdate::default()
+        }
+    }
+}

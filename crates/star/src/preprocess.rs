@@ -1,0 +1,335 @@
+//! The request: its form, its checks, and the node that opens a turn (S1.02, S2.01, S2.02).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+use serde_json::Value;
+
+use super::allowance::Allowance;
+use super::attachments::{self, Attachment};
+use super::model::RecordedModel;
+use super::parts::StarParts;
+use super::state::{GraphState, GraphUpdate, Message, Preferences, Routing, Spent, message_id};
+use super::summing;
+use super::team::clean_name;
+use super::{AGENT_PREFIX, TEAM_PREFIX, node};
+use perihelion_engine::graph::{Context, Node, NodeError, NodeOutput};
+use perihelion_llm::structured;
+use perihelion_settings::config::strict::nearest;
+
+/// Longest accepted question, in bytes.
+const MAX_QUESTION: usize = 256 * 1024;
+
+/// Longest accepted system prompt, in bytes.
+const MAX_SYSTEM_PROMPT: usize = 16 * 1024;
+
+/// What a user asks for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Request {
+    pub question: String,
+    pub context: BTreeMap<String, String>,
+    pub prefer: Vec<String>,
+    pub disable: Vec<String>,
+    /// The team that does the whole work.
+    pub team: Option<String>,
+    /// Who asks, by the name under which they are remembered.
+    pub user: Option<String>,
+    /// Decisions that the supervisor may take; none: as many as the settings allow.
+    pub max_turns: Option<u32>,
+    /// How the user wants the work done and the answer put; it changes no rule.
+    pub system_prompt: Option<String>,
+    /// The JSON Schema that the answer is to be valid against; none: the answer is text.
+    pub answer_schema: Option<Value>,
+    /// The id under which its client knows the message that is the question.
+    pub message_id: Option<String>,
+    /// Images and files that come with the question.
+    pub attachments: Vec<Attachment>,
+    /// Whether what would wait for a person's approval is not done.
+    pub skip_approvals: bool,
+    /// Whether somebody sits in front of it, so that requests for approval run out soon.
+    pub interactive: bool,
+    /// Bounds of the turn beside those of the settings.
+    pub allowance: Option<Allowance>,
+}
+
+/// Why a request was refused before anything ran.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RequestError {
+    #[error("the question is empty: give it as one argument, in quotes")]
+    Empty,
+    #[error(
+        "the question has {0} bytes, more than the {MAX_QUESTION} that are accepted; put long material into a file"
+    )]
+    TooLong(usize),
+    #[error("the turns must be at least one: the supervisor decides at least once")]
+    NoTurns,
+    #[error(
+        "the system prompt has {0} bytes, more than the {MAX_SYSTEM_PROMPT} that are accepted; put long material into a file"
+    )]
+    LongSystemPrompt(usize),
+    #[error("what is attached cannot be taken: {0}")]
+    Attached(String),
+    #[error("the schema of the answer cannot be used: {0}")]
+    Schema(structured::SchemaError),
+    #[error("unknown agent: {name}{hint}; `perihelion agents` lists them")]
+    UnknownAgent { name: String, hint: String },
+    #[error("{name} could be any of these agents, so write it as it is written there: {agents}")]
+    AmbiguousAgent { name: String, agents: String },
+    #[error("there is no team of this name{hint}; `perihelion teams` lists them: {name}")]
+    UnknownTeam { name: String, hint: String },
+    #[error("every agent is disabled; leave at least one")]
+    AllDisabled,
+    #[error("the agent is both preferred and disabled: {0}")]
+    Contradiction(String),
+}
+
+impl Request {
+    /// Checks the request against the agents there are and makes it the input of a turn.
+    ///
+    /// # Errors
+    /// [`RequestError`] naming what is wrong.
+    pub fn into_input(self, agents: &[String]) -> Result<GraphUpdate, RequestError> {
+        let question = self.question.trim();
+        if question.is_empty() {
+            return Err(RequestError::Empty);
+        }
+        if question.len() > MAX_QUESTION {
+            return Err(RequestError::TooLong(question.len()));
+        }
+        if self.max_turns == Some(0) {
+            return Err(RequestError::NoTurns);
+        }
+        let system_prompt = self.system_prompt.map(|text| text.trim().to_owned());
+        let system_prompt = system_prompt.filter(|text| !text.is_empty());
+        if let Some(text) = system_prompt.as_ref().filter(|text| text.len() > MAX_SYSTEM_PROMPT) {
+            return Err(RequestError::LongSystemPrompt(text.len()));
+        }
+        if let Some(schema) = &self.answer_schema {
+            structured::check_schema(schema).map_err(RequestError::Schema)?;
+        }
+        let normalise =
+            |names: &[String]| names.iter().map(|name| agent_name(name, agents)).collect();
+        let prefer: Vec<String> = Result::from_iter::<Vec<_>>(normalise(&self.prefer))?;
+        let disable: Vec<String> = Result::from_iter::<Vec<_>>(normalise(&self.disable))?;
+        let max_turns = self.max_turns;
+        if let Some(both) = prefer.iter().find(|name| disable.contains(name)) {
+            return Err(RequestError::Contradiction(both.clone()));
+        }
+        if !agents.is_empty() && agents.iter().all(|agent| disable.contains(agent)) {
+            return Err(RequestError::AllDisabled);
+        }
+        let team = self.team.as_deref().map(|name| team_name(name, agents)).transpose()?;
+        let taken = attachments::take(self.attachments).map_err(RequestError::Attached)?;
+        let input = GraphUpdate::new()
+            .input_request(question.to_owned())
+            .request_context(self.context)
+            .preferences(Preferences {
+                prefer,
+                disable,
+                team,
+                max_turns,
+                system_prompt,
+                answer_schema: self.answer_schema,
+                attached: taken.attached,
+                message_id: self.message_id,
+                skip_approvals: self.skip_approvals,
+                interactive: self.interactive,
+                allowance: self.allowance,
+                ..Preferences::default()
+            });
+        let input =
+            if taken.artifacts.is_empty() { input } else { input.global_state(taken.artifacts) };
+        // Who said so once asks on in the thread.
+        let user = self.user.filter(|user| !user.trim().is_empty());
+        Ok(match user {
+            Some(user) => input.user(Some(user)),
+            None => input,
+        })
+    }
+}
+
+/// Accepts an agent's name with or without its prefix: as it is written, or in any case where that says which is meant.
+fn agent_name(name: &str, agents: &[String]) -> Result<String, RequestError> {
+    let is =
+        |agent: &str, name: &str| agent == name || agent.strip_prefix(AGENT_PREFIX) == Some(name);
+    if let Some(agent) = agents.iter().find(|agent| is(agent, name.trim())) {
+        return Ok(agent.clone());
+    }
+    let wanted = name.trim().to_lowercase();
+    let alike = agents.iter().filter(|agent| is(&agent.to_lowercase(), &wanted));
+    match alike.collect::<Vec<_>>().as_slice() {
+        [] => {}
+        [agent] => return Ok((*agent).clone()),
+        several => {
+            let all: Vec<&str> = several.iter().map(|agent| agent.as_str()).collect();
+            let name = name.trim().to_owned();
+            let agents = all.join(", ");
+            return Err(RequestError::AmbiguousAgent { name, agents });
+        }
+    }
+    let short = agents.iter().map(|agent| agent.strip_prefix(AGENT_PREFIX).unwrap_or(agent));
+    let hint =
+        nearest(&wanted, short).map_or_else(String::new, |best| format!(" (did you mean {best}?)"));
+    Err(RequestError::UnknownAgent { name: name.trim().to_owned(), hint })
+}
+
+/// Finds the team of a name, with or without the prefix.
+fn team_name(name: &str, agents: &[String]) -> Result<String, RequestError> {
+    let name = clean_name(name);
+    let mut teams = agents.iter().filter_map(|agent| agent.strip_prefix(TEAM_PREFIX));
+    if let Some(team) = teams.clone().find(|team| *team == name) {
+        return Ok(format!("{TEAM_PREFIX}{team}"));
+    }
+    let hint = nearest(&name, &mut teams)
+        .map_or_else(String::new, |best| format!(" (did you mean {best}?)"));
+    Err(RequestError::UnknownTeam { name, hint })
+}
+
+/// Opens a turn: takes the request in, clears what belonged to the last one, adds the time.
+pub(super) struct Preprocess {
+    pub parts: Arc<StarParts>,
+}
+
+#[async_trait]
+impl Node<GraphState> for Preprocess {
+    async fn run(&self, ctx: Context<GraphState>) -> Result<NodeOutput<GraphState>, NodeError> {
+        let state = ctx.state();
+        if state.input_request.trim().is_empty() {
+            return Err(NodeError::failed("request", RequestError::Empty.to_string()));
+        }
+        if let Some(why) = attachments::refused(state) {
+            return Err(NodeError::failed("request", why));
+        }
+        let now = ctx.now().await?;
+        let turn = state.turn + 1;
+        let model = RecordedModel::new(&ctx, &self.parts);
+        let summary = summing::sum_up(&ctx, &self.parts, &model).await?;
+        let spent = model.spent();
+        let mut context = temporal_context(now);
+        if let Some(summary) = summary.as_ref().or(state.summary.as_ref()) {
+            context.insert(summing::KEY.to_owned(), summary.text.clone());
+        }
+        context.extend(state.request_context.clone());
+        let named = state.preferences.message_id.as_ref();
+        let newest = || state.newest_messages().take(LOOKED_AT);
+        let is_new = |id: &&String| !newest().any(|message| message.id == **id);
+        let named = named.filter(is_new).cloned();
+        let preferences = Preferences { message_id: named.clone(), ..state.preferences.clone() };
+        let first_step = ctx.place().step;
+        let id = named.unwrap_or_else(|| message_id(turn, first_step, "user"));
+        let message = Message {
+            citations_removed: 0,
+            id: id.clone(),
+            role: "user".into(),
+            name: None,
+            content: state.input_request.clone(),
+            tainted_by: state.preferences.tainted_by.clone(),
+            attached: state.preferences.attached.clone(),
+        };
+        let routing = Routing {
+            first_step,
+            request: Some(id),
+            started_at: now.timestamp_micros(),
+            results_before: state.results.len(),
+            spent_before: state.spent,
+            ..Routing::default()
+        };
+        let update = GraphUpdate::new()
+            .turn(turn)
+            .request_context(context)
+            .messages(vec![message])
+            .plan(Vec::new())
+            .stages(Vec::new())
+            .errors(Vec::new())
+            .next_step(vec![node::SUPERVISOR.to_owned()])
+            .routing(routing)
+            .finish_reason(None)
+            .answer(None);
+        // A message that was sent before is another one now.
+        let update =
+            if preferences == state.preferences { update } else { update.preferences(preferences) };
+        Ok(NodeOutput::update(match summary {
+            Some(summary) => update.summary(Some(summary)).spent(spent),
+            None if spent != Spent::default() => update.spent(spent),
+            None => update,
+        }))
+    }
+}
+
+/// Messages among which none has the id of a new one.
+const LOOKED_AT: usize = 256;
+
+/// Returns the time in the forms that time-bounded questions lean on; what the caller gave goes before it.
+fn temporal_context(now: DateTime<Utc>) -> BTreeMap<String, String> {
+    let date = now.format("%Y-%m-%d");
+    BTreeMap::from([
+        ("current_datetime_utc".to_owned(), now.format("%Y-%m-%dT%H:%M:%SZ").to_string()),
+        ("current_date".to_owned(), date.to_string()),
+        ("current_date_start_hour".to_owned(), format!("{date} 00")),
+        ("current_date_end_hour".to_owned(), format!("{date} 23")),
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn agents() -> Vec<String> {
+        vec!["mcp_agent_sql".into(), "mcp_agent_files".into()]
+    }
+
+    fn asking(question: &str) -> Request {
+        Request { question: question.into(), ..Request::default() }
+    }
+
+    /// S2.01
+    #[test]
+    fn agent_names_are_normalised_and_unknown_ones_refused_with_the_nearest() {
+        let request = Request {
+            prefer: vec![" SQL ".into()],
+            disable: vec!["mcp_agent_files".into()],
+            ..asking("q")
+        };
+        let input = request.into_input(&agents()).unwrap();
+        let preferences = input.preferences.unwrap();
+        assert_eq!(preferences.prefer, ["mcp_agent_sql"]);
+        assert_eq!(preferences.disable, ["mcp_agent_files"]);
+        let error = Request { prefer: vec!["flies".into()], ..asking("q") }
+            .into_input(&agents())
+            .unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "unknown agent: flies (did you mean files?); `perihelion agents` lists them"
+        );
+    }
+
+    #[test]
+    fn of_names_that_differ_in_case_alone_the_exact_one_is_meant_and_no_other_is_guessed() {
+        let agents = ["mcp_agent_Files".to_owned(), "mcp_agent_files".to_owned()];
+        for (name, meant) in [("files", 1), ("Files", 0), ("mcp_agent_files", 1)] {
+            assert_eq!(agent_name(name, &agents), Ok(agents[meant].clone()));
+        }
+        let error = agent_name("FILES", &agents).unwrap_err().to_string();
+        assert!(error.ends_with(": mcp_agent_Files, mcp_agent_files"), "{error}");
+    }
+
+    /// S2.01
+    #[test]
+    fn an_empty_question_and_a_team_without_agents_are_refused() {
+        assert_eq!(asking("  ").into_input(&agents()).unwrap_err(), RequestError::Empty);
+        let request = Request { disable: agents(), ..asking("q") };
+        assert_eq!(request.into_input(&agents()).unwrap_err(), RequestError::AllDisabled);
+    }
+
+    /// S2.02
+    #[test]
+    fn the_temporal_context_has_the_date_and_its_first_and_last_hour() {
+        let context = temporal_context(DateTime::from_timestamp(1_700_000_000, 0).unwrap());
+        assert_eq!(context["current_datetime_utc"], "2023-11-14T22:13:20Z");
+        assert_eq!(context["current_date"], "2023-11-14");
+        assert_eq!(context["current_date_start_hour"], "2023-11-14 00");
+        assert_eq!(context["current_date_end_hour"], "2023-11-14 23");
+    }
+}

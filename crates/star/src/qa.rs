@@ -1,0 +1,209 @@
+//! QA: turns results into the answer, and always gives one (S1.13).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde_json::json;
+
+use super::citing::check_citations;
+use super::ending::{EarlyEnd, FinishReason};
+use super::event::MessagePiece;
+use super::model::{RecordedModel, stop_or_failure};
+use super::parts::StarParts;
+use super::result::{AgentResult, ErrorKind, ResultStatus};
+use super::state::{GraphState, GraphUpdate, Message, message_id};
+use super::{node, taint, window};
+use perihelion_engine::graph::{Context, Node, NodeError, NodeOutput, StreamMode};
+use perihelion_llm::{ChatModel, ChatRequest, Error, Role, structured};
+use perihelion_settings::metrics;
+
+/// How long the answer may still be written when the run's time is up.
+const GRACE: Duration = Duration::from_secs(30);
+
+/// How an answer begins where no work succeeded.
+const NOTHING_WORKED: &str = "No answer was found: none of the work succeeded.";
+
+/// Name of the schema under which a structured answer is asked for.
+const ANSWER: &str = "answer";
+
+/// Writes the answer.
+pub(super) struct Qa {
+    pub parts: Arc<StarParts>,
+}
+
+#[async_trait]
+impl Node<GraphState> for Qa {
+    async fn run(&self, ctx: Context<GraphState>) -> Result<NodeOutput<GraphState>, NodeError> {
+        let state = ctx.state();
+        let model =
+            RecordedModel::new(&ctx, &self.parts).remembering(state).streamed().with_grace(GRACE);
+        let mut early: Option<EarlyEnd> = None;
+        let mut removed = 0;
+        let written = if nothing_worked(state) { None } else { Some(self.ask(&ctx, &model).await) };
+        let is_live = model.was_live();
+        let answer = match written {
+            None => by_rule(state, NOTHING_WORKED),
+            Some(Ok(Written { text, .. })) if state.preferences.answer_schema.is_some() => text,
+            Some(Ok(Written { text, cut })) => {
+                let checked = check_citations(&text, state.results_of_turn().count());
+                removed = checked.removed;
+                match cut {
+                    None => checked.text,
+                    Some(why) => {
+                        let note = format!("\n\n[The answer was cut off here: {why}.]");
+                        if is_live {
+                            let piece = MessagePiece { text: note.clone() };
+                            ctx.port().emit(StreamMode::Messages, json!(piece));
+                        }
+                        let text = format!("the answer was cut off: {why}");
+                        early = Some(EarlyEnd { reason: FinishReason::Truncated, text });
+                        checked.text + &note
+                    }
+                }
+            }
+            Some(Err(error)) => {
+                let problem = stop_or_failure(error)?.to_string();
+                let text = format!("the answer could not be written by the model: {problem}");
+                early = Some(EarlyEnd { reason: FinishReason::ModelFailed, text });
+                by_rule(
+                    state,
+                    &format!("The answer could not be written by the model ({problem})."),
+                )
+            }
+        };
+        let message = Message {
+            id: message_id(state.turn, ctx.place().step, node::QA),
+            role: "assistant".into(),
+            name: Some(node::QA.into()),
+            content: answer.clone(),
+            tainted_by: taint::of_talk(state),
+            attached: Vec::new(),
+            citations_removed: removed,
+        };
+        if is_live {
+            metrics::citations_removed(node::QA, removed);
+        }
+        let update = GraphUpdate::new()
+            .answer(Some(answer))
+            .messages(vec![message])
+            .spent(model.spent())
+            .next_step(vec![perihelion_engine::graph::END.to_owned()]);
+        // An earlier reason stands: this one may follow from it.
+        let update = match early.filter(|_| state.finish_reason.is_none()) {
+            None => update,
+            early => update.finish_reason(early),
+        };
+        Ok(NodeOutput::goto(update, []))
+    }
+}
+
+/// What a model wrote for an answer.
+struct Written {
+    text: String,
+    /// Why it is only a part, if it is.
+    cut: Option<&'static str>,
+}
+
+impl Qa {
+    async fn ask(
+        &self,
+        ctx: &Context<GraphState>,
+        model: &RecordedModel<'_>,
+    ) -> Result<Written, Error> {
+        let state = ctx.state();
+        let prompt = json!({
+            "request": state.input_request,
+            "wishes": state.preferences.system_prompt,
+            "style": self.parts.style.as_deref(),
+            "context": window::context(state),
+            "history": window::history(state),
+            "results": window::results(state, window::ANSWER_CHARS),
+            "failures": failures(state),
+            "reason": reason(state),
+            "is_object": state.preferences.answer_schema.is_some(),
+        });
+        let request = ChatRequest {
+            role: Role::Qa,
+            thread: self.parts.thread(ctx.place()),
+            agent: None,
+            stage: None,
+            messages: self.parts.prompts.messages("qa", prompt)?,
+            tools: Vec::new(),
+            format: None,
+        };
+        if let Some(schema) = &state.preferences.answer_schema {
+            let answer = structured::ask_value(model, request, ANSWER, schema).await?;
+            return Ok(Written { text: answer.value.to_string(), cut: None });
+        }
+        let response = model.chat(&request, None).await?;
+        match response.cut() {
+            Some(why) if !response.content.trim().is_empty() => {
+                Ok(Written { text: response.content.trim().to_owned(), cut: Some(why) })
+            }
+            _ => Ok(Written { text: response.into_text()?, cut: None }),
+        }
+    }
+}
+
+fn reason(state: &GraphState) -> String {
+    state
+        .finish_reason
+        .as_ref()
+        .map_or("the supervisor judged the work to be done", |end| &end.text)
+        .to_owned()
+}
+
+fn failures(state: &GraphState) -> Vec<String> {
+    let failed = |result: &AgentResult| {
+        result.error.as_ref().map(|error| format!("{} ({}): {error}", result.agent, result.task))
+    };
+    state.results_of_turn().filter_map(failed).chain(state.errors.iter().cloned()).collect()
+}
+
+/// Tells whether there was work and none of it succeeded: a model would have nothing to answer from, and invent it.
+fn nothing_worked(state: &GraphState) -> bool {
+    state.results_of_turn().next().is_some()
+        && state.results_of_turn().all(|result| result.status == ResultStatus::Failed)
+}
+
+/// Puts an answer together without a model: what was found, what failed, what would help.
+fn by_rule(state: &GraphState, opening: &str) -> String {
+    let mut lines = vec![format!("{opening} This is what the run has:")];
+    let found: Vec<String> = state
+        .results_of_turn()
+        .enumerate()
+        .filter(|(_, result)| result.status == ResultStatus::Success)
+        .map(|(index, result)| format!("[{}] {}: {}", index + 1, result.agent, result.output))
+        .collect();
+    if found.is_empty() {
+        lines.push("Nothing was found.".into())
+    } else {
+        lines.push(format!("Found:\n{}", found.join("\n")))
+    }
+    let failed = failures(state);
+    if !failed.is_empty() {
+        lines.push(format!("Failed:\n- {}", failed.join("\n- ")));
+    }
+    let parts: Vec<&str> = state.results_of_turn().filter_map(part_of).collect();
+    if !parts.is_empty() {
+        lines.push(parts.join("\n"));
+    }
+    if let Some(reason) = &state.finish_reason {
+        lines.push(format!("The run ended early: {}.", reason.text));
+    }
+    if found.is_empty() {
+        lines.push(
+            "It would help to name the data, the period or the documents that are meant.".into(),
+        );
+    }
+    lines.join("\n\n")
+}
+
+/// Returns what tools gave before work was cut off; an output that was rejected is nothing that was found.
+fn part_of(result: &AgentResult) -> Option<&str> {
+    let error = result.error.as_ref()?;
+    let is_cut_off =
+        matches!(error.kind, ErrorKind::Timeout | ErrorKind::Budget) || error.is_truncation();
+    (is_cut_off && !result.output.is_empty()).then_some(result.output.as_str())
+}

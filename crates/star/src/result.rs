@@ -1,0 +1,303 @@
+//! What an agent hands back: the result, its table, its chart, its sources, and its typed error (S2.09, S2.11).
+
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Value, json};
+
+use super::ending::FinishReason;
+use super::instruction::Instruction;
+use super::sources::Sources;
+use perihelion_llm::{self as llm, Usage};
+
+/// How an agent's work ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ResultStatus {
+    #[default]
+    Success,
+    Failed,
+}
+
+/// One tool call of an agent, as shown to others.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ToolUse {
+    pub tool: String,
+    pub arguments: Value,
+    pub is_error: bool,
+}
+
+/// What an agent handed back; what it lacks is left out in the state, and null where it is shown.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct AgentResult {
+    /// The task's id.
+    pub id: String,
+    pub agent: String,
+    pub task: String,
+    pub status: ResultStatus,
+    /// The output; on failure, what there is of it.
+    pub output: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tabular: Option<Table>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chart: Option<Chart>,
+    /// From 0 to 1, where the agent judges its own result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<f64>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sources: Vec<Source>,
+    /// Citations of its output that named nothing and were removed.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub citations_removed: u64,
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "error_of_any_version"
+    )]
+    pub error: Option<AgentError>,
+    /// Whether the agent handed the task back as one for another agent; it failed then, and the error says why.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub not_mine: bool,
+    /// `APPROVED`, `FIXED`, `REJECTED`, or `UNVERIFIED` where no verdict could be had.
+    pub reflection: String,
+    /// Rounds of work, each judged once.
+    pub attempts: u32,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<ToolUse>,
+    pub usage: Usage,
+    /// Milliseconds of work, without waiting for people.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub latency_ms: u64,
+    pub turn: u32,
+    /// What people who approved its calls wanted besides.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub instructions: Vec<Instruction>,
+    /// What of the open world stands behind it.
+    #[serde(default, skip_serializing_if = "Sources::is_empty")]
+    pub tainted_by: Sources,
+}
+
+impl AgentResult {
+    /// Returns the error's message, where the agent failed.
+    pub fn error_message(&self) -> Option<&str> {
+        self.error.as_ref().map(|error| error.message.as_str())
+    }
+}
+
+fn is_false(flag: &bool) -> bool {
+    !flag
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+/// A table of a result; the rows of a large one stand in an artifact.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Table {
+    pub columns: Vec<String>,
+    pub rows: Vec<Vec<Value>>,
+    /// Rows of the whole table.
+    pub row_count: u64,
+    /// Whether the table itself is only a part of what was asked for.
+    #[serde(default)]
+    pub truncated: bool,
+    /// Key of the artifact that holds all rows, as `{columns, rows}`; `rows` are the first of them then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub artifact: Option<String>,
+}
+
+impl Table {
+    /// Reads a table out of a tool's structured result, where it is one: `columns` and `rows`.
+    pub fn read(structured: &Value) -> Option<Self> {
+        let names = structured.get("columns")?.as_array()?.iter();
+        let columns: Vec<String> = names.map(column_name).collect::<Option<_>>()?;
+        let rows = structured.get("rows")?.as_array()?.iter();
+        let rows: Vec<Vec<Value>> = rows.map(|row| cells(row, &columns)).collect::<Option<_>>()?;
+        let row_count = structured.get("row_count").and_then(Value::as_u64);
+        let truncated = structured.get("truncated").and_then(Value::as_bool).unwrap_or_default();
+        let row_count = row_count.unwrap_or(rows.len() as u64);
+        Some(Self { columns, rows, row_count, truncated, artifact: None })
+    }
+}
+
+/// A column is its name, or an object with one.
+fn column_name(column: &Value) -> Option<String> {
+    let name = column.as_str().or_else(|| column.get("name")?.as_str());
+    name.map(str::to_owned)
+}
+
+/// A row is a list of cells, or an object by column.
+fn cells(row: &Value, columns: &[String]) -> Option<Vec<Value>> {
+    match row {
+        Value::Array(cells) => Some(cells.clone()),
+        Value::Object(fields) => {
+            let cell = |name: &String| fields.get(name).cloned().unwrap_or_default();
+            Some(columns.iter().map(cell).collect())
+        }
+        _ => None,
+    }
+}
+
+/// A chart of a result.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Chart {
+    /// A Vega-Lite specification.
+    pub vega_lite: Value,
+    /// The same, drawn.
+    pub svg: String,
+}
+
+/// Where a result's facts come from.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Source {
+    /// `server.tool`, or the agent.
+    pub source: String,
+    /// The document, page, table or address that is meant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reference: Option<String>,
+    /// The very words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quote: Option<String>,
+    /// Where they stand, in a document that can be opened there.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub place: Option<QuoteLocation>,
+}
+
+/// A place in a document, as its keeper counts: the characters from `start` to `end` are the quote.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QuoteLocation {
+    /// Id of the document.
+    pub document: String,
+    pub title: String,
+    pub start: u64,
+    pub end: u64,
+    /// From 1, where it has pages.
+    #[serde(default)]
+    pub page: Option<u64>,
+    #[serde(default)]
+    pub section: Option<String>,
+}
+
+/// What kind of failure an agent met (S2.11).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum ErrorKind {
+    /// The agent handed the task back, or its planner found no way.
+    PlanningDeclined,
+    #[serde(rename = "QueryError")]
+    Query,
+    #[serde(rename = "HttpError")]
+    Http,
+    #[serde(rename = "SandboxViolation")]
+    Sandbox,
+    #[serde(rename = "ConfigurationError")]
+    Configuration,
+    #[serde(rename = "PathResolutionError")]
+    PathResolution,
+    #[serde(rename = "ToolError")]
+    Tool,
+    #[serde(rename = "ModelError")]
+    Model,
+    Timeout,
+    #[serde(rename = "BudgetExceeded")]
+    Budget,
+    /// A call needs a person's approval, and the request does not wait for one.
+    ApprovalRequired,
+    /// Reflection rejected every attempt.
+    Rejected,
+    /// Recorded before errors had kinds, or of a kind that this version does not know.
+    #[default]
+    #[serde(rename = "AgentError", other)]
+    Other,
+}
+
+/// Why an agent failed; the message is for people, the details for the one who looks into it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, thiserror::Error)]
+#[error("{message}")]
+pub struct AgentError {
+    #[serde(rename = "type")]
+    pub kind: ErrorKind,
+    pub message: String,
+    #[serde(default)]
+    pub details: Option<Value>,
+}
+
+impl AgentError {
+    /// Tells whether the agent failed because its model's answer was cut off.
+    pub fn is_truncation(&self) -> bool {
+        let reason = self.details.as_ref().and_then(|details| details.get("finish_reason"));
+        reason.is_some_and(|reason| reason == FinishReason::Truncated.as_str())
+    }
+
+    /// Makes an error without details.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), details: None }
+    }
+
+    /// Adds what helps to find the cause.
+    #[must_use]
+    pub fn with_details(mut self, details: Value) -> Self {
+        self.details = Some(details);
+        self
+    }
+}
+
+impl From<llm::Error> for AgentError {
+    fn from(error: llm::Error) -> Self {
+        let kind = match error.class() {
+            "timeout" => ErrorKind::Timeout,
+            "not_configured" | "prompt" => ErrorKind::Configuration,
+            _ => ErrorKind::Model,
+        };
+        let details = matches!(error, llm::Error::Truncated { .. })
+            .then(|| json!({ "finish_reason": FinishReason::Truncated }));
+        Self { details, ..Self::new(kind, error.to_string()) }
+    }
+}
+
+/// Reads an error as it is stored; before schema version 3 it was its message alone.
+fn error_of_any_version<'de, D: Deserializer<'de>>(
+    stored: D,
+) -> Result<Option<AgentError>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Stored {
+        Typed(AgentError),
+        Message(String),
+    }
+    Ok(Option::<Stored>::deserialize(stored)?.map(|stored| match stored {
+        Stored::Typed(error) => error,
+        Stored::Message(message) => AgentError::new(ErrorKind::Other, message),
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_that_was_stored_as_its_message_is_read_and_a_new_one_has_a_type() {
+        let stored = json!({
+            "id": "1.1.t1", "agent": "a", "task": "t", "status": "failed", "output": "", "error": "no such table",
+            "reflection": "UNVERIFIED", "attempts": 1, "usage": {}, "turn": 1
+        });
+        let result: AgentResult = serde_json::from_value(stored).unwrap();
+        assert_eq!(result.error, Some(AgentError::new(ErrorKind::Other, "no such table")));
+        let error = AgentError::new(ErrorKind::Query, "no such table");
+        let wanted = json!({ "type": "QueryError", "message": "no such table", "details": null });
+        assert_eq!(json!(error), wanted);
+        assert_eq!(serde_json::from_value::<AgentError>(wanted).unwrap(), error);
+    }
+
+    #[test]
+    fn a_table_is_read_from_rows_of_either_form_and_nothing_else_is_one() {
+        let lists =
+            json!({ "columns": ["a", "b"], "rows": [[1, 2]], "row_count": 7, "truncated": true });
+        let table = Table::read(&lists).unwrap();
+        assert_eq!((table.row_count, table.truncated), (7, true));
+        let objects =
+            json!({ "columns": [{ "name": "a" }, { "name": "b" }], "rows": [{ "a": 1, "b": 2 }] });
+        assert_eq!(Table::read(&objects).unwrap().rows, table.rows);
+        for other in [json!({ "rows": [] }), json!({ "columns": [1], "rows": [] }), json!([])] {
+            assert_eq!(Table::read(&other), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,330 @@
+//! The roster: which agents there are now; nodes are found here by name while threads are open (S1.09).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+
+use super::agent::{Agent, AgentCard};
+use super::directory::{Directory, Fit};
+use super::menu::{Menu, MenuQuery, MenuSize};
+use super::parts::Withdraw;
+use super::team::{ARCHITECT, TEAM_PREFIX};
+use perihelion_mcp::{self as mcp, ServerInfo};
+
+/// Makes agents of which nothing is known but what was recorded.
+pub(super) trait RecordedAgents: Send + Sync {
+    /// Makes the agent of a name, whatever the name is.
+    fn agent(&self, name: &str) -> Arc<dyn Agent>;
+}
+
+/// The agents that there are now.
+#[derive(Default)]
+pub struct Roster {
+    listed: RwLock<Arc<Listed>>,
+    /// Why agents that could be there are not.
+    absences: RwLock<BTreeMap<String, String>>,
+    /// Answers to any name: for replays, in which every node sees what the recorded one saw.
+    recorded: Option<Arc<dyn RecordedAgents>>,
+}
+
+impl std::fmt::Debug for Roster {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Roster").field(&self.listed().common.agents.keys()).finish()
+    }
+}
+
+/// The teams of each tenant.
+type Teams = BTreeMap<String, Vec<Arc<dyn Agent>>>;
+
+/// The agents that there are at one time.
+#[derive(Default)]
+struct Listed {
+    /// Those that are bound to servers.
+    bound: Vec<Arc<dyn Agent>>,
+    teams: Teams,
+    /// What a tenant without teams sees.
+    common: View,
+    /// What tenants with teams see.
+    views: BTreeMap<String, View>,
+}
+
+/// The agents that a tenant sees.
+#[derive(Default)]
+struct View {
+    /// By name.
+    agents: BTreeMap<String, Arc<dyn Agent>>,
+    /// Made when somebody searches: few agents are shown without.
+    directory: OnceLock<Directory>,
+}
+
+impl Listed {
+    fn of(bound: Vec<Arc<dyn Agent>>, mut teams: Teams) -> Self {
+        teams.retain(|_, teams| !teams.is_empty());
+        let view = |teams: &[Arc<dyn Agent>]| View::of(teams.iter().chain(&bound));
+        let common = view(&[]);
+        let views = teams.iter().map(|(tenant, teams)| (tenant.clone(), view(teams))).collect();
+        Self { bound, teams, common, views }
+    }
+
+    fn view(&self, tenant: &str) -> &View {
+        self.views.get(tenant).unwrap_or(&self.common)
+    }
+}
+
+impl View {
+    fn of<'a>(agents: impl Iterator<Item = &'a Arc<dyn Agent>>) -> Self {
+        let agents = agents.map(|agent| (agent.card().name.clone(), Arc::clone(agent))).collect();
+        Self { agents, directory: OnceLock::new() }
+    }
+
+    fn directory(&self) -> &Directory {
+        let cards = || self.agents.values().map(|agent| agent.card());
+        self.directory.get_or_init(|| Directory::of(cards()))
+    }
+}
+
+impl Roster {
+    /// Makes a roster that knows no server and has an agent under every name.
+    pub(super) fn of_recorded(agents: Arc<dyn RecordedAgents>) -> Self {
+        Self { recorded: Some(agents), ..Self::default() }
+    }
+
+    /// Finds the agent of a node; of teams of this name, that of any tenant, whose node looks for the one that is meant.
+    pub(super) fn find(&self, name: &str) -> Option<Arc<dyn Agent>> {
+        let listed = self.listed();
+        let mut views = std::iter::once(&listed.common).chain(listed.views.values());
+        if let Some(agent) = views.find_map(|view| view.agents.get(name)) {
+            return Some(Arc::clone(agent));
+        }
+        self.recorded.as_ref().map(|recorded| recorded.agent(name))
+    }
+
+    /// Returns why an agent is not there, where that is known.
+    pub(super) fn absence(&self, name: &str) -> Option<String> {
+        if name.starts_with(TEAM_PREFIX) {
+            let gone = "there is no team of this name any longer; create or import it again";
+            return Some(gone.to_owned());
+        }
+        if name == ARCHITECT {
+            return Some("teams.architect is \"off\" in the settings".to_owned());
+        }
+        self.absences.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+    }
+
+    /// Takes these agents in place of those there were; teams stay.
+    pub fn set(&self, agents: impl IntoIterator<Item = Arc<dyn Agent>>) {
+        let mut listed = self.listed.write().unwrap_or_else(PoisonError::into_inner);
+        *listed = Arc::new(Listed::of(agents.into_iter().collect(), listed.teams.clone()));
+    }
+
+    /// Returns an agent as a tenant sees it.
+    pub(super) fn find_for(&self, tenant: &str, name: &str) -> Option<Arc<dyn Agent>> {
+        self.listed().view(tenant).agents.get(name).cloned()
+    }
+
+    /// Takes these teams in place of those that a tenant had.
+    pub fn set_teams(&self, tenant: &str, teams: impl IntoIterator<Item = Arc<dyn Agent>>) {
+        let mut listed = self.listed.write().unwrap_or_else(PoisonError::into_inner);
+        let mut all = listed.teams.clone();
+        all.insert(tenant.to_owned(), teams.into_iter().collect());
+        *listed = Arc::new(Listed::of(listed.bound.clone(), all));
+    }
+
+    /// Returns the cards of the agents that a tenant sees, by name.
+    pub fn cards(&self, tenant: &str) -> Vec<AgentCard> {
+        self.listed().view(tenant).agents.values().map(|agent| agent.card().clone()).collect()
+    }
+
+    /// Says why servers of the file have no agents.
+    pub fn set_absences(&self, reasons: impl IntoIterator<Item = (String, String)>) {
+        let reasons = reasons.into_iter().map(|(server, why)| (mcp::agent_name(&server), why));
+        *self.absences.write().unwrap_or_else(PoisonError::into_inner) = reasons.collect();
+    }
+
+    /// Returns the servers that agents are bound to, by name.
+    pub fn servers(&self) -> Vec<ServerInfo> {
+        let bound = self.listed();
+        let mut servers: Vec<ServerInfo> = bound
+            .bound
+            .iter()
+            .filter_map(|agent| agent.server().map(|one| (**one).clone()))
+            .collect();
+        servers.sort_by(|one, other| one.name.cmp(&other.name));
+        servers
+    }
+
+    /// Returns the names of the agents that a tenant sees.
+    pub fn names(&self, tenant: &str) -> Vec<String> {
+        self.listed().view(tenant).agents.keys().cloned().collect()
+    }
+
+    /// Returns the menu for what a tenant wants; `trouble` says why an agent cannot be used now.
+    pub(super) fn menu(
+        &self,
+        wanted: &MenuQuery<'_>,
+        size: MenuSize,
+        failure_of: impl Fn(&str) -> Option<String>,
+    ) -> Menu {
+        let listed = self.listed();
+        let listed = listed.view(wanted.tenant);
+        let is_free = |name: &&String| !wanted.disabled.contains(name);
+        let free: Vec<&String> = listed.agents.keys().filter(is_free).collect();
+        let mut shown: BTreeSet<&str> = free.iter().map(|name| name.as_str()).collect();
+        let mut fits: BTreeMap<String, Fit> = BTreeMap::new();
+        if free.len() > size.all {
+            let directory = listed.directory();
+            let found = directory.find(&wanted.query);
+            let fit: BTreeSet<&str> = found.iter().map(|fit| fit.agent.as_str()).collect();
+            let others = free.iter().map(|name| name.as_str()).filter(|name| !fit.contains(name));
+            let ranked = found.iter().map(|fit| fit.agent.as_str()).chain(others);
+            // However much was found besides, the best are left.
+            let places =
+                size.fitting.saturating_sub(wanted.found.len()).max(size.fitting.div_ceil(3));
+            let fitting: BTreeSet<&str> =
+                ranked.filter(|name| shown.contains(name)).take(places).collect();
+            let sets = [&wanted.kept, &wanted.found, &fitting];
+            shown.retain(|name| sets.iter().any(|names| names.contains(name)));
+            let all = [&wanted.query[..], &wanted.searched].concat();
+            let reported = directory.find(&all).into_iter();
+            fits.extend(reported.map(|fit| (fit.agent.clone(), fit)));
+        }
+        let line = |name: &&String| {
+            let agent = listed.agents.get(*name)?;
+            let first = fits.get(*name).map_or(&[][..], |fit| &fit.tools);
+            let line = agent.menu_line(first);
+            let line = match agent.server().and_then(|server| failure_of(&server.name)) {
+                Some(why) => format!("{line} (cannot be used now: {why})"),
+                None => line,
+            };
+            Some(((*name).clone(), line))
+        };
+        let (shown, hidden): (Vec<&String>, Vec<&String>) =
+            free.into_iter().partition(|name| shown.contains(name.as_str()));
+        Menu {
+            shown: shown.iter().filter_map(line).collect(),
+            hidden: hidden.into_iter().cloned().collect(),
+        }
+    }
+
+    /// Returns the agents that fit what a tenant wants, best first: those that are preferred, in their order, then the others.
+    pub(super) fn fitting(&self, wanted: &MenuQuery<'_>, prefer: &[String]) -> Vec<String> {
+        let listed = self.listed();
+        let view = listed.view(wanted.tenant);
+        let preferred = prefer.iter().filter(|name| view.agents.contains_key(*name)).cloned();
+        let mut names: Vec<String> = preferred.collect();
+        let found = view.directory().find(&wanted.query).into_iter().map(|fit| fit.agent);
+        for name in found.filter(|name| !wanted.disabled.contains(name)) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        names
+    }
+
+    /// Returns the names of agents that fit a query, best first.
+    pub(super) fn find_agents(
+        &self,
+        tenant: &str,
+        query: &str,
+        disabled: &[String],
+        most: usize,
+    ) -> Vec<String> {
+        let listed = self.listed();
+        let found = listed.view(tenant).directory().find(&[(1.0, query)]).into_iter();
+        found.map(|fit| fit.agent).filter(|name| !disabled.contains(name)).take(most).collect()
+    }
+
+    fn listed(&self) -> Arc<Listed> {
+        Arc::clone(&self.listed.read().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Withdraw for Roster {
+    fn withdraw(&self, agent: &str, why: String) {
+        {
+            // Under one lock: a reload or another withdrawal at the same time is not to be undone.
+            let mut listed = self.listed.write().unwrap_or_else(PoisonError::into_inner);
+            let stays = |one: &&Arc<dyn Agent>| one.card().name != agent;
+            let bound = listed.bound.iter().filter(stays).cloned().collect();
+            *listed = Arc::new(Listed::of(bound, listed.teams.clone()));
+        }
+        let mut absences = self.absences.write().unwrap_or_else(PoisonError::into_inner);
+        absences.insert(agent.to_owned(), why);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Kinds, ServerAgent, ToolLoop};
+
+    fn roster(names: &[&str]) -> Roster {
+        let kinds = Arc::new(Kinds::new(Arc::new(ToolLoop)));
+        let agent = |name: &&str| -> Arc<dyn Agent> {
+            let name = (*name).to_owned();
+            let description = "Reads.".to_owned();
+            let server = ServerInfo { name, description, ..ServerInfo::default() };
+            Arc::new(ServerAgent::new(server, &kinds))
+        };
+        let roster = Roster::default();
+        roster.set(names.iter().map(agent));
+        roster
+    }
+
+    fn wanted<'a>(disabled: &'a [String], kept: &[&'a str], query: &'a str) -> MenuQuery<'a> {
+        let kept = kept.iter().copied().collect();
+        let found = BTreeSet::new();
+        MenuQuery {
+            tenant: "",
+            disabled,
+            kept,
+            found,
+            query: vec![(1.0, query)],
+            searched: Vec::new(),
+        }
+    }
+
+    fn names(menu: &Menu) -> Vec<&str> {
+        menu.shown.iter().map(|(name, _)| name.as_str()).collect()
+    }
+
+    #[test]
+    fn the_menu_tells_of_an_agent_that_cannot_be_used_now_and_leaves_disabled_ones_out() {
+        let failure_of =
+            |name: &str| (name == "b").then(|| "its circuit breaker is open".to_owned());
+        let disabled = ["mcp_agent_c".to_owned()];
+        let size = MenuSize { all: 2, fitting: 1 };
+        let menu = roster(&["a", "b", "c"]).menu(&wanted(&disabled, &[], "c"), size, failure_of);
+        let lines: Vec<_> = menu.shown.iter().map(|(_, line)| line.as_str()).collect();
+        let usual = "Reads; tools: none";
+        let reported = format!("{usual} (cannot be used now: its circuit breaker is open)");
+        assert_eq!(lines, [usual, &reported]);
+        assert!(menu.hidden.is_empty());
+    }
+
+    #[test]
+    fn of_many_agents_those_are_shown_that_fit_or_are_kept_and_the_others_named() {
+        let roster = roster(&["mail", "maps", "news", "shop"]);
+        let size = MenuSize { all: 3, fitting: 1 };
+        let menu = roster.menu(&wanted(&[], &["mcp_agent_shop"], "send mail"), size, |_| None);
+        assert_eq!(names(&menu), ["mcp_agent_mail", "mcp_agent_shop"]);
+        assert_eq!(menu.hidden, ["mcp_agent_maps", "mcp_agent_news"]);
+        let menu =
+            roster.menu(&wanted(&[], &["mcp_agent_gone"], "nothing that fits"), size, |_| None);
+        assert_eq!(names(&menu), ["mcp_agent_mail"], "where nothing fits, the first by name");
+        let found = BTreeSet::from(["mcp_agent_news", "mcp_agent_shop"]);
+        let searched = MenuQuery { found, ..wanted(&[], &[], "send mail") };
+        let menu = roster.menu(&searched, size, |_| None);
+        assert_eq!(names(&menu), ["mcp_agent_mail", "mcp_agent_news", "mcp_agent_shop"]);
+        let disabled = ["mcp_agent_mail".to_owned()];
+        let found = roster.find_agents("", "mail, news and maps", &disabled, 1);
+        assert_eq!(found, ["mcp_agent_maps"]);
+    }
+
+    #[test]
+    fn an_agent_that_is_removed_is_neither_shown_nor_found() {
+        let roster = roster(&["find_agent", "maps"]);
+        roster.withdraw("mcp_agent_maps", "it changed".into());
+        assert_eq!(roster.names(""), ["mcp_agent_find_agent"], "no name is that of the search");
+        assert!(roster.find_agents("", "maps", &[], 5).is_empty());
+    }
+}

@@ -1,0 +1,390 @@
+//! What the star knows: one struct, one reducer per field (S1.01).
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::allowance::Allowance;
+use super::assignment::Assignment;
+use super::ending::EarlyEnd;
+use super::node;
+use super::result::AgentResult;
+use super::sources::Sources;
+use perihelion_engine::graph::{Blob, Blobs, Dict, Log};
+use perihelion_llm::{Attached, Usage};
+
+/// One message of the conversation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Message {
+    pub id: String,
+    /// `user` or `assistant`.
+    pub role: String,
+    /// The agent that spoke; absent for the user.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    pub content: String,
+    /// What of the open world stands behind it.
+    #[serde(default, skip_serializing_if = "Sources::is_empty")]
+    pub tainted_by: Sources,
+    /// Images and files that came with it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attached: Vec<Attached>,
+    /// Citations of an answer that named nothing and were removed.
+    #[serde(default, skip_serializing_if = "is_zero_count")]
+    pub citations_removed: u64,
+}
+
+/// One task as it was handed out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskRecord {
+    /// Unique in the thread: turn, round, and the supervisor's own id.
+    pub id: String,
+    pub agent: String,
+    pub task: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub depends_on: Vec<String>,
+    pub turn: u32,
+}
+
+/// Where a statement comes from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Citation {
+    /// Number used in the answer, counted from 1 within the turn; that of the agent's result.
+    pub number: usize,
+    pub agent: String,
+    /// `server.tool`.
+    pub source: String,
+    pub arguments: Value,
+    pub turn: u32,
+}
+
+/// A large value on the blackboard.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Artifact {
+    pub source: String,
+    /// The first characters, shown to models in place of the whole.
+    pub preview: String,
+    /// Length of the whole, in bytes.
+    pub bytes: usize,
+    /// The whole: kept beside the state once the step that made it is taken, unless it is short.
+    pub content: Blob,
+    /// What it is, where it is no text and the content its base64.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub media_type: Option<String>,
+    /// What of the open world stands behind it.
+    #[serde(default, skip_serializing_if = "Sources::is_empty")]
+    pub tainted_by: Sources,
+}
+
+impl Artifact {
+    /// Returns the hash of the whole value.
+    pub(super) fn digest(&self) -> [u8; 32] {
+        self.content.name().hash
+    }
+}
+
+impl Blobs for Artifact {
+    fn each_blob(&self, see: &mut dyn FnMut(&Blob)) {
+        see(&self.content);
+    }
+
+    fn each_blob_mut(&mut self, see: &mut dyn FnMut(&mut Blob)) {
+        see(&mut self.content);
+    }
+}
+
+/// What the caller wants of the routing.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Preferences {
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub prefer: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub disable: Vec<String>,
+    /// Decisions that the supervisor may take in the turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_turns: Option<u32>,
+    /// How the user wants the work done and the answer put.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system_prompt: Option<String>,
+    /// The JSON Schema that the answer is to be valid against.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer_schema: Option<Value>,
+    /// What would wait for a person's approval is not done.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub skip_approvals: bool,
+    /// Somebody sits in front of it, so that requests for approval run out soon.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub interactive: bool,
+    /// What came with the request.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attached: Vec<Attached>,
+    /// The id under which its client knows the message that is the request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message_id: Option<String>,
+    /// The team that does the whole work, by its agent's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub team: Option<String>,
+    /// Bounds of the turn beside those of the settings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allowance: Option<Allowance>,
+    /// What of the open world stands behind the request itself, where the star is a team's.
+    #[serde(default, skip_serializing_if = "Sources::is_empty")]
+    pub tainted_by: Sources,
+}
+
+/// A decision that chose agents, and how far the turn was then.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Decided {
+    /// Sorted.
+    pub agents: Vec<String>,
+    /// Digest of the progress.
+    pub progress: String,
+}
+
+/// The circuit breaker's memory, and where a turn began.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Routing {
+    /// Agents of the previous decision, sorted.
+    pub last: Vec<String>,
+    /// Digest of the progress at the previous decision.
+    pub progress: String,
+    /// The decisions of this turn before the previous one, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub earlier: Vec<Decided>,
+    pub retry_count: u32,
+    /// Decisions taken in this turn.
+    pub round: u32,
+    /// Tasks handed out last, whose results are awaited.
+    pub dispatched: Vec<String>,
+    /// First step of the turn.
+    pub first_step: u64,
+    /// The id of the message that is the turn's request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<String>,
+    /// Time at which the turn began, in microseconds since the Unix epoch.
+    pub started_at: i64,
+    /// Results in the thread before the turn.
+    pub results_before: usize,
+    /// What was spent in the thread before the turn.
+    pub spent_before: Spent,
+    /// A question to the user that is still to be put.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub question: Option<String>,
+    /// Questions that the user was asked in this turn.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub asked: u32,
+    /// What the supervisor searched for in this turn.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub searches: Vec<Search>,
+}
+
+/// A search that was made in the present turn.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Search {
+    pub query: String,
+    /// Names of agents, best first.
+    pub found: Vec<String>,
+    /// Whether one of them was not in the menu.
+    pub is_new: bool,
+    /// The decision that asked for it, counted from 1 within the turn.
+    pub round: u32,
+}
+
+/// How the present turn was planned (S2.03, S2.09).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Planner {
+    pub turn: u32,
+    /// The supervisor's newest thought.
+    pub rationale: String,
+    /// Agents in the order in which they were given tasks.
+    pub order: Vec<String>,
+    /// From 0 to 1, where the supervisor said so.
+    pub confidence: Option<f64>,
+    /// Agents that could be chosen; of the first decision those first that fit the request.
+    pub candidates: Vec<String>,
+    /// Bounds that hold for the turn.
+    pub guardrails: Vec<String>,
+    /// Whether the agents were chosen by words, because the model failed.
+    #[serde(skip_serializing_if = "is_false")]
+    pub by_words: bool,
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+fn is_false(flag: &bool) -> bool {
+    !flag
+}
+
+/// What a conversation was about.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Summary {
+    pub text: String,
+    /// The last turn that it tells of.
+    pub turn: u32,
+    /// How many messages the thread had when it was made.
+    #[serde(default)]
+    pub messages: usize,
+    /// What of the open world stands behind it.
+    #[serde(default, skip_serializing_if = "Sources::is_empty")]
+    pub tainted_by: Sources,
+}
+
+/// What model calls have cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Spent {
+    #[serde(flatten)]
+    pub usage: Usage,
+    /// Billionths of a US dollar, as far as prices are set.
+    #[serde(default)]
+    pub nano_usd: u64,
+    /// Super-steps that teams took.
+    #[serde(default, skip_serializing_if = "is_zero_count")]
+    pub steps: u64,
+}
+
+fn is_zero_count(number: &u64) -> bool {
+    *number == 0
+}
+
+impl std::ops::AddAssign for Spent {
+    fn add_assign(&mut self, other: Self) {
+        self.usage += other.usage;
+        self.nano_usd = self.nano_usd.saturating_add(other.nano_usd);
+        self.steps = self.steps.saturating_add(other.steps);
+    }
+}
+
+fn add_spent(current: &mut Spent, more: Spent) {
+    *current += more;
+}
+
+perihelion_engine::graph_state! {
+    /// The state of the star; what is appended is never lost.
+    ///
+    /// Version 2 has the fields of version 1, but its journal has other keys: a program that knows only version 1
+    /// would not find the calls that were made, and make them again. Version 3 has typed errors in its results.
+    pub struct GraphState, update GraphUpdate, version 3, blobs [global_state] {
+        /// The user's present request.
+        input_request: String => overwrite,
+        /// Free key-values that came with it, and the temporal context.
+        request_context: BTreeMap<String, String> => overwrite,
+        preferences: Preferences => overwrite,
+        /// Who asks, by the name under which they are remembered.
+        user: Option<String> => overwrite,
+        /// Number of the request in the thread, from 1.
+        turn: u32 => overwrite,
+        messages: Log<Message> => append,
+        tasks: Log<TaskRecord> => append,
+        results: Log<AgentResult> => append,
+        citations: Log<Citation> => append,
+        plan: Vec<String> => overwrite,
+        /// Where the supervisor sent the run last.
+        next_step: Vec<String> => overwrite,
+        /// The shared blackboard: artifacts by key.
+        global_state: Dict<Artifact> => merge,
+        /// Stages of the plan that have not started.
+        stages: Vec<Vec<Assignment>> => overwrite,
+        routing: Routing => overwrite,
+        /// What the supervisor is to know of its own mistakes and of agents that could not work.
+        errors: Vec<String> => overwrite,
+        /// Why the run went to QA, when it was not because the work was done.
+        finish_reason: Option<EarlyEnd> => overwrite,
+        answer: Option<String> => overwrite,
+        /// How the newest turn with a decision was planned.
+        planner: Option<Planner> => overwrite,
+        /// What the conversation was about, so far as it is summed up.
+        summary: Option<Summary> => overwrite,
+        /// What model calls have cost in the thread.
+        spent: Spent => with(add_spent),
+    }
+}
+
+impl Message {
+    fn is_answer(&self) -> bool {
+        self.name.as_deref() == Some(node::QA)
+    }
+
+    /// Tells whether it was said between user, supervisor and QA, and is no report of an agent's.
+    pub(super) fn is_talk(&self) -> bool {
+        self.name.as_deref().is_none_or(|name| [node::SUPERVISOR, node::QA].contains(&name))
+    }
+}
+
+/// Returns the id of what somebody says in a step of a turn.
+///
+/// A thread's steps have numbers of their own on each of its branches, which its turns have not: a client tells what was said on two
+/// branches apart by the ids.
+pub fn message_id(turn: u32, step: u64, what: &str) -> String {
+    format!("{turn}.{step}.{what}")
+}
+
+impl GraphState {
+    /// Returns the id of the message that is the present turn's request.
+    pub(super) fn request_id(&self) -> String {
+        let known = self.routing.request.as_ref().or(self.preferences.message_id.as_ref());
+        // A turn that an earlier version began names none.
+        known.cloned().unwrap_or_else(|| format!("{}.user", self.turn))
+    }
+
+    /// Returns the results of the present turn, in the order in which they came.
+    ///
+    /// Takes as long as the turn has results, however old the thread is.
+    pub fn results_of_turn(&self) -> impl Iterator<Item = &AgentResult> {
+        (self.routing.results_before..self.results.len())
+            .filter_map(|index| self.results.get(index))
+            .filter(|result| result.turn == self.turn)
+    }
+
+    /// Returns the present turn's result of a task.
+    pub fn result_of(&self, task: &str) -> Option<&AgentResult> {
+        self.results_of_turn().find(|result| result.id == task)
+    }
+
+    /// Returns what was spent since the present turn began.
+    pub fn spent_in_turn(&self) -> Spent {
+        let now = self.spent;
+        let before = self.routing.spent_before;
+        Spent {
+            usage: Usage {
+                input_tokens: now.usage.input_tokens.saturating_sub(before.usage.input_tokens),
+                output_tokens: now.usage.output_tokens.saturating_sub(before.usage.output_tokens),
+                cached_tokens: now.usage.cached_tokens.saturating_sub(before.usage.cached_tokens),
+            },
+            nano_usd: now.nano_usd.saturating_sub(before.nano_usd),
+            steps: now.steps.saturating_sub(before.steps),
+        }
+    }
+
+    /// Returns how many tool calls the agents of the present turn have made.
+    pub fn tool_calls_of_turn(&self) -> u64 {
+        self.results_of_turn().map(|result| result.tools.len() as u64).sum()
+    }
+
+    /// Returns how many citations of the present turn named nothing and were removed: of its results, and of its answer.
+    pub fn citations_removed_of_turn(&self) -> u64 {
+        let of_results: u64 = self.results_of_turn().map(|result| result.citations_removed).sum();
+        let of_answer = self.newest_messages().next().filter(|message| message.is_answer());
+        of_results + of_answer.map_or(0, |message| message.citations_removed)
+    }
+
+    /// Returns the answer that a turn was given; none where it has none, or it is not known any more.
+    pub fn answer_of(&self, turn: u32) -> Option<&Message> {
+        let begins = format!("{turn}.");
+        self.newest_messages()
+            .find(|message| message.is_answer() && message.id.starts_with(&begins))
+    }
+
+    /// Returns the messages, the newest first.
+    pub(super) fn newest_messages(&self) -> impl Iterator<Item = &Message> {
+        (0..self.messages.len()).rev().filter_map(|index| self.messages.get(index))
+    }
+
+    /// Returns the tokens spent since the present turn began.
+    pub fn usage_of_turn(&self) -> Usage {
+        self.spent_in_turn().usage
+    }
+}

@@ -1,0 +1,392 @@
+//! The supervisor: reads the state, plans, routes; continues a plan's stages; trips the breaker (S1.04, S1.05).
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde::Serialize;
+
+use super::assignment::Assignment;
+use super::breaker::Exhausted;
+use super::choices::Choices;
+use super::decision::{Accepted, SupervisorDecision, accept};
+use super::ending::{EarlyEnd, FinishReason};
+use super::event::AgentEvent;
+use super::experience::Heard;
+use super::menu::{Menu, MenuQuery};
+use super::model::{RecordedModel, stop_or_failure};
+use super::parts::StarParts;
+use super::roster::Roster;
+use super::state::{GraphState, GraphUpdate, Search, Spent, TaskRecord};
+use super::{
+    breaker, candidates, clarification, dispatch, node, planned, remaining, search, searched, seen,
+    taint, window,
+};
+use perihelion_engine::graph::{Context, Node, NodeError, NodeOutput, Target};
+use perihelion_llm::{self as llm, ChatRequest, Role};
+use perihelion_settings::metrics;
+
+/// Plans and routes.
+pub(super) struct Supervisor {
+    pub parts: Arc<StarParts>,
+    pub roster: Arc<Roster>,
+}
+
+#[derive(Serialize)]
+struct MenuLine {
+    name: String,
+    line: String,
+}
+
+#[derive(Serialize)]
+struct Prompt<'a> {
+    request: &'a str,
+    #[serde(rename = "wishes")]
+    preferences: Option<&'a str>,
+    context: Vec<window::Entry>,
+    history: Vec<window::ShownMessage>,
+    plan: &'a [String],
+    agents: Vec<MenuLine>,
+    /// Those that fit the request by words, best first.
+    candidates: &'a [String],
+    /// Agents that the menu does not show.
+    hidden: usize,
+    /// Searches for them that may still be made.
+    searches_left: usize,
+    searches: Vec<&'a Search>,
+    results: Vec<window::NumberedResult>,
+    artifacts: Vec<window::Preview>,
+    /// What is left of the turn's bounds.
+    budget: &'a [String],
+    errors: &'a [String],
+}
+
+#[async_trait]
+impl Node<GraphState> for Supervisor {
+    async fn run(&self, ctx: Context<GraphState>) -> Result<NodeOutput<GraphState>, NodeError> {
+        let state = ctx.state();
+        if let Some(question) = state.routing.question.clone() {
+            return clarification::put(&ctx, question).await;
+        }
+        let now = ctx.note_time().await?.timestamp_micros();
+        if let Some(exhausted) = breaker::exhausted(state, &self.parts.limits, ctx.place(), now) {
+            let mut errors = state.errors.clone();
+            errors.extend(dispatch::not_started(state, &exhausted.reason));
+            return Ok(finish(&ctx, GraphUpdate::new().errors(errors), Some(exhausted)));
+        }
+        let failed = dispatch::failed_of_stage(state);
+        if failed.is_empty() && !state.stages.is_empty() {
+            return Ok(dispatch::next_stage(&ctx));
+        }
+        if let Some(exhausted) = breaker::out_of_turns(state) {
+            let why = if failed.is_empty() {
+                exhausted.reason.clone()
+            } else {
+                format!("{} failed", failed.join(", "))
+            };
+            let mut errors = state.errors.clone();
+            errors.extend(dispatch::not_started(state, &why));
+            return Ok(finish(&ctx, GraphUpdate::new().errors(errors), Some(exhausted)));
+        }
+        match &state.preferences.team {
+            Some(team) => Ok(self.send(&ctx, team)),
+            None => self.decide(&ctx, &failed, now).await,
+        }
+    }
+}
+
+impl Supervisor {
+    async fn decide(
+        &self,
+        ctx: &Context<GraphState>,
+        failed: &[String],
+        now: i64,
+    ) -> Result<NodeOutput<GraphState>, NodeError> {
+        let state = ctx.state();
+        let failure_of = |server: &str| self.parts.tools.failure(server);
+        let menu = self.roster.menu(
+            &MenuQuery::of(&ctx.place().tenant, state),
+            self.parts.limits.menu,
+            failure_of,
+        );
+        let menu: Menu = ctx.observe(seen::MENU, &menu).await?;
+        let skipped = dispatch::not_started(state, &format!("{} failed", failed.join(", ")));
+        let errors: Vec<String> = state.errors.iter().cloned().chain(skipped.clone()).collect();
+        let candidates = candidates::candidates(ctx, &self.roster, &menu).await?;
+        let left = remaining::left(state, &self.parts.limits, ctx.place(), now);
+        let left = remaining::shown(left, &self.parts.limits.for_turn(state));
+        // Noted, so that a replay under other bounds asks the same.
+        let budget = ctx.observe_unless(seen::BUDGET, &Vec::new(), &left).await?;
+        let request = self.request(ctx, &menu, &candidates, &errors, &budget)?;
+        let model = RecordedModel::new(ctx, &self.parts).remembering(state);
+        self.listen(ctx);
+        let answer = llm::ask::<SupervisorDecision>(&model, request, "supervisor_decision").await;
+        let spent = model.spent();
+        let decision = match answer {
+            Ok(answer) => answer.value,
+            Err(error) => {
+                let error = stop_or_failure(error)?;
+                let limits = &self.parts.limits;
+                let known = (&menu, &candidates[..]);
+                if let Some(by_words) = candidates::stand(ctx, spent, limits, known, &error) {
+                    let candidates::ByWords { update, plan, stage } = by_words;
+                    return Ok(self.dispatch(ctx, update, plan, vec![stage], Vec::new()));
+                }
+                return self.undecided(ctx, spent, skipped, error).await;
+            }
+        };
+        AgentEvent::Decision {
+            thought: decision.thought_process.clone(),
+            plan: decision.plan.clone(),
+            agents: decision.selected_agents.clone(),
+            clarification: decision.clarification.clone(),
+            usage: spent.usage,
+        }
+        .publish(ctx);
+        let prefix = format!("{}.{}", state.turn, state.routing.round + 1);
+        let accepted = accept(&decision, &Choices::of(&menu, state), &state.input_request, &prefix);
+        let planner =
+            planned::after(state, &decision, &menu, &self.parts.limits, &accepted, &candidates);
+        let update = GraphUpdate::new().spent(spent).stages(Vec::new()).errors(Vec::new());
+        let update = update.planner(Some(planner));
+        match accepted {
+            Ok(Accepted::Finish) => {
+                let alone = menu.is_empty().then(Exhausted::no_agents);
+                Ok(finish(ctx, update.plan(decision.plan), alone))
+            }
+            Ok(Accepted::Clarify(question)) => {
+                if let Some(problem) = clarification::too_many(state) {
+                    let why = FinishReason::NoProgress;
+                    return Ok(self.again(ctx, spent, skipped, vec![problem], why));
+                }
+                Ok(clarification::prepare(state, update.plan(decision.plan), question))
+            }
+            Ok(Accepted::Work { stages, queries }) => {
+                let searches = search::perform(ctx, &self.roster, &menu, queries).await?;
+                if stages.is_empty() {
+                    // What the supervisor was told is still to be acted upon.
+                    let update = update.errors(errors).plan(decision.plan);
+                    return Ok(self.look_further(ctx, update, searches));
+                }
+                Ok(self.dispatch(ctx, update, decision.plan, stages, searches))
+            }
+            Err(problems) => {
+                let reason =
+                    if menu.is_empty() { FinishReason::NoAgents } else { FinishReason::NoProgress };
+                Ok(self.again(ctx, spent, skipped, problems, reason))
+            }
+        }
+    }
+
+    /// Sends the request to the team that was asked for, and ends the work when it has answered; no model is asked.
+    fn send(&self, ctx: &Context<GraphState>, team: &str) -> NodeOutput<GraphState> {
+        let state = ctx.state();
+        if state.results_of_turn().next().is_some() {
+            return finish(ctx, GraphUpdate::new(), None);
+        }
+        let task = Assignment {
+            id: format!("{}.{}.team", state.turn, state.routing.round + 1),
+            agent: team.to_owned(),
+            task: state.input_request.clone(),
+            entities: Vec::new(),
+            depends_on: Vec::new(),
+            dependency_outputs: Vec::new(),
+            tainted_by: Default::default(),
+        };
+        let plan = vec![format!("{team} answers the request, as was asked for")];
+        self.dispatch(ctx, GraphUpdate::new(), plan, vec![vec![task]], Vec::new())
+    }
+
+    /// Has what the user said remembered, beside the first decision of a turn.
+    fn listen(&self, ctx: &Context<GraphState>) {
+        let state = ctx.state();
+        let Some((experience, user)) = self.parts.experience.as_ref().zip(state.user.clone())
+        else {
+            return;
+        };
+        // A team's request is the supervisor's above, not the user's.
+        let is_team = self.parts.top.is_some();
+        if is_team || state.routing.round > 0 || ctx.port().is_replay() {
+            return;
+        }
+        let thread = ctx.place().thread.to_string();
+        let tenant = ctx.place().tenant.to_string();
+        let text = state.input_request.clone();
+        experience.heard(Heard { tenant, user, thread, turn: state.turn, text });
+    }
+
+    fn request(
+        &self,
+        ctx: &Context<GraphState>,
+        menu: &Menu,
+        candidates: &[String],
+        errors: &[String],
+        budget: &[String],
+    ) -> Result<ChatRequest, NodeError> {
+        let state = ctx.state();
+        let prompt = Prompt {
+            request: &state.input_request,
+            preferences: state.preferences.system_prompt.as_deref(),
+            context: window::context(state),
+            history: window::history(state),
+            plan: &state.plan,
+            hidden: menu.hidden.len(),
+            candidates: if menu.shown.len() > 1 { candidates } else { &[] },
+            searches_left: searched::left(state),
+            searches: state.routing.searches.iter().collect(),
+            agents: menu
+                .shown
+                .iter()
+                .map(|(name, line)| MenuLine { name: name.clone(), line: line.clone() })
+                .collect(),
+            results: window::results(state, window::OUTPUT_CHARS),
+            artifacts: window::artifacts(state),
+            budget,
+            errors,
+        };
+        let messages =
+            self.parts.prompts.messages("supervisor", prompt).map_err(window::prompt_failed)?;
+        Ok(ChatRequest {
+            role: Role::Supervisor,
+            thread: self.parts.thread(ctx.place()),
+            agent: None,
+            stage: None,
+            messages,
+            tools: Vec::new(),
+            format: None,
+        })
+    }
+
+    /// A decision that could not be had: nonsense is fed back, an endpoint that fails stops the run, and one that took
+    /// longer than the turn may last ends it.
+    ///
+    /// Where agents that were chosen by words have found something, the turn ends with that.
+    async fn undecided(
+        &self,
+        ctx: &Context<GraphState>,
+        spent: Spent,
+        skipped: Vec<String>,
+        error: llm::Error,
+    ) -> Result<NodeOutput<GraphState>, NodeError> {
+        match error {
+            llm::Error::Invalid { .. } => {
+                let problems = vec![error.to_string()];
+                Ok(self.again(ctx, spent, skipped, problems, FinishReason::ModelFailed))
+            }
+            other if candidates::stands(ctx.state()) => {
+                let errors = ctx.state().errors.iter().cloned().chain(skipped).collect();
+                let update = GraphUpdate::new().spent(spent).errors(errors);
+                let bound = "no_decision";
+                let why = FinishReason::ModelFailed;
+                let reason = format!("the model that plans failed twice, last with: {other}");
+                Ok(finish(ctx, update, Some(Exhausted { bound, why, reason })))
+            }
+            other => {
+                let now = ctx.note_time().await?.timestamp_micros();
+                let state = ctx.state();
+                let limits = &self.parts.limits;
+                let Some(late) = breaker::out_of_time(state, limits, ctx.place(), now) else {
+                    return Err(NodeError::failed("model", other.to_string()));
+                };
+                let errors = state.errors.iter().cloned().chain(skipped).collect();
+                let update = GraphUpdate::new().spent(spent).errors(errors);
+                Ok(finish(ctx, update, Some(late)))
+            }
+        }
+    }
+
+    /// Asks again with what was wrong, unless the breaker has had enough.
+    fn again(
+        &self,
+        ctx: &Context<GraphState>,
+        spent: Spent,
+        skipped: Vec<String>,
+        problems: Vec<String>,
+        why: FinishReason,
+    ) -> NodeOutput<GraphState> {
+        let routing = breaker::count_invalid(&ctx.state().routing);
+        let tripped = routing.retry_count >= self.parts.limits.breaker_retries;
+        let reason = format!("no usable decision could be made: {}", problems.join("; "));
+        AgentEvent::DecisionRefused { problems: problems.clone() }.publish(ctx);
+        let errors: Vec<String> = skipped.into_iter().chain(problems).collect();
+        let update =
+            GraphUpdate::new().spent(spent).stages(Vec::new()).routing(routing).errors(errors);
+        if tripped {
+            return finish(ctx, update, Some(Exhausted { bound: "no_decision", why, reason }));
+        }
+        let update = update.next_step(vec![node::SUPERVISOR.to_owned()]);
+        NodeOutput::goto(update, [Target::node(node::SUPERVISOR)])
+    }
+
+    /// Asks again with what searches for agents found, unless the breaker has had enough.
+    fn look_further(
+        &self,
+        ctx: &Context<GraphState>,
+        update: GraphUpdate,
+        searches: Vec<Search>,
+    ) -> NodeOutput<GraphState> {
+        let routing = breaker::count_searches(&ctx.state().routing, searches);
+        let tripped = routing.retry_count >= self.parts.limits.breaker_retries;
+        let update = update.routing(routing);
+        if tripped {
+            let reason = "searches for agents found no further one, several times in a row";
+            return finish(ctx, update, Some(Exhausted::repeated(reason)));
+        }
+        let update = update.next_step(vec![node::SUPERVISOR.to_owned()]);
+        NodeOutput::goto(update, [Target::node(node::SUPERVISOR)])
+    }
+
+    fn dispatch(
+        &self,
+        ctx: &Context<GraphState>,
+        update: GraphUpdate,
+        plan: Vec<String>,
+        mut stages: Vec<Vec<Assignment>>,
+        searches: Vec<Search>,
+    ) -> NodeOutput<GraphState> {
+        let state = ctx.state();
+        let tainted_by = taint::of_talk(state);
+        for task in stages.iter_mut().flatten() {
+            task.tainted_by.extend(tainted_by.iter().cloned());
+        }
+        let mut agents: Vec<String> =
+            stages.iter().flatten().map(|task| task.agent.clone()).collect();
+        agents.sort();
+        agents.dedup();
+        let mut routing = breaker::count(&state.routing, agents, breaker::progress(state, &plan));
+        // Beside work no search stands still, whatever it finds.
+        let beside_work = |search| Search { is_new: true, ..search };
+        routing.searches.extend(searches.into_iter().map(beside_work));
+        let update = update.plan(plan);
+        if routing.retry_count >= self.parts.limits.breaker_retries {
+            let exhausted = Exhausted::repeated(&breaker::repetition(&routing));
+            return finish(ctx, update.routing(routing), Some(exhausted));
+        }
+        let records = stages.iter().flatten().map(|task| TaskRecord {
+            id: task.id.clone(),
+            agent: task.agent.clone(),
+            task: task.task.clone(),
+            depends_on: task.depends_on.clone(),
+            turn: state.turn,
+        });
+        dispatch::dispatch(ctx, update.tasks(records.collect()), routing, stages)
+    }
+}
+
+/// Sends the run to QA; `exhausted` says why, when it was not because the work is done.
+fn finish(
+    ctx: &Context<GraphState>,
+    update: GraphUpdate,
+    exhausted: Option<Exhausted>,
+) -> NodeOutput<GraphState> {
+    if let Some(Exhausted { bound, why, reason }) = &exhausted {
+        let finish_reason = Some(*why);
+        AgentEvent::EndedEarly { reason: reason.clone(), finish_reason }.publish(ctx);
+        if !ctx.port().is_replay() {
+            metrics::breaker_tripped(bound);
+        }
+    }
+    let reason = exhausted.map(|end| EarlyEnd { reason: end.why, text: end.reason });
+    let update =
+        update.stages(Vec::new()).finish_reason(reason).next_step(vec![node::QA.to_owned()]);
+    NodeOutput::goto(update, [Target::node(node::QA)])
+}

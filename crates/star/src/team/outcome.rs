@@ -1,0 +1,116 @@
+//! What becomes of a team's work in the star above: one result, with the facts and marks of all that went into it.
+
+use super::design::{MAX_DEPTH, TeamDesign};
+use crate::assignment::Assignment;
+use crate::citing::check_citations;
+use crate::ending::FinishReason;
+use crate::report::{CallRecord, Report};
+use crate::result::{AgentError, AgentResult, ErrorKind, ResultStatus, Table};
+use crate::state::GraphState;
+use crate::taint;
+
+/// Verdicts on results, the least certain first.
+const VERDICTS: [&str; 4] = ["REJECTED", "UNVERIFIED", "FIXED", "APPROVED"];
+
+/// Reads the end of a team's star.
+pub(super) fn report_of(end: &GraphState, assignment: &Assignment) -> Report {
+    let results: Vec<&AgentResult> = end.results_of_turn().collect();
+    let found: Vec<&AgentResult> =
+        results.iter().copied().filter(|one| one.status == ResultStatus::Success).collect();
+    // Its numbers are those of the team's own results, which nobody sees above.
+    let answer = check_citations(end.answer.as_deref().unwrap_or_default(), 0).text;
+    let mut report = Report {
+        attempts: 1,
+        spent: end.spent,
+        tainted_by: taint::of_talk(end),
+        ..Report::default()
+    };
+    report.tainted_by.extend(assignment.tainted_by.iter().cloned());
+    report.finding.output = answer;
+    report.finding.table = found.iter().rev().find_map(|one| one.tabular.clone()).map(|table| {
+        Table { artifact: table.artifact.map(|key| below(assignment, &key)), ..table }
+    });
+    report.finding.chart = found.iter().rev().find_map(|one| one.chart.clone());
+    report.finding.sources = found.iter().flat_map(|one| one.sources.clone()).collect();
+    report.finding.citations_removed = end.citations_removed_of_turn();
+    report.finding.confidence =
+        found.iter().filter_map(|one| one.confidence).min_by(|one, other| one.total_cmp(other));
+    report.calls = results.iter().flat_map(|one| calls_of(one)).collect();
+    report.instructions = results.iter().flat_map(|one| one.instructions.clone()).collect();
+    report.artifacts = end
+        .global_state
+        .iter()
+        .map(|(key, artifact)| (below(assignment, key), artifact.clone()))
+        .collect();
+    report.reflection = VERDICTS
+        .into_iter()
+        .find(|verdict| found.iter().any(|one| one.reflection == *verdict))
+        .unwrap_or("UNVERIFIED")
+        .to_owned();
+    report.error = failure(end, &results, &found);
+    report
+}
+
+/// Returns why a team failed: nothing was found, although something was tried or could not be.
+fn failure(
+    end: &GraphState,
+    results: &[&AgentResult],
+    found: &[&AgentResult],
+) -> Option<AgentError> {
+    if !found.is_empty() {
+        return None;
+    }
+    if let Some(ended) = &end.finish_reason {
+        let kind = match ended.reason {
+            FinishReason::Limit => ErrorKind::Budget,
+            FinishReason::ModelFailed | FinishReason::Truncated => ErrorKind::Model,
+            _ => ErrorKind::Other,
+        };
+        return Some(AgentError::new(kind, format!("the team ended early: {}", ended.text)));
+    }
+    let error = results.iter().rev().find_map(|one| Some((one, one.error.as_ref()?)));
+    error.map(|(one, error)| AgentError {
+        message: format!("{}: {}", one.agent, error.message),
+        ..error.clone()
+    })
+}
+
+fn calls_of(result: &AgentResult) -> impl Iterator<Item = CallRecord> {
+    result.tools.iter().map(|call| CallRecord {
+        tool: call.tool.clone(),
+        arguments: call.arguments.clone(),
+        output: String::new(),
+        is_error: call.is_error || result.status == ResultStatus::Failed,
+        source: call.tool.clone(),
+    })
+}
+
+/// Returns the key of a team's artifact in the star above.
+fn below(assignment: &Assignment, key: &str) -> String {
+    format!("{}/{key}", assignment.id)
+}
+
+/// Says that none of a team's agents can work.
+pub(super) fn nobody(design: &TeamDesign) -> Report {
+    if design.agents.is_empty() {
+        let gone = "there is no team of this name any longer; create or import it again";
+        let error = Some(AgentError::new(ErrorKind::Configuration, gone));
+        return Report { error, ..Report::default() };
+    }
+    let mut servers: Vec<&str> =
+        design.agents.iter().flat_map(|agent| &agent.servers).map(String::as_str).collect();
+    servers.sort_unstable();
+    servers.dedup();
+    let message =
+        format!("none of the team's servers is there or may be used: {}", servers.join(", "));
+    let error = Some(AgentError::new(ErrorKind::Configuration, message));
+    Report { error, ..Report::default() }
+}
+
+/// Says that teams stand within each other too deep.
+pub(super) fn too_deep() -> Report {
+    let message =
+        format!("teams stand at most {MAX_DEPTH} deep within each other; change one of them");
+    let error = Some(AgentError::new(ErrorKind::Configuration, message));
+    Report { error, ..Report::default() }
+}

@@ -1,0 +1,328 @@
+//! The plain kind of agent: a model in a loop with its server's tools, from task to judged result (S1.06, S1.07).
+
+use async_trait::async_trait;
+use serde_json::json;
+
+use super::breaker;
+use super::built_in::is_built_in;
+use super::caller::Caller;
+use super::event::AgentEvent;
+use super::experience::{ShownSkill, Work};
+use super::finding::Finding;
+use super::kind::{Job, Kind, TOOLS};
+use super::model::{RecordedModel, stop_or_failure};
+use super::reflection::{Judged, Subject, judge};
+use super::report::{CallRecord, Report};
+use super::result::{AgentError, ErrorKind};
+use super::toolbox::Toolbox;
+use super::{approval, classify, instruction, reflection, remaining, seen, taint, window};
+use perihelion_engine::graph::NodeError;
+use perihelion_llm::{
+    self as llm, ChatMessage, ChatModel, ChatRequest, ChatResponse, MessageRole, Role,
+};
+use perihelion_settings::metrics;
+
+/// The verdict on work that stands as it was done.
+const APPROVED: &str = "APPROVED";
+
+/// What is said to a model whose answer was longer than it may be.
+const SHORTER: &str = "Your last answer was longer than the output limit and was discarded. Answer again, much shorter.";
+
+/// Characters of a call's result that are handed back where the work was cut off.
+const PARTIAL_CHARS: usize = 2_000;
+
+/// Works on tasks with the tools of a server, and with nothing else.
+#[derive(Debug, Default)]
+pub struct ToolLoop;
+
+/// Why the work on a task stopped early.
+enum Halt {
+    /// The node must stop; nothing is written.
+    Node(NodeError),
+    /// The agent failed, or says that the task is for another one; the run continues.
+    Agent(AgentError),
+}
+
+impl From<NodeError> for Halt {
+    fn from(error: NodeError) -> Self {
+        Self::Node(error)
+    }
+}
+
+fn failed(kind: ErrorKind, message: impl Into<String>) -> Halt {
+    Halt::Agent(AgentError::new(kind, message))
+}
+
+#[async_trait]
+impl Kind for ToolLoop {
+    fn name(&self) -> &str {
+        TOOLS
+    }
+
+    fn about(&self) -> &str {
+        "a model that calls the server's tools until it can answer"
+    }
+
+    async fn work(&self, job: Job) -> Result<Report, NodeError> {
+        let Job { ctx, star, agent, server, assignment, .. } = &job;
+        let model = RecordedModel::new(ctx, star).remembering(ctx.state());
+        let task = assignment.id.as_str();
+        let preferences = &ctx.state().preferences;
+        let caller = Caller { ctx, parts: star, server, agent, task, preferences };
+        let mut tools = Toolbox::new(caller, ctx.state(), &assignment.task);
+        tools.log.tainted_by.extend(taint::of_opening(ctx.state(), assignment));
+        let mut report = Report::default();
+        let skills = similar(&job).await?;
+        match (Loop { job: &job, model: &model, skills: &skills })
+            .work(&mut tools, &mut report)
+            .await
+        {
+            Ok(()) => {}
+            Err(Halt::Node(error)) => return Err(error),
+            Err(Halt::Agent(error)) => {
+                let is_cut_off = matches!(error.kind, ErrorKind::Timeout | ErrorKind::Budget)
+                    || error.is_truncation();
+                if is_cut_off && report.finding.output.is_empty() {
+                    report.finding.output = so_far(&tools.log.calls);
+                }
+                report.error = Some(error);
+            }
+        }
+        report.instructions = tools.instructions;
+        let log = tools.log;
+        report.finding.table = log.table;
+        report.spent = model.spent();
+        report.calls = log.calls;
+        report.artifacts = log.artifacts.made;
+        report.tainted_by = log.tainted_by;
+        learn(&job, &report, &skills);
+        Ok(report)
+    }
+}
+
+/// Tells what calls gave before the work on a task was cut off; empty where none gave anything.
+fn so_far(calls: &[CallRecord]) -> String {
+    let good = calls.iter().filter(|call| !call.is_error && !is_built_in(&call.tool));
+    let lines: Vec<String> = good
+        .map(|call| format!("{}: {}", call.source, window::clip(call.output.trim(), PARTIAL_CHARS)))
+        .collect();
+    if lines.is_empty() {
+        String::new()
+    } else {
+        format!("What was found before the work was cut off:\n{}", lines.join("\n"))
+    }
+}
+
+/// Returns how tasks like this one were solved before; noted, so that work that is done again sees the same.
+async fn similar(job: &Job) -> Result<Vec<ShownSkill>, NodeError> {
+    let found = match &job.star.experience {
+        Some(experience) if !job.ctx.port().is_replay() => {
+            let tenant = &job.ctx.place().tenant;
+            experience.skills(tenant, &job.agent, &job.server, &job.assignment.task).await
+        }
+        _ => Vec::new(),
+    };
+    job.ctx.observe_unless(seen::SKILLS, &Vec::new(), &found).await
+}
+
+/// Learns from work that was approved as it stood and that nobody of the open world had a part in, and from failures of skills.
+fn learn(job: &Job, report: &Report, skills: &[ShownSkill]) {
+    let Some(experience) = &job.star.experience else { return };
+    if job.ctx.port().is_replay() || report.is_handed_back() {
+        return;
+    }
+    let succeeded = report.error.is_none();
+    let source = format!("{}/{}", job.ctx.place().thread, job.assignment.id);
+    let work = Work {
+        tenant: &job.ctx.place().tenant,
+        agent: &job.agent,
+        server: &job.server,
+        task: &job.assignment.task,
+        source: &source,
+        calls: &report.calls,
+        is_exemplary: succeeded
+            && report.reflection == APPROVED
+            && report.tainted_by.is_empty()
+            && report.instructions.is_empty(),
+        succeeded,
+        skills,
+    };
+    experience.worked(work);
+}
+
+/// One task under way.
+struct Loop<'a> {
+    job: &'a Job,
+    model: &'a RecordedModel<'a>,
+    skills: &'a [ShownSkill],
+}
+
+impl Loop<'_> {
+    /// Acts and is judged, round by round, until the output stands or the bound is reached.
+    async fn work(&self, tools: &mut Toolbox<'_>, report: &mut Report) -> Result<(), Halt> {
+        let Job { ctx, star, agent, assignment, .. } = self.job;
+        let mut messages = self.opening(tools)?;
+        let rounds = star.limits.max_reflections + 1;
+        loop {
+            report.attempts += 1;
+            report.finding = Finding::text(self.act(&mut messages, tools).await?);
+            let task = instruction::effective(&assignment.described(), &tools.instructions);
+            let subject = Subject {
+                thread: star.thread(ctx.place()),
+                agent,
+                task: &task,
+                calls: &tools.log.calls,
+                is_given: reflection::is_given(ctx.state(), assignment),
+                output: &report.finding.output,
+            };
+            self.model.was_live();
+            let judged = judge(self.model, &star.prompts, subject).await?;
+            report.reflection = judged.verdict().as_str().to_owned();
+            if self.model.was_live() {
+                metrics::reflected(agent, judged.verdict().as_str());
+            }
+            AgentEvent::Reflection {
+                agent: agent.clone(),
+                status: judged.verdict(),
+                attempt: report.attempts,
+                of: rounds,
+                feedback: judged.feedback().map(str::to_owned),
+            }
+            .publish(ctx);
+            match judged {
+                Judged::Approved | Judged::Unverified(_) => return Ok(()),
+                Judged::Fixed(refined) => {
+                    report.finding.output = refined;
+                    return Ok(());
+                }
+                Judged::Rejected(feedback) if report.attempts >= rounds => {
+                    let times = report.attempts;
+                    let message =
+                        format!("the output was rejected {times} times, last because: {feedback}");
+                    return Err(failed(ErrorKind::Rejected, message));
+                }
+                Judged::Rejected(feedback) => {
+                    messages.push(ChatMessage::assistant(report.finding.output.clone()));
+                    let prompt = star.prompts.render("feedback", json!({ "feedback": feedback }));
+                    messages.push(ChatMessage::user(prompt.map_err(window::prompt_failed)?));
+                }
+            }
+        }
+    }
+
+    /// Lets the model call tools until it answers, within the bound on calls.
+    async fn act(
+        &self,
+        messages: &mut Vec<ChatMessage>,
+        tools: &mut Toolbox<'_>,
+    ) -> Result<String, Halt> {
+        let limits = &self.job.star.limits;
+        let Job { ctx, .. } = self.job;
+        let limit = remaining::tool_calls(ctx.state(), limits, ctx.place());
+        let mut is_shortened = false;
+        loop {
+            if let Some(spent) =
+                breaker::overspent(self.job.ctx.state(), limits, self.model.spent())
+            {
+                return Err(failed(ErrorKind::Budget, spent.reason));
+            }
+            let is_last = tools.log.calls.len() >= limit;
+            let response = self.ask(messages, tools, is_last).await?;
+            if let Some(reason) = tools.handed_back(&response.tool_calls) {
+                return Err(failed(ErrorKind::PlanningDeclined, format!("not mine: {reason}")));
+            }
+            if response.is_too_long() && !is_shortened {
+                // Without the part that there is: it would be repeated, and cut again.
+                is_shortened = true;
+                messages.push(ChatMessage::user(SHORTER));
+                continue;
+            }
+            if response.tool_calls.is_empty() {
+                return match response.into_text() {
+                    Err(llm::Error::Empty) => Err(failed(
+                        ErrorKind::Model,
+                        "the model answered neither with text nor with a tool call",
+                    )),
+                    text => text.map_err(|error| Halt::Agent(error.into())),
+                };
+            }
+            if is_last {
+                return Err(failed(
+                    ErrorKind::Budget,
+                    format!("the limit of {limit} tool calls for one task was reached"),
+                ));
+            }
+            messages.push(ChatMessage {
+                role: MessageRole::Assistant,
+                content: response.content,
+                tool_calls: response.tool_calls.clone(),
+                tool_call_id: None,
+                attached: Vec::new(),
+            });
+            let left = limit.saturating_sub(tools.log.calls.len());
+            let called = &response.tool_calls[..left.min(response.tool_calls.len())];
+            if let Some(skipped) = tools.ask_people(called).await? {
+                return Err(Halt::Agent(approval::not_waited(&skipped)));
+            }
+            self.take_in(tools).await?;
+            let replies = tools.call_all(&response.tool_calls, limit).await?;
+            for (call, replies) in response.tool_calls.iter().zip(replies) {
+                messages.push(ChatMessage::tool(&call.id, replies));
+            }
+        }
+    }
+
+    /// Finds out how what people said with their approvals stands to the task.
+    async fn take_in(&self, tools: &mut Toolbox<'_>) -> Result<(), NodeError> {
+        let Job { ctx, star, agent, assignment, .. } = self.job;
+        for (place, text) in tools.words_of_approvers() {
+            let task = instruction::effective(&assignment.described(), &tools.instructions);
+            let wanted = classify::classify(self.model, (ctx, star), agent, &task, text).await?;
+            tools.take_in(place, wanted);
+        }
+        Ok(())
+    }
+
+    async fn ask(
+        &self,
+        messages: &[ChatMessage],
+        tools: &Toolbox<'_>,
+        without_tools: bool,
+    ) -> Result<ChatResponse, Halt> {
+        let request = ChatRequest {
+            role: Role::Agent,
+            thread: self.job.star.thread(self.job.ctx.place()),
+            agent: Some(self.job.agent.clone()),
+            stage: None,
+            messages: messages.to_vec(),
+            tools: if without_tools { Vec::new() } else { tools.specs() },
+            format: None,
+        };
+        match self.model.chat(&request, None).await {
+            Ok(response) => Ok(response),
+            Err(error) => Err(Halt::Agent(stop_or_failure(error)?.into())),
+        }
+    }
+
+    /// Builds the window: the task, upstream outputs, artifact keys, the last few messages.
+    fn opening(&self, tools: &Toolbox<'_>) -> Result<Vec<ChatMessage>, NodeError> {
+        let Job { ctx, star, agent, server, assignment, .. } = self.job;
+        let state = ctx.state();
+        let names: Vec<String> = tools.specs().into_iter().map(|tool| tool.name).collect();
+        let prompt = json!({
+            "agent": agent,
+            "server": server.name,
+            "description": server.description,
+            "tools": names,
+            "has_more_tools": tools.is_searched(),
+            "task": assignment.described(),
+            "wishes": state.preferences.system_prompt,
+            "context": window::context(state),
+            "artifacts": window::artifacts(state),
+            "recent_messages": window::recent_beside(state, assignment),
+            "dependency_outputs": assignment.dependency_outputs,
+            "skills": self.skills,
+        });
+        star.prompts.messages("agent", prompt).map_err(window::prompt_failed)
+    }
+}

@@ -1,0 +1,322 @@
+//! An agent's tools: checked, gated, called once, and their results kept in bounds.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::addresses::Shown;
+use super::approval::Decision;
+use super::artifacts::Artifacts;
+use super::built_in::{self, FIND_TOOL, NOT_MINE, READ_ARTIFACT, is_built_in};
+use super::caller::{CallLog, Caller, ToolReply, Wanted};
+use super::instruction::{Instruction, InstructionKind};
+use super::report::CallRecord;
+use super::state::GraphState;
+use super::tool_names::ToolNames;
+use super::tool_schema;
+use super::tool_search::ToolSearch;
+use super::window::{clip, prompt_failed};
+use perihelion_engine::graph::NodeError;
+use perihelion_llm::{ToolCall, ToolSpec};
+use perihelion_mcp::{CallPolicy, ToolDefinition};
+
+/// Characters of the reason for which a task is handed back.
+const REASON_CHARS: usize = 1_000;
+
+/// Times that the same call with the same arguments is made for one task.
+const SAME_CALLS: usize = 3;
+
+/// A call of the model that was looked up.
+pub(super) struct Prepared<'c> {
+    /// Its place in the model's answer.
+    place: usize,
+    call: &'c ToolCall,
+    /// The server's tool, with what surrounds it by now; none where the agent's own is meant, or nothing.
+    tool: Option<ToolDefinition>,
+    name: String,
+    /// The name with the server's.
+    full_name: String,
+    /// What people decided of it.
+    decision: Option<Decision>,
+    /// It was made too often already.
+    is_refused: bool,
+}
+
+/// The tools of one agent while it works on one task.
+pub(super) struct Toolbox<'a> {
+    caller: Caller<'a>,
+    names: ToolNames,
+    /// Where there are too many tools to be shown all.
+    search: Option<ToolSearch>,
+    pub log: CallLog,
+    /// What people said and tools found, as far as it can hold addresses.
+    shown: Shown<'a>,
+    /// What people decided of the calls of the model's last answer, by their places in it.
+    decisions: BTreeMap<usize, Decision>,
+    /// What surrounds the tools of that answer, by their names: what did when the agent began, or stricter.
+    call_policies: BTreeMap<String, CallPolicy>,
+    /// Answers of the model that called tools.
+    answers: usize,
+    /// What people who approved calls wanted besides.
+    pub instructions: Vec<Instruction>,
+    /// Those of the model's last answer, by their calls' places in it.
+    newest: BTreeMap<usize, Instruction>,
+}
+
+impl<'a> Toolbox<'a> {
+    /// Opens the tools of a server for a task; `about` says what it is.
+    pub(super) fn new(caller: Caller<'a>, state: &'a GraphState, about: &str) -> Self {
+        let limits = caller.parts.limits;
+        let definitions = caller.server.open_world.then(|| caller.server.name.clone());
+        Self {
+            names: ToolNames::new(&caller.server.tools),
+            search: ToolSearch::new(&caller.server.tools, limits.agent_tools, about),
+            caller,
+            log: CallLog {
+                calls: Vec::new(),
+                artifacts: Artifacts::new(state.global_state.clone(), limits.result_bytes),
+                tainted_by: definitions.into_iter().collect(),
+                table: None,
+            },
+            shown: Shown::at_opening(state),
+            decisions: BTreeMap::new(),
+            call_policies: BTreeMap::new(),
+            answers: 0,
+            instructions: Vec::new(),
+            newest: BTreeMap::new(),
+        }
+    }
+
+    /// Returns the tools as the model is shown them.
+    pub(super) fn specs(&self) -> Vec<ToolSpec> {
+        let spec = |(tool, name): (&ToolDefinition, &str)| ToolSpec {
+            name: name.to_owned(),
+            description: tool.description.clone(),
+            parameters: tool_schema::shown(&tool.input_schema),
+        };
+        let all = self.caller.server.tools.iter().zip(self.names.iter()).enumerate();
+        let shown = all.filter(|(number, _)| self.shows(*number)).map(|(_, tool)| spec(tool));
+        let search =
+            self.search.as_ref().map(|_| built_in::find_tool(self.caller.server.tools.len()));
+        shown.chain(search).chain(self.log.artifacts.spec()).chain([built_in::not_mine()]).collect()
+    }
+
+    /// Tells whether tools are shown that were searched for, beside which there are more.
+    pub(super) fn is_searched(&self) -> bool {
+        self.search.is_some()
+    }
+
+    fn shows(&self, tool: usize) -> bool {
+        self.search.as_ref().is_none_or(|search| search.shows(tool))
+    }
+
+    /// Returns why the agent hands its task back, if one of the calls does so.
+    pub(super) fn handed_back(&self, calls: &[ToolCall]) -> Option<String> {
+        let back = calls.iter().filter(|call| call.name == NOT_MINE);
+        let mut reasons = back.filter_map(|call| call.arguments["reason"].as_str().map(str::trim));
+        Some(clip(reasons.find(|reason| !reason.is_empty())?, REASON_CHARS))
+    }
+
+    /// Asks people about all calls of an answer that need their word, before the first call is made.
+    ///
+    /// The model wrote all of them before it saw any of their results. Returns the first tool that would need a person's
+    /// word where the request does not wait for people.
+    ///
+    /// # Errors
+    /// [`NodeError`] while a person has to decide, or when the run stops.
+    pub(super) async fn ask_people(
+        &mut self,
+        calls: &[ToolCall],
+    ) -> Result<Option<String>, NodeError> {
+        let server = self.caller.server;
+        self.answers += 1;
+        let called = calls.iter().filter_map(|call| self.names.find(&call.name, &server.tools));
+        self.call_policies = self.caller.call_policies(called, self.answers).await?;
+        let tools: Vec<_> = calls.iter().map(|call| self.find_tool(&call.name)).collect();
+        let mut places = Vec::new();
+        let mut wanted = Vec::new();
+        for (place, (call, tool)) in calls.iter().zip(&tools).enumerate() {
+            let (Some(tool), Value::Object(arguments)) = (tool, &call.arguments) else { continue };
+            if !self.is_repeated(&tool.name, &call.arguments) {
+                places.push(place);
+                let is_asked = self.caller.asks_about_addresses(tool);
+                let unknown = if is_asked {
+                    self.shown.unknown(self.caller.ctx, arguments).await?
+                } else {
+                    None
+                };
+                wanted.push(Wanted { tool, arguments, unknown });
+            }
+        }
+        let decisions = self.caller.ask_people(&wanted, &self.log.tainted_by).await?;
+        let decided = places.into_iter().zip(decisions);
+        self.decisions = decided.filter_map(|(place, one)| Some((place, one?))).collect();
+        self.newest.clear();
+        let mut skipped = self.decisions.iter().filter(|(_, one)| **one == Decision::Skipped);
+        let skipped = skipped.next().and_then(|(place, _)| tools.get(*place)?.as_ref());
+        Ok(skipped.map(|tool| self.caller.full_name(tool)))
+    }
+
+    /// Returns what people said with their approvals, by the places of the calls.
+    pub(super) fn words_of_approvers(&self) -> Vec<(usize, String)> {
+        let words = self.decisions.iter().filter_map(|(place, decision)| match decision {
+            Decision::Approved { instruction: Some(text), .. } => Some((*place, text.clone())),
+            _ => None,
+        });
+        words.collect()
+    }
+
+    /// Keeps an instruction, which the agent sees with its call's result.
+    pub(super) fn take_in(&mut self, place: usize, instruction: Instruction) {
+        self.shown.add(&instruction.text);
+        self.instructions.push(instruction.clone());
+        self.newest.insert(place, instruction);
+    }
+
+    /// Finds a tool under the name that the model was shown, with what surrounds it by now.
+    fn find_tool(&self, name: &str) -> Option<ToolDefinition> {
+        let tool = self.names.find(name, &self.caller.server.tools)?;
+        Some(tool.under(
+            self.call_policies.get(&tool.name).copied().unwrap_or_else(|| tool.call_policy()),
+        ))
+    }
+
+    /// Tells whether a call may be in flight beside others: it reads, or may be repeated, on the server itself.
+    ///
+    /// A server that says of its tool that it only reads is believed in this: nothing but the order is at stake.
+    pub(super) fn commutes(&self, call: &ToolCall) -> bool {
+        self.find_tool(&call.name).is_some_and(|tool| {
+            tool.read_only || tool.repeatable || tool.annotations.read_only == Some(true)
+        })
+    }
+
+    /// Returns how many calls the server takes at a time.
+    pub(super) fn at_once(&self) -> usize {
+        self.caller.parts.tools.at_once(&self.caller.server.name).max(1)
+    }
+
+    /// Looks up what the model asked for, at a place of its answer.
+    pub(super) fn prepare<'c>(&mut self, place: usize, call: &'c ToolCall) -> Prepared<'c> {
+        let tool = self.find_tool(&call.name);
+        let name = tool.as_ref().map_or_else(|| call.name.clone(), |tool| tool.name.clone());
+        let full_name = match &tool {
+            None if is_built_in(&call.name) => call.name.clone(),
+            _ => format!("{}.{name}", self.caller.server.name),
+        };
+        let is_refused = self.is_repeated(&name, &call.arguments);
+        let decision = self.decisions.remove(&place);
+        Prepared { place, call, tool, name, full_name, decision, is_refused }
+    }
+
+    /// Sends a call of a tool of the server; a failure is a reply.
+    ///
+    /// # Errors
+    /// [`NodeError`] when a person must decide first, or the run stops.
+    pub(super) async fn send(&self, prepared: &Prepared<'_>) -> Result<ToolReply, NodeError> {
+        let Prepared { call, tool, decision, is_refused, .. } = prepared;
+        if *is_refused {
+            return Ok(ToolReply::problem(format!(
+                "not called: the same call was made {SAME_CALLS} times for this task and will not be \
+                 repeated; continue with what it gave"
+            )));
+        }
+        match tool {
+            Some(tool) => self.caller.perform(tool, &call.arguments, decision.clone()).await,
+            None => Ok(ToolReply::problem(self.unknown(&call.name))),
+        }
+    }
+
+    /// Performs a call of whatever tool there is, the agent's own ones included; a failure is a reply.
+    ///
+    /// # Errors
+    /// As [`Toolbox::send`].
+    pub(super) async fn reply(&mut self, prepared: &Prepared<'_>) -> Result<ToolReply, NodeError> {
+        let call = prepared.call;
+        if prepared.is_refused || prepared.tool.is_some() {
+            return self.send(prepared).await;
+        }
+        Ok(match call.name.as_str() {
+            READ_ARTIFACT => match self.log.artifacts.read(self.caller.ctx, &call.arguments).await?
+            {
+                Ok(piece) => {
+                    self.log.tainted_by.extend(piece.tainted_by);
+                    ToolReply {
+                        source: Some(piece.source),
+                        ..ToolReply::of_text(piece.text, false)
+                    }
+                }
+                Err(problem) => ToolReply::problem(problem),
+            },
+            FIND_TOOL if self.search.is_some() => self.find(&call.arguments),
+            NOT_MINE => ToolReply::problem(format!("{NOT_MINE} needs a `reason` in words")),
+            _ => ToolReply::problem(self.unknown(&call.name)),
+        })
+    }
+
+    /// Notes how a call ended, and returns what the model is told of it.
+    ///
+    /// # Errors
+    /// [`NodeError`] when the prompt's template cannot be rendered.
+    pub(super) fn note(
+        &mut self,
+        prepared: Prepared<'_>,
+        reply: ToolReply,
+    ) -> Result<String, NodeError> {
+        let Prepared { place, call, tool, name, full_name, decision, .. } = prepared;
+        let edited = decision.as_ref().and_then(Decision::edited).cloned().map(Value::Object);
+        let is_open = tool.is_some_and(|tool| tool.open_world);
+        self.log.note(&self.caller, &full_name, &reply, is_open);
+        let ToolReply { text, source, is_error, .. } = reply;
+        self.shown.add(&text);
+        let wanted = self.newest.remove(&place);
+        // A piece of an artifact is in bounds already and must not become one itself.
+        let output = match source {
+            Some(_) => text,
+            None => {
+                let key = format!("{}/{}", self.caller.task, self.log.calls.len() + 1);
+                self.log.artifacts.bounded(key, &full_name, text, &self.log.tainted_by)
+            }
+        };
+        let shown = json!({
+            "tool": call.name, "output": output, "is_error": is_error,
+            "instruction": wanted.as_ref().map(|wanted| &wanted.text),
+            "overrides": wanted.as_ref().is_some_and(|wanted| wanted.kind == InstructionKind::Override),
+            "edited": edited.as_ref().map(Value::to_string),
+        });
+        let prompts = &self.caller.parts.prompts;
+        let shown = prompts.render("tool_result", shown).map_err(prompt_failed)?;
+        self.log.calls.push(CallRecord {
+            tool: name,
+            arguments: edited.unwrap_or_else(|| call.arguments.clone()),
+            output,
+            is_error,
+            source: source.unwrap_or(full_name),
+        });
+        Ok(shown)
+    }
+
+    /// Searches the server's tools.
+    fn find(&mut self, arguments: &Value) -> ToolReply {
+        let found = self.search.as_mut().map_or_else(
+            || Err("all tools are shown".to_owned()),
+            |search| search.find(arguments, &self.caller.server.tools, &self.names),
+        );
+        found.map_or_else(ToolReply::problem, |text| ToolReply::of_text(text, false))
+    }
+
+    fn unknown(&self, name: &str) -> String {
+        let shown = self.names.iter().enumerate().filter(|(number, _)| self.shows(*number));
+        let shown: Vec<&str> = shown.map(|(_, name)| name).collect();
+        let more = match self.search {
+            Some(_) => format!(", and others that {FIND_TOOL} finds"),
+            None => String::new(),
+        };
+        format!("there is no tool named {name}; the tools are: {}{more}", shown.join(", "))
+    }
+
+    /// Returns whether a call was made so often that it is refused.
+    fn is_repeated(&self, name: &str, arguments: &Value) -> bool {
+        let same = |call: &&CallRecord| call.tool == name && call.arguments == *arguments;
+        self.log.calls.iter().filter(same).count() >= SAME_CALLS
+    }
+}

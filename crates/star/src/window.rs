@@ -1,0 +1,174 @@
+//! What each role gets to see of the state: windows, never the whole (S1.06).
+
+use serde::Serialize;
+
+use super::assignment::Assignment;
+use super::instruction::Instruction;
+use super::result::ResultStatus;
+use super::state::{Artifact, GraphState, Message};
+use perihelion_engine::graph::NodeError;
+use perihelion_llm as llm;
+
+/// Messages that an agent sees.
+const AGENT_MESSAGES: usize = 5;
+
+/// Messages of the session that the supervisor sees.
+const SESSION_MESSAGES: usize = 20;
+
+/// Characters of a message, and of a result that the supervisor sees.
+pub(super) const OUTPUT_CHARS: usize = 4_000;
+
+/// Characters of a result that QA sees.
+pub(super) const ANSWER_CHARS: usize = 24_000;
+
+/// Artifacts that are listed, those of the present turn first.
+const ARTIFACTS: usize = 30;
+
+/// Characters of an artifact where artifacts are listed.
+const LISTED_CHARS: usize = 300;
+
+/// A context entry.
+#[derive(Debug, Serialize)]
+pub(super) struct Entry {
+    key: String,
+    value: String,
+}
+
+/// A message as shown.
+#[derive(Debug, Serialize)]
+pub(super) struct ShownMessage {
+    role: String,
+    name: Option<String>,
+    content: String,
+}
+
+/// A result with the number under which it is cited.
+#[derive(Debug, Serialize)]
+pub(super) struct NumberedResult {
+    pub number: usize,
+    pub agent: String,
+    pub status: &'static str,
+    pub task: String,
+    pub output: String,
+    /// What people who approved its calls wanted besides: kind and text.
+    pub instructions: Vec<Instruction>,
+}
+
+/// An artifact's key and beginning.
+#[derive(Debug, Serialize)]
+pub(super) struct Preview {
+    key: String,
+    preview: String,
+}
+
+/// Returns the request's context, with the caller's preferences.
+pub(super) fn context(state: &GraphState) -> Vec<Entry> {
+    let mut entries: Vec<Entry> = state
+        .request_context
+        .iter()
+        .map(|(key, value)| Entry { key: key.clone(), value: value.clone() })
+        .collect();
+    if !state.preferences.prefer.is_empty() {
+        entries.push(Entry {
+            key: "preferred_agents".into(),
+            value: state.preferences.prefer.join(", "),
+        });
+    }
+    entries
+}
+
+/// Returns what was said between user, supervisor and QA, without the present request and the agents' reports.
+pub(super) fn history(state: &GraphState) -> Vec<ShownMessage> {
+    of_talk(state).into_iter().map(shown).collect()
+}
+
+/// Returns the messages that [`history`] shows.
+pub(super) fn of_talk(state: &GraphState) -> Vec<&Message> {
+    let request = state.request_id();
+    last(state, SESSION_MESSAGES, |message| message.id != request && message.is_talk())
+}
+
+/// Returns the last messages but those that an agent is given as what its task depends on.
+pub(super) fn recent_beside(state: &GraphState, assignment: &Assignment) -> Vec<ShownMessage> {
+    let given = |message: &Message| {
+        let content = message.content.trim();
+        let mut outputs = assignment.dependency_outputs.iter();
+        message.name.is_some() && outputs.any(|one| one.output.trim() == content)
+    };
+    of_late(state).into_iter().filter(|message| !given(message)).map(shown).collect()
+}
+
+/// Returns the last messages, no matter who spoke.
+pub(super) fn of_late(state: &GraphState) -> Vec<&Message> {
+    last(state, AGENT_MESSAGES, |_| true)
+}
+
+fn last(state: &GraphState, count: usize, shown: impl Fn(&&Message) -> bool) -> Vec<&Message> {
+    let mut messages: Vec<&Message> = state.newest_messages().filter(shown).take(count).collect();
+    messages.reverse();
+    messages
+}
+
+fn shown(message: &Message) -> ShownMessage {
+    ShownMessage {
+        role: message.role.clone(),
+        name: message.name.clone(),
+        content: clip(&message.content, OUTPUT_CHARS),
+    }
+}
+
+/// Returns the turn's results, numbered as they are cited, each cut after so many characters.
+pub(super) fn results(state: &GraphState, chars: usize) -> Vec<NumberedResult> {
+    state
+        .results_of_turn()
+        .enumerate()
+        .map(|(index, result)| NumberedResult {
+            number: index + 1,
+            agent: result.agent.clone(),
+            status: match result.status {
+                ResultStatus::Success => "success",
+                ResultStatus::Failed if result.not_mine => "not_mine",
+                ResultStatus::Failed => "failed",
+            },
+            task: result.task.clone(),
+            instructions: result.instructions.clone(),
+            output: match &result.error {
+                Some(error) if result.output.is_empty() => format!("failed: {error}"),
+                Some(error) => format!("failed: {error}\n{}", clip(&result.output, chars)),
+                None => clip(&result.output, chars),
+            },
+        })
+        .collect()
+}
+
+/// Returns keys and beginnings of the blackboard's artifacts, those of the present turn first.
+pub(super) fn artifacts(state: &GraphState) -> Vec<Preview> {
+    let preview = |(key, artifact): (&String, &Artifact)| Preview {
+        key: key.clone(),
+        preview: clip(&artifact.preview, LISTED_CHARS),
+    };
+    listed(state).map(preview).collect()
+}
+
+/// Returns the artifacts that [`artifacts`] shows.
+pub(super) fn listed(state: &GraphState) -> impl Iterator<Item = (&String, &Artifact)> {
+    let own = format!("{}.", state.turn);
+    // Keys begin with the turn, and `/` is the character that follows `.`.
+    let turn = own.clone()..format!("{}/", state.turn);
+    let present = state.global_state.range(turn);
+    let earlier = state.global_state.iter().filter(move |(key, _)| !key.starts_with(&own));
+    present.chain(earlier).take(ARTIFACTS)
+}
+
+/// Cuts a text after so many characters, and says so.
+pub(super) fn clip(text: &str, chars: usize) -> String {
+    match text.char_indices().nth(chars) {
+        None => text.to_owned(),
+        Some((end, _)) => format!("{}… ({} characters in all)", &text[..end], text.chars().count()),
+    }
+}
+
+/// A template that cannot be rendered is a matter for the operator, so it fails the node.
+pub(super) fn prompt_failed(error: llm::Error) -> NodeError {
+    NodeError::failed("prompt", error.to_string())
+}

@@ -1,0 +1,267 @@
+//! Delivers traces to the collector and makes the exports that runs leave in the outbox.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use tokio::sync::Mutex;
+
+use super::exporter::ContinuedRuns;
+use super::group::may_continue;
+use super::otlp::Sink;
+use super::rows::first_run;
+use super::{About, Error, Labels, Span, View, Which, bill, project, read};
+use perihelion_engine::checkpoint::{self, PendingExport, RunRow, RunStatus, Store, ThreadStatus};
+use perihelion_engine::clock;
+use perihelion_engine::failpoint::{Point, wrap};
+use perihelion_engine::ids::{RunId, ThreadId};
+use perihelion_settings::config::Prices;
+use perihelion_settings::metrics;
+
+/// Threads whose old traces one round looks through.
+const ROUND: u32 = 256;
+
+/// What became of the traces.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ExportCounts {
+    /// Traces that arrived.
+    pub delivered: u64,
+    /// Deliveries that failed, wholly or in part; what they were to bring is kept and tried again.
+    pub failed: u64,
+    /// Spans of traces that arrived which the collector refused.
+    pub rejected_spans: u64,
+}
+
+/// Sends traces to one collector, and notes which arrived.
+#[derive(Debug)]
+pub(super) struct Delivery {
+    view: View,
+    labels: Labels,
+    prices: Prices,
+    continued: ContinuedRuns,
+    /// One delivery at a time: a slow collector gets no more requests for being slow.
+    sink: Mutex<Sink>,
+    delivered: AtomicU64,
+    failed: AtomicU64,
+    rejected: AtomicU64,
+    warned: AtomicBool,
+}
+
+impl Delivery {
+    /// Makes a delivery to a sink; `view` says what is sent, `labels` go with every trace, and model calls
+    /// are billed by `prices`.
+    pub(super) fn new(
+        sink: Sink,
+        view: View,
+        labels: Labels,
+        prices: Prices,
+        continued: ContinuedRuns,
+    ) -> Self {
+        Self {
+            view,
+            labels,
+            prices,
+            continued,
+            sink: Mutex::new(sink),
+            delivered: AtomicU64::new(0),
+            failed: AtomicU64::new(0),
+            rejected: AtomicU64::new(0),
+            warned: AtomicBool::new(false),
+        }
+    }
+
+    /// Returns what became of the traces so far.
+    pub(super) fn counts(&self) -> ExportCounts {
+        let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        ExportCounts {
+            delivered: read(&self.delivered),
+            failed: read(&self.failed),
+            rejected_spans: read(&self.rejected),
+        }
+    }
+
+    /// Delivers the trace of a run that has ended, and before it what its thread is due; tells whether all arrived.
+    pub(super) async fn newest(&self, store: &dyn Store, thread: ThreadId, run: RunId) -> bool {
+        let sink = self.sink.lock().await;
+        let (rows, number) = match read(store, thread, Which::Run(run)).await {
+            Ok(read) => read,
+            Err(error) => return self.failed(&error.to_string()),
+        };
+        let spans = match project(&rows, number, self.view) {
+            Ok(spans) => spans,
+            Err(error) => return self.failed(&error.to_string()),
+        };
+        let first = spans.first().map_or(number, |root| root.run);
+        let mut from = first;
+        if let Some(outbox) = store.outbox() {
+            match outbox.pending_of(thread).await {
+                Ok(Some(export)) => from = from.min(export.from_run),
+                Ok(None) => {}
+                Err(error) => tracing::debug!(%error, "older traces were not looked for"),
+            }
+        }
+        let from = beginning(store, thread, &rows.runs, from).await;
+        if from < first && !self.runs(&sink, store, thread, from, first - 1).await {
+            return false;
+        }
+        let last = last_run(&spans).unwrap_or(number);
+        self.deliver(&sink, store, thread, last, spans).await
+    }
+
+    /// Delivers what is pending; tells whether all of it arrived.
+    pub(super) async fn round(&self, store: &dyn Store) -> bool {
+        let Some(outbox) = store.outbox() else { return true };
+        let exports = match outbox.pending(ROUND).await {
+            Ok(exports) => exports,
+            Err(error) => return self.failed(&error.to_string()),
+        };
+        // More may be pending than one round looks at.
+        let mut is_all = exports.len() < ROUND as usize;
+        for PendingExport { thread, from_run, .. } in exports {
+            let sink = self.sink.lock().await;
+            let (info, runs) = match (store.info(thread).await, store.runs(thread).await) {
+                (Ok(info), Ok(runs)) => (info, runs),
+                // Deleted meanwhile.
+                (Err(checkpoint::Error::UnknownThread(_)), _) => continue,
+                // The store is away; the next round will see.
+                _ => {
+                    is_all = false;
+                    continue;
+                }
+            };
+            let newest = runs.last().map_or(0, |run| run.number);
+            let is_leased = info.lease_until.is_some_and(|until| until > clock::now());
+            let under_way = match info.status {
+                ThreadStatus::Queued => true,
+                ThreadStatus::Busy => is_leased || self.continued.includes(thread),
+                _ => false,
+            };
+            let upto = if under_way { newest - 1 } else { newest };
+            let from = beginning(store, thread, &runs, from_run).await;
+            if !self.runs(&sink, store, thread, from, upto).await {
+                return false;
+            }
+        }
+        is_all
+    }
+
+    /// Delivers the traces of runs; tells whether all arrived.
+    async fn runs(
+        &self,
+        sink: &Sink,
+        store: &dyn Store,
+        thread: ThreadId,
+        from: u32,
+        upto: u32,
+    ) -> bool {
+        let mut next = from;
+        while next <= upto {
+            let spans = match read(store, thread, Which::Number(next)).await {
+                Ok((rows, number)) => project(&rows, number, self.view),
+                Err(error) => Err(error),
+            };
+            let spans = match spans {
+                Ok(spans) => spans,
+                Err(Error::Truncated { .. } | Error::UnknownRun { .. }) => {
+                    // There is nothing left that could be sent.
+                    self.paid(store, thread, next).await;
+                    next += 1;
+                    continue;
+                }
+                Err(error) => return self.failed(&error.to_string()),
+            };
+            let last = last_run(&spans).unwrap_or(next);
+            // The rest of it is still being written.
+            if last > upto {
+                return true;
+            }
+            if !self.deliver(sink, store, thread, last, spans).await {
+                return false;
+            }
+            next = last.max(next) + 1;
+        }
+        true
+    }
+
+    /// Delivers one trace that ends with a run; tells whether it arrived.
+    async fn deliver(
+        &self,
+        sink: &Sink,
+        store: &dyn Store,
+        thread: ThreadId,
+        run: u32,
+        mut spans: Vec<Span>,
+    ) -> bool {
+        self.labels.apply(&mut spans);
+        bill(&mut spans, &self.prices);
+        match wrap(Point::TraceSend, sink.deliver(&spans, self.view.content)).await {
+            Ok(refused) => {
+                self.delivered.fetch_add(1, Ordering::Relaxed);
+                self.rejected.fetch_add(refused, Ordering::Relaxed);
+                metrics::delivered("traces", true);
+                metrics::spans_delivered((spans.len() as u64).saturating_sub(refused), refused);
+                if refused > 0 {
+                    self.warn(&format!("the collector refused {refused} of {} spans", spans.len()));
+                }
+                self.paid(store, thread, run - u32::from(may_continue_later(&spans))).await;
+                true
+            }
+            Err(error) => self.failed(&error.to_string()),
+        }
+    }
+
+    async fn paid(&self, store: &dyn Store, thread: ThreadId, run: u32) {
+        let Some(outbox) = store.outbox() else { return };
+        if let Err(error) = wrap(Point::TracePaid, outbox.paid(thread, run)).await {
+            tracing::debug!(%error, "a delivered trace could not be noted; it will be sent again");
+        }
+    }
+
+    /// Counts a failure; always false, for it did not arrive.
+    pub(super) fn failed(&self, why: &str) -> bool {
+        self.failed.fetch_add(1, Ordering::Relaxed);
+        metrics::delivered("traces", false);
+        self.warn(why);
+        false
+    }
+
+    /// Warns once; a collector that is down would otherwise be reported after every run.
+    fn warn(&self, why: &str) {
+        if self.warned.swap(true, Ordering::Relaxed) {
+            tracing::debug!(why, "a trace was not exported");
+        } else {
+            tracing::warn!(why, "a trace was not exported; further failures are only counted");
+        }
+    }
+}
+
+/// Returns the number of the run from which on traces are sent when this one's is due.
+///
+/// That is the run before its trace, if it ended so that it might have been resumed: what was sent of
+/// it had ids of its own then, and now that it is known to be closed, it is sent under its final ones.
+async fn beginning(store: &dyn Store, thread: ThreadId, runs: &[RunRow], number: u32) -> u32 {
+    let Some(run) = runs.iter().find(|run| run.number == number) else { return number };
+    let first = first_run(store, thread, run.id).await.unwrap_or(number);
+    match runs.iter().find(|run| run.number + 1 == first) {
+        Some(before) if may_continue(before.status) => before.number,
+        _ => number,
+    }
+}
+
+/// Returns whether the last run in a trace was still marked running when it was read: more of it may come.
+///
+/// What its lease says is not asked: clocks may differ, and a process that stood still may wake.
+fn may_continue_later(spans: &[Span]) -> bool {
+    spans.first().is_some_and(|root| match &root.about {
+        About::Workflow { runs, .. } => {
+            root.open && runs.last().is_some_and(|run| run.status == RunStatus::Running)
+        }
+        _ => false,
+    })
+}
+
+/// Returns the number of the last run in a trace.
+fn last_run(spans: &[Span]) -> Option<u32> {
+    match &spans.first()?.about {
+        About::Workflow { runs, .. } => runs.last().map(|run| run.number),
+        _ => None,
+    }
+}

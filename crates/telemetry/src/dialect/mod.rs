@@ -1,0 +1,249 @@
+//! The three dialects in which backends read a span: `gen_ai.*`, `langfuse.*` and `openinference.*`.
+//!
+//! The conventions for generative AI are still in development, so every name stands here and nowhere else.
+
+use opentelemetry::{Array, KeyValue, StringValue, Value};
+use serde_json::json;
+use sha2::{Digest as _, Sha256};
+
+use self::text::{cut, fitted};
+use super::{About, Span, Status, ToolCount};
+use perihelion_star::{GRAPH, SpanKind, span_kind};
+
+mod kinds;
+pub mod names;
+mod text;
+
+use names as n;
+pub use text::CONTENT_BYTES;
+
+/// The attributes of one span, in all three dialects.
+struct Attributes {
+    list: Vec<KeyValue>,
+    content: bool,
+}
+
+/// Writes a span's attributes; what people, models and tools wrote only with `content`, capped.
+///
+/// At most a few dozen, well below the 128 that SDKs and backends keep.
+pub fn attributes(span: &Span, content: bool) -> Vec<KeyValue> {
+    let mut out = Attributes { list: Vec::with_capacity(48), content };
+    out.everywhere(span);
+    match &span.about {
+        About::Workflow { .. } => out.workflow(&span.about),
+        About::Transition { .. } => out.transition(&span.about),
+        About::Chat { .. } => out.chat(&span.about),
+        About::Agent { .. } => out.agent(&span.about),
+        About::Stage { .. } => out.stage(&span.about),
+        About::Tool { .. } => out.tool(span),
+        About::Reflection { .. } => out.reflection(&span.about),
+        About::Question { .. } => out.question(&span.about),
+    }
+    out.cost(span);
+    out.metadata();
+    out.list
+}
+
+/// Writes what belongs on each span of a trace, as its root says: its name and its labels.
+pub fn labels(root: Option<&Span>) -> Vec<KeyValue> {
+    let Some(About::Workflow { graph, labels, .. }) = root.map(|root| &root.about) else {
+        return Vec::new();
+    };
+    let mut out = Attributes { list: Vec::new(), content: false };
+    out.put(n::LF_TRACE, graph.clone());
+    if let Some(user) = &labels.user {
+        out.put(n::USER, user.clone());
+        out.put(n::LF_USER, user.clone());
+    }
+    if let Some(environment) = &labels.environment {
+        out.put(n::ENVIRONMENT, environment.clone());
+        out.put(n::LF_ENVIRONMENT, environment.clone());
+    }
+    if !labels.tags.is_empty() {
+        out.list(n::LF_TAGS, &labels.tags);
+        out.list(n::OI_TAGS, &labels.tags);
+    }
+    out.list
+}
+
+/// Writes what happened at a moment within a span, for the backends that show it.
+pub fn events(
+    span: &Span,
+    content: bool,
+) -> Vec<(&'static str, chrono::DateTime<chrono::Utc>, Vec<KeyValue>)> {
+    match &span.about {
+        About::Reflection { verdict: Some(verdict), feedback, .. } => {
+            let mut list = vec![
+                KeyValue::new(n::EVALUATION, "reflection"),
+                KeyValue::new(n::EVALUATION_LABEL, verdict.clone()),
+            ];
+            if let Some(feedback) = feedback.as_ref().filter(|_| content) {
+                list.push(KeyValue::new(n::EVALUATION_WHY, cut(feedback)));
+            }
+            vec![(n::EVALUATION_EVENT, span.end, list)]
+        }
+        About::Workflow { runs, .. } => runs
+            .iter()
+            .skip(1)
+            .map(|run| {
+                let number = KeyValue::new(n::THREAD_RUN, i64::from(run.number));
+                (n::RESUMED_EVENT, run.started_at, vec![number])
+            })
+            .collect(),
+        _ => Vec::new(),
+    }
+}
+
+impl Attributes {
+    fn put(&mut self, name: &'static str, value: impl Into<Value>) {
+        self.list.push(KeyValue::new(name, value));
+    }
+
+    fn list(&mut self, name: &'static str, values: &[String]) {
+        let values: Vec<StringValue> = values.iter().map(|value| value.clone().into()).collect();
+        self.put(name, Value::Array(Array::String(values)));
+    }
+
+    /// Writes a text that somebody else wrote, under each of the names, if that is wanted.
+    fn content(&mut self, names: &[&'static str], text: Option<&str>) {
+        let Some(text) = text.filter(|_| self.content) else { return };
+        for name in names {
+            self.put(name, cut(text));
+        }
+        self.digest(names, text);
+    }
+
+    /// Writes messages that somebody else wrote, under each of the names, if that is wanted.
+    fn messages(&mut self, names: &[&'static str], write: impl Fn(usize) -> String) {
+        if self.content {
+            let text = fitted(&write);
+            for name in names {
+                self.put(name, text.clone());
+            }
+            self.digest(names, &write(usize::MAX));
+        }
+    }
+
+    /// Writes the same messages once more in the form of Chat Completions, if that is wanted.
+    fn in_chat(&mut self, name: &'static str, write: impl Fn(usize) -> String) {
+        if self.content {
+            self.put(name, fitted(write));
+        }
+    }
+
+    /// Says what a captured text was as a whole.
+    fn digest(&mut self, names: &[&'static str], text: &str) {
+        if let Some(name) = names.first() {
+            let digest: String =
+                Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
+            self.list.push(KeyValue::new(format!("{name}.sha256"), digest));
+            self.list.push(KeyValue::new(format!("{name}.bytes"), count(text.len())));
+        }
+    }
+
+    fn everywhere(&mut self, span: &Span) {
+        let thread = span.thread.to_string();
+        for name in [n::SESSION, n::CONVERSATION, n::THREAD, n::LF_SESSION] {
+            self.put(name, thread.clone());
+        }
+        self.put(n::THREAD_RUN, i64::from(span.run));
+        self.put(n::CHECKPOINT, format!("{}:{}", span.checkpoint_thread(), span.step));
+        let step = i64::try_from(span.step).unwrap_or(i64::MAX);
+        if let Some(node) = &span.node {
+            self.put(n::GRAPH_NODE, node.clone());
+            self.put(n::STEP, step);
+            // One span for each turn of a node: what it is, is what the graph view draws the node as.
+            if stands_for_node(&span.about) {
+                self.put(n::LF_NODE, node.clone());
+                self.put(n::LF_STEP, step);
+            }
+        }
+        if span.open {
+            self.put(n::OPEN, true);
+        }
+        if let Status::Error { message } = &span.status {
+            let class = match &span.about {
+                About::Tool { .. } => "tool_error",
+                About::Chat { .. } => "model_error",
+                About::Agent { .. } | About::Stage { .. } => "agent_error",
+                _ => "run_error",
+            };
+            self.put(n::ERROR_TYPE, class);
+            self.put(n::LF_LEVEL, "ERROR");
+            self.put(n::LF_MESSAGE, message.clone());
+        }
+    }
+
+    /// Says what kind of thing it is in each dialect.
+    fn observed(
+        &mut self,
+        langfuse: &'static str,
+        openinference: &'static str,
+        operation: &'static str,
+    ) {
+        self.put(n::LF_TYPE, langfuse);
+        self.put(n::OI_KIND, openinference);
+        self.put(n::OPERATION, operation);
+    }
+
+    fn named(&mut self, agent: &str) {
+        for name in [n::AGENT_NAME, n::AGENT, n::LF_AGENT_NAME, n::OI_AGENT] {
+            self.put(name, agent.to_owned());
+        }
+    }
+
+    fn used(&mut self, tools: &[ToolCount]) {
+        if tools.is_empty() {
+            return;
+        }
+        let words: Vec<String> =
+            tools.iter().map(|one| format!("{}:{}", one.tool, one.calls)).collect();
+        self.put(n::TOOL_USAGE, words.join(", "));
+        self.put(n::LF_TOOL_USAGE, words.join(", "));
+    }
+
+    fn judged(&mut self, verdict: Option<&String>) {
+        if let Some(verdict) = verdict {
+            self.put(n::REFLECTION_STATUS, verdict.clone());
+            self.put(n::LF_REFLECTION, verdict.clone());
+        }
+    }
+
+    /// Says in US dollars what a span cost, where prices are set.
+    fn cost(&mut self, span: &Span) {
+        let Some(nano_usd) = span.spent.and_then(|spent| spent.nano_usd) else { return };
+        let usd = nano_usd as f64 / 1e9;
+        if let About::Chat { .. } = span.about {
+            self.put(n::USAGE_COST, usd);
+            self.put(n::OI_COST, usd);
+            self.put(n::LF_COST, json!({ "total": usd }).to_string());
+        } else {
+            // As with tokens: what is rolled up stands under a name that no backend adds up once more.
+            self.put(n::COST, usd);
+        }
+    }
+
+    /// Repeats what people filter by in the one attribute that OpenInference keeps for it.
+    fn metadata(&mut self) {
+        let mut map = serde_json::Map::new();
+        for name in [n::AGENT_NAME, n::REFLECTION_STATUS, n::TOOL_USAGE, n::CHECKPOINT] {
+            if let Some(one) = self.list.iter().find(|one| one.key.as_str() == name) {
+                map.insert(name.to_owned(), json!(one.value.as_str()));
+            }
+        }
+        self.put(n::OI_METADATA, serde_json::Value::Object(map).to_string());
+    }
+}
+
+/// Tells the span of a node's turn from what happened within it, and from the way taken afterwards.
+fn stands_for_node(about: &About) -> bool {
+    match about {
+        About::Agent { .. } | About::Stage { .. } => true,
+        About::Transition { from, .. } => span_kind(GRAPH, from) == SpanKind::Transition,
+        _ => false,
+    }
+}
+
+fn count(number: impl TryInto<i64>) -> i64 {
+    number.try_into().unwrap_or(i64::MAX)
+}

@@ -1,0 +1,197 @@
+//! Sends the trace of each run that has ended, beside everything else, and again later what did not arrive.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::delivery::{Delivery, ExportCounts};
+use super::otlp::{self, Collector, Sink};
+use super::{Labels, View};
+use perihelion_engine::checkpoint::Store;
+use perihelion_engine::clock;
+use perihelion_engine::ids::{RunId, ThreadId};
+use perihelion_settings::config::Prices;
+
+/// Traces that may wait for a slow collector; more are left for later, so that memory stays bounded.
+const WAITING: usize = 64;
+
+/// How long closing waits for what is under way; what did not arrive by then is kept for the next process.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// Waits between rounds while the collector is away.
+const FIRST_WAIT: Duration = Duration::from_secs(5);
+const LONGEST_WAIT: Duration = Duration::from_secs(300);
+
+/// Which unfinished runs a process continues with.
+///
+/// Their traces are due when they end. To send what a crashed run left would leave two roots in those backends that
+/// never take a span back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ContinuedRuns {
+    /// It begins runs of its own.
+    #[default]
+    None,
+    Of(ThreadId),
+    /// It is a worker.
+    All,
+}
+
+impl ContinuedRuns {
+    /// Tells whether the process resumes a thread.
+    pub(super) fn includes(self, thread: ThreadId) -> bool {
+        match self {
+            Self::None => false,
+            Self::Of(one) => one == thread,
+            Self::All => true,
+        }
+    }
+}
+
+/// Exports traces in tasks of its own; a run neither waits for one nor fails with it.
+#[derive(Debug)]
+pub struct Exporter {
+    delivery: Arc<Delivery>,
+    /// Whether a round is planned already.
+    planned: Arc<AtomicBool>,
+    /// Deliveries that closing waits for.
+    tasks: TaskTracker,
+    /// Waits for a collector that is away.
+    rounds: TaskTracker,
+    stop: CancellationToken,
+}
+
+impl Exporter {
+    /// Makes an exporter to a collector; `view` says what is exported, `labels` go with every trace, and
+    /// model calls are billed by `prices`. Runs that are `continued` are not looked at until they have ended.
+    ///
+    /// # Errors
+    /// [`otlp::Error::Setup`] when the address cannot be used.
+    pub fn new(
+        collector: &Collector,
+        view: View,
+        labels: Labels,
+        prices: Prices,
+        continued: ContinuedRuns,
+    ) -> Result<Self, otlp::Error> {
+        let delivery = Delivery::new(Sink::new(collector)?, view, labels, prices, continued);
+        Ok(Self {
+            delivery: Arc::new(delivery),
+            planned: Arc::default(),
+            tasks: TaskTracker::new(),
+            rounds: TaskTracker::new(),
+            stop: CancellationToken::new(),
+        })
+    }
+
+    /// Exports the trace of a run that has ended; returns at once.
+    pub fn run_ended(&self, store: Arc<dyn Store>, thread: ThreadId, run: RunId) {
+        if self.tasks.len() >= WAITING {
+            self.delivery.failed(&format!("more than {WAITING} traces wait for the collector"));
+            return self.plan(store);
+        }
+        let delivery = Arc::clone(&self.delivery);
+        let stop = self.stop.clone();
+        let again = self.planner(Arc::clone(&store));
+        self.tasks.spawn(async move {
+            tokio::select! {
+                () = stop.cancelled() => {
+                    delivery.failed("the process ended before it was delivered");
+                }
+                arrived = delivery.newest(store.as_ref(), thread, run) => {
+                    if !arrived {
+                        again();
+                    }
+                }
+            }
+        });
+    }
+
+    /// Exports what earlier processes could not deliver; returns at once.
+    pub fn catch_up(&self, store: Arc<dyn Store>) {
+        let delivery = Arc::clone(&self.delivery);
+        let stop = self.stop.clone();
+        let again = self.planner(Arc::clone(&store));
+        self.tasks.spawn(async move {
+            tokio::select! {
+                () = stop.cancelled() => {}
+                arrived = delivery.round(store.as_ref()) => {
+                    if !arrived {
+                        again();
+                    }
+                }
+            }
+        });
+    }
+
+    fn plan(&self, store: Arc<dyn Store>) {
+        self.planner(store)();
+    }
+
+    /// Makes what plans rounds until one brings everything, with growing waits, unless that is planned already.
+    fn planner(&self, store: Arc<dyn Store>) -> impl FnOnce() + Send + 'static {
+        let delivery = Arc::clone(&self.delivery);
+        let stop = self.stop.clone();
+        let planned = Arc::clone(&self.planned);
+        let rounds = self.rounds.clone();
+        move || {
+            if store.outbox().is_none() || planned.swap(true, Ordering::Relaxed) {
+                return;
+            }
+            rounds.spawn(async move {
+                let mut wait = FIRST_WAIT;
+                loop {
+                    tokio::select! {
+                        () = stop.cancelled() => break,
+                        () = clock::sleep(wait) => {}
+                    }
+                    wait = (wait * 2).min(LONGEST_WAIT);
+                    tokio::select! {
+                        () = stop.cancelled() => break,
+                        arrived = delivery.round(store.as_ref()) => if arrived { break },
+                    }
+                }
+                planned.store(false, Ordering::Relaxed);
+            });
+        }
+    }
+
+    /// Returns what became of the traces so far.
+    pub fn counts(&self) -> ExportCounts {
+        self.delivery.counts()
+    }
+
+    /// Waits for what is under way, at most five seconds, and returns what became of the traces.
+    pub async fn flush(&self) -> ExportCounts {
+        self.tasks.close();
+        let waited = tokio::time::timeout(GRACE, self.tasks.wait()).await;
+        self.tasks.reopen();
+        if waited.is_err() {
+            tracing::debug!("traces are still under way");
+        }
+        self.counts()
+    }
+
+    /// As [`Exporter::flush`], then leaves what is still under way to the next process.
+    pub async fn close(&self) -> ExportCounts {
+        self.flush().await;
+        self.stop.cancel();
+        self.tasks.close();
+        self.rounds.close();
+        self.tasks.wait().await;
+        self.rounds.wait().await;
+        let counts = self.counts();
+        if counts.failed > 0 {
+            let ExportCounts { delivered, failed, rejected_spans } = counts;
+            tracing::warn!(
+                delivered,
+                failed,
+                rejected_spans,
+                "traces did not arrive at the collector; they are kept and sent again by the next process"
+            );
+        }
+        counts
+    }
+}

@@ -1,0 +1,249 @@
+//! A run, or a whole thread, as it is compared: its steps with what their nodes asked and got.
+
+use std::collections::HashMap;
+
+use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
+use regex::{Captures, Regex};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use perihelion_engine::checkpoint::{
+    EffectKind, EffectRow, Error, Lineage, RunRow, StepKind, StepRow, Store, ThreadInfo,
+};
+use perihelion_engine::graph::{Frontier, StoredWrite, Task};
+use perihelion_engine::ids::{RunId, ThreadId};
+
+/// Steps read from the store at a time.
+const PAGE: u32 = 256;
+
+/// One step, with everything that can differ.
+#[derive(Clone, Debug)]
+pub struct StepOf {
+    pub row: StepRow,
+    /// The nodes that ran, in frontier order, each with what it wrote.
+    pub wrote: Vec<(String, Value)>,
+    /// What runs next: nodes, their inputs, awaited joins.
+    pub next: Value,
+    /// Calls, questions and draws, in order of task and number.
+    pub effects: Vec<Effect>,
+}
+
+/// One recorded effect, read.
+#[derive(Clone, Debug)]
+pub struct Effect {
+    pub task: u32,
+    pub kind: EffectKind,
+    pub name: String,
+    pub request: Value,
+    pub outcome: Value,
+    pub ended_at: Option<DateTime<Utc>>,
+}
+
+/// What a run or a thread took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Totals {
+    pub steps: u64,
+    pub model_calls: u64,
+    pub tool_calls: u64,
+    pub questions: u64,
+    pub input_tokens: u64,
+    pub output_tokens: u64,
+    /// US dollars, where prices were set.
+    pub cost_usd: f64,
+    /// Seconds in which a run was under way; waiting for people is not counted.
+    pub seconds: f64,
+}
+
+/// A run of a thread, or the whole of it.
+#[derive(Clone, Debug)]
+pub struct Part {
+    pub info: ThreadInfo,
+    pub run: Option<u32>,
+    pub steps: Vec<StepOf>,
+    pub totals: Totals,
+    /// What differs by nature, and the word that stands for it.
+    names: HashMap<String, &'static str>,
+    /// Finds the names in a text.
+    any_name: Regex,
+}
+
+impl Part {
+    /// Reads one run of a thread, or all of it.
+    ///
+    /// # Errors
+    /// [`Error::UnknownRun`], and whatever the store reports.
+    pub async fn read(
+        store: &dyn Store,
+        thread: ThreadId,
+        run: Option<u32>,
+    ) -> Result<Self, Error> {
+        let info = store.info(thread).await?;
+        let lineage = Lineage::read(store, thread).await?;
+        let runs = store.runs(thread).await?;
+        let wanted = match run {
+            None => None,
+            Some(number) => {
+                Some(runs.iter().find(|one| one.number == number).ok_or(Error::UnknownRun {
+                    thread,
+                    number,
+                    newest: runs.len(),
+                })?)
+            }
+        };
+        let mut names = HashMap::from([(thread.to_string(), "<thread>")]);
+        let mut steps = Vec::new();
+        let mut before = None;
+        loop {
+            let page = store.history(thread, before, PAGE).await?;
+            let Some(oldest) = page.last().map(|row| row.seq) else { break };
+            for row in page {
+                if let Some(owner) = lineage.owner(&row) {
+                    names.insert(owner.id.to_string(), "<thread>");
+                }
+                names.insert(row.run.to_string(), "<run>");
+                let effects = lineage.effects(store, &row).await?;
+                for effect in &effects {
+                    note_names(&mut names, effect);
+                }
+                if wanted.is_none_or(|run| run.id == row.run) {
+                    steps.push(StepOf::new(thread, row, &effects)?);
+                }
+            }
+            before = Some(oldest);
+        }
+        steps.reverse();
+        let totals = totals(&steps, &runs, wanted.map(|run| run.id));
+        // The longest first, since one may begin another.
+        let mut longest: Vec<&String> = names.keys().collect();
+        longest.sort_by_key(|name| std::cmp::Reverse(name.len()));
+        let any_name: Vec<String> = longest.into_iter().map(|name| regex::escape(name)).collect();
+        let any_name = any_name.join("|");
+        // The names of a very long thread may be too many for one pattern; then they count as content.
+        let any_name = Regex::new(&any_name)
+            .or_else(|_| Regex::new(&regex::escape(&thread.to_string())))
+            .map_err(|error| Error::Damaged(error.to_string()))?;
+        Ok(Self { info, run, steps, totals, names, any_name })
+    }
+
+    /// Replaces what differs by nature in a value.
+    pub(super) fn plain(&self, value: &Value) -> Value {
+        match value {
+            Value::String(text) => Value::String(self.plain_text(text)),
+            Value::Number(number) => match self.names.get(&number.to_string()) {
+                Some(word) => Value::String((*word).to_owned()),
+                None => value.clone(),
+            },
+            Value::Array(items) => items.iter().map(|item| self.plain(item)).collect(),
+            Value::Object(fields) => {
+                fields.iter().map(|(name, value)| (name.clone(), self.plain(value))).collect()
+            }
+            other => other.clone(),
+        }
+    }
+
+    fn plain_text(&self, text: &str) -> String {
+        let word = |found: &Captures<'_>| self.names.get(&found[0]).copied().unwrap_or_default();
+        self.any_name.replace_all(text, word).into_owned()
+    }
+}
+
+/// Notes what an effect brought in that is never the same twice.
+///
+/// A reading of the clock shows as microseconds, or as a date and time to the second; the calls that a
+/// model asks for have ids of its own making.
+fn note_names(names: &mut HashMap<String, &'static str>, effect: &EffectRow) {
+    let Some(outcome) = &effect.outcome else { return };
+    match effect.kind {
+        EffectKind::Clock => {
+            let read = outcome.decode::<i64>().ok();
+            if let Some(time) = read.and_then(DateTime::<Utc>::from_timestamp_micros) {
+                names.insert(time.timestamp_micros().to_string(), "<time>");
+                names.insert(time.to_rfc3339_opts(SecondsFormat::Secs, true), "<time>");
+            }
+        }
+        EffectKind::Model => {
+            let answer = outcome.decode::<Value>().unwrap_or_default();
+            let calls = answer["tool_calls"].as_array();
+            for id in calls.into_iter().flatten().filter_map(|call| call["id"].as_str()) {
+                if !id.is_empty() {
+                    names.insert(id.to_owned(), "<call>");
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+impl StepOf {
+    fn new(thread: ThreadId, row: StepRow, effects: &[EffectRow]) -> Result<Self, Error> {
+        let damaged = |error: Error| match error {
+            Error::Damaged(reason) => Error::Corrupt { thread, seq: row.seq, reason },
+            other => other,
+        };
+        let written = row.written().map_err(damaged)?;
+        let Frontier { tasks, joins } = row.frontier().map_err(damaged)?;
+        let task = |task: Task| match task.input {
+            None => json!(task.node),
+            Some(input) => json!({ "node": task.node, "input": input }),
+        };
+        let nodes: Vec<Value> = tasks.into_iter().map(task).collect();
+        let next = json!({ "nodes": nodes, "joins": joins });
+        let wrote = |one: StoredWrite| (one.node, one.update);
+        let read = |effect: &EffectRow| -> Result<Effect, Error> {
+            Ok(Effect {
+                task: effect.task,
+                kind: effect.kind,
+                name: effect.name.clone(),
+                request: effect.request.decode()?,
+                outcome: effect.outcome.as_ref().map_or(Ok(Value::Null), |it| it.decode())?,
+                ended_at: effect.ended_at,
+            })
+        };
+        Ok(Self {
+            wrote: written.into_iter().map(wrote).collect(),
+            next,
+            effects: effects.iter().map(read).collect::<Result<_, _>>()?,
+            row,
+        })
+    }
+
+    /// Returns the names of the nodes that ran; an input stands for itself.
+    pub fn nodes(&self) -> Vec<&str> {
+        match self.row.kind {
+            StepKind::Input => vec!["input"],
+            _ => self.wrote.iter().map(|(node, _)| node.as_str()).collect(),
+        }
+    }
+}
+
+fn totals(steps: &[StepOf], runs: &[RunRow], run: Option<RunId>) -> Totals {
+    let mut totals = Totals { steps: steps.len() as u64, ..Totals::default() };
+    for effect in steps.iter().flat_map(|step| &step.effects) {
+        match effect.kind {
+            EffectKind::Model => {
+                let usage = &effect.outcome["usage"];
+                totals.model_calls += 1;
+                totals.input_tokens += usage["input_tokens"].as_u64().unwrap_or(0);
+                totals.output_tokens += usage["output_tokens"].as_u64().unwrap_or(0);
+                totals.cost_usd += effect.outcome["nano_usd"].as_u64().unwrap_or(0) as f64 / 1e9;
+            }
+            EffectKind::Tool => totals.tool_calls += 1,
+            EffectKind::Interrupt => totals.questions += 1,
+            EffectKind::Clock | EffectKind::Random | EffectKind::Observed => {}
+        }
+    }
+    let counted = runs.iter().enumerate().filter(|(_, one)| run.is_none_or(|run| run == one.id));
+    let took = counted.map(|(at, one)| ended(one, runs.get(at + 1), steps) - one.started_at);
+    totals.seconds = took.sum::<TimeDelta>().max(TimeDelta::zero()).as_seconds_f64();
+    totals
+}
+
+/// Returns when a run ended: of one whose process died, when the last is known that was done before the next run began.
+fn ended(run: &RunRow, next: Option<&RunRow>, steps: &[StepOf]) -> DateTime<Utc> {
+    let done = steps.iter().flat_map(|step| {
+        let calls = step.effects.iter().filter_map(|effect| effect.ended_at);
+        calls.chain([step.row.at])
+    });
+    let last = || done.filter(|at| next.is_none_or(|next| *at < next.started_at)).max();
+    run.ended_at.or_else(last).unwrap_or(run.started_at).max(run.started_at)
+}

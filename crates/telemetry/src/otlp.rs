@@ -1,0 +1,287 @@
+//! Spans as OTLP: sent to a collector over HTTP or gRPC, or printed as JSON.
+//!
+//! The requests are built here and not by the SDK's exporters: those report neither what a collector
+//! refused nor why, and cannot divide a request that is refused for one of its spans.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use opentelemetry::trace::{Event, Link, SpanContext, SpanKind, TraceFlags, TraceState};
+use opentelemetry::{InstrumentationScope, KeyValue};
+use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
+use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span as WireSpan};
+use opentelemetry_proto::transform::common::tonic::ResourceAttributesWithSchema;
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::trace::{SpanData, SpanEvents, SpanLinks};
+use prost::Message as _;
+use secrecy::SecretString;
+
+use super::dialect::{self, names};
+use super::wire::{Refusal, Wire};
+use super::{About, Span, SpanId, Status, TraceId};
+
+/// Spans of one request.
+const BATCH: usize = 512;
+
+/// Bytes of the spans of one request; gRPC servers refuse messages of more than 4 MiB by default.
+const BATCH_BYTES: usize = 2 * 1024 * 1024;
+
+/// Requests that one delivery may lose to the search for the spans that a collector cannot read.
+const SEARCH: usize = 64;
+
+/// Why spans were not delivered.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("the OTLP sink cannot be set up: {0}")]
+    Setup(String),
+    #[error("{0}; check traces.otlp_endpoint and the collector")]
+    Delivery(String),
+}
+
+/// How a collector is spoken to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Protocol {
+    /// OTLP/HTTP with binary protobuf.
+    #[default]
+    Http,
+    /// OTLP/gRPC.
+    Grpc,
+}
+
+/// Where spans are sent.
+#[derive(Clone, Debug)]
+pub struct Collector {
+    /// Over HTTP `/v1/` and the signal's name are added unless it ends so.
+    pub endpoint: String,
+    /// The address is used as it is, whatever it ends with.
+    pub is_exact: bool,
+    /// Certificates, as PEM, by which the collector's own is trusted beside the usual ones.
+    pub certificate: Option<PathBuf>,
+    /// Sent with each request.
+    pub headers: Vec<(String, SecretString)>,
+    pub protocol: Protocol,
+    /// Compress requests.
+    pub gzip: bool,
+    /// How long one request may take; a delivery may make several.
+    pub request_timeout: Duration,
+}
+
+/// Sends spans to one collector.
+#[derive(Debug)]
+pub struct Sink {
+    wire: Wire<ExportTraceServiceRequest>,
+}
+
+impl Sink {
+    /// Makes a sink within a Tokio runtime; nothing is sent yet.
+    ///
+    /// # Errors
+    /// [`Error::Setup`] when the address cannot be used.
+    pub fn new(collector: &Collector) -> Result<Self, Error> {
+        Ok(Self { wire: Wire::new(collector).map_err(Error::Setup)? })
+    }
+
+    /// Delivers a trace and returns how many of its spans the collector refused.
+    ///
+    /// What may pass by itself is tried again for about ten seconds. A request that the collector cannot
+    /// read or finds too large is divided, so that one bad span costs itself and no other.
+    ///
+    /// # Errors
+    /// [`Error::Delivery`] when a part of it did not arrive, or all of it was refused.
+    pub async fn deliver(&self, spans: &[Span], content: bool) -> Result<u64, Error> {
+        let wire_spans = wire_spans(spans, content);
+        let mut rejected = 0_u64;
+        let mut refusals = 0;
+        let mut why = String::new();
+        let mut waiting = batches(wire_spans);
+        waiting.reverse();
+        while let Some(batch) = waiting.pop() {
+            match self.wire.send_with_patience(&request(batch.clone())).await {
+                Ok(taken) => rejected += taken.rejected,
+                Err(Refusal::Unreadable(reason)) => {
+                    (refusals, why) = (refusals + 1, reason);
+                    if batch.len() == 1 || refusals >= SEARCH {
+                        rejected += batch.len() as u64;
+                        continue;
+                    }
+                    let mut first = batch;
+                    let second = first.split_off(first.len() / 2);
+                    waiting.extend([second, first]);
+                }
+                Err(
+                    Refusal::Passing { reason, .. }
+                    | Refusal::Denied(reason)
+                    | Refusal::Absent(reason),
+                ) => {
+                    return Err(Error::Delivery(reason));
+                }
+            }
+        }
+        if rejected >= spans.len() as u64 && !why.is_empty() {
+            return Err(Error::Delivery(why));
+        }
+        Ok(rejected)
+    }
+
+    /// Sends a request without spans, to see whether the collector takes any.
+    ///
+    /// It names its sender all the same: some backends cannot read a request with nothing in it.
+    ///
+    /// # Errors
+    /// [`Error::Delivery`] saying what is wrong.
+    pub async fn check(&self) -> Result<(), Error> {
+        match self.wire.send(&request(Vec::new())).await {
+            Ok(_) => Ok(()),
+            Err(refusal) => Err(Error::Delivery(refusal.reason())),
+        }
+    }
+}
+
+/// Divides spans into requests of bounded size.
+fn batches(spans: Vec<WireSpan>) -> Vec<Vec<WireSpan>> {
+    let mut batches: Vec<Vec<WireSpan>> = Vec::new();
+    let mut bytes = 0;
+    for span in spans {
+        let size = span.encoded_len();
+        match batches.last_mut() {
+            Some(batch) if batch.len() < BATCH && bytes + size <= BATCH_BYTES => {
+                batch.push(span);
+                bytes += size;
+            }
+            _ => {
+                batches.push(vec![span]);
+                bytes = size;
+            }
+        }
+    }
+    batches
+}
+
+fn wire_spans(spans: &[Span], content: bool) -> Vec<WireSpan> {
+    let labels = dialect::labels(spans.first());
+    let wired = |span: &Span| {
+        let mut data = data(span, content);
+        data.attributes.extend(labels.iter().cloned());
+        data.into()
+    };
+    as_sent(spans).iter().map(wired).collect()
+}
+
+fn request(spans: Vec<WireSpan>) -> ExportTraceServiceRequest {
+    let scope = InstrumentationScope::builder(crate::PROGRAM)
+        .with_version(env!("CARGO_PKG_VERSION"))
+        .build();
+    let resource = opentelemetry_proto::tonic::resource::v1::Resource {
+        attributes: ResourceAttributesWithSchema::from(&resource()).attributes.0,
+        ..Default::default()
+    };
+    let scope_spans =
+        vec![ScopeSpans { scope: Some((&scope, None).into()), spans, schema_url: String::new() }];
+    ExportTraceServiceRequest {
+        resource_spans: vec![ResourceSpans {
+            resource: Some(resource),
+            scope_spans,
+            schema_url: String::new(),
+        }],
+    }
+}
+
+/// Writes a trace as the JSON form of an OTLP request.
+///
+/// # Errors
+/// When a value has no JSON form; none of ours has that.
+pub fn to_json(spans: &[Span], content: bool) -> Result<String, serde_json::Error> {
+    serde_json::to_string_pretty(&to_request(spans, content))
+}
+
+/// Writes a trace as an OTLP request.
+pub fn to_request(spans: &[Span], content: bool) -> ExportTraceServiceRequest {
+    request(wire_spans(spans, content))
+}
+
+/// Says who sends: this program, with what `OTEL_RESOURCE_ATTRIBUTES` adds.
+pub(super) fn resource() -> Resource {
+    let own = [
+        KeyValue::new("service.version", env!("CARGO_PKG_VERSION")),
+        KeyValue::new(names::OI_PROJECT, crate::PROGRAM),
+    ];
+    Resource::builder().with_service_name(crate::PROGRAM).with_attributes(own).build()
+}
+
+/// Gives spans that may still change ids of their own, children in tow.
+///
+/// Some backends keep the first version of a span, some the last, so the final id is kept for the final
+/// version; what is sent after a failed run is a whole tree all the same.
+fn as_sent(spans: &[Span]) -> Vec<Span> {
+    let newest = spans.iter().find_map(|span| match &span.about {
+        About::Workflow { runs, .. } => runs.last().map(|run| run.number),
+        _ => None,
+    });
+    let run = newest.unwrap_or_default();
+    let open: HashMap<SpanId, SpanId> = spans
+        .iter()
+        .filter(|span| span.open)
+        .map(|span| (span.span_id, span.span_id.provisional(run)))
+        .collect();
+    let sent = |id: SpanId| open.get(&id).copied().unwrap_or(id);
+    let mut spans = spans.to_vec();
+    for span in &mut spans {
+        span.span_id = sent(span.span_id);
+        span.parent = span.parent.map(sent);
+        for link in &mut span.links {
+            link.span_id = sent(link.span_id);
+        }
+    }
+    spans
+}
+
+fn data(span: &Span, content: bool) -> SpanData {
+    let mut events = SpanEvents::default();
+    for (name, at, attributes) in dialect::events(span, content) {
+        events.events.push(Event::new(name, at.into(), attributes, 0));
+    }
+    let mut links = SpanLinks::default();
+    for link in &span.links {
+        let kind = KeyValue::new(names::LINK_KIND, link.kind);
+        links.links.push(Link::new(context(link.trace_id, link.span_id), vec![kind], 0));
+    }
+    SpanData {
+        span_context: context(span.trace_id, span.span_id),
+        parent_span_id: span.parent.map_or(opentelemetry::SpanId::INVALID, wire),
+        parent_span_is_remote: false,
+        span_kind: match span.about {
+            About::Chat { .. } | About::Tool { .. } => SpanKind::Client,
+            _ => SpanKind::Internal,
+        },
+        name: span.name.clone().into(),
+        start_time: moment(span.start),
+        end_time: moment(span.end),
+        attributes: dialect::attributes(span, content),
+        dropped_attributes_count: 0,
+        events,
+        links,
+        status: match &span.status {
+            Status::Unset => opentelemetry::trace::Status::Unset,
+            Status::Ok => opentelemetry::trace::Status::Ok,
+            Status::Error { message } => opentelemetry::trace::Status::error(message.clone()),
+        },
+        instrumentation_scope: InstrumentationScope::builder(crate::PROGRAM)
+            .with_version(env!("CARGO_PKG_VERSION"))
+            .build(),
+    }
+}
+
+fn moment(at: DateTime<Utc>) -> std::time::SystemTime {
+    at.into()
+}
+
+fn wire(id: SpanId) -> opentelemetry::SpanId {
+    opentelemetry::SpanId::from_bytes(id.to_bytes())
+}
+
+fn context(trace: TraceId, span: SpanId) -> SpanContext {
+    let trace = opentelemetry::TraceId::from_bytes(trace.to_bytes());
+    SpanContext::new(trace, wire(span), TraceFlags::SAMPLED, false, TraceState::default())
+}

@@ -1,0 +1,95 @@
+//! Tells a tool call the id of its span before there is one.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+
+use super::rows::first_run;
+use super::span_builder::trace_id;
+use super::{Error, Scope, SpanId};
+use perihelion_engine::checkpoint::Store;
+use perihelion_engine::graph::NodeLocation;
+use perihelion_engine::ids::{RunId, ThreadId};
+use perihelion_star::TraceContext;
+
+/// Runs whose trace is remembered; beyond that all are looked up again.
+const KNOWN: usize = 1024;
+
+/// Names the `execute_tool` span that the projection will draw for a call.
+///
+/// The ids are derived, so the server's own spans have their parent whether or not it was sent yet.
+pub struct Parents {
+    store: Arc<dyn Store>,
+    scope: Scope,
+    /// Thread and first run of the trace that a run belongs to.
+    known: Mutex<HashMap<RunId, (ThreadId, u32)>>,
+}
+
+impl Parents {
+    /// Makes it for the threads of a store.
+    pub fn new(store: Arc<dyn Store>, scope: Scope) -> Self {
+        Self { store, scope, known: Mutex::default() }
+    }
+
+    /// Returns how traces are cut.
+    pub(super) fn scope(&self) -> Scope {
+        self.scope
+    }
+
+    /// Returns the number of the first run in the trace of a top thread's run, and the run's own.
+    pub(super) async fn run(&self, thread: ThreadId, run: RunId) -> Option<(u32, u32)> {
+        let found = async {
+            let first = first_run(self.store.as_ref(), thread, run).await?;
+            let runs = self.store.runs(thread).await?;
+            Ok::<_, Error>((first, runs.iter().find(|row| row.id == run).map(|row| row.number)))
+        };
+        let found = found.await.inspect_err(|error| tracing::debug!(%error, "no trace for logs"));
+        let (first, number) = found.ok()?;
+        self.remember(run, (thread, first));
+        Some((first, number.unwrap_or(first)))
+    }
+
+    async fn trace_of(&self, place: &NodeLocation) -> Option<(ThreadId, u32)> {
+        let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(trace) = known().get(&place.run) {
+            return Some(*trace);
+        }
+        let found = self.look_up(place).await;
+        let trace = found.inspect_err(|error| tracing::debug!(%error, "no trace context")).ok()?;
+        self.remember(place.run, trace);
+        Some(trace)
+    }
+
+    fn remember(&self, run: RunId, trace: (ThreadId, u32)) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= KNOWN {
+            known.clear();
+        }
+        known.insert(run, trace);
+    }
+
+    /// A subgraph's spans are in the trace of the run that it is a part of: the top thread's newest.
+    async fn look_up(&self, place: &NodeLocation) -> Result<(ThreadId, u32), Error> {
+        let store = self.store.as_ref();
+        let top = match &*place.namespace {
+            "" => None,
+            _ => store.info(place.thread).await?.root,
+        };
+        let Some(top) = top else {
+            return Ok((place.thread, first_run(store, place.thread, place.run).await?));
+        };
+        let newest = store.runs(top).await?.last().ok_or(Error::NeverRan(top))?.id;
+        Ok((top, first_run(store, top, newest).await?))
+    }
+}
+
+#[async_trait]
+impl TraceContext for Parents {
+    async fn traceparent(&self, place: &NodeLocation, key: &str) -> Option<String> {
+        let (thread, run) = self.trace_of(place).await?;
+        let trace = trace_id(thread, run, self.scope);
+        let span = SpanId::of_tool_call(place.thread, run, place.step, place.task, key);
+        Some(format!("00-{trace}-{span}-01"))
+    }
+}

@@ -1,0 +1,191 @@
+//! Two traces side by side: aligned as trees, and what differs.
+//!
+//! Siblings are aligned by a longest common subsequence of what they are; what stands in the same gap and is
+//! of the same kind is taken as the same thing changed. Time, tokens and cost vary from run to run, so
+//! they are told but make no difference.
+
+mod changes;
+
+use std::collections::HashMap;
+
+use serde::Serialize;
+use similar::{Algorithm, DiffOp, capture_diff_slices};
+
+use crate::{About, Span, SpanId};
+
+pub use changes::Change;
+
+/// Two traces, aligned.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TraceDiff {
+    /// In the order of the tree, parents before their children.
+    pub pairs: Vec<Pair>,
+}
+
+/// A span of one trace, of the other, or of both.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Pair {
+    /// 0 for the roots.
+    pub depth: usize,
+    pub kind: PairKind,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub a: Option<SpanId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub b: Option<SpanId>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<Change>,
+}
+
+/// How a pair compares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PairKind {
+    Same,
+    Changed,
+    OnlyA,
+    OnlyB,
+}
+
+impl TraceDiff {
+    /// Returns whether the traces did the same.
+    pub fn is_same(&self) -> bool {
+        self.pairs.iter().all(|pair| pair.kind == PairKind::Same)
+    }
+
+    /// Counts the pairs of a kind.
+    pub fn count(&self, kind: PairKind) -> usize {
+        self.pairs.iter().filter(|pair| pair.kind == kind).count()
+    }
+}
+
+/// Aligns two traces and says what differs; the root must be the first span of each.
+pub fn compare(a: &[Span], b: &[Span]) -> TraceDiff {
+    let mut diff = Diff { a: Tree::of(a), b: Tree::of(b), pairs: Vec::new() };
+    match (a.first(), b.first()) {
+        (Some(a), Some(b)) => diff.both(a, b, 0),
+        (Some(a), None) => diff.one(a, 0, PairKind::OnlyA),
+        (None, Some(b)) => diff.one(b, 0, PairKind::OnlyB),
+        (None, None) => {}
+    }
+    TraceDiff { pairs: diff.pairs }
+}
+
+struct Tree<'a> {
+    children: HashMap<SpanId, Vec<&'a Span>>,
+}
+
+impl<'a> Tree<'a> {
+    fn of(spans: &'a [Span]) -> Self {
+        let mut children: HashMap<SpanId, Vec<&Span>> = HashMap::new();
+        for span in spans {
+            if let Some(parent) = span.parent {
+                children.entry(parent).or_default().push(span);
+            }
+        }
+        Self { children }
+    }
+
+    fn below(&self, span: &Span) -> Vec<&'a Span> {
+        self.children.get(&span.span_id).cloned().unwrap_or_default()
+    }
+}
+
+struct Diff<'a> {
+    a: Tree<'a>,
+    b: Tree<'a>,
+    pairs: Vec<Pair>,
+}
+
+impl Diff<'_> {
+    fn both(&mut self, a: &Span, b: &Span, depth: usize) {
+        let changes = changes::between(a, b);
+        let kind = if changes.is_empty() { PairKind::Same } else { PairKind::Changed };
+        self.pairs.push(Pair { depth, kind, a: Some(a.span_id), b: Some(b.span_id), changes });
+        for (a, b) in align(&self.a.below(a), &self.b.below(b)) {
+            match (a, b) {
+                (Some(a), Some(b)) => self.both(a, b, depth + 1),
+                (Some(a), None) => self.one(a, depth + 1, PairKind::OnlyA),
+                (None, Some(b)) => self.one(b, depth + 1, PairKind::OnlyB),
+                (None, None) => {}
+            }
+        }
+    }
+
+    /// Puts a span and all below it on one side.
+    fn one(&mut self, span: &Span, depth: usize, kind: PairKind) {
+        let id = Some(span.span_id);
+        let (a, b) = if kind == PairKind::OnlyA { (id, None) } else { (None, id) };
+        self.pairs.push(Pair { depth, kind, a, b, changes: Vec::new() });
+        let tree = if kind == PairKind::OnlyA { &self.a } else { &self.b };
+        for child in tree.below(span) {
+            self.one(child, depth + 1, kind);
+        }
+    }
+}
+
+type Aligned<'a> = Vec<(Option<&'a Span>, Option<&'a Span>)>;
+
+/// Pairs siblings up, in the order of both.
+fn align<'a>(a: &[&'a Span], b: &[&'a Span]) -> Aligned<'a> {
+    let names = |spans: &[&Span]| spans.iter().map(|span| what(span)).collect::<Vec<_>>();
+    let ops = capture_diff_slices(Algorithm::Myers, &names(a), &names(b));
+    let mut aligned = Aligned::new();
+    for op in ops {
+        let from_a = &a[op.old_range()];
+        let from_b = &b[op.new_range()];
+        match op {
+            DiffOp::Equal { .. } => {
+                let pairs = from_a.iter().zip(from_b);
+                aligned.extend(pairs.map(|(a, b)| (Some(*a), Some(*b))));
+            }
+            _ => in_the_gap(from_a, from_b, &mut aligned),
+        }
+    }
+    aligned
+}
+
+/// Pairs up what stands in the same gap and is of the same kind, without crossing.
+fn in_the_gap<'a>(a: &[&'a Span], b: &[&'a Span], aligned: &mut Aligned<'a>) {
+    let mut next = 0;
+    for one in a {
+        let met = b[next..].iter().position(|other| kind(one) == kind(other));
+        match met {
+            Some(skipped) => {
+                aligned.extend(b[next..next + skipped].iter().map(|b| (None, Some(*b))));
+                aligned.push((Some(one), Some(b[next + skipped])));
+                next += skipped + 1;
+            }
+            None => aligned.push((Some(one), None)),
+        }
+    }
+    aligned.extend(b[next..].iter().map(|b| (None, Some(*b))));
+}
+
+/// Names what a span is, as exactly as can be said without its outcome.
+fn what(span: &Span) -> String {
+    match &span.about {
+        // The model is part of a call's name, and comparing models is what a diff is for.
+        About::Chat { role, .. } => format!("chat {role}"),
+        About::Tool { server, tool, arguments, .. } => {
+            format!("tool {server}.{tool} {}", arguments.as_deref().unwrap_or_default())
+        }
+        _ => span.name.clone(),
+    }
+}
+
+/// Names what a span is like.
+fn kind(span: &Span) -> (u8, &str) {
+    match &span.about {
+        About::Workflow { .. } => (0, ""),
+        About::Transition { from, .. } => (1, from),
+        About::Chat { role, .. } => (2, role),
+        About::Agent { agent, .. } => (3, agent),
+        About::Tool { tool, .. } => (4, tool),
+        About::Reflection { .. } => (5, ""),
+        About::Question { interrupt_kind, .. } => (6, interrupt_kind),
+        About::Stage { stage, .. } => (7, stage),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,285 @@
+//! Finds traces by what is in them and by id, without an index that every step would pay for.
+//!
+//! Threads are gone through newest update first, and each trace's rows are projected. That costs a few
+//! milliseconds a trace, so a search is bounded and says when it stopped early.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use opentelemetry::KeyValue;
+use tokio::sync::Mutex;
+
+use super::kept::Kept;
+use crate::{About, Error, Labels, Scope, Span, TraceId, View, Which, dialect, project, read};
+use perihelion_engine::checkpoint::{self, Store, ThreadFilter, ThreadInfo};
+use perihelion_engine::ids::ThreadId;
+
+/// Threads that a search goes through.
+const SEARCHED_THREADS: u32 = 2_000;
+
+/// Traces that a search reads.
+const SEARCHED_TRACES: usize = 1_000;
+
+/// Traces from which operations are collected.
+const SAMPLED_TRACES: usize = 100;
+
+/// Threads among which a trace is looked for by its id alone.
+const ID_THREADS: u32 = 20_000;
+
+/// What is looked for: traces with a span that meets all of it.
+#[derive(Clone, Debug, Default)]
+pub struct Query {
+    /// Name of the span.
+    pub operation: Option<String>,
+    /// Attributes as they are exported; `error=true` finds spans that failed.
+    pub tags: Vec<(String, String)>,
+    /// The span began at this time or later.
+    pub after: Option<DateTime<Utc>>,
+    /// The span began at this time or before.
+    pub before: Option<DateTime<Utc>>,
+    pub shortest: Option<TimeDelta>,
+    pub longest: Option<TimeDelta>,
+    /// At most this many traces.
+    pub limit: usize,
+}
+
+/// What a search found.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// Newest first.
+    pub traces: Vec<Arc<Vec<Span>>>,
+    /// False when the search stopped at its bound and older traces were not looked at.
+    pub complete: bool,
+}
+
+/// A kind of span that traces have.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Operation {
+    pub name: String,
+    /// `client` for calls to models and tools, else `internal`.
+    pub kind: &'static str,
+}
+
+/// Finds traces in a store.
+pub struct Finder {
+    store: Arc<dyn Store>,
+    view: View,
+    labels: Labels,
+    kept: Mutex<Kept>,
+}
+
+impl std::fmt::Debug for Finder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Finder").field("view", &self.view).finish_non_exhaustive()
+    }
+}
+
+impl Finder {
+    /// Makes a finder; `view` says what the spans carry and what a trace id stands for, `labels` go with
+    /// every trace.
+    pub fn new(store: Arc<dyn Store>, view: View, labels: Labels) -> Self {
+        Self { store, view, labels, kept: Mutex::default() }
+    }
+
+    /// Searches: at most 2,000 threads, newest update first, and 1,000 traces.
+    ///
+    /// # Errors
+    /// Whatever the store reports.
+    pub async fn find(&self, query: &Query) -> Result<Found, Error> {
+        let filter = ThreadFilter { limit: Some(SEARCHED_THREADS), ..ThreadFilter::default() };
+        let threads = self.store.list(&filter).await?;
+        let mut complete = threads.len() < SEARCHED_THREADS as usize;
+        let mut traces: Vec<Arc<Vec<Span>>> = Vec::new();
+        let mut looked = 0;
+        for info in &threads {
+            // No trace of this thread, or of one after it, can be newer than this.
+            let newest = info.updated_at;
+            let enough = traces.len() >= query.limit
+                && traces
+                    .last()
+                    .and_then(|spans| spans.first())
+                    .is_some_and(|root| root.start > newest);
+            if enough || query.after.is_some_and(|after| newest < after) {
+                complete = true;
+                break;
+            }
+            if looked >= SEARCHED_TRACES {
+                complete = false;
+                break;
+            }
+            let all = self.traces_of(info, query.after, SEARCHED_TRACES - looked).await?;
+            looked += all.len();
+            traces.extend(all.into_iter().filter(|spans| meets(spans, query, self.view.content)));
+            traces.sort_by_key(|spans| std::cmp::Reverse(spans.first().map(|root| root.start)));
+            traces.truncate(query.limit);
+        }
+        Ok(Found { traces, complete })
+    }
+
+    /// Finds a trace by its id; the id of a thread stands for its newest trace.
+    ///
+    /// An id that no search has shown yet is looked for among the 20,000 threads updated last: ids follow from
+    /// thread and run number, so that takes one listing and no reading.
+    ///
+    /// # Errors
+    /// Whatever the store reports.
+    pub async fn by_id(&self, id: TraceId) -> Result<Option<Arc<Vec<Span>>>, Error> {
+        let known = self.kept.lock().await.place_of(id);
+        let place = match known {
+            Some((thread, run)) => Some((thread, Some(run))),
+            None => self.look_for(id).await?,
+        };
+        let Some((thread, run)) = place else { return Ok(None) };
+        let info = match self.store.info(thread).await {
+            Err(checkpoint::Error::UnknownThread(_)) => return Ok(None),
+            info => info?,
+        };
+        if self.view.scope == Scope::Thread {
+            return Ok(self.traces_of(&info, None, SEARCHED_TRACES).await?.pop());
+        }
+        let run = match run {
+            Some(run) => run,
+            None => match self.store.runs(thread).await?.last() {
+                Some(newest) => newest.number,
+                None => return Ok(None),
+            },
+        };
+        self.one(&info, run).await
+    }
+
+    /// Lists the kinds of spans in the newest hundred traces.
+    ///
+    /// # Errors
+    /// Whatever the store reports.
+    pub async fn operations(&self) -> Result<Vec<Operation>, Error> {
+        let query = Query { limit: SAMPLED_TRACES, ..Query::default() };
+        let found = self.find(&query).await?;
+        let spans = found.traces.iter().flat_map(|spans| spans.iter());
+        let operations: BTreeSet<Operation> = spans
+            .map(|span| Operation { name: span.name.clone(), kind: span_kind(&span.about) })
+            .collect();
+        Ok(operations.into_iter().collect())
+    }
+
+    /// Finds the thread and run of an id that was not seen before.
+    async fn look_for(&self, id: TraceId) -> Result<Option<(ThreadId, Option<u32>)>, Error> {
+        let as_thread = ThreadId(uuid::Uuid::from_bytes(id.to_bytes()));
+        match self.store.info(as_thread).await {
+            Ok(info) => return Ok(Some((info.id, None))),
+            Err(checkpoint::Error::UnknownThread(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let filter = ThreadFilter { limit: Some(ID_THREADS), ..ThreadFilter::default() };
+        for info in self.store.list(&filter).await? {
+            // Every run begins under a claim of its own, and every claim raises the fencing token.
+            for run in 1..=u32::try_from(info.fence).unwrap_or(u32::MAX) {
+                if TraceId::of_run(info.id, run) == id {
+                    return Ok(Some((info.id, Some(run))));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Reads the traces of a thread, newest first: those that did not end before a time, at most so many.
+    ///
+    /// Where a trace id stands for the thread, its runs are one trace.
+    async fn traces_of(
+        &self,
+        info: &ThreadInfo,
+        after: Option<DateTime<Utc>>,
+        most: usize,
+    ) -> Result<Vec<Arc<Vec<Span>>>, Error> {
+        let runs = match self.store.runs(info.id).await {
+            // Deleted meanwhile.
+            Err(checkpoint::Error::UnknownThread(_)) => return Ok(Vec::new()),
+            runs => runs?,
+        };
+        let whole = self.view.scope == Scope::Thread;
+        let mut traces: Vec<Arc<Vec<Span>>> = Vec::new();
+        let mut next = runs.last().map_or(0, |run| run.number);
+        while next > 0 && traces.len() < most.max(1) {
+            let ended = runs.iter().find(|run| run.number == next).and_then(|run| run.ended_at);
+            if !whole && after.zip(ended).is_some_and(|(after, ended)| ended < after) {
+                break;
+            }
+            let trace = self.one(info, next).await?;
+            // What is no longer kept has no older traces either.
+            let Some(trace) = trace else { break };
+            next = trace.first().map_or(0, |root| root.run).saturating_sub(1);
+            traces.push(trace);
+        }
+        if whole && !traces.is_empty() {
+            let spans = traces.iter().rev().flat_map(|spans| spans.iter().cloned());
+            return Ok(vec![Arc::new(spans.collect())]);
+        }
+        Ok(traces)
+    }
+
+    /// Reads the trace of a run; none when its steps are no longer kept.
+    async fn one(&self, info: &ThreadInfo, run: u32) -> Result<Option<Arc<Vec<Span>>>, Error> {
+        let place = (info.id, run);
+        if let Some(spans) = self.kept.lock().await.get(place, info.updated_at) {
+            return Ok(Some(spans));
+        }
+        let spans = match read(self.store.as_ref(), info.id, Which::Number(run)).await {
+            Ok((rows, run)) => project(&rows, run, self.view),
+            Err(error) => Err(error),
+        };
+        let spans = match spans {
+            Ok(mut spans) => {
+                self.labels.apply(&mut spans);
+                Arc::new(spans)
+            }
+            Err(
+                Error::Truncated { .. }
+                | Error::NeverRan(_)
+                | Error::UnknownRun { .. }
+                | Error::Store(checkpoint::Error::UnknownThread(_)),
+            ) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        if let Some(root) = spans.first() {
+            let mut kept = self.kept.lock().await;
+            kept.place(root.trace_id, place);
+            if !root.open {
+                kept.keep(place, info.updated_at, &spans);
+            }
+        }
+        Ok(Some(spans))
+    }
+}
+
+/// Returns the side of a call that a span is on, in OpenTelemetry's words.
+fn span_kind(about: &About) -> &'static str {
+    match about {
+        About::Chat { .. } | About::Tool { .. } => "client",
+        _ => "internal",
+    }
+}
+
+/// Returns whether one span of a trace meets all of a query.
+fn meets(spans: &[Span], query: &Query, content: bool) -> bool {
+    let labels = dialect::labels(spans.first());
+    spans.iter().any(|span| {
+        query.operation.as_ref().is_none_or(|name| *name == span.name)
+            && query.after.is_none_or(|after| span.start >= after)
+            && query.before.is_none_or(|before| span.start <= before)
+            && query.shortest.is_none_or(|shortest| span.duration() >= shortest)
+            && query.longest.is_none_or(|longest| span.duration() <= longest)
+            && (query.tags.is_empty() || tagged(span, &labels, &query.tags, content))
+    })
+}
+
+fn tagged(span: &Span, labels: &[KeyValue], tags: &[(String, String)], content: bool) -> bool {
+    let attributes = dialect::attributes(span, content);
+    tags.iter().all(|(name, value)| match name.as_str() {
+        "error" => *value == span.failed().to_string(),
+        "span.kind" => value == span_kind(&span.about),
+        _ => attributes
+            .iter()
+            .chain(labels)
+            .any(|one| one.key.as_str() == name && one.value.as_str() == value.as_str()),
+    })
+}

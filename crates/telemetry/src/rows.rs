@@ -1,0 +1,190 @@
+//! Reads what a trace is made of, and no more of the thread than that.
+
+use std::ops::RangeInclusive;
+
+use super::Error;
+use super::group::{Group, may_continue};
+use perihelion_engine::checkpoint::{
+    self, EffectRow, RunRow, StepRow, Store, ThreadDump, ThreadFilter, ThreadInfo,
+};
+use perihelion_engine::ids::{RunId, ThreadId};
+
+/// Steps read at a time.
+const PAGE: u32 = 64;
+
+/// The stored rows of a thread that a projection reads.
+#[derive(Clone, Debug)]
+pub struct Rows {
+    pub info: ThreadInfo,
+    /// All runs, oldest first.
+    pub runs: Vec<RunRow>,
+    /// Oldest first: those of the wanted trace with the one before them, or all.
+    pub steps: Vec<StepRow>,
+    /// In order of step, task and number: those of the same steps, or all.
+    pub effects: Vec<EffectRow>,
+    /// Threads of subgraphs at any depth, whole: those that nodes of the same steps ran, or all.
+    pub children: Vec<Rows>,
+}
+
+impl From<ThreadDump> for Rows {
+    fn from(dump: ThreadDump) -> Self {
+        Self {
+            info: dump.info,
+            runs: dump.runs,
+            steps: dump.steps,
+            effects: dump.effects,
+            children: dump.children.into_iter().map(Self::from).collect(),
+        }
+    }
+}
+
+/// Which run's trace is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Which {
+    Newest,
+    Number(u32),
+    Run(RunId),
+}
+
+/// Reads the rows of one trace; returns them with the number of the wanted run.
+///
+/// # Errors
+/// [`Error::NeverRan`], [`Error::UnknownRun`], and whatever the store reports.
+pub async fn read(store: &dyn Store, thread: ThreadId, which: Which) -> Result<(Rows, u32), Error> {
+    let (mut rows, run) = read_steps(store, thread, which).await?;
+    let (from, to) = {
+        let group = Group::of(&rows, run)?;
+        (group.first_step, group.last_step + 1)
+    };
+    for step in from..=to {
+        rows.effects.extend(store.effects(thread, Some(step)).await?);
+    }
+    rows.children = children(store, &rows.info, from..=to).await?;
+    Ok((rows, run))
+}
+
+/// As [`read`], without the effects and the subgraphs.
+async fn read_steps(
+    store: &dyn Store,
+    thread: ThreadId,
+    which: Which,
+) -> Result<(Rows, u32), Error> {
+    let info = store.info(thread).await?;
+    let runs = store.runs(thread).await?;
+    let newest = runs.last().ok_or(Error::NeverRan(thread))?.number;
+    let at = match which {
+        Which::Newest => Some(runs.len() - 1),
+        Which::Number(number) => runs.iter().position(|run| run.number == number),
+        Which::Run(id) => runs.iter().position(|run| run.id == id),
+    };
+    let run = match which {
+        Which::Number(number) => number,
+        _ => 0,
+    };
+    let at = at.ok_or(Error::UnknownRun { thread, run, newest })?;
+    // By status alone, more runs may hang together than really do; the steps will tell.
+    let mut first = at;
+    while first > 0 && may_continue(runs[first - 1].status) {
+        first -= 1;
+    }
+    let older = |step: &StepRow| !runs[first..].iter().any(|run| run.id == step.run);
+    let steps = steps_back_to(store, thread, older).await?;
+    checkpoint::check_newest(store, &info, steps.last()).await?;
+    let run = runs[at].number;
+    Ok((Rows { info, runs, steps, effects: Vec::new(), children: Vec::new() }, run))
+}
+
+/// Returns the number of the first run of the trace that a run belongs to: what its trace's id is made of.
+///
+/// One query for a run that opens a trace; a run that continues with another reads that one's steps as well.
+///
+/// # Errors
+/// As [`read`].
+pub(super) async fn first_run(
+    store: &dyn Store,
+    thread: ThreadId,
+    run: RunId,
+) -> Result<u32, Error> {
+    let runs = store.runs(thread).await?;
+    let newest = runs.last().ok_or(Error::NeverRan(thread))?.number;
+    let unknown = Error::UnknownRun { thread, run: 0, newest };
+    let at = runs.iter().position(|row| row.id == run).ok_or(unknown)?;
+    if at == 0 || !may_continue(runs[at - 1].status) {
+        return Ok(runs[at].number);
+    }
+    let (rows, number) = read_steps(store, thread, Which::Run(run)).await?;
+    Ok(Group::of(&rows, number)?.first().number)
+}
+
+/// Reads steps from the newest back to the first that is `older`, that one included; oldest first.
+async fn steps_back_to(
+    store: &dyn Store,
+    thread: ThreadId,
+    older: impl Fn(&StepRow) -> bool,
+) -> Result<Vec<StepRow>, Error> {
+    let mut steps: Vec<StepRow> = Vec::new();
+    let mut before = None;
+    loop {
+        let page = store.history(thread, before, PAGE).await?;
+        let last = page.len() < PAGE as usize;
+        for step in page {
+            before = Some(step.seq);
+            let done = older(&step);
+            steps.push(step);
+            if done {
+                break;
+            }
+        }
+        if last || steps.last().is_some_and(&older) {
+            break;
+        }
+    }
+    steps.reverse();
+    Ok(steps)
+}
+
+/// Reads the threads of the subgraphs that nodes of these steps ran, and of those within them.
+async fn children(
+    store: &dyn Store,
+    info: &ThreadInfo,
+    steps: RangeInclusive<u64>,
+) -> Result<Vec<Rows>, Error> {
+    let filter = ThreadFilter { root: Some(info.root.unwrap_or(info.id)), ..Default::default() };
+    let mut children = Vec::new();
+    for child in store.list(&filter).await? {
+        if step_of(&child.namespace, &info.namespace).is_none_or(|step| !steps.contains(&step)) {
+            continue;
+        }
+        children.push(Rows {
+            runs: store.runs(child.id).await?,
+            steps: steps_back_to(store, child.id, |_| false).await?,
+            effects: store.effects(child.id, None).await?,
+            children: Vec::new(),
+            info: child,
+        });
+    }
+    Ok(children)
+}
+
+/// Returns the step of the thread at `outer` in which the one at `namespace` was run: 3 for `team:3:0|deep:2:0`.
+fn step_of(namespace: &str, outer: &str) -> Option<u64> {
+    let below = match outer {
+        "" => namespace,
+        outer => namespace.strip_prefix(outer)?.strip_prefix('|')?,
+    };
+    below.split('|').next()?.rsplit(':').nth(1)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_subgraphs_place_names_the_step_of_each_graph_around_it() {
+        assert_eq!(step_of("team:3:0|deep:2:1", ""), Some(3));
+        assert_eq!(step_of("team:3:0|deep:2:1", "team:3:0"), Some(2));
+        assert_eq!(step_of("a:b:7:1", ""), Some(7));
+        assert_eq!(step_of("team:3:0", "team:3:0"), None);
+        assert_eq!(step_of("team:3:01", "team:3:0"), None);
+    }
+}

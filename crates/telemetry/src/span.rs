@@ -1,0 +1,284 @@
+//! A span as plain data: no dialect, no SDK, no cap.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use serde::Serialize;
+
+use super::{Labels, SpanId, Spent, TraceId};
+use perihelion_engine::checkpoint::RunStatus;
+use perihelion_engine::ids::ThreadId;
+use perihelion_llm::{ChatMessage, ToolCall, Usage};
+use perihelion_mcp::Via;
+
+/// One thing that happened in a run, with its place in the tree.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Span {
+    pub trace_id: TraceId,
+    pub span_id: SpanId,
+    /// None for the root.
+    pub parent: Option<SpanId>,
+    pub name: String,
+    pub start: DateTime<Utc>,
+    /// Never before `start`; for what is still open, the last that is known of it.
+    pub end: DateTime<Utc>,
+    pub status: Status,
+    /// A resume may still change it: it is sent under a provisional id until it is final.
+    pub open: bool,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub links: Vec<Link>,
+    pub thread: ThreadId,
+    /// The subgraph's thread that it happened in; none for what the thread itself did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub within: Option<ThreadId>,
+    /// Number of the trace's first run.
+    pub run: u32,
+    /// The super-step it belongs to; for a root, the newest one. With `within`, or else the thread, it names the checkpoint.
+    pub step: u64,
+    /// The node that did it; none for the root.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
+    /// What the model calls in it and below it took; none without any, and before [`bill`](super::bill).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spent: Option<Spent>,
+    #[serde(flatten)]
+    pub about: About,
+}
+
+impl Span {
+    /// Returns how long it took.
+    pub fn duration(&self) -> TimeDelta {
+        self.end - self.start
+    }
+
+    /// Returns the thread whose step it belongs to: the subgraph's own within a subgraph.
+    pub fn checkpoint_thread(&self) -> ThreadId {
+        self.within.unwrap_or(self.thread)
+    }
+
+    /// Returns whether it failed.
+    pub fn failed(&self) -> bool {
+        matches!(self.status, Status::Error { .. })
+    }
+}
+
+/// How a span ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "code", rename_all = "snake_case")]
+pub enum Status {
+    /// Nothing to say: an inner step, or not over.
+    Unset,
+    Ok,
+    /// The message is the program's own and free of content.
+    Error {
+        message: String,
+    },
+}
+
+/// A reference to a span elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Link {
+    pub trace_id: TraceId,
+    pub span_id: SpanId,
+    /// `previous_run` or `judged`.
+    pub kind: &'static str,
+}
+
+/// One run of a trace, and how it ended.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RunOfTrace {
+    pub number: u32,
+    /// `running` where its process died.
+    pub status: RunStatus,
+    pub started_at: DateTime<Utc>,
+}
+
+/// How often a tool was called.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ToolCount {
+    /// `server.tool`.
+    pub tool: String,
+    pub calls: u32,
+}
+
+/// Why a run went where it went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    /// The graph has only this way.
+    Edge,
+    /// The supervisor decided so.
+    Decision,
+    /// The supervisor looked for further agents.
+    Search,
+    /// The plan's next stage was due.
+    NextStage,
+    /// The circuit breaker or a budget ended the turn.
+    Breaker,
+    /// The supervisor's decision could not be used and was fed back.
+    Refused,
+    /// The user was asked.
+    Clarification,
+    /// A person edited the state.
+    Edit,
+    /// The node has not finished.
+    Undecided,
+}
+
+impl Reason {
+    /// Returns the word used on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Edge => "edge",
+            Self::Decision => "decision",
+            Self::Search => "search",
+            Self::NextStage => "next_stage",
+            Self::Breaker => "breaker",
+            Self::Refused => "refused",
+            Self::Clarification => "clarification",
+            Self::Edit => "edit",
+            Self::Undecided => "undecided",
+        }
+    }
+}
+
+/// What a span is about. Fields marked *content* were written by people, models or tools.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum About {
+    /// The whole: a run and what continued with it.
+    Workflow {
+        graph: String,
+        runs: Vec<RunOfTrace>,
+        /// Tokens of all its model calls.
+        usage: Usage,
+        tools: Vec<ToolCount>,
+        /// As the request gave them; the settings' own are added where it is sent.
+        labels: Labels,
+        /// Content.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        question: Option<String>,
+        /// Content.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        answer: Option<String>,
+        /// Content: what people are asked at its end.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        asks: Option<String>,
+        /// Content: what people had answered before it began.
+        #[serde(rename = "told", skip_serializing_if = "Option::is_none")]
+        note: Option<String>,
+    },
+    /// A node that decides where the run goes, or the way taken after a node's work.
+    Transition {
+        from: String,
+        to: Vec<String>,
+        reason: Reason,
+        /// Agents the supervisor named for the whole plan, of which `to` start now.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        candidates: Vec<String>,
+        /// Content: the supervisor's thought, or what ended the turn.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        thought: Option<String>,
+    },
+    /// One model call.
+    Chat {
+        role: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        agent: Option<String>,
+        /// As the endpoint named it; none when it never answered.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        model: Option<String>,
+        usage: Usage,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        finish_reason: Option<String>,
+        /// Times it was sent, crashes included.
+        attempts: u32,
+        /// Content.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        input: Option<Vec<ChatMessage>>,
+        /// Content.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        output: Option<String>,
+        /// Content: the calls it asked for.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        calls: Vec<ToolCall>,
+    },
+    /// An agent's work on one task, or QA's on the answer.
+    Agent {
+        agent: String,
+        /// `APPROVED`, `FIXED`, `REJECTED` or `UNVERIFIED`, once it is known.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        reflection_status: Option<String>,
+        /// Rounds of work, each judged once.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        attempts: Option<u32>,
+        usage: Usage,
+        tools: Vec<ToolCount>,
+        /// Content.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        task: Option<String>,
+        /// Content.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        output: Option<String>,
+        /// Content.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
+    },
+    /// One stage of an agent's own graph.
+    Stage {
+        agent: String,
+        stage: String,
+        /// Content.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
+    },
+    /// One tool call.
+    Tool {
+        agent: String,
+        /// Empty where the call never got as far.
+        server: String,
+        tool: String,
+        /// The model's id of the call.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        call_id: Option<String>,
+        /// Sent with the call, the same on every attempt; none when it was not sent.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        idempotency_key: Option<String>,
+        /// Times it was sent; 0 when it was refused before.
+        attempts: u32,
+        /// What it ran over; none until it is answered.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        via: Option<Via>,
+        /// Content.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        arguments: Option<String>,
+        /// Content.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        result: Option<String>,
+    },
+    /// A judgement of an agent's output.
+    Reflection {
+        agent: String,
+        /// As in [`About::Agent`]; none while it is not known.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        verdict: Option<String>,
+        /// From 1.
+        attempt: u32,
+        /// Rounds that the settings allow.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        of: Option<u32>,
+        /// Content.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        feedback: Option<String>,
+    },
+    /// A question to a person; the wait for the answer is no part of it.
+    Question {
+        interrupt: String,
+        interrupt_kind: String,
+        answered: bool,
+        /// Content.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        question: Option<String>,
+        /// Content.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        answer: Option<String>,
+    },
+}

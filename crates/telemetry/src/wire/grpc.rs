@@ -1,0 +1,75 @@
+//! OTLP over gRPC.
+
+use secrecy::ExposeSecret as _;
+use tonic::metadata::{AsciiMetadataKey, AsciiMetadataValue, MetadataMap};
+use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint};
+use tonic::{Code, Status};
+
+use super::{Payload, Refusal, Taken};
+use crate::otlp::Collector;
+
+#[derive(Debug)]
+pub(crate) struct Grpc {
+    channel: Channel,
+    headers: MetadataMap,
+    gzip: bool,
+}
+
+impl Grpc {
+    /// Prepares a connection; `certificates` are trusted beside the usual ones.
+    pub(super) fn new(collector: &Collector, certificates: Option<&[u8]>) -> Result<Self, String> {
+        let endpoint = Endpoint::from_shared(collector.endpoint.clone());
+        let mut endpoint = endpoint.map_err(|error| error.to_string())?;
+        if collector.endpoint.starts_with("https:") {
+            let mut tls = ClientTlsConfig::new().with_webpki_roots();
+            if let Some(pem) = certificates {
+                tls = tls.ca_certificate(Certificate::from_pem(pem));
+            }
+            endpoint = endpoint.tls_config(tls).map_err(|error| error.to_string())?;
+        }
+        let limit = collector.request_timeout;
+        let channel = endpoint.connect_timeout(limit).timeout(limit).connect_lazy();
+        let mut headers = MetadataMap::new();
+        for (name, value) in &collector.headers {
+            let wrong = || format!("the header {name} cannot be sent over gRPC");
+            let key = AsciiMetadataKey::from_bytes(name.as_bytes()).map_err(|_| wrong())?;
+            let mut value =
+                AsciiMetadataValue::try_from(value.expose_secret()).map_err(|_| wrong())?;
+            value.set_sensitive(true);
+            headers.insert(key, value);
+        }
+        Ok(Self { channel, headers, gzip: collector.gzip })
+    }
+
+    pub(super) async fn send<P: Payload>(&self, request: P) -> Result<Taken, Refusal> {
+        let mut request = tonic::Request::new(request);
+        *request.metadata_mut() = self.headers.clone();
+        let answer = P::call(request, self.channel.clone(), self.gzip).await.map_err(refusal)?;
+        Ok(Taken { rejected: u64::try_from(P::rejected(answer)).unwrap_or_default() })
+    }
+}
+
+/// Sorts a status as the protocol asks; a message that is too large comes as one of two codes.
+fn refusal(status: Status) -> Refusal {
+    let words = status.message().lines().next().unwrap_or_default();
+    let words: String = words.chars().filter(|c| !c.is_control()).take(200).collect();
+    let reason = format!("the collector answered {:?}: {words}", status.code());
+    let too_large = words.contains("too large") || words.contains("larger than");
+    match status.code() {
+        Code::InvalidArgument => Refusal::Unreadable(reason),
+        Code::Unimplemented => Refusal::Absent(reason),
+        Code::OutOfRange | Code::ResourceExhausted if too_large => Refusal::Unreadable(reason),
+        Code::Cancelled
+        | Code::DeadlineExceeded
+        | Code::ResourceExhausted
+        | Code::Aborted
+        | Code::OutOfRange
+        | Code::Unavailable
+        | Code::DataLoss => Refusal::Passing { reason, after: None },
+        // How tonic reports a connection that could not be made or broke.
+        Code::Unknown if words.contains("transport error") => {
+            Refusal::Passing { reason, after: None }
+        }
+        _ => Refusal::Denied(reason),
+    }
+}

@@ -1,0 +1,146 @@
+//! OTLP over HTTP, as binary protobuf.
+
+use std::io::Write as _;
+use std::time::Duration;
+
+use flate2::{Compression, write::GzEncoder};
+use prost::Message as _;
+use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Response, StatusCode};
+use secrecy::ExposeSecret as _;
+
+use super::{Payload, Refusal, Taken};
+use crate::otlp::Collector;
+
+/// Bytes of an answer that are read; a collector has little to say.
+const ANSWER: usize = 64 * 1024;
+
+/// Characters of a refusal that are told.
+const WORDS: usize = 200;
+
+#[derive(Debug)]
+pub(crate) struct Http {
+    client: reqwest::Client,
+    address: String,
+    headers: HeaderMap,
+    gzip: bool,
+}
+
+impl Http {
+    /// Prepares a client; `certificates` are trusted beside the usual ones.
+    pub(super) fn new<P: Payload>(
+        collector: &Collector,
+        certificates: Option<&[u8]>,
+    ) -> Result<Self, String> {
+        let mut client = reqwest::Client::builder().timeout(collector.request_timeout);
+        if let Some(pem) = certificates {
+            let read = reqwest::Certificate::from_pem_bundle(pem);
+            for one in read.map_err(|error| causes(&error))? {
+                client = client.add_root_certificate(one);
+            }
+        }
+        let client = client.build();
+        let mut headers = HeaderMap::new();
+        for (name, value) in &collector.headers {
+            let name = HeaderName::try_from(name).map_err(|error| error.to_string())?;
+            let mut value = HeaderValue::try_from(value.expose_secret())
+                .map_err(|_| format!("the header {name} has a value that cannot be sent"))?;
+            value.set_sensitive(true);
+            headers.insert(name, value);
+        }
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-protobuf"));
+        if collector.gzip {
+            headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        }
+        let base = collector.endpoint.trim_end_matches('/');
+        let address = if collector.is_exact {
+            collector.endpoint.clone()
+        } else if base.ends_with(P::PATH) {
+            base.to_owned()
+        } else {
+            format!("{base}{}", P::PATH)
+        };
+        reqwest::Url::parse(&address).map_err(|error| error.to_string())?;
+        let client = client.map_err(|error| causes(&error))?;
+        Ok(Self { client, address, headers, gzip: collector.gzip })
+    }
+
+    pub(super) async fn send<P: Payload>(&self, request: &P) -> Result<Taken, Refusal> {
+        let answer = self.post(&self.address, request.encode_to_vec()).await?;
+        let answer = P::Answer::decode(&answer[..]).unwrap_or_default();
+        Ok(Taken { rejected: u64::try_from(P::rejected(answer)).unwrap_or_default() })
+    }
+
+    async fn post(&self, address: &str, body: Vec<u8>) -> Result<Vec<u8>, Refusal> {
+        let body = if self.gzip { gzipped(&body)? } else { body };
+        let sent = self.client.post(address).headers(self.headers.clone()).body(body).send().await;
+        let answer = sent.map_err(|error| Refusal::Passing {
+            reason: format!("the collector was not reached: {}", causes(&error)),
+            after: None,
+        })?;
+        let status = answer.status();
+        let after = retry_after(answer.headers());
+        let content = read(answer).await;
+        match status {
+            status if status.is_success() => Ok(content),
+            StatusCode::TOO_MANY_REQUESTS
+            | StatusCode::BAD_GATEWAY
+            | StatusCode::SERVICE_UNAVAILABLE
+            | StatusCode::GATEWAY_TIMEOUT => {
+                Err(Refusal::Passing { reason: worded(status, &content), after })
+            }
+            StatusCode::BAD_REQUEST
+            | StatusCode::PAYLOAD_TOO_LARGE
+            | StatusCode::UNPROCESSABLE_ENTITY => {
+                Err(Refusal::Unreadable(worded(status, &content)))
+            }
+            StatusCode::NOT_FOUND
+            | StatusCode::METHOD_NOT_ALLOWED
+            | StatusCode::NOT_IMPLEMENTED => Err(Refusal::Absent(worded(status, &content))),
+            status => Err(Refusal::Denied(worded(status, &content))),
+        }
+    }
+}
+
+fn gzipped(body: &[u8]) -> Result<Vec<u8>, Refusal> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    let written = encoder.write_all(body).and_then(|()| encoder.finish());
+    written.map_err(|error| Refusal::Denied(format!("the request cannot be compressed: {error}")))
+}
+
+async fn read(mut answer: Response) -> Vec<u8> {
+    let mut body = Vec::new();
+    while let Ok(Some(piece)) = answer.chunk().await {
+        body.extend_from_slice(&piece);
+        if body.len() > ANSWER {
+            break;
+        }
+    }
+    body
+}
+
+/// Says what a collector answered; its words only where they are text and short.
+fn worded(status: StatusCode, content: &[u8]) -> String {
+    let text = std::str::from_utf8(content).unwrap_or_default();
+    let line = text.lines().next().unwrap_or_default().trim();
+    let plain = line.chars().all(|c| !c.is_control());
+    let words: String = line.chars().filter(|_| plain).take(WORDS).collect();
+    if words.is_empty() {
+        format!("the collector answered {status}")
+    } else {
+        format!("the collector answered {status}: {words}")
+    }
+}
+
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let text = headers.get(reqwest::header::RETRY_AFTER)?.to_str().ok()?;
+    text.trim().parse().ok().map(Duration::from_secs)
+}
+
+fn causes(error: &dyn std::error::Error) -> String {
+    let mut cause = error;
+    while let Some(deeper) = cause.source() {
+        cause = deeper;
+    }
+    cause.to_string()
+}

@@ -1,0 +1,116 @@
+//! Requests to a collector, and what it says to them.
+//!
+//! After the OpenTelemetry Protocol 1.x: <https://opentelemetry.io/docs/specs/otlp/>.
+
+mod grpc;
+mod http;
+mod payload;
+
+use std::marker::PhantomData;
+use std::time::Duration;
+
+use backon::{BackoffBuilder as _, ExponentialBuilder};
+
+use self::grpc::Grpc;
+use self::http::Http;
+pub(super) use self::payload::Payload;
+use super::otlp::{Collector, Protocol};
+use perihelion_engine::clock;
+
+/// Attempts after the first one, while what is wrong may pass.
+const RETRIES: usize = 5;
+const FIRST_WAIT: Duration = Duration::from_millis(200);
+const LONGEST_WAIT: Duration = Duration::from_secs(5);
+
+/// How a collector answered a request that it took.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Taken {
+    /// Items that it left out all the same.
+    pub rejected: u64,
+}
+
+/// Why a collector did not take a request.
+#[derive(Clone, Debug)]
+pub(super) enum Refusal {
+    /// It may take the same request later, no earlier than it says.
+    Passing { reason: String, after: Option<Duration> },
+    /// It cannot read the request, or finds it too large; a part of it may be fine.
+    Unreadable(String),
+    /// It takes none of ours: wrong credentials, above all.
+    Denied(String),
+    /// There is nobody who takes this signal at this address.
+    Absent(String),
+}
+
+impl Refusal {
+    pub(super) fn reason(self) -> String {
+        match self {
+            Self::Passing { reason, .. }
+            | Self::Unreadable(reason)
+            | Self::Denied(reason)
+            | Self::Absent(reason) => reason,
+        }
+    }
+}
+
+/// A way to a collector for one signal.
+#[derive(Debug)]
+pub(super) struct Wire<P> {
+    way: Way,
+    signal: PhantomData<fn(P)>,
+}
+
+#[derive(Debug)]
+enum Way {
+    Http(Http),
+    Grpc(Grpc),
+}
+
+impl<P: Payload> Wire<P> {
+    /// Prepares the way; nothing is sent yet.
+    pub(super) fn new(collector: &Collector) -> Result<Self, String> {
+        perihelion_settings::config::tls::install();
+        let read = |path: &std::path::PathBuf| {
+            let unread =
+                |error| format!("the certificates in {} cannot be read: {error}", path.display());
+            std::fs::read(path).map_err(unread)
+        };
+        let certificates = collector.certificate.as_ref().map(read).transpose()?;
+        let way = match collector.protocol {
+            Protocol::Http => Way::Http(Http::new::<P>(collector, certificates.as_deref())?),
+            Protocol::Grpc => Way::Grpc(Grpc::new(collector, certificates.as_deref())?),
+        };
+        Ok(Self { way, signal: PhantomData })
+    }
+
+    /// Sends a request once.
+    pub(super) async fn send(&self, request: &P) -> Result<Taken, Refusal> {
+        match &self.way {
+            Way::Http(http) => http.send(request).await,
+            Way::Grpc(grpc) => grpc.send(request.clone()).await,
+        }
+    }
+
+    /// Sends a request, again and again while what is wrong may pass, with growing waits in between.
+    pub(super) async fn send_with_patience(&self, request: &P) -> Result<Taken, Refusal> {
+        let mut waits = ExponentialBuilder::default()
+            .with_min_delay(FIRST_WAIT)
+            .with_max_delay(LONGEST_WAIT)
+            .with_max_times(RETRIES)
+            .with_jitter()
+            .build();
+        loop {
+            let (reason, after) = match self.send(request).await {
+                Err(Refusal::Passing { reason, after }) => (reason, after),
+                ended => return ended,
+            };
+            match (waits.next(), after) {
+                // A collector that asks for more time than that gets it from the next delivery.
+                (Some(wait), after) if after.unwrap_or_default() <= LONGEST_WAIT => {
+                    clock::sleep(wait.max(after.unwrap_or_default())).await;
+                }
+                (_, after) => return Err(Refusal::Passing { reason, after }),
+            }
+        }
+    }
+}
