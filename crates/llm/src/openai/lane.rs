@@ -177,14 +177,7 @@ impl Lane {
         let chat = self.streaming.chat().headers(headers);
         let open = chat.create_stream_byot::<_, Value>(body);
         let response = match tokio::time::timeout(timeout, open).await {
-            Ok(Err(OpenAIError::Boxed(boxed))) => {
-                match boxed.downcast().map(|diverted| *diverted) {
-                    Ok(Diverted::Stream(response)) => response,
-                    Ok(refused) => return Err(self.failed(OpenAIError::Boxed(Box::new(refused)))),
-                    Err(other) => return Err(self.failed(OpenAIError::Boxed(other))),
-                }
-            }
-            Ok(Err(error)) => return Err(self.failed(error)),
+            Ok(Err(error)) => transport::stream_of(error).map_err(|error| self.failed(error))?,
             Ok(Ok(_)) => return Err(Failed::for_good(self.malformed("it was not read"))),
             Err(_) => return Err(Failed::for_now(self.timeout())),
         };
@@ -359,7 +352,7 @@ impl Lane {
     ) -> Failed {
         let mut message = self.clean(message);
         if matches!(status, 401 | 403) {
-            message = format!("{message}; {}", self.about_the_key());
+            message = format!("{message}; {}", transport::about_the_key(&self.settings));
         }
         // A spent quota answers 429 as well, and no wait fixes it.
         let spent = message.contains("insufficient_quota")
@@ -369,18 +362,6 @@ impl Lane {
         let transient = retry::is_transient(status) && !spent && !is_setup;
         let error = Error::Refused { endpoint: self.endpoint.clone(), status, message };
         Failed { error, transient, retry_after, rest: None }
-    }
-
-    /// Says where the key comes from, and whether there is one.
-    fn about_the_key(&self) -> String {
-        match (&self.settings.api_key_env, &self.settings.api_key) {
-            (Some(variable), Some(_)) => format!("the key is read from {variable}, which is set"),
-            (Some(variable), None) => format!("the key is read from {variable}, which is not set"),
-            (None, _) => {
-                "no key goes to this address: name its variable in api_key_env of the role"
-                    .to_owned()
-            }
-        }
     }
 
     fn not_json(&self, error: &serde_json::Error, body: &str) -> Failed {

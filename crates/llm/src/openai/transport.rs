@@ -13,7 +13,7 @@ use secrecy::{ExposeSecret, SecretString};
 
 use super::retry;
 use crate::{ChatRequest, Error};
-use perihelion_settings::config::Api;
+use perihelion_settings::config::{Api, ModelSettings};
 
 /// Bytes of a refusal's body that are read; the rest cannot help anyone.
 const REFUSAL_BYTES: usize = 64 * 1024;
@@ -60,6 +60,30 @@ pub(super) enum Diverted {
     /// The answer to a request for a stream: async-openai's reader panics at a byte order mark, and hides how it ended.
     #[error("a stream")]
     Stream(reqwest::Response),
+}
+
+/// Returns the answer to a request for a stream, which the client hands out as an error.
+///
+/// # Errors
+/// Any other error as it is.
+pub(super) fn stream_of(error: OpenAIError) -> Result<reqwest::Response, OpenAIError> {
+    let OpenAIError::Boxed(boxed) = error else { return Err(error) };
+    match boxed.downcast().map(|diverted| *diverted) {
+        Ok(Diverted::Stream(response)) => Ok(response),
+        Ok(refused) => Err(OpenAIError::Boxed(Box::new(refused))),
+        Err(other) => Err(OpenAIError::Boxed(other)),
+    }
+}
+
+/// Says where the key comes from, and whether there is one.
+pub(super) fn about_the_key(settings: &ModelSettings) -> String {
+    match (&settings.api_key_env, &settings.api_key) {
+        (Some(variable), Some(_)) => format!("the key is read from {variable}, which is set"),
+        (Some(variable), None) => format!("the key is read from {variable}, which is not set"),
+        (None, _) => {
+            "no key goes to this address: name its variable in api_key_env of the role".to_owned()
+        }
+    }
 }
 
 /// Sends one request once: no retries, no error parsing.
