@@ -161,10 +161,11 @@ fn failures(state: &GraphState) -> Vec<String> {
     state.results_of_turn().filter_map(failed).chain(state.errors.iter().cloned()).collect()
 }
 
-/// Tells whether there was work and none of it succeeded: a model would have nothing to answer from, and invent it.
+/// Tells whether there was work and nothing came of it: a model would have nothing to answer from, and invent it.
 fn nothing_worked(state: &GraphState) -> bool {
-    state.results_of_turn().next().is_some()
-        && state.results_of_turn().all(|result| result.status == ResultStatus::Failed)
+    let is_empty =
+        |result: &AgentResult| result.status == ResultStatus::Failed && part_of(result).is_none();
+    state.results_of_turn().next().is_some() && state.results_of_turn().all(is_empty)
 }
 
 /// Puts an answer together without a model: what was found, what failed, what would help.

@@ -38,14 +38,12 @@ async fn the_same_routing_without_progress_trips_at_two_and_qa_is_told_why() {
     let report = room.ask("Go").await;
     assert_eq!(report.status, RunStatusView::Failed, "nothing worked: {report:#?}");
     assert_eq!(report.finish_reason, Some(FinishReason::NoProgress));
-    assert!(report.answer.is_some());
     // The third identical decision is cut off before its agents start.
     assert_eq!(report.results.len(), 2);
     assert_eq!(room.requests(Role::Supervisor).len(), 3);
-    assert_eq!(
-        reason_given_to_qa(&room),
-        "the same agents were chosen 3 times in a row without progress: mcp_agent_alpha"
-    );
+    let why = "the same agents were chosen 3 times in a row without progress: mcp_agent_alpha";
+    let answer = report.answer.unwrap();
+    assert!(answer.contains(why), "{answer}");
     let state = room.state().await;
     assert_eq!(state.routing.retry_count, 2);
     assert_eq!(state.tasks.len(), 2, "tasks that were never handed out are not on record");
@@ -65,7 +63,10 @@ async fn another_agent_or_a_new_plan_is_progress() {
     let report = room.ask("Go").await;
     assert_eq!(report.status, RunStatusView::Failed, "nothing worked: {report:#?}");
     assert_eq!(report.results.len(), 4, "each new plan is another chance");
-    assert_eq!(reason_given_to_qa(&room), "the supervisor judged the work to be done");
+    assert!(
+        room.state().await.finish_reason.is_none(),
+        "the supervisor judged the work to be done"
+    );
 }
 
 /// Runs an insatiable supervisor with an agent that always succeeds, under a limit.
