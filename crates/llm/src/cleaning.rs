@@ -144,6 +144,7 @@ pub(super) struct Cleaner {
     given: usize,
     is_held: bool,
     expects_reasoning: bool,
+    has_tools: bool,
 }
 
 impl Cleaner {
@@ -168,6 +169,7 @@ impl Cleaner {
             given: 0,
             is_held: true,
             expects_reasoning,
+            has_tools: !request.tools.is_empty(),
         }
     }
 
@@ -213,6 +215,8 @@ impl Cleaner {
         let opening = opening.to_lowercase();
         self.expects_reasoning
             || opening.chars().count() < OPENING
+            // It may be a call that is written as bare JSON.
+            || self.has_tools && opening.starts_with(['{', '[', '`'])
             || THOUGHTS.iter().any(|thought| opening.starts_with(thought))
     }
 

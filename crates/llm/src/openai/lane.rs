@@ -11,13 +11,13 @@ use serde_json::Value;
 
 use super::dialect::Dialect;
 use super::retry;
-use super::stream::{Parser, StreamedAnswer};
+use super::stream::{Parser, Shown, StreamedAnswer};
 use super::transport::{self, BodyError, Credentials, Diverted, EVENT_STREAM, Events, Transport};
 use super::wire::{self, Unusable};
 use crate::cleaning::{Cleaned, Cleaner};
 use crate::native::{self, Reader};
 use crate::types::BROKEN;
-use crate::{ChatRequest, ChatResponse, Error, TokenSink, fit, prompts, written_calls};
+use crate::{ChatRequest, ChatResponse, Error, TokenSink, fit, written_calls};
 use perihelion_engine::clock;
 use perihelion_settings::config::ModelSettings;
 use perihelion_settings::metrics;
@@ -126,7 +126,13 @@ impl Lane {
                 continue;
             }
             let wait = if failed.transient && handed_out == 0 { delays.next() } else { None };
-            let Some(wait) = wait else { return failed.rest.ok_or(failed.error) };
+            let Some(wait) = wait else {
+                let rest = failed.rest.ok_or(failed.error)?;
+                if let Some(sink) = sink.filter(|_| handed_out == 0 && !rest.content.is_empty()) {
+                    sink(&rest.content);
+                }
+                return Ok(rest);
+            };
             let wait =
                 failed.retry_after.map_or(wait, |asked| asked.min(self.settings.backoff_max));
             retry += 1;
@@ -165,12 +171,7 @@ impl Lane {
         sink: &mut (dyn FnMut(&str) + Send),
         handed_out: &mut usize,
     ) -> Result<ChatResponse, Failed> {
-        let mut hand_out = |piece: &str| {
-            if !piece.is_empty() {
-                *handed_out += piece.len();
-                sink(piece);
-            }
-        };
+        let mut shown = Shown { sink, bytes: handed_out };
         let timeout = self.settings.timeout;
         let mut headers = transport::headers(request);
         headers.insert(ACCEPT, HeaderValue::from_static(EVENT_STREAM));
@@ -185,7 +186,7 @@ impl Lane {
             // The endpoint ignores `stream`.
             let text = transport::read_whole(response).await.map_err(|error| self.broken(error))?;
             let whole = self.read_text(request, &reader, &text)?;
-            hand_out(&whole.content);
+            shown.piece(&whole.content);
             return Ok(whole);
         }
         let mut events = Events::new(response);
@@ -214,7 +215,7 @@ impl Lane {
                 return Err(self.refused(code.unwrap_or(500), &message, None));
             }
             let piece = streamed.take(&chunk);
-            hand_out(&cleaner.push(&piece, streamed.has_reasoning()));
+            shown.piece(&cleaner.push(&piece, streamed.has_reasoning()));
         }
         if streamed.calls() > wire::MAX_CALLS {
             return Err(Failed::for_good(self.malformed(&wire::too_many_calls(streamed.calls()))));
@@ -225,9 +226,15 @@ impl Lane {
         if !has_ended {
             response.finish_reason = Some(BROKEN.to_owned());
         }
-        let answer = self.accept(request, response, cleaned)?;
-        hand_out(&last);
-        Ok(answer)
+        let text = cleaned.content.clone();
+        let answer = self.accept(request, response, cleaned);
+        match &answer {
+            Ok(answer) => shown.rest(answer, &text, &last),
+            // It is not begun again, so the part is given whole.
+            Err(_) if *shown.bytes > 0 => shown.piece(&last),
+            Err(_) => {}
+        }
+        answer
     }
 
     /// Reads the text of a whole answer.
@@ -284,18 +291,9 @@ impl Lane {
             response.reasoning.get_or_insert_default().push_str(cleaned.reasoning.trim());
         }
         if response.tool_calls.is_empty() {
-            let calls = written.into_iter().map(|(name, arguments)| wire::PartialCall {
-                id: None,
-                name,
-                arguments,
-            });
-            response.tool_calls = wire::finish_calls(calls);
+            response.tool_calls = wire::written(written);
         }
-        let escapes = prompts::escapes(request);
-        for call in &mut response.tool_calls {
-            prompts::unescape(&mut call.arguments, &escapes);
-        }
-        wire::tell_apart(&mut response.tool_calls, request);
+        wire::settle(&mut response.tool_calls, request);
         let cut = response.cut();
         if cut.is_some() {
             // The last call may be cut as well, and read like one without arguments.

@@ -107,6 +107,31 @@ impl StreamedAnswer {
     }
 }
 
+/// Hands out an answer while it arrives.
+pub(super) struct Shown<'a> {
+    pub sink: &'a mut (dyn FnMut(&str) + Send),
+    /// Bytes that were handed out.
+    pub bytes: &'a mut usize,
+}
+
+impl Shown<'_> {
+    pub(super) fn piece(&mut self, piece: &str) {
+        if !piece.is_empty() {
+            *self.bytes += piece.len();
+            (self.sink)(piece);
+        }
+    }
+
+    /// Hands out what is left of an answer: its last piece, and what was added to the text that arrived.
+    pub(super) fn rest(&mut self, answer: &ChatResponse, text: &str, last: &str) {
+        if *self.bytes == 0 {
+            return self.piece(&answer.content);
+        }
+        self.piece(last);
+        self.piece(answer.content.strip_prefix(text).unwrap_or_default());
+    }
+}
+
 /// Parses JSON in which halves of characters are escaped alone, as text that was cut during an emoji has them.
 #[derive(Default)]
 pub(super) struct Parser {

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::dialect::{Forms, JsonForm};
 use crate::attached;
+use crate::prompts;
 use crate::schema::sendable;
 use crate::types::{BROKEN, FILTERED, LENGTH};
 use crate::{
@@ -328,14 +329,22 @@ pub(super) fn finish_calls(calls: impl Iterator<Item = PartialCall>) -> Vec<Tool
     finished.collect()
 }
 
-/// Gives every call an id that no other call of the conversation has.
-pub(super) fn tell_apart(calls: &mut [ToolCall], request: &ChatRequest) {
+/// Reads calls that were written as text.
+pub(super) fn written(calls: Vec<(String, Value)>) -> Vec<ToolCall> {
+    let partial = |(name, arguments)| PartialCall { id: None, name, arguments };
+    finish_calls(calls.into_iter().map(partial))
+}
+
+/// Gives every call an id that no other call of the conversation has, and the characters that its prompt escaped.
+pub(super) fn settle(calls: &mut [ToolCall], request: &ChatRequest) {
+    let escapes = prompts::escapes(request);
     let earlier = request.messages.iter().flat_map(|message| &message.tool_calls);
     let mut taken: HashSet<String> = earlier.map(|call| call.id.clone()).collect();
     let sent: HashSet<String> = calls.iter().map(|call| call.id.clone()).collect();
     let mut number = taken.len();
     for (index, call) in calls.iter_mut().enumerate() {
         number = number.max(index);
+        prompts::unescape(&mut call.arguments, &escapes);
         if call.id.is_empty() || taken.contains(&call.id) {
             let is_free = |id: &String| !taken.contains(id) && !sent.contains(id);
             let ids = (number..).map(|number| format!("call_{number}"));
