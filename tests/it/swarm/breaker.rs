@@ -183,7 +183,8 @@ async fn agents_of_one_stage_share_the_tool_calls_that_are_left() {
     .with_env("PERIHELION_LIMITS_MAX_TOOL_CALLS", "5");
     let report = room.ask("Go").await;
     assert_eq!(report.finish_reason, Some(FinishReason::Limit), "{report:#?}");
-    assert_eq!(reason_given_to_qa(&room), "the budget of 5 tool calls was spent");
+    let answer = report.answer.as_deref().unwrap();
+    assert!(answer.contains("the budget of 5 tool calls was spent"), "{answer}");
     let calls: Vec<usize> = report.results.iter().map(|one| one.tools.len()).collect();
     assert_eq!(calls, [3, 2], "five for two");
     let supervisor = room.requests(Role::Supervisor).remove(0);

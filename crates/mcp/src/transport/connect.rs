@@ -227,7 +227,12 @@ fn judge(
         _ => None,
     };
     let retry = another.filter(|_| probing);
-    let mut reason = match &error {
+    // Of two greetings that failed, the second one's answer says why.
+    let mut last = &error;
+    while let ClientInitializeError::LegacyFallbackFailed { fallback, .. } = last {
+        last = fallback;
+    }
+    let mut reason = match last {
         // Its own words name the types of the library.
         ClientInitializeError::TransportError { error, context } => {
             format!("{} ({context})", delivery::chain(error.error.as_ref()))
