@@ -142,7 +142,7 @@ pub(super) struct Cleaner {
     counted: usize,
     /// Bytes of the content that were handed out.
     given: usize,
-    is_held: bool,
+    is_buffered: bool,
     expects_reasoning: bool,
     has_tools: bool,
 }
@@ -167,7 +167,7 @@ impl Cleaner {
             fences: 0,
             counted: 0,
             given: 0,
-            is_held: true,
+            is_buffered: true,
             expects_reasoning,
             has_tools: !request.tools.is_empty(),
         }
@@ -178,10 +178,10 @@ impl Cleaner {
     pub(super) fn push(&mut self, piece: &str, is_apart: bool) -> String {
         self.pending.push_str(piece);
         self.advance(false);
-        if self.is_held && !is_apart && self.may_be_reasoning() {
+        if self.is_buffered && !is_apart && self.may_be_reasoning() {
             return String::new();
         }
-        self.is_held = false;
+        self.is_buffered = false;
         self.fresh()
     }
 
@@ -223,7 +223,7 @@ impl Cleaner {
     /// Reads what is pending as far as it is certain.
     fn advance(&mut self, is_over: bool) {
         while self.read < self.pending.len() {
-            let went_on = match self.inside {
+            let has_ended = match self.inside {
                 Inside::Answer => self.read_answer(is_over),
                 Inside::Reasoning { close, .. } | Inside::Call { close, .. } => {
                     self.read_body(&[close], is_over)
@@ -232,7 +232,7 @@ impl Cleaner {
                 Inside::Channel => self.read_body(&["<|message|>"], is_over),
                 Inside::Analysis | Inside::Commentary => self.read_body(&MESSAGE_ENDS, is_over),
             };
-            if !went_on {
+            if !has_ended {
                 break;
             }
         }

@@ -191,8 +191,8 @@ const ESCAPES: [(&str, char); 5] =
 
 /// Returns the escapes that a request holds: an answer that copies one means the character.
 pub(super) fn escapes(request: &ChatRequest) -> Vec<(&'static str, char)> {
-    let is_held = |text: &str| request.messages.iter().any(|one| one.content.contains(text));
-    ESCAPES.into_iter().filter(|(text, _)| is_held(text)).collect()
+    let is_used = |text: &str| request.messages.iter().any(|one| one.content.contains(text));
+    ESCAPES.into_iter().filter(|(text, _)| is_used(text)).collect()
 }
 
 /// Replaces escapes in all texts of a value by their characters.

@@ -29,29 +29,29 @@ async fn received(reply: Reply, request: &ChatRequest) -> ChatResponse {
 
 #[tokio::test]
 async fn reasoning_and_marks_of_templates_are_kept_apart_from_the_answer() {
-    let said = "The total of all open invoices is 42 euros, as of today.";
+    let whole = "The total of all open invoices is 42 euros, as of today.";
     for (written, answer, reasoning) in [
-        (said.to_owned(), said, None),
-        (format!("<think>plan</think>\n\n{said}"), said, Some("plan")),
-        (format!("<thinking>plan</thinking>{said}"), said, Some("plan")),
-        (format!("[THINK]plan[/THINK]{said}"), said, Some("plan")),
-        (format!("plan {}</think>{said}", "x".repeat(9)), said, Some("plan xxxxxxxxx")),
+        (whole.to_owned(), whole, None),
+        (format!("<think>plan</think>\n\n{whole}"), whole, Some("plan")),
+        (format!("<thinking>plan</thinking>{whole}"), whole, Some("plan")),
+        (format!("[THINK]plan[/THINK]{whole}"), whole, Some("plan")),
+        (format!("plan {}</think>{whole}", "x".repeat(9)), whole, Some("plan xxxxxxxxx")),
         (
-            format!("Okay, let me add these up. {}</think>\n{said}", "a".repeat(40)),
-            said,
+            format!("Okay, let me add these up. {}</think>\n{whole}", "a".repeat(40)),
+            whole,
             Some("Okay, let me add these up. aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"),
         ),
         (
             format!(
-                "<|channel|>analysis<|message|>plan<|end|><|start|>assistant<|channel|>final<|message|>{said}<|return|>"
+                "<|channel|>analysis<|message|>plan<|end|><|start|>assistant<|channel|>final<|message|>{whole}<|return|>"
             ),
-            said,
+            whole,
             Some("plan"),
         ),
-        (format!("<|start|>assistant<|channel|>final<|message|>{said}"), said, None),
-        (format!("analysisplan.assistantfinal{said}"), said, Some("plan.")),
-        (format!("{said}<|im_end|>"), said, None),
-        (format!("\u{feff}{said}"), said, None),
+        (format!("<|start|>assistant<|channel|>final<|message|>{whole}"), whole, None),
+        (format!("analysisplan.assistantfinal{whole}"), whole, Some("plan.")),
+        (format!("{whole}<|im_end|>"), whole, None),
+        (format!("\u{feff}{whole}"), whole, None),
         ("Sure. <think>plan</think>It is 42.".to_owned(), "Sure. It is 42.", Some("plan")),
         (
             "Write `<think>` first and \"</think>\" last.".to_owned(),

@@ -142,21 +142,21 @@ pub(super) struct Parser {
 impl Parser {
     pub(super) fn parse(&mut self, json: &str, is_piece: bool) -> serde_json::Result<Value> {
         serde_json::from_str(json).or_else(|error| {
-            self.mended(json, is_piece).map_or(Err(error), |it| serde_json::from_str(&it))
+            self.repaired(json, is_piece).map_or(Err(error), |it| serde_json::from_str(&it))
         })
     }
 
     /// Joins halves where the pieces meet and replaces other lone ones; none if there are none.
-    fn mended(&mut self, json: &str, is_piece: bool) -> Option<String> {
+    fn repaired(&mut self, json: &str, is_piece: bool) -> Option<String> {
         let unit = |at: usize| {
             let escape = json.get(at..at + 6).filter(|escape| escape.starts_with("\\u"))?;
             u16::from_str_radix(&escape[2..], 16).ok()
         };
-        let mut mended = String::with_capacity(json.len());
+        let mut repaired = String::with_capacity(json.len());
         let mut is_changed = false;
         let mut at = 0;
         while let Some(next) = json[at..].find('\\').map(|next| at + next) {
-            mended.push_str(&json[at..next]);
+            repaired.push_str(&json[at..next]);
             let is_second = |at| matches!(unit(at), Some(0xdc00..=0xdfff));
             let length = match unit(next) {
                 Some(0xd800..=0xdbff) if is_second(next + 6) => 12,
@@ -170,22 +170,22 @@ impl Parser {
                     if is_piece && json[next + 6..].starts_with('"') {
                         self.half = Some(escape.to_owned());
                     } else {
-                        mended.push('\u{fffd}');
+                        repaired.push('\u{fffd}');
                     }
                 }
                 Some(0xdc00..=0xdfff) => {
                     is_changed = true;
-                    match self.half.take().filter(|_| mended.ends_with('"')) {
-                        Some(first) => mended.extend([first.as_str(), escape]),
-                        None => mended.push('\u{fffd}'),
+                    match self.half.take().filter(|_| repaired.ends_with('"')) {
+                        Some(first) => repaired.extend([first.as_str(), escape]),
+                        None => repaired.push('\u{fffd}'),
                     }
                 }
-                _ => mended.push_str(escape),
+                _ => repaired.push_str(escape),
             }
             at = next + length;
         }
-        mended.push_str(&json[at..]);
-        is_changed.then_some(mended)
+        repaired.push_str(&json[at..]);
+        is_changed.then_some(repaired)
     }
 }
 

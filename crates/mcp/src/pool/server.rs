@@ -25,7 +25,7 @@ use perihelion_settings::metrics::{self, Timer};
 /// What calls in flight get beyond their own limit, when their server leaves the file.
 const DRAIN_SLACK: Duration = Duration::from_secs(5);
 
-/// Times that a call is handed to a connection, each opened anew after the one before was lost.
+/// Times that a call is handed to a connection, each opened after the one before was lost.
 const ATTEMPTS: u32 = 3;
 
 /// One server of the file.

@@ -47,13 +47,13 @@ impl<R: AsyncRead + Unpin> LineSanitizer<R> {
             self.begun.clear();
             if messages::is_begun(&self.line) {
                 self.scan = Scan::default();
-                self.hold();
+                self.buffer();
             } else {
                 self.pass_on();
             }
             return;
         }
-        self.hold();
+        self.buffer();
         if self.begun.len() > self.longest {
             self.begun.clear();
         } else if self.scan.depth == 0 {
@@ -62,7 +62,7 @@ impl<R: AsyncRead + Unpin> LineSanitizer<R> {
         }
     }
 
-    fn hold(&mut self) {
+    fn buffer(&mut self) {
         self.line.iter().for_each(|byte| self.scan.take(*byte));
         self.begun.append(&mut self.line);
     }
