@@ -11,6 +11,7 @@ mod cli;
 mod dispatch;
 mod examples;
 mod golden;
+mod mcp_dialects;
 mod mcp_excess;
 mod mcp_http;
 mod mcp_import;

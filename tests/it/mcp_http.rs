@@ -319,3 +319,66 @@ async fn tools_that_appear_on_a_server_of_the_current_protocol_are_heard_of_by_s
     pool.close().await;
     server.abort();
 }
+
+/// A server that speaks HTTP in its own way: types in capitals, events under names, batches, and pauses.
+async fn speak_oddly(State(posts): State<Arc<AtomicUsize>>, body: Bytes) -> Response {
+    let request: Value = serde_json::from_slice(&body).unwrap();
+    let id = &request["id"];
+    let answer = |result: Value| json!({"jsonrpc": "2.0", "id": id, "result": result});
+    let json_in_capitals = [(header::CONTENT_TYPE, "Application/JSON;charset=UTF-8")];
+    match request["method"].as_str().unwrap() {
+        "server/discover" => StatusCode::BAD_REQUEST.into_response(),
+        "initialize" => {
+            let greeting = answer(json!({
+                "protocolVersion": "2025-06-18", "capabilities": {"tools": {}},
+                "serverInfo": {"name": "odd", "version": "0"}
+            }));
+            (json_in_capitals, serde_json::to_string_pretty(&greeting).unwrap()).into_response()
+        }
+        "tools/list" => {
+            let tool = json!({"name": "count", "inputSchema": {"type": "object"}});
+            let listed = answer(json!({"tools": [tool]}));
+            let events = format!(
+                "event: ping\ndata: {{}}\n\nevent: endpoint\ndata: /x\n\nevent: message\ndata: {listed}\n\n"
+            );
+            ([(header::CONTENT_TYPE, "Text/Event-Stream")], events).into_response()
+        }
+        "tools/call" => match posts.fetch_add(1, Ordering::SeqCst) {
+            0 => (StatusCode::TOO_MANY_REQUESTS, [(header::RETRY_AFTER, "0")]).into_response(),
+            1 => {
+                let text = json!([{"type": "text", "text": "after a pause"}]);
+                (json_in_capitals, json!([answer(json!({"content": text}))]).to_string())
+                    .into_response()
+            }
+            2 => {
+                let text = json!([{"type": "text", "text": "under a name"}]);
+                let answer = json!({"id": id, "error": null, "result": {"content": text}});
+                let events = format!("event: result\ndata: {answer}\n\n");
+                ([(header::CONTENT_TYPE, "text/event-stream")], events).into_response()
+            }
+            _ => {
+                let error =
+                    json!({"id": "server-error", "error": {"code": "E7", "message": "words"}});
+                (StatusCode::UNPROCESSABLE_ENTITY, json_in_capitals, error.to_string())
+                    .into_response()
+            }
+        },
+        _ => StatusCode::ACCEPTED.into_response(),
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_speaks_http_in_its_own_way_is_understood() {
+    let posts = Arc::new(AtomicUsize::new(0));
+    let refused = || async { StatusCode::METHOD_NOT_ALLOWED };
+    let route = post(speak_oddly).get(refused).delete(refused);
+    let (url, server) = serve(Router::new().route("/mcp", route).with_state(posts.clone())).await;
+    let pool = pool(&url, "");
+    assert_eq!(call(&pool, "count").await.unwrap().text, "after a pause");
+    assert_eq!(call(&pool, "count").await.unwrap().text, "under a name");
+    let last = call(&pool, "count").await.unwrap();
+    assert!(last.is_error && last.text.contains("E7: words"), "{}", last.text);
+    assert_eq!(posts.load(Ordering::SeqCst), 4);
+    pool.close().await;
+    server.abort();
+}

@@ -5,6 +5,7 @@
 //! outside [`structured`], and any provider's own SDK types in the public interface.
 
 mod attached;
+mod cleaning;
 mod fit;
 mod native;
 pub mod openai;
@@ -13,6 +14,7 @@ mod schema;
 pub mod scripted;
 pub mod structured;
 mod types;
+mod written_calls;
 
 /// A directive for log filters: the client library logs whole answers where it cannot read them.
 pub const LOG_DIRECTIVE: &str = "async_openai=off";

@@ -7,8 +7,9 @@ use minijinja::syntax::SyntaxConfig;
 use minijinja::value::{Serde, ValueKind};
 use minijinja::{AutoEscape, Environment, UndefinedBehavior};
 use serde::Serialize;
+use serde_json::Value;
 
-use super::{ChatMessage, Error};
+use super::{ChatMessage, ChatRequest, Error};
 use perihelion_settings::config::strict;
 
 /// The line of a template that ends its system part; what follows is the user part.
@@ -182,6 +183,33 @@ pub fn escape(text: &str) -> String {
         }
     }
     escaped
+}
+
+/// What [`escape`] writes in the place of characters.
+const ESCAPES: [(&str, char); 5] =
+    [("&lt;", '<'), ("&gt;", '>'), ("&amp;", '&'), ("&quot;", '"'), ("&apos;", '\'')];
+
+/// Returns the escapes that a request holds: an answer that copies one means the character.
+pub(super) fn escapes(request: &ChatRequest) -> Vec<(&'static str, char)> {
+    let is_used = |text: &str| request.messages.iter().any(|one| one.content.contains(text));
+    ESCAPES.into_iter().filter(|(text, _)| is_used(text)).collect()
+}
+
+/// Replaces escapes in all texts of a value by their characters.
+pub(super) fn unescape(value: &mut Value, escapes: &[(&'static str, char)]) {
+    match value {
+        Value::String(text) if text.contains('&') => {
+            // The ampersand last: `&amp;quot;` means `&quot;`.
+            let last = |(text, _): &&(&'static str, char)| *text == "&amp;";
+            let (last, first): (Vec<_>, Vec<_>) = escapes.iter().partition(last);
+            for (escape, character) in first.into_iter().chain(last) {
+                *text = text.replace(escape, character.encode_utf8(&mut [0; 4]));
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| unescape(item, escapes)),
+        Value::Object(fields) => fields.values_mut().for_each(|field| unescape(field, escapes)),
+        _ => {}
+    }
 }
 
 fn refused(name: &str, reason: &str) -> Error {

@@ -3,7 +3,7 @@
 use schemars::generate::SchemaSettings;
 use schemars::transform::RecursiveTransform;
 use schemars::{JsonSchema, Schema};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Returns the strict schema of a type: every key required, no others allowed, nothing a strict endpoint refuses.
 ///
@@ -19,6 +19,71 @@ pub fn strict_schema<T: JsonSchema>() -> Value {
         .into_generator()
         .into_root_schema_for::<T>()
         .to_value()
+}
+
+/// Keywords whose values are schemas by name, lists of schemas, and single schemas.
+const NAMED: [&str; 5] =
+    ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas"];
+const LISTED: [&str; 5] = ["items", "prefixItems", "anyOf", "oneOf", "allOf"];
+const NESTED: [&str; 7] = ["items", "contains", "propertyNames", "not", "if", "then", "else"];
+
+/// Returns a schema as every endpoint takes it.
+///
+/// Servers that make grammars of schemas refuse the whole request for a pattern without anchors, a schema `true` or a
+/// reference that leads nowhere. What is left out here is still checked before a call is made.
+pub(super) fn sendable(schema: &Value) -> Value {
+    sendable_part(schema, schema)
+}
+
+fn sendable_part(schema: &Value, root: &Value) -> Value {
+    let keywords = match schema {
+        Value::Object(keywords) => keywords,
+        Value::Bool(true) => return json!({}),
+        other => return other.clone(),
+    };
+    let keyword = |(key, value): (&String, &Value)| {
+        let sent = match (key.as_str(), value) {
+            ("$ref", Value::String(reference)) => {
+                let target = root.pointer(reference.strip_prefix('#')?);
+                target.map(|_| value.clone())?
+            }
+            ("pattern", Value::String(pattern)) => anchored(pattern)?.into(),
+            ("additionalProperties", Value::Object(_)) => sendable_part(value, root),
+            (key, Value::Object(schemas)) if NAMED.contains(&key) => {
+                let named =
+                    |(name, schema): (&String, &Value)| (name.clone(), sendable_part(schema, root));
+                Value::Object(schemas.iter().map(named).collect())
+            }
+            (key, Value::Array(schemas)) if LISTED.contains(&key) => {
+                schemas.iter().map(|schema| sendable_part(schema, root)).collect()
+            }
+            (key, value) if NESTED.contains(&key) => sendable_part(value, root),
+            _ => value.clone(),
+        };
+        Some((key.clone(), sent))
+    };
+    Value::Object(keywords.iter().filter_map(keyword).collect())
+}
+
+/// Writes a pattern with both its anchors; none if grammars do not know its syntax.
+fn anchored(pattern: &str) -> Option<String> {
+    const UNKNOWN: [&str; 7] = ["(?", "\\b", "\\B", "\\A", "\\Z", "\\z", "\\p"];
+    let is_begun = pattern.starts_with('^');
+    let is_ended = pattern.ends_with('$') && !pattern.ends_with("\\$");
+    if UNKNOWN.iter().any(|syntax| pattern.contains(syntax)) {
+        return None;
+    }
+    if is_begun && is_ended {
+        return Some(pattern.to_owned());
+    }
+    // One anchor belongs to one alternative alone.
+    if (is_begun || is_ended) && pattern.contains('|') {
+        return None;
+    }
+    let body = &pattern[usize::from(is_begun)..pattern.len() - usize::from(is_ended)];
+    let before = if is_begun { "" } else { ".*" };
+    let after = if is_ended { "" } else { ".*" };
+    Some(format!("^{before}({body}){after}$"))
 }
 
 fn make_strict(schema: &mut Schema) {
@@ -105,6 +170,41 @@ mod tests {
     #[test]
     fn a_verdict_becomes_strict() {
         insta::assert_json_snapshot!(strict_schema::<Verdict>());
+    }
+
+    #[test]
+    fn what_grammars_refuse_is_repaired_or_left_out() {
+        let schema = json!({
+            "type": "object", "additionalProperties": true, "required": ["a"], "enum": [true],
+            "properties": {
+                "a": { "type": "string", "pattern": "[0-9]+" },
+                "b": { "type": "string", "pattern": "^x|y" },
+                "c": { "type": "string", "pattern": "^x" },
+                "d": { "type": "string", "pattern": "^x|y$" },
+                "e": { "type": "string", "pattern": "(?i)x" },
+                "pattern": true,
+                "ref": { "$ref": "#/$defs/gone", "description": "kept" },
+                "there": { "$ref": "#/$defs/there" },
+                "list": { "items": true, "anyOf": [true, false], "default": true },
+            },
+            "$defs": { "there": true },
+        });
+        let expected = json!({
+            "type": "object", "additionalProperties": true, "required": ["a"], "enum": [true],
+            "properties": {
+                "a": { "type": "string", "pattern": "^.*([0-9]+).*$" },
+                "b": { "type": "string" },
+                "c": { "type": "string", "pattern": "^(x).*$" },
+                "d": { "type": "string", "pattern": "^x|y$" },
+                "e": { "type": "string" },
+                "pattern": {},
+                "ref": { "description": "kept" },
+                "there": { "$ref": "#/$defs/there" },
+                "list": { "items": {}, "anyOf": [{}, false], "default": true },
+            },
+            "$defs": { "there": {} },
+        });
+        assert_eq!(sendable(&schema), expected);
     }
 
     #[test]

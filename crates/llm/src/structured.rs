@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::prompts::escape;
+use super::prompts::{self, escape};
 use super::schema::strict_schema;
 use super::{ChatMessage, ChatModel, ChatRequest, Error, OutputFormat, Usage};
 
@@ -109,6 +109,7 @@ async fn ask_by<T: DeserializeOwned>(
         .map_err(|error| invalid(0, format!("the schema itself is not valid: {error}")))?;
     request.format = Some(OutputFormat { name: name.to_owned(), schema: schema.clone() });
     let asked = request.messages.len();
+    let escapes = prompts::escapes(&request);
 
     let mut usage = Usage::default();
     let mut attempts = 0;
@@ -116,13 +117,13 @@ async fn ask_by<T: DeserializeOwned>(
         let response = model.chat(&request, None).await?;
         usage += response.usage;
         attempts += 1;
-        let mut problems = match read::<T>(&response.content, &schema, &validator).and_then(&check)
-        {
+        let read = read::<T>(&response.content, (&schema, &validator), &escapes).and_then(&check);
+        let mut problems = match read {
             Ok(value) => return Ok(Structured { value, usage, attempts }),
             Err(problems) => problems,
         };
-        if response.finish_reason.as_deref() == Some("length") {
-            problems.push("the answer was cut off at the token limit: be briefer".to_owned());
+        if let Some(cut) = response.cut() {
+            problems.push(format!("the answer was cut off: {cut}"));
         }
         if attempts == ATTEMPTS {
             return Err(Error::Invalid {
@@ -134,6 +135,11 @@ async fn ask_by<T: DeserializeOwned>(
         }
         // Only the latest bad answer is shown, so that the request does not grow with each.
         request.messages.truncate(asked);
+        // A cut answer would be repeated word for word, and cut again.
+        if response.cut().is_some() {
+            request.messages.push(ChatMessage::user(shorter(name)));
+            continue;
+        }
         request.messages.push(ChatMessage::assistant(shown(&response.content)));
         request.messages.push(ChatMessage::user(correction(name, &problems, &schema)));
     }
@@ -147,6 +153,14 @@ fn shown(content: &str) -> String {
     }
 }
 
+/// Asks for an answer in place of one that was cut off.
+fn shorter(name: &str) -> String {
+    format!(
+        "Your answer was cut off before its end. Answer with one `{name}` JSON object and nothing else: short texts, \
+         short lists, no explanations."
+    )
+}
+
 fn correction(name: &str, problems: &[String], schema: &Value) -> String {
     let list: String = problems.iter().map(|problem| format!("- {}\n", escape(problem))).collect();
     format!(
@@ -158,11 +172,12 @@ fn correction(name: &str, problems: &[String], schema: &Value) -> String {
 /// Reads the first valid object in an answer, or says what is wrong with the likeliest one.
 fn read<T: DeserializeOwned>(
     content: &str,
-    schema: &Value,
-    validator: &jsonschema::Validator,
+    (schema, validator): (&Value, &jsonschema::Validator),
+    escapes: &[(&'static str, char)],
 ) -> Result<T, Vec<String>> {
     let mut objects = objects_in(content);
     for object in &mut objects {
+        prompts::unescape(object, escapes);
         fill_nulls(object, schema, schema);
     }
     if objects.is_empty() {
@@ -232,8 +247,7 @@ fn objects_in(content: &str) -> Vec<Value> {
     /// Places at which an object is looked for; prose full of braces is not worth more.
     const PLACES: usize = 64;
 
-    // Reasoning models may draft JSON in their thoughts: only what follows them is the answer.
-    let mut rest = content.rsplit_once("</think>").map_or(content, |(_, answer)| answer);
+    let mut rest = content;
     let mut found = Vec::new();
     for _ in 0..PLACES {
         let Some(start) = rest.find('{') else { break };
@@ -257,13 +271,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_object_is_found_within_fences_prose_and_after_reasoning() {
+    fn an_object_is_found_within_fences_and_prose() {
         let object = json!({ "a": 1 });
         for text in [
             r#"{"a":1}"#,
             "```json\n{\"a\": 1}\n```",
             "Here it is {as asked}: {\"a\":1}. Anything else?",
-            r#"<think>maybe {"a":2}?</think>{"a":1}"#,
             "\u{feff} {\"a\":1}",
         ] {
             assert_eq!(objects_in(text), std::slice::from_ref(&object), "{text}");
@@ -286,7 +299,7 @@ mod tests {
         }
         let schema = strict_schema::<Outer>();
         let validator = jsonschema::validator_for(&schema).unwrap();
-        let read = |text| read::<Outer>(text, &schema, &validator);
+        let read = |text| read::<Outer>(text, (&schema, &validator), &[]);
         let whole = Outer {
             name: "a".into(),
             note: None,
@@ -305,7 +318,7 @@ mod tests {
         }
         let schema = strict_schema::<A>();
         let validator = jsonschema::validator_for(&schema).unwrap();
-        let read = |text| read::<A>(text, &schema, &validator);
+        let read = |text| read::<A>(text, (&schema, &validator), &[]);
         assert_eq!(read(r#"such as {"b":"x"}, so {"a":7}"#), Ok(A { a: 7 }));
         assert!(read(r#"{"a":"7"}"#).unwrap_err()[0].starts_with("/a: "));
         assert!(read(r#"{"b":7}"#).unwrap_err().iter().any(|p| p.contains("required")));

@@ -112,7 +112,7 @@ impl ChatMessage {
 /// A call of a tool, asked for by the model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolCall {
-    /// The model's id of the call; made up (`call_<index>`) where the endpoint sent none.
+    /// Unique in the conversation; made up (`call_<number>`) where the endpoint sent none or one that is taken.
     pub id: String,
     pub name: String,
     /// Arguments as the model wrote them; `Err` text is kept when they are not a JSON object.
@@ -187,6 +187,11 @@ impl std::ops::AddAssign for Usage {
     }
 }
 
+/// The finish reasons of answers that are not whole, in the words of Chat Completions.
+pub(super) const LENGTH: &str = "length";
+pub(super) const FILTERED: &str = "content_filter";
+pub(super) const BROKEN: &str = "error";
+
 /// What a model answered.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ChatResponse {
@@ -204,6 +209,37 @@ pub struct ChatResponse {
     /// The model's reasoning, where the endpoint sends it beside the answer; never sent back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<String>,
+}
+
+impl ChatResponse {
+    /// Says why the answer ends before its end, if it does: then it is only a part, and calls no tools.
+    pub fn cut(&self) -> Option<&'static str> {
+        match self.finish_reason.as_deref()? {
+            LENGTH => Some("the model reached its output limit (raise models.max_tokens)"),
+            FILTERED => Some("the endpoint's content filter stopped it"),
+            BROKEN => Some("the endpoint ended it before its end"),
+            _ => None,
+        }
+    }
+
+    /// Tells whether the answer was cut off because it is too long: a shorter one would be whole.
+    pub fn is_too_long(&self) -> bool {
+        self.finish_reason.as_deref() == Some(LENGTH)
+    }
+
+    /// Returns the text of an answer that is to be one.
+    ///
+    /// # Errors
+    /// [`Error::Truncated`] and [`Error::Empty`].
+    pub fn into_text(self) -> Result<String, Error> {
+        if let Some(reason) = self.cut() {
+            return Err(Error::Truncated { reason });
+        }
+        match self.content.trim() {
+            "" => Err(Error::Empty),
+            text => Ok(text.to_owned()),
+        }
+    }
 }
 
 /// Receives the pieces of a streamed answer as they arrive.
@@ -245,6 +281,12 @@ pub enum Error {
     /// The endpoint's answer could not be understood.
     #[error("the model endpoint {endpoint} sent an answer that cannot be read: {reason}")]
     Malformed { endpoint: String, reason: String },
+    /// The answer is only a part.
+    #[error("the model's answer was cut off: {reason}")]
+    Truncated { reason: &'static str },
+    /// There is no answer, also after the adapter's retries.
+    #[error("the model gave an empty answer")]
+    Empty,
     /// A JSON answer broke its schema, also after the repairs.
     #[error(
         "the {role} model did not answer with valid `{schema}` JSON in {attempts} attempts: {problems}"
@@ -311,6 +353,8 @@ impl Error {
             Self::Refused { status: 500.., .. } => "server_error",
             Self::Refused { .. } => "refused",
             Self::Malformed { .. } => "malformed",
+            Self::Truncated { .. } => "truncated",
+            Self::Empty => "empty",
             Self::Invalid { .. } => "invalid",
             Self::Prompt { .. } => "prompt",
             Self::Script(_) => "script",

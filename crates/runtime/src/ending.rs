@@ -3,7 +3,7 @@
 use perihelion_engine::graph::EngineError;
 use perihelion_engine::runner::{RunResult, Verdict};
 use perihelion_star::question::kind;
-use perihelion_star::{AgentResult, ErrorKind, FinishReason, GraphState, ResultStatus};
+use perihelion_star::{AgentError, AgentResult, ErrorKind, FinishReason, GraphState, ResultStatus};
 
 /// Judges a run of the star.
 pub(super) fn judge(result: &RunResult, state: &GraphState) -> Verdict {
@@ -44,7 +44,11 @@ pub(super) fn reason_of_end(state: &GraphState) -> FinishReason {
             let is = |kind: ErrorKind| {
                 failed(state).all(|one| one.error.as_ref().is_some_and(|error| error.kind == kind))
             };
-            if is(ErrorKind::Model) {
+            let is_cut =
+                |one: &AgentResult| one.error.as_ref().is_some_and(AgentError::is_truncation);
+            if failed(state).all(is_cut) {
+                FinishReason::Truncated
+            } else if is(ErrorKind::Model) {
                 FinishReason::ModelFailed
             } else if is(ErrorKind::Budget) {
                 FinishReason::Limit

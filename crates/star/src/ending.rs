@@ -14,6 +14,8 @@ pub enum FinishReason {
     NoProgress,
     /// A bound on steps, tokens, cost or time was reached.
     Limit,
+    /// The answer was cut off: only a part of it is there.
+    Truncated,
     /// A model could not be reached, or did not give a usable answer.
     ModelFailed,
     /// No agent could be asked.
@@ -30,6 +32,7 @@ impl FinishReason {
             Self::Clarification => "clarification",
             Self::NoProgress => "no_progress",
             Self::Limit => "limit",
+            Self::Truncated => "truncated",
             Self::ModelFailed => "model_failed",
             Self::NoAgents => "no_agents",
             Self::Cancelled => "cancelled",

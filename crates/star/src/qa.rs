@@ -8,17 +8,21 @@ use serde_json::json;
 
 use super::citing::check_citations;
 use super::ending::{EarlyEnd, FinishReason};
+use super::event::MessagePiece;
 use super::model::{RecordedModel, stop_or_failure};
 use super::parts::StarParts;
-use super::result::{AgentResult, ResultStatus};
+use super::result::{AgentResult, ErrorKind, ResultStatus};
 use super::state::{GraphState, GraphUpdate, Message, message_id};
 use super::{node, taint, window};
-use perihelion_engine::graph::{Context, Node, NodeError, NodeOutput};
+use perihelion_engine::graph::{Context, Node, NodeError, NodeOutput, StreamMode};
 use perihelion_llm::{ChatModel, ChatRequest, Error, Role, structured};
 use perihelion_settings::metrics;
 
 /// How long the answer may still be written when the run's time is up.
 const GRACE: Duration = Duration::from_secs(30);
+
+/// How an answer begins where no work succeeded.
+const NOTHING_WORKED: &str = "No answer was found: none of the work succeeded.";
 
 /// Name of the schema under which a structured answer is asked for.
 const ANSWER: &str = "answer";
@@ -34,17 +38,39 @@ impl Node<GraphState> for Qa {
         let state = ctx.state();
         let model =
             RecordedModel::new(&ctx, &self.parts).remembering(state).streamed().with_grace(GRACE);
-        let mut failure: Option<String> = None;
+        let mut early: Option<EarlyEnd> = None;
         let mut removed = 0;
-        let answer = match self.ask(&ctx, &model).await {
-            Ok(answer) if state.preferences.answer_schema.is_some() => answer,
-            Ok(answer) if !answer.trim().is_empty() => {
-                let checked = check_citations(&answer, state.results_of_turn().count());
+        let written = if nothing_worked(state) { None } else { Some(self.ask(&ctx, &model).await) };
+        let is_live = model.was_live();
+        let answer = match written {
+            None => by_rule(state, NOTHING_WORKED),
+            Some(Ok(Written { text, .. })) if state.preferences.answer_schema.is_some() => text,
+            Some(Ok(Written { text, cut })) => {
+                let checked = check_citations(&text, state.results_of_turn().count());
                 removed = checked.removed;
-                checked.text
+                match cut {
+                    None => checked.text,
+                    Some(why) => {
+                        let note = format!("\n\n[The answer was cut off here: {why}.]");
+                        if is_live {
+                            let piece = MessagePiece { text: note.clone() };
+                            ctx.port().emit(StreamMode::Messages, json!(piece));
+                        }
+                        let text = format!("the answer was cut off: {why}");
+                        early = Some(EarlyEnd { reason: FinishReason::Truncated, text });
+                        checked.text + &note
+                    }
+                }
             }
-            Ok(_) => without_model(state, failure.insert("the model gave an empty answer".into())),
-            Err(error) => without_model(state, failure.insert(stop_or_failure(error)?.to_string())),
+            Some(Err(error)) => {
+                let problem = stop_or_failure(error)?.to_string();
+                let text = format!("the answer could not be written by the model: {problem}");
+                early = Some(EarlyEnd { reason: FinishReason::ModelFailed, text });
+                by_rule(
+                    state,
+                    &format!("The answer could not be written by the model ({problem})."),
+                )
+            }
         };
         let message = Message {
             id: message_id(state.turn, ctx.place().step, node::QA),
@@ -55,7 +81,7 @@ impl Node<GraphState> for Qa {
             attached: Vec::new(),
             citations_removed: removed,
         };
-        if model.was_live() {
+        if is_live {
             metrics::citations_removed(node::QA, removed);
         }
         let update = GraphUpdate::new()
@@ -64,15 +90,19 @@ impl Node<GraphState> for Qa {
             .spent(model.spent())
             .next_step(vec![perihelion_engine::graph::END.to_owned()]);
         // An earlier reason stands: this one may follow from it.
-        let update = match failure.filter(|_| state.finish_reason.is_none()) {
+        let update = match early.filter(|_| state.finish_reason.is_none()) {
             None => update,
-            Some(text) => {
-                let text = format!("the answer could not be written by the model: {text}");
-                update.finish_reason(Some(EarlyEnd { reason: FinishReason::ModelFailed, text }))
-            }
+            early => update.finish_reason(early),
         };
         Ok(NodeOutput::goto(update, []))
     }
+}
+
+/// What a model wrote for an answer.
+struct Written {
+    text: String,
+    /// Why it is only a part, if it is.
+    cut: Option<&'static str>,
 }
 
 impl Qa {
@@ -80,7 +110,7 @@ impl Qa {
         &self,
         ctx: &Context<GraphState>,
         model: &RecordedModel<'_>,
-    ) -> Result<String, Error> {
+    ) -> Result<Written, Error> {
         let state = ctx.state();
         let prompt = json!({
             "request": state.input_request,
@@ -104,9 +134,15 @@ impl Qa {
         };
         if let Some(schema) = &state.preferences.answer_schema {
             let answer = structured::ask_value(model, request, ANSWER, schema).await?;
-            return Ok(answer.value.to_string());
+            return Ok(Written { text: answer.value.to_string(), cut: None });
         }
-        Ok(model.chat(&request, None).await?.content.trim().to_owned())
+        let response = model.chat(&request, None).await?;
+        match response.cut() {
+            Some(why) if !response.content.trim().is_empty() => {
+                Ok(Written { text: response.content.trim().to_owned(), cut: Some(why) })
+            }
+            _ => Ok(Written { text: response.into_text()?, cut: None }),
+        }
     }
 }
 
@@ -125,11 +161,16 @@ fn failures(state: &GraphState) -> Vec<String> {
     state.results_of_turn().filter_map(failed).chain(state.errors.iter().cloned()).collect()
 }
 
+/// Tells whether there was work and nothing came of it: a model would have nothing to answer from, and invent it.
+fn nothing_worked(state: &GraphState) -> bool {
+    let is_empty =
+        |result: &AgentResult| result.status == ResultStatus::Failed && part_of(result).is_none();
+    state.results_of_turn().next().is_some() && state.results_of_turn().all(is_empty)
+}
+
 /// Puts an answer together without a model: what was found, what failed, what would help.
-fn without_model(state: &GraphState, problem: &str) -> String {
-    let mut lines = vec![format!(
-        "The answer could not be written by the model ({problem}). This is what the run has:"
-    )];
+fn by_rule(state: &GraphState, opening: &str) -> String {
+    let mut lines = vec![format!("{opening} This is what the run has:")];
     let found: Vec<String> = state
         .results_of_turn()
         .enumerate()
@@ -145,6 +186,10 @@ fn without_model(state: &GraphState, problem: &str) -> String {
     if !failed.is_empty() {
         lines.push(format!("Failed:\n- {}", failed.join("\n- ")));
     }
+    let parts: Vec<&str> = state.results_of_turn().filter_map(part_of).collect();
+    if !parts.is_empty() {
+        lines.push(parts.join("\n"));
+    }
     if let Some(reason) = &state.finish_reason {
         lines.push(format!("The run ended early: {}.", reason.text));
     }
@@ -154,4 +199,12 @@ fn without_model(state: &GraphState, problem: &str) -> String {
         );
     }
     lines.join("\n\n")
+}
+
+/// Returns what tools gave before work was cut off; an output that was rejected is nothing that was found.
+fn part_of(result: &AgentResult) -> Option<&str> {
+    let error = result.error.as_ref()?;
+    let is_cut_off =
+        matches!(error.kind, ErrorKind::Timeout | ErrorKind::Budget) || error.is_truncation();
+    (is_cut_off && !result.output.is_empty()).then_some(result.output.as_str())
 }

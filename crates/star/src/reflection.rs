@@ -4,8 +4,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use super::assignment::Assignment;
 use super::model::{RecordedModel, stop_or_failure};
 use super::report::CallRecord;
+use super::state::GraphState;
 use super::verdict::ReflectionVerdict;
 use super::window;
 use perihelion_engine::graph::NodeError;
@@ -69,7 +71,18 @@ pub(super) struct Subject<'a> {
     pub agent: &'a str,
     pub task: &'a str,
     pub calls: &'a [CallRecord],
+    /// The agent was given something that its output may rest on.
+    pub is_given: bool,
     pub output: &'a str,
+}
+
+/// Why an output that rests on nothing is not approved.
+const UNSUPPORTED: &str =
+    "the agent called no tool and was given nothing, so nothing supports its output";
+
+/// Tells whether an agent was given something beside its task that an output may rest on.
+pub(super) fn is_given(state: &GraphState, assignment: &Assignment) -> bool {
+    !assignment.dependency_outputs.is_empty() || !state.global_state.is_empty() || state.turn > 1
 }
 
 /// Has an output judged.
@@ -97,7 +110,15 @@ pub(super) async fn judge(
         format: None,
     };
     match llm::ask::<Reflection>(model, request, "reflection").await {
-        Ok(answer) => Ok(verdict(answer.value)),
+        Ok(answer) => Ok(match verdict(answer.value) {
+            // A reflector has nothing to hold such an output against.
+            Judged::Approved | Judged::Fixed(_)
+                if subject.calls.is_empty() && !subject.is_given =>
+            {
+                Judged::Unverified(UNSUPPORTED.to_owned())
+            }
+            judged => judged,
+        }),
         Err(error) => Ok(Judged::Unverified(stop_or_failure(error)?.to_string())),
     }
 }

@@ -1,8 +1,9 @@
 //! What an agent hands back: the result, its table, its chart, its sources, and its typed error (S2.09, S2.11).
 
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use super::ending::FinishReason;
 use super::instruction::Instruction;
 use super::sources::Sources;
 use perihelion_llm::{self as llm, Usage};
@@ -220,6 +221,12 @@ pub struct AgentError {
 }
 
 impl AgentError {
+    /// Tells whether the agent failed because its model's answer was cut off.
+    pub fn is_truncation(&self) -> bool {
+        let reason = self.details.as_ref().and_then(|details| details.get("finish_reason"));
+        reason.is_some_and(|reason| reason == FinishReason::Truncated.as_str())
+    }
+
     /// Makes an error without details.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), details: None }
@@ -240,7 +247,9 @@ impl From<llm::Error> for AgentError {
             "not_configured" | "prompt" => ErrorKind::Configuration,
             _ => ErrorKind::Model,
         };
-        Self::new(kind, error.to_string())
+        let details = matches!(error, llm::Error::Truncated { .. })
+            .then(|| json!({ "finish_reason": FinishReason::Truncated }));
+        Self { details, ..Self::new(kind, error.to_string()) }
     }
 }
 
@@ -262,8 +271,6 @@ fn error_of_any_version<'de, D: Deserializer<'de>>(
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]

@@ -58,7 +58,11 @@ pub(super) async fn sum_up(
         format: None,
     };
     let text = match model.chat(&request, None).await {
-        Ok(response) => clip(response.content.trim(), SUMMARY_CHARS),
+        Ok(response) => response.into_text(),
+        Err(error) => Err(error),
+    };
+    let text = match text {
+        Ok(text) => clip(&text, SUMMARY_CHARS),
         Err(error) => {
             let error = stop_or_failure(error)?;
             tracing::debug!(%error, "the conversation was not summed up");
@@ -67,8 +71,7 @@ pub(super) async fn sum_up(
     };
     let taint = messages.iter().map(|message| &message.tainted_by);
     let tainted_by = taint.chain(known.map(|known| &known.tainted_by)).flatten().cloned().collect();
-    let summary = Summary { text, turn: state.turn, messages: state.messages.len(), tainted_by };
-    Ok((!summary.text.is_empty()).then_some(summary))
+    Ok(Some(Summary { text, turn: state.turn, messages: state.messages.len(), tainted_by }))
 }
 
 /// Returns what user, supervisor and QA said after so many messages, oldest first.

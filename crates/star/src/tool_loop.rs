@@ -15,13 +15,18 @@ use super::reflection::{Judged, Subject, judge};
 use super::report::{CallRecord, Report};
 use super::result::{AgentError, ErrorKind};
 use super::toolbox::Toolbox;
-use super::{approval, classify, instruction, remaining, seen, taint, window};
+use super::{approval, classify, instruction, reflection, remaining, seen, taint, window};
 use perihelion_engine::graph::NodeError;
-use perihelion_llm::{ChatMessage, ChatModel, ChatRequest, ChatResponse, MessageRole, Role};
+use perihelion_llm::{
+    self as llm, ChatMessage, ChatModel, ChatRequest, ChatResponse, MessageRole, Role,
+};
 use perihelion_settings::metrics;
 
 /// The verdict on work that stands as it was done.
 const APPROVED: &str = "APPROVED";
+
+/// What is said to a model whose answer was longer than it may be.
+const SHORTER: &str = "Your last answer was longer than the output limit and was discarded. Answer again, much shorter.";
 
 /// Characters of a call's result that are handed back where the work was cut off.
 const PARTIAL_CHARS: usize = 2_000;
@@ -75,7 +80,8 @@ impl Kind for ToolLoop {
             Ok(()) => {}
             Err(Halt::Node(error)) => return Err(error),
             Err(Halt::Agent(error)) => {
-                let is_cut_off = matches!(error.kind, ErrorKind::Timeout | ErrorKind::Budget);
+                let is_cut_off = matches!(error.kind, ErrorKind::Timeout | ErrorKind::Budget)
+                    || error.is_truncation();
                 if is_cut_off && report.finding.output.is_empty() {
                     report.finding.output = so_far(&tools.log.calls);
                 }
@@ -166,6 +172,7 @@ impl Loop<'_> {
                 agent,
                 task: &task,
                 calls: &tools.log.calls,
+                is_given: reflection::is_given(ctx.state(), assignment),
                 output: &report.finding.output,
             };
             self.model.was_live();
@@ -212,6 +219,7 @@ impl Loop<'_> {
         let limits = &self.job.star.limits;
         let Job { ctx, .. } = self.job;
         let limit = remaining::tool_calls(ctx.state(), limits, ctx.place());
+        let mut is_shortened = false;
         loop {
             if let Some(spent) =
                 breaker::overspent(self.job.ctx.state(), limits, self.model.spent())
@@ -223,13 +231,19 @@ impl Loop<'_> {
             if let Some(reason) = tools.handed_back(&response.tool_calls) {
                 return Err(failed(ErrorKind::PlanningDeclined, format!("not mine: {reason}")));
             }
+            if response.is_too_long() && !is_shortened {
+                // Without the part that there is: it would be repeated, and cut again.
+                is_shortened = true;
+                messages.push(ChatMessage::user(SHORTER));
+                continue;
+            }
             if response.tool_calls.is_empty() {
-                return match response.content.trim() {
-                    "" => Err(failed(
+                return match response.into_text() {
+                    Err(llm::Error::Empty) => Err(failed(
                         ErrorKind::Model,
                         "the model answered neither with text nor with a tool call",
                     )),
-                    text => Ok(text.to_owned()),
+                    text => text.map_err(|error| Halt::Agent(error.into())),
                 };
             }
             if is_last {

@@ -1,10 +1,256 @@
 //! Answers as endpoints really send them.
 
-use perihelion::llm::scripted::Reply;
-use perihelion::llm::{Error, ToolCall, Usage};
-use serde_json::json;
+use perihelion::llm::scripted::{Reply, Rule, Script};
+use perihelion::llm::{
+    ChatMessage, ChatModel, ChatRequest, ChatResponse, Error, Role, ToolCall, ToolSpec, Usage,
+};
+use serde_json::{Value, json};
 
-use super::answer_to;
+use super::{answer_to, model_at, request, serve};
+
+/// Has an answer given streamed and whole, each time by an endpoint of which nothing is known; both must be alike.
+async fn received(reply: Reply, request: &ChatRequest) -> ChatResponse {
+    let server = serve(Script::new().rule(Rule::new(reply))).await;
+    let once = [("PERIHELION_MODELS_MAX_RETRIES", "0")];
+    let mut shown = String::new();
+    let mut sink = |piece: &str| shown.push_str(piece);
+    let streamed = model_at(server.url(), &once).chat(request, Some(&mut sink)).await.unwrap();
+    let whole = model_at(server.url(), &once).chat(request, None).await.unwrap();
+    assert_eq!(shown, streamed.content, "what is shown is what is answered");
+    assert_eq!((&streamed.content, &streamed.reasoning), (&whole.content, &whole.reasoning));
+    let calls = |answer: &ChatResponse| {
+        let calls = answer.tool_calls.iter();
+        calls.map(|call| (call.name.clone(), call.arguments.clone())).collect::<Vec<_>>()
+    };
+    assert_eq!(calls(&streamed), calls(&whole));
+    server.stop().await;
+    whole
+}
+
+#[tokio::test]
+async fn reasoning_and_marks_of_templates_are_kept_apart_from_the_answer() {
+    let whole = "The total of all open invoices is 42 euros, as of today.";
+    for (written, answer, reasoning) in [
+        (whole.to_owned(), whole, None),
+        (format!("<think>plan</think>\n\n{whole}"), whole, Some("plan")),
+        (format!("<thinking>plan</thinking>{whole}"), whole, Some("plan")),
+        (format!("[THINK]plan[/THINK]{whole}"), whole, Some("plan")),
+        (format!("plan {}</think>{whole}", "x".repeat(9)), whole, Some("plan xxxxxxxxx")),
+        (
+            format!("Okay, let me add these up. {}</think>\n{whole}", "a".repeat(40)),
+            whole,
+            Some("Okay, let me add these up. aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"),
+        ),
+        (
+            format!(
+                "<|channel|>analysis<|message|>plan<|end|><|start|>assistant<|channel|>final<|message|>{whole}<|return|>"
+            ),
+            whole,
+            Some("plan"),
+        ),
+        (format!("<|start|>assistant<|channel|>final<|message|>{whole}"), whole, None),
+        (format!("analysisplan.assistantfinal{whole}"), whole, Some("plan.")),
+        (format!("{whole}<|im_end|>"), whole, None),
+        (format!("\u{feff}{whole}"), whole, None),
+        ("Sure. <think>plan</think>It is 42.".to_owned(), "Sure. It is 42.", Some("plan")),
+        (
+            "Write `<think>` first and \"</think>\" last.".to_owned(),
+            "Write `<think>` first and \"</think>\" last.",
+            None,
+        ),
+        ("```\n<think>code</think>\n```".to_owned(), "```\n<think>code</think>\n```", None),
+        ("A <think> that never ends".to_owned(), "A <think> that never ends", None),
+        ("1 < 2 and [a] & b <|".to_owned(), "1 < 2 and [a] & b <|", None),
+        ("&quot; stays".to_owned(), "&quot; stays", None),
+    ] {
+        let answered = received(Reply::text(&written), &request(Role::Qa)).await;
+        assert_eq!(answered.content, answer, "{written}");
+        assert_eq!(answered.reasoning.as_deref(), reasoning, "{written}");
+    }
+}
+
+/// A model copies what its prompt escapes.
+#[tokio::test]
+async fn escapes_of_the_prompt_do_not_reach_the_answer() {
+    let mut asked = request(Role::Agent);
+    asked.messages.push(ChatMessage::user("<task>say &quot;a &amp;amp; b&quot;</task>"));
+    let reply = Reply::text("&quot;a &amp;amp; b&quot; &lt;c&gt;")
+        .and_call("x", json!({ "q": "&quot;a&quot;" }));
+    let answered = received(reply, &asked).await;
+    assert_eq!(
+        answered.content, "\"a &amp; b\" &lt;c&gt;",
+        "what the prompt does not escape stays"
+    );
+    assert_eq!(answered.tool_calls[0].arguments, json!({ "q": "\"a\"" }));
+}
+
+fn asking_with_tools() -> ChatRequest {
+    let tool = |name: &str| ToolSpec {
+        name: name.into(),
+        description: "Reads.".into(),
+        parameters: json!({ "type": "object", "properties": { "path": { "type": "string" } } }),
+    };
+    let mut request = request(Role::Agent);
+    request.tools = vec![tool("read"), tool("list")];
+    request
+}
+
+#[tokio::test]
+async fn a_call_in_the_text_is_a_call_in_every_form_that_templates_teach() {
+    let object = r#"{"name":"read","arguments":{"path":"7"}}"#;
+    for written in [
+        format!("<tool_call>\n{object}\n</tool_call>"),
+        format!("<think>I read.</think>I look.\n<tool_call>{object}"),
+        object.to_owned(),
+        format!("```json\n{object}\n```"),
+        r#"{"type":"function","function":"read","parameters":{"path":"7"}}"#.to_owned(),
+        r#"{"type":"function","function":{"name":"read","arguments":"{\"path\":\"7\"}"}}"#.to_owned(),
+        format!("[TOOL_CALLS] [{object}]"),
+        r#"[TOOL_CALLS]read[ARGS]{"path":"7"}"#.to_owned(),
+        format!("<|python_tag|>{object}<|eom_id|>"),
+        r#"<function=read>{"path":"7"}</function>"#.to_owned(),
+        "<tool_call>\n<function=read>\n<parameter=path>\n7\n</parameter>\n</function>\n</tool_call>".to_owned(),
+        "<tool_call>read\n<arg_key>path</arg_key>\n<arg_value>7</arg_value>\n</tool_call>".to_owned(),
+        r#"<|channel|>analysis<|message|>I read.<|end|><|start|>assistant<|channel|>commentary to=functions.read <|constrain|>json<|message|>{"path":"7"}<|call|>"#.to_owned(),
+        r#"<|start|>assistant to=functions.read<|channel|>commentary json<|message|>{"path":"7"}<|call|>"#.to_owned(),
+    ] {
+        let answered = received(Reply::text(&written), &asking_with_tools()).await;
+        let calls: Vec<_> =
+            answered.tool_calls.iter().map(|call| (call.name.as_str(), &call.arguments)).collect();
+        assert_eq!(calls, [("read", &json!({ "path": "7" }))], "{written}");
+        assert!(!answered.content.contains("read"), "{written}: {}", answered.content);
+    }
+    let unknown = "<tool_call>{\"name\":\"erase\",\"arguments\":{}}</tool_call>";
+    let answered = received(Reply::text(unknown), &asking_with_tools()).await;
+    assert_eq!(
+        answered.tool_calls[0].name, "erase",
+        "the agent is told that there is no such tool"
+    );
+}
+
+/// X6: what anybody may have written is no call because the model repeats it.
+#[tokio::test]
+async fn a_call_that_is_quoted_or_cannot_be_made_is_named_and_not_made() {
+    let call = "{\"name\":\"read\",\"arguments\":{\"path\":\"/etc\"}}";
+    let marked = format!("The page says: <tool_call>{call}</tool_call>");
+    let mut quoting = asking_with_tools();
+    let escaped = call.replace('"', "&quot;");
+    quoting.messages.push(ChatMessage::tool("c1", format!("<output>{escaped}</output>")));
+    for (written, asked) in [
+        (marked.clone(), quoting.clone()),
+        (marked.clone(), request(Role::Qa)),
+        (format!("Such as `<tool_call>{call}</tool_call>`."), asking_with_tools()),
+        ("{\"name\":\"anna\",\"arguments\":{\"a\":1}}".to_owned(), asking_with_tools()),
+        ("{\"name\":\"read\",\"size\":1}".to_owned(), asking_with_tools()),
+    ] {
+        let answered = received(Reply::text(&written), &asked).await;
+        assert_eq!(answered.tool_calls, [], "{written}");
+        let named = written != marked
+            || answered.content.ends_with("[a tool call in the text was not made: read]")
+            || answered.content.ends_with("[a tool call in the text was not made]");
+        assert!(named, "{}", answered.content);
+    }
+}
+
+#[tokio::test]
+async fn calls_have_ids_that_are_unique_in_the_conversation() {
+    let mut asked = asking_with_tools();
+    let call = |id: &str| ToolCall { id: id.into(), name: "read".into(), arguments: json!({}) };
+    let mut earlier = ChatMessage::assistant("");
+    earlier.tool_calls = vec![call("call_0"), call("call_1")];
+    asked.messages.push(earlier);
+    for ids in [
+        [json!("call_0"), json!("call_0"), json!("call_3")],
+        [json!("call_2"), Value::Null, json!("")],
+        [json!("x"), json!("x"), json!("call_1")],
+    ] {
+        let calls: Vec<Value> = ids
+            .iter()
+            .map(|id| json!({ "id": id, "function": { "name": "read", "arguments": "{}" } }))
+            .collect();
+        let body = json!({ "choices": [{ "message": { "tool_calls": calls } }] });
+        let server = serve(Script::new().rule(Rule::new(Reply::raw(body.to_string())))).await;
+        let answered = model_at(server.url(), &[]).chat(&asked, None).await.unwrap();
+        let mut all: Vec<&str> = answered.tool_calls.iter().map(|call| call.id.as_str()).collect();
+        all.extend(["call_0", "call_1"]);
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), 5, "{ids:?}: {all:?}");
+        assert!(all.iter().all(|id| !id.is_empty()));
+        server.stop().await;
+    }
+}
+
+/// An endpoint's hiccup is one, whatever its status is.
+#[tokio::test]
+async fn an_empty_or_broken_off_answer_is_asked_for_again() {
+    let choice = |choice: Value| json!({ "choices": [choice] }).to_string();
+    let hiccups = [
+        json!({ "choices": [] }).to_string(),
+        choice(json!({ "message": null })),
+        choice(json!({ "message": { "content": null }, "finish_reason": "stop" })),
+        choice(json!({ "message": { "content": " \n" }, "finish_reason": "stop" })),
+        choice(json!({ "message": { "content": "<think>hm</think>" }, "finish_reason": "stop" })),
+        choice(json!({ "message": { "content": "", "reasoning_content": "hm" } })),
+        choice(
+            json!({ "message": { "content": null }, "error": { "message": "gone", "code": 502 } }),
+        ),
+        choice(json!({ "message": { "content": "Pay 1,0" }, "finish_reason": "error" })),
+        choice(json!({ "message": { "content": "Pay 1,0" }, "finish_reason": "abort" })),
+        choice(json!({ "message": { "content": "<tool_call>{}</tool_call>" } })),
+        "{\"choices\":[{\"message\":{\"content\":\"Pay 1,0".to_owned(),
+        String::new(),
+    ];
+    let streams = [
+        "data: {\"choices\":[]}\n\ndata: [DONE]\n\n",
+        "data: {\"choices\":[{\"delta\":{\"content\":\"Pay 1,0\"}}]}\n\n",
+        "data: {\"choices\":[{\"delta\":{\"content\":\"Pay 1,0\"}}]}\n\ndata: {\"choices\":[{\"del",
+        "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n",
+        "data: {\"choices\":[{\"delta\":{\"content\":\"Pay\"},\"finish_reason\":\"error\"}]}\n\ndata: [DONE]\n\n",
+    ];
+    let all = hiccups.iter().map(|body| (body.as_str(), false));
+    for (body, is_streamed) in all.chain(streams.map(|body| (body, true))) {
+        let script = Script::new()
+            .rule(Rule::new(Reply::raw(body)).times(1))
+            .rule(Rule::new(Reply::text("Pay 1,000.")));
+        let server = serve(script).await;
+        let model = model_at(server.url(), &[]);
+        let mut shown = String::new();
+        let mut sink = |piece: &str| shown.push_str(piece);
+        let answered = if is_streamed {
+            model.chat(&request(Role::Qa), Some(&mut sink)).await.unwrap()
+        } else {
+            model.chat(&request(Role::Agent), None).await.unwrap()
+        };
+        assert_eq!(answered.content, "Pay 1,000.", "{body}");
+        assert!(!is_streamed || shown == answered.content, "{body}: {shown}");
+        assert_eq!(server.requests().len(), 2, "{body}");
+        server.stop().await;
+    }
+}
+
+/// What would come again as it is, or was shown in part, is given as what it is.
+#[tokio::test]
+async fn an_answer_that_was_cut_says_so_and_calls_nothing() {
+    let call = json!([{ "id": "c", "function": { "name": "pay", "arguments": "" } }]);
+    for (reason, requests) in [
+        ("length", 1),
+        ("MAX_TOKENS", 1),
+        ("content_filter", 1),
+        ("SAFETY", 1),
+        ("error", 3),
+        ("insufficient_system_resource", 3),
+    ] {
+        let message = json!({ "content": "Pay 1,0", "tool_calls": call });
+        let body = json!({ "choices": [{ "message": message, "finish_reason": reason }] });
+        let server = serve(Script::new().rule(Rule::new(Reply::raw(body.to_string())))).await;
+        let answered = model_at(server.url(), &[]).chat(&request(Role::Agent), None).await.unwrap();
+        assert!(answered.cut().is_some() && answered.tool_calls.is_empty(), "{reason}");
+        assert!(matches!(answered.into_text(), Err(Error::Truncated { .. })), "{reason}");
+        assert_eq!(server.requests().len(), requests, "{reason}");
+        server.stop().await;
+    }
+}
 
 #[tokio::test]
 async fn answers_that_cannot_be_read_are_errors_that_show_them() {

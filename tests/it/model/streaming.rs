@@ -86,12 +86,66 @@ async fn a_stream_that_breaks_is_begun_again_only_while_nothing_was_handed_out()
 
 #[tokio::test]
 async fn an_error_during_a_stream_is_reported() {
-    let raw = "data: {\"choices\":[{\"delta\":{\"content\":\"Some\"}}]}\n\n\
-               data: {\"error\":{\"message\":\"upstream is gone\",\"code\":502}}\n\n";
+    let raw = format!(
+        "data: {}\n\ndata: {{\"error\":{{\"message\":\"upstream is gone\",\"code\":502}}}}\n\n",
+        json!({ "choices": [{ "delta": { "content": LONG } }] })
+    );
     let server = serve(Script::new().rule(Rule::new(Reply::raw(raw)))).await;
     let (pieces, answer) = streamed(&server).await;
-    assert_eq!(pieces, ["Some"]);
+    assert_eq!(pieces, [LONG]);
     let text = answer.unwrap_err().to_string();
     assert!(text.ends_with("refused the request with status 502: upstream is gone"), "{text}");
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_stream_is_read_however_its_events_are_written() {
+    let chunk =
+        |delta: &str| format!("{{\"choices\":[{{\"delta\":{{\"content\":\"{delta}\"}}}}]}}");
+    let end = "{\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}";
+    for (raw, text) in [
+        (format!("\u{feff}data: {}\n\ndata: {end}\n\n", chunk("with a mark")), "with a mark"),
+        (format!("data: {}\r\n\r\ndata: {end}\r\n\r\n", chunk("crlf")), "crlf"),
+        (format!("data: {}\r\rdata: {end}\r\r", chunk("cr")), "cr"),
+        (
+            format!(
+                "data:{}\n: ping\nid: 1\nshoesize: 43\nretry\n\ndata:{end}",
+                chunk("odd fields")
+            ),
+            "odd fields",
+        ),
+        (format!("data: {}\n\ndata: [DONE]", chunk("no last line")), "no last line"),
+        (
+            format!(
+                "data: {}\n\ndata: {}\n\ndata: {end}\n\n",
+                chunk("a \\ud83d"),
+                chunk("\\ude00 b")
+            ),
+            "a \u{1f600} b",
+        ),
+        (
+            format!("data: {}\n\ndata: {end}\n\n", chunk("lone \\ud83d! \\ude00.")),
+            "lone \u{fffd}! \u{fffd}.",
+        ),
+    ] {
+        let reply = Reply::raw(raw.clone()).header("content-type", "text/event-stream");
+        let server = serve(Script::new().rule(Rule::new(reply))).await;
+        let (pieces, answer) = streamed(&server).await;
+        assert_eq!(answer.unwrap().content, text, "{raw}");
+        assert_eq!(pieces.concat(), text, "{raw}");
+        server.stop().await;
+    }
+}
+
+/// The answer was shown in part, so it is not begun again.
+#[tokio::test]
+async fn a_stream_that_ends_before_the_answer_does_is_given_as_cut() {
+    let raw = format!("data: {}\n\n", json!({ "choices": [{ "delta": { "content": LONG } }] }));
+    let server = serve(Script::new().rule(Rule::new(Reply::raw(raw)))).await;
+    let (pieces, answer) = streamed(&server).await;
+    let answer = answer.unwrap();
+    assert_eq!((pieces.concat().as_str(), answer.content.as_str()), (LONG, LONG));
+    assert!(answer.cut().is_some());
+    assert_eq!(server.requests().len(), 1);
     server.stop().await;
 }

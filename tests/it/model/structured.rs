@@ -109,3 +109,41 @@ async fn json_mode_json_object_never_tries_json_schema() {
     assert_eq!(server.requests()[0].body["response_format"], json!({ "type": "json_object" }));
     server.stop().await;
 }
+
+/// A cut answer that is shown again is repeated word for word, and cut again.
+#[tokio::test]
+async fn after_a_cut_json_answer_a_shorter_one_is_asked_for_without_it() {
+    let cut = json!({ "choices": [{
+        "message": { "content": "{\"status\":\"APPROVED\",\"feedback\":\"and so on" },
+        "finish_reason": "length",
+    }] });
+    let script = Script::new()
+        .rule(Rule::new(Reply::raw(cut.to_string())).times(1))
+        .rule(Rule::new(Reply::json(json!({ "status": "APPROVED" }))));
+    let server = serve(script).await;
+    let model = model_at(server.url(), &[]);
+    let verdict = ask::<Verdict>(&model, request(Role::Reflector), "reflection").await.unwrap();
+    assert_eq!((verdict.value.status, verdict.attempts), (Status::Approved, 2));
+    let second = &server.requests()[1];
+    assert!(!second.contains("and so on") && !second.contains("\"properties\""));
+    assert!(second.last_text().contains("cut off"), "{}", second.last_text());
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_grammar_that_an_endpoint_cannot_make_steps_down_to_an_object_and_to_the_prompt() {
+    let refuse = |status: u16, text: &str| Rule::new(Reply::status(status, text)).times(1);
+    let script = Script::new()
+        .rule(refuse(400, "failed to parse grammar"))
+        .rule(refuse(500, "Failed to initialize samplers: failed to parse grammar"))
+        .rule(Rule::new(Reply::json(json!({ "status": "FIXED" }))));
+    let server = serve(script).await;
+    let model = model_at(server.url(), &[]);
+    let verdict = ask::<Verdict>(&model, request(Role::Reflector), "reflection").await.unwrap();
+    assert_eq!(verdict.value.status, Status::Fixed);
+    let forms = server.requests();
+    let forms: Vec<_> =
+        forms.iter().map(|one| one.body["response_format"]["type"].clone()).collect();
+    assert_eq!(forms, [json!("json_schema"), json!("json_object"), json!(null)]);
+    server.stop().await;
+}

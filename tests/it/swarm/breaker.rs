@@ -38,14 +38,12 @@ async fn the_same_routing_without_progress_trips_at_two_and_qa_is_told_why() {
     let report = room.ask("Go").await;
     assert_eq!(report.status, RunStatusView::Failed, "nothing worked: {report:#?}");
     assert_eq!(report.finish_reason, Some(FinishReason::NoProgress));
-    assert!(report.answer.is_some());
     // The third identical decision is cut off before its agents start.
     assert_eq!(report.results.len(), 2);
     assert_eq!(room.requests(Role::Supervisor).len(), 3);
-    assert_eq!(
-        reason_given_to_qa(&room),
-        "the same agents were chosen 3 times in a row without progress: mcp_agent_alpha"
-    );
+    let why = "the same agents were chosen 3 times in a row without progress: mcp_agent_alpha";
+    let answer = report.answer.unwrap();
+    assert!(answer.contains(why), "{answer}");
     let state = room.state().await;
     assert_eq!(state.routing.retry_count, 2);
     assert_eq!(state.tasks.len(), 2, "tasks that were never handed out are not on record");
@@ -65,7 +63,10 @@ async fn another_agent_or_a_new_plan_is_progress() {
     let report = room.ask("Go").await;
     assert_eq!(report.status, RunStatusView::Failed, "nothing worked: {report:#?}");
     assert_eq!(report.results.len(), 4, "each new plan is another chance");
-    assert_eq!(reason_given_to_qa(&room), "the supervisor judged the work to be done");
+    assert!(
+        room.state().await.finish_reason.is_none(),
+        "the supervisor judged the work to be done"
+    );
 }
 
 /// Runs an insatiable supervisor with an agent that always succeeds, under a limit.
@@ -182,7 +183,8 @@ async fn agents_of_one_stage_share_the_tool_calls_that_are_left() {
     .with_env("PERIHELION_LIMITS_MAX_TOOL_CALLS", "5");
     let report = room.ask("Go").await;
     assert_eq!(report.finish_reason, Some(FinishReason::Limit), "{report:#?}");
-    assert_eq!(reason_given_to_qa(&room), "the budget of 5 tool calls was spent");
+    let answer = report.answer.as_deref().unwrap();
+    assert!(answer.contains("the budget of 5 tool calls was spent"), "{answer}");
     let calls: Vec<usize> = report.results.iter().map(|one| one.tools.len()).collect();
     assert_eq!(calls, [3, 2], "five for two");
     let supervisor = room.requests(Role::Supervisor).remove(0);

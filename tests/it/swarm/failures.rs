@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use perihelion::llm::Role;
 use perihelion::llm::scripted::Reply;
 use perihelion::runtime::RunStatusView;
+use perihelion::swarm::FinishReason;
 use serde_json::json;
 
 use super::{A, Room, assert_done, assert_nothing_worked, decide, script};
@@ -156,4 +157,75 @@ async fn a_run_whose_supervisor_cannot_be_reached_fails_clearly_and_continues_la
     assert_done(&room.resume().await);
     assert_eq!(room.requests(Role::Agent).len(), 1);
     assert_eq!(room.requests(Role::Supervisor).len(), 3);
+}
+
+/// A real model, asked with nothing but failures before it, made a door code up.
+#[tokio::test]
+async fn where_no_work_succeeded_no_model_writes_the_answer() {
+    let room = Room::in_memory(script(|asked| match (asked.role, asked.results) {
+        ("supervisor", 0) => Some(decide(&["look"], &[A], json!([]))),
+        ("agent", _) => Some(Reply::status(400, "no such model")),
+        ("qa", _) => Some(Reply::text("The door code is 1234.")),
+        _ => None,
+    }))
+    .await;
+    let report = room.ask("What is the door code?").await;
+    assert_nothing_worked(&report);
+    let answer = report.answer.unwrap();
+    assert!(answer.starts_with("No answer was found"), "{answer}");
+    assert!(answer.contains("no such model") && !answer.contains("1234"), "{answer}");
+    assert_eq!(room.requests(Role::Qa).len(), 0);
+}
+
+fn cut(text: &str) -> Reply {
+    let message = json!({ "role": "assistant", "content": text });
+    let body = json!({ "choices": [{ "message": message, "finish_reason": "length" }] });
+    Reply::raw(body.to_string())
+}
+
+#[tokio::test]
+async fn an_answer_that_was_cut_off_is_named_as_such() {
+    let room = Room::in_memory(script(|asked| match (asked.role, asked.tools, asked.results) {
+        ("supervisor", _, 0) => Some(decide(&["look"], &[A], json!([]))),
+        ("agent", 0, _) => Some(Reply::call("look_up", json!({ "key": "color" }))),
+        ("agent", ..) => Some(Reply::text("It is teal.")),
+        ("qa", ..) => Some(cut("The transfer of 500 euros was")),
+        _ => None,
+    }))
+    .await;
+    let report = room.ask("Was it made?").await;
+    assert_done(&report);
+    assert_eq!(report.finish_reason, Some(FinishReason::Truncated));
+    let answer = report.answer.unwrap();
+    assert!(
+        answer.starts_with("The transfer of 500 euros was\n\n[The answer was cut off"),
+        "{answer}"
+    );
+}
+
+#[tokio::test]
+async fn an_agent_whose_answer_is_cut_off_is_asked_for_a_shorter_one_once() {
+    let agents = |shorter: fn() -> Reply| {
+        script(move |asked| match (asked.role, asked.tools, asked.results) {
+            ("supervisor", _, 0) => Some(decide(&["look"], &[A], json!([]))),
+            ("agent", 0, _) => Some(Reply::call("look_up", json!({ "key": "color" }))),
+            ("agent", ..) if asked.text.contains("much shorter") => Some(shorter()),
+            ("agent", ..) => Some(cut("It seems to be te")),
+            _ => None,
+        })
+    };
+    let room = Room::in_memory(agents(|| Reply::text("Teal."))).await;
+    let report = room.ask("Which color?").await;
+    assert_done(&report);
+    assert_eq!(report.results[0].output, "Teal.");
+    assert!(!room.agent_requests(A)[2].contains("It seems to be te"), "it would be repeated");
+
+    let room = Room::in_memory(agents(|| cut("Te"))).await;
+    let report = room.ask("Which color?").await;
+    assert_nothing_worked(&report);
+    assert_eq!(report.finish_reason, Some(FinishReason::Truncated));
+    let error = report.results[0].error_message().unwrap();
+    assert!(error.contains("cut off"), "{error}");
+    let output = &report.results[0].output;
+    assert!(output.contains("The color is teal."), "what its call gave is there: {output}");
 }

@@ -12,6 +12,10 @@ fn drafts(judge: impl Fn(&str) -> Reply + Send + Sync + 'static) -> Script {
     script(move |asked| match (asked.role, asked.results) {
         ("supervisor", 0) => Some(decide(&["write"], &[A], json!([]))),
         ("agent", _) => {
+            // An output that rests on no call is not approved.
+            if asked.tools == 0 {
+                return Some(Reply::call("look_up", json!({ "key": "color" })));
+            }
             let rejected = asked.text.matches("</reflection_feedback>").count();
             Some(Reply::text(format!("draft {}", rejected + 1)))
         }
@@ -35,7 +39,7 @@ async fn a_rejected_output_goes_back_with_the_feedback_and_is_approved_the_secon
     assert_done(&report);
     let result = &report.results[0];
     assert_eq!((&*result.output, &*result.reflection, result.attempts), ("draft 2", "APPROVED", 2));
-    let second = &room.agent_requests(A)[1];
+    let second = room.agent_requests(A).pop().unwrap();
     let texts = second.texts();
     assert_eq!(texts[texts.len() - 2], "draft 1");
     assert!(second.last_text().contains("Say &lt;more&gt;."), "{}", second.last_text());
@@ -65,8 +69,9 @@ async fn an_output_rejected_until_the_bound_is_kept_as_failed() {
     let error = result.error_message().unwrap();
     assert_eq!(error, "the output was rejected 3 times, last because: Still wrong.");
     assert_eq!(room.requests(Role::Reflector).len(), 3);
-    let qa = &room.requests(Role::Qa)[0];
-    assert!(qa.contains("rejected 3 times") && qa.contains("draft 3"), "what there is reaches QA");
+    let answer = report.answer.unwrap();
+    assert!(answer.contains("rejected 3 times") && !answer.contains("draft 3"), "{answer}");
+    assert_eq!(room.requests(Role::Qa).len(), 0, "a model would answer from nothing");
 }
 
 #[tokio::test]
@@ -93,4 +98,21 @@ async fn what_was_written_before_the_model_failed_is_kept() {
     let result = room.ask("Write").await.results.remove(0);
     assert_eq!((&*result.output, &*result.reflection, result.attempts), ("draft 1", "REJECTED", 2));
     assert!(result.error.unwrap().message.contains("no more"));
+}
+
+/// Nothing that was found or given supports such an output, whatever the reflector says.
+#[tokio::test]
+async fn an_output_without_a_call_and_without_material_is_not_approved() {
+    for status in ["APPROVED", "FIXED"] {
+        let room = Room::in_memory(script(move |asked| match (asked.role, asked.results) {
+            ("supervisor", 0) => Some(decide(&["look"], &[A], json!([]))),
+            ("agent", _) => Some(Reply::text("The door code is 1234.")),
+            ("reflector", _) => Some(verdict(status, Some("The door code is 4321."), None)),
+            _ => None,
+        }))
+        .await;
+        let result = room.ask("What is the door code?").await.results.remove(0);
+        assert_eq!(result.reflection, "UNVERIFIED", "{status}");
+        assert_eq!(result.output, "The door code is 1234.");
+    }
 }

@@ -147,6 +147,7 @@ pub(super) fn answer(value: Value, place: &str) -> Value {
         "STOP" if calls.is_empty() => "stop",
         "STOP" => "tool_calls",
         "MAX_TOKENS" => "length",
+        "MALFORMED_FUNCTION_CALL" | "OTHER" => "error",
         _ => "content_filter",
     });
     let mut wording = json!({ "content": text, "reasoning_content": reasoning });

@@ -29,10 +29,16 @@ pub(super) struct Dialect {
     completion_tokens: AtomicBool,
     no_stream_options: AtomicBool,
     no_temperature: AtomicBool,
+    expects_reasoning: AtomicBool,
 }
 
+/// Parts of the names of models whose chat template begins their reasoning, in small letters.
+const REASONING: [&str; 5] = ["deepseek-r1", "r1-distill", "qwq", "thinking", "reasoner"];
+
 impl Dialect {
-    pub(super) fn new(mode: JsonMode) -> Self {
+    pub(super) fn new(mode: JsonMode, model: &str) -> Self {
+        let model = model.to_lowercase();
+        let expects_reasoning = REASONING.iter().any(|name| model.contains(name));
         let start = match mode {
             JsonMode::Auto | JsonMode::JsonSchema => JsonForm::Schema,
             JsonMode::JsonObject => JsonForm::Object,
@@ -44,7 +50,18 @@ impl Dialect {
             completion_tokens: AtomicBool::new(false),
             no_stream_options: AtomicBool::new(false),
             no_temperature: AtomicBool::new(false),
+            expects_reasoning: AtomicBool::new(expects_reasoning),
         }
+    }
+
+    /// Tells whether answers are likely to begin with reasoning that only has an end.
+    pub(super) fn expects_reasoning(&self) -> bool {
+        self.expects_reasoning.load(Ordering::Relaxed)
+    }
+
+    /// Notes that an answer began so.
+    pub(super) fn expect_reasoning(&self) {
+        self.expects_reasoning.store(true, Ordering::Relaxed);
     }
 
     pub(super) fn forms(&self) -> Forms {
@@ -64,11 +81,12 @@ impl Dialect {
     ///
     /// Each lesson makes the forms simpler for good, so a request is re-sent a bounded number of times.
     pub(super) fn learn(&self, used: Forms, asked_json: bool, status: u16, message: &str) -> bool {
-        if !matches!(status, 400 | 404 | 415 | 422 | 501) {
-            return false;
-        }
         let message = message.to_lowercase();
         let names = |words: &[&str]| words.iter().any(|word| message.contains(word));
+        let is_grammar = names(&["grammar", "schema conversion"]);
+        if !matches!(status, 400 | 404 | 415 | 422 | 501) && !(status == 500 && is_grammar) {
+            return false;
+        }
 
         if used.stream_options && names(&["stream_options", "include_usage"]) {
             self.no_stream_options.store(true, Ordering::Relaxed);
@@ -85,6 +103,9 @@ impl Dialect {
             "structured output",
             "responsejsonschema",
             "tool_choice",
+            "grammar",
+            "schema conversion",
+            "guided",
         ];
         if asked_json
             && self.mode == JsonMode::Auto
@@ -108,7 +129,7 @@ mod tests {
 
     #[test]
     fn a_refused_schema_leads_to_an_object_and_then_to_the_prompt_alone() {
-        let dialect = Dialect::new(JsonMode::Auto);
+        let dialect = Dialect::new(JsonMode::Auto, "m");
         assert!(dialect.learn(dialect.forms(), true, 400, "unknown parameter: response_format"));
         assert_eq!(dialect.forms().json, JsonForm::Object);
         assert!(dialect.learn(dialect.forms(), true, 400, "response_format is not supported"));
@@ -118,7 +139,7 @@ mod tests {
 
     #[test]
     fn two_calls_that_learn_the_same_at_once_step_down_once() {
-        let dialect = Dialect::new(JsonMode::Auto);
+        let dialect = Dialect::new(JsonMode::Auto, "m");
         let used = dialect.forms();
         assert!(dialect.learn(used, true, 400, "json_schema"));
         assert!(dialect.learn(used, true, 400, "json_schema"));
@@ -127,14 +148,14 @@ mod tests {
 
     #[test]
     fn a_form_set_by_the_operator_is_kept() {
-        let dialect = Dialect::new(JsonMode::JsonSchema);
+        let dialect = Dialect::new(JsonMode::JsonSchema, "m");
         assert!(!dialect.learn(dialect.forms(), true, 400, "json_schema"));
         assert_eq!(dialect.forms().json, JsonForm::Schema);
     }
 
     #[test]
     fn other_refusals_teach_nothing() {
-        let dialect = Dialect::new(JsonMode::Auto);
+        let dialect = Dialect::new(JsonMode::Auto, "m");
         assert!(!dialect.learn(dialect.forms(), true, 401, "json_schema"));
         assert!(!dialect.learn(dialect.forms(), true, 400, "context length exceeded"));
         assert!(!dialect.learn(dialect.forms(), false, 400, "json_schema"));

@@ -5,20 +5,25 @@ use std::sync::Arc;
 use async_openai::Client;
 use async_openai::error::OpenAIError;
 use async_openai::traits::RequestOptionsBuilder as _;
-use futures::StreamExt as _;
-use reqwest::header::{ACCEPT, HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::{ACCEPT, HeaderValue};
 use secrecy::ExposeSecret as _;
 use serde_json::Value;
 
 use super::dialect::Dialect;
-use super::stream::StreamedAnswer;
-use super::transport::{Credentials, Diverted, Transport};
-use super::{retry, wire};
+use super::retry;
+use super::stream::{Parser, Shown, StreamedAnswer};
+use super::transport::{self, BodyError, Credentials, Diverted, EVENT_STREAM, Events, Transport};
+use super::wire::{self, Unusable};
+use crate::cleaning::{Cleaned, Cleaner};
 use crate::native::{self, Reader};
-use crate::{ChatRequest, ChatResponse, Error, TokenSink, fit};
+use crate::types::BROKEN;
+use crate::{ChatRequest, ChatResponse, Error, TokenSink, fit, written_calls};
 use perihelion_engine::clock;
 use perihelion_settings::config::ModelSettings;
 use perihelion_settings::metrics;
+
+/// What an endpoint sends after the last piece of a streamed answer.
+const DONE: &str = "[DONE]";
 
 /// Reaches one endpoint with one role's settings.
 pub(super) struct Lane {
@@ -37,15 +42,17 @@ pub(super) struct Failed {
     /// The next attempt may go better.
     transient: bool,
     retry_after: Option<std::time::Duration>,
+    /// What there is of an answer, empty or cut off: better than nothing after the last attempt.
+    rest: Option<ChatResponse>,
 }
 
 impl Failed {
     fn for_good(error: Error) -> Self {
-        Self { error, transient: false, retry_after: None }
+        Self { error, transient: false, retry_after: None, rest: None }
     }
 
     fn for_now(error: Error) -> Self {
-        Self { error, transient: true, retry_after: None }
+        Self { transient: true, ..Self::for_good(error) }
     }
 }
 
@@ -119,7 +126,13 @@ impl Lane {
                 continue;
             }
             let wait = if failed.transient && handed_out == 0 { delays.next() } else { None };
-            let Some(wait) = wait else { return Err(failed.error) };
+            let Some(wait) = wait else {
+                let rest = failed.rest.ok_or(failed.error)?;
+                if let Some(sink) = sink.filter(|_| handed_out == 0 && !rest.content.is_empty()) {
+                    sink(&rest.content);
+                }
+                return Ok(rest);
+            };
             let wait =
                 failed.retry_after.map_or(wait, |asked| asked.min(self.settings.backoff_max));
             retry += 1;
@@ -138,10 +151,13 @@ impl Lane {
         body: &Value,
         reader: &Reader,
     ) -> Result<ChatResponse, Failed> {
-        let chat = self.client.chat().headers(headers(request));
+        let chat = self.client.chat().headers(transport::headers(request));
         let call = chat.create_byot::<_, Value>(body);
         match tokio::time::timeout(self.settings.timeout, call).await {
-            Ok(Ok(value)) => self.read(&reader.whole(value)),
+            Ok(Ok(value)) => self.read(request, reader, value),
+            Ok(Err(OpenAIError::JSONDeserialize(_, text))) => {
+                self.read_text(request, reader, &text)
+            }
             Ok(Err(error)) => Err(self.failed(error)),
             Err(_) => Err(Failed::for_now(self.timeout())),
         }
@@ -155,98 +171,173 @@ impl Lane {
         sink: &mut (dyn FnMut(&str) + Send),
         handed_out: &mut usize,
     ) -> Result<ChatResponse, Failed> {
-        let mut headers = headers(request);
-        headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+        let mut shown = Shown { sink, bytes: handed_out };
+        let timeout = self.settings.timeout;
+        let mut headers = transport::headers(request);
+        headers.insert(ACCEPT, HeaderValue::from_static(EVENT_STREAM));
         let chat = self.streaming.chat().headers(headers);
         let open = chat.create_stream_byot::<_, Value>(body);
-        let mut chunks = match tokio::time::timeout(self.settings.timeout, open).await {
-            Ok(Ok(chunks)) => chunks,
-            Ok(Err(error)) => {
-                let whole = self.whole_in_place_of_stream(error, &reader)?;
-                *handed_out += whole.content.len();
-                if !whole.content.is_empty() {
-                    sink(&whole.content);
-                }
-                return Ok(whole);
-            }
+        let response = match tokio::time::timeout(timeout, open).await {
+            Ok(Err(error)) => transport::stream_of(error).map_err(|error| self.failed(error))?,
+            Ok(Ok(_)) => return Err(Failed::for_good(self.malformed("it was not read"))),
             Err(_) => return Err(Failed::for_now(self.timeout())),
         };
+        if transport::is_json(response.headers()) {
+            // The endpoint ignores `stream`.
+            let text = transport::read_whole(response).await.map_err(|error| self.broken(error))?;
+            let whole = self.read_text(request, &reader, &text)?;
+            shown.piece(&whole.content);
+            return Ok(whole);
+        }
+        let mut events = Events::new(response);
+        let mut parser = Parser::default();
+        let mut cleaner = Cleaner::new(request, self.dialect.expects_reasoning());
         let mut streamed = StreamedAnswer::default();
+        let mut has_ended = false;
         loop {
-            let chunk = match tokio::time::timeout(self.settings.timeout, chunks.next()).await {
-                Ok(Some(Ok(chunk))) => reader.chunk(chunk),
-                Ok(Some(Err(error))) => return Err(self.failed(error)),
-                Ok(None) => break,
+            let event = match tokio::time::timeout(timeout, events.next()).await {
+                Ok(Ok(Some(event))) => event,
+                Ok(Ok(None)) => break,
+                Ok(Err(error)) => return Err(self.broken(error)),
                 Err(_) => return Err(Failed::for_now(self.timeout())),
+            };
+            if event.trim() == DONE {
+                has_ended = true;
+                break;
+            }
+            let chunk = match parser.parse(&event, true) {
+                Ok(chunk) => reader.chunk(chunk),
+                // The connection ended during this piece.
+                Err(_) if events.is_over() => break,
+                Err(error) => return Err(self.not_json(&error, &event)),
             };
             if let Some((message, code)) = wire::error_in(&chunk) {
                 return Err(self.refused(code.unwrap_or(500), &message, None));
             }
             let piece = streamed.take(&chunk);
-            if !piece.is_empty() {
-                *handed_out += piece.len();
-                sink(&piece);
-            }
+            shown.piece(&cleaner.push(&piece, streamed.has_reasoning()));
         }
         if streamed.calls() > wire::MAX_CALLS {
             return Err(Failed::for_good(self.malformed(&wire::too_many_calls(streamed.calls()))));
         }
-        if streamed.is_empty() {
-            return Err(Failed::for_now(self.malformed("the stream ended before any answer")));
+        has_ended |= streamed.has_ended();
+        let (last, cleaned) = cleaner.finish();
+        let mut response = streamed.finish(&self.settings.model);
+        if !has_ended {
+            response.finish_reason = Some(BROKEN.to_owned());
         }
-        Ok(streamed.finish(&self.settings.model))
+        let text = cleaned.content.clone();
+        let answer = self.accept(request, response, cleaned);
+        match &answer {
+            Ok(answer) => shown.rest(answer, &text, &last),
+            // It is not begun again, so the part is given whole.
+            Err(_) if *shown.bytes > 0 => shown.piece(&last),
+            Err(_) => {}
+        }
+        answer
     }
 
-    /// Reads the answer of an endpoint that ignores `stream`.
-    fn whole_in_place_of_stream(
+    /// Reads the text of a whole answer.
+    fn read_text(
         &self,
-        error: OpenAIError,
+        request: &ChatRequest,
         reader: &Reader,
+        text: &str,
     ) -> Result<ChatResponse, Failed> {
-        if let OpenAIError::Boxed(boxed) = &error
-            && let Some(Diverted::Whole(body)) = boxed.downcast_ref()
-        {
-            let value: Value = serde_json::from_str(body).map_err(|e| self.not_json(&e, body))?;
-            return self.read(&reader.whole(value));
-        }
-        Err(self.failed(error))
+        let text = text.trim_start_matches(transport::BOM);
+        let value = Parser::default().parse(text, false).map_err(|e| self.not_json(&e, text))?;
+        self.read(request, reader, value)
     }
 
-    fn read(&self, value: &Value) -> Result<ChatResponse, Failed> {
+    /// Reads a whole answer.
+    fn read(
+        &self,
+        request: &ChatRequest,
+        reader: &Reader,
+        value: Value,
+    ) -> Result<ChatResponse, Failed> {
+        let value = reader.whole(value);
         // Some gateways report an upstream's refusal with status 200.
-        if value.get("choices").is_none()
-            && let Some((message, code)) = wire::error_in(value)
+        if let Some((message, code)) = wire::error_in(&value)
+            && value.pointer("/choices/0/message/content").is_none_or(Value::is_null)
         {
             return Err(self.refused(code.unwrap_or(500), &message, None));
         }
-        wire::response(value, &self.settings.model)
-            .map_err(|reason| Failed::for_good(self.malformed(&reason)))
+        let mut response =
+            wire::response(&value, &self.settings.model).map_err(|unusable| match unusable {
+                Unusable::Hiccup(reason) => Failed::for_now(self.malformed(&reason)),
+                Unusable::Refused(reason) => Failed::for_good(self.malformed(&reason)),
+            })?;
+        let mut cleaner = Cleaner::new(request, false);
+        cleaner.push(&std::mem::take(&mut response.content), false);
+        let (_, cleaned) = cleaner.finish();
+        self.accept(request, response, cleaned)
+    }
+
+    /// Puts an answer together; one that is empty or was broken off is no answer, and asked for again.
+    fn accept(
+        &self,
+        request: &ChatRequest,
+        mut response: ChatResponse,
+        mut cleaned: Cleaned,
+    ) -> Result<ChatResponse, Failed> {
+        if cleaned.is_begun_by_template {
+            self.dialect.expect_reasoning();
+        }
+        let has_written_calls = !cleaned.calls.is_empty();
+        let written = written_calls::take(request, &mut cleaned);
+        response.content = cleaned.content;
+        if !cleaned.reasoning.is_empty() {
+            response.reasoning.get_or_insert_default().push_str(cleaned.reasoning.trim());
+        }
+        if response.tool_calls.is_empty() {
+            response.tool_calls = wire::written(written);
+        }
+        wire::settle(&mut response.tool_calls, request);
+        let cut = response.cut();
+        if cut.is_some() {
+            // The last call may be cut as well, and read like one without arguments.
+            response.tool_calls.clear();
+        }
+        let is_empty = response.content.trim().is_empty() && response.tool_calls.is_empty();
+        let reason = match response.finish_reason.as_deref() {
+            Some(BROKEN) => "it was cut off before its end",
+            _ if cut.is_some() || !is_empty => return Ok(response),
+            _ if has_written_calls => "it is a tool call in the text, which cannot be made here",
+            _ if response.reasoning.is_some() => "it holds the model's reasoning and no answer",
+            _ => "it is empty",
+        };
+        let error = self.malformed(reason);
+        Err(Failed { rest: Some(response), ..Failed::for_now(error) })
+    }
+
+    /// Reads why a body did not arrive.
+    fn broken(&self, error: BodyError) -> Failed {
+        // The same request would get as much again.
+        let transient = !matches!(error, BodyError::TooLong);
+        let reason = self.clean(&format!("the answer was cut off: {error}"));
+        let error = Error::Unreachable { endpoint: self.endpoint.clone(), reason };
+        Failed { transient, ..Failed::for_good(error) }
     }
 
     pub(super) fn failed(&self, error: OpenAIError) -> Failed {
         match error {
-            OpenAIError::Boxed(boxed) => {
-                match boxed.downcast::<Diverted>().map(|diverted| *diverted) {
-                    Ok(Diverted::Refused { status, retry_after, body }) => {
-                        self.refused(status, &wire::refusal_message(&body), retry_after)
-                    }
-                    Ok(Diverted::Whole(body)) => Failed::for_good(self.malformed(&body)),
-                    Err(other) => Failed::for_good(self.malformed(&other.to_string())),
+            OpenAIError::Boxed(boxed) => match boxed.downcast().map(|diverted| *diverted) {
+                Ok(Diverted::Refused { status, retry_after, body }) => {
+                    self.refused(status, &wire::refusal_message(&body), retry_after)
                 }
-            }
+                Ok(other) => Failed::for_good(self.malformed(&other.to_string())),
+                Err(other) => Failed::for_good(self.malformed(&other.to_string())),
+            },
             OpenAIError::Reqwest(error) => {
                 let is_builder = error.is_builder();
-                let reason = self.clean(&cause(&error.without_url()));
+                let reason = self.clean(&transport::cause(&error.without_url()));
                 // The same request would get as much again.
                 let transient = !is_builder && !reason.contains("the answer is longer than");
                 let error = Error::Unreachable { endpoint: self.endpoint.clone(), reason };
-                Failed { error, transient, retry_after: None }
+                Failed { transient, ..Failed::for_good(error) }
             }
             OpenAIError::JSONDeserialize(error, body) => self.not_json(&error, &body),
-            OpenAIError::StreamError(error) => Failed::for_now(Error::Unreachable {
-                endpoint: self.endpoint.clone(),
-                reason: self.clean(&format!("the answer was cut off: {error}")),
-            }),
             other => Failed::for_good(self.malformed(&other.to_string())),
         }
     }
@@ -259,25 +350,16 @@ impl Lane {
     ) -> Failed {
         let mut message = self.clean(message);
         if matches!(status, 401 | 403) {
-            message = format!("{message}; {}", self.about_the_key());
+            message = format!("{message}; {}", transport::about_the_key(&self.settings));
         }
         // A spent quota answers 429 as well, and no wait fixes it.
         let spent = message.contains("insufficient_quota")
             || message.contains("exceeded your current quota");
+        // llama.cpp's server was started without what tools need.
+        let is_setup = message.contains("requires --jinja");
+        let transient = retry::is_transient(status) && !spent && !is_setup;
         let error = Error::Refused { endpoint: self.endpoint.clone(), status, message };
-        Failed { error, transient: retry::is_transient(status) && !spent, retry_after }
-    }
-
-    /// Says where the key comes from, and whether there is one.
-    fn about_the_key(&self) -> String {
-        match (&self.settings.api_key_env, &self.settings.api_key) {
-            (Some(variable), Some(_)) => format!("the key is read from {variable}, which is set"),
-            (Some(variable), None) => format!("the key is read from {variable}, which is not set"),
-            (None, _) => {
-                "no key goes to this address: name its variable in api_key_env of the role"
-                    .to_owned()
-            }
-        }
+        Failed { error, transient, retry_after, rest: None }
     }
 
     fn not_json(&self, error: &serde_json::Error, body: &str) -> Failed {
@@ -285,7 +367,8 @@ impl Lane {
             "" => "it is empty".to_owned(),
             body => format!("it is not JSON ({error}): {body}"),
         };
-        Failed::for_good(self.malformed(&reason))
+        // A body that ends too early was cut off; another one would come again.
+        Failed { transient: error.is_eof(), ..Failed::for_good(self.malformed(&reason)) }
     }
 
     fn malformed(&self, reason: &str) -> Error {
@@ -310,47 +393,4 @@ impl Lane {
             line => line,
         }
     }
-}
-
-/// Writes the headers by which gateways attribute cost.
-fn headers(request: &ChatRequest) -> HeaderMap {
-    let mut headers = HeaderMap::new();
-    let values = [
-        ("x-perihelion-role", Some(request.role.as_str())),
-        ("x-perihelion-thread", Some(request.thread.as_str())),
-        ("x-perihelion-agent", request.agent.as_deref()),
-        ("x-perihelion-stage", request.stage.as_deref()),
-    ];
-    for (name, value) in values {
-        if let Some(value) = value.and_then(|value| HeaderValue::from_str(&printable(value)).ok()) {
-            headers.insert(HeaderName::from_static(name), value);
-        }
-    }
-    headers
-}
-
-/// Percent-encodes what a header cannot carry everywhere.
-fn printable(text: &str) -> String {
-    text.bytes()
-        .map(|byte| match byte {
-            0x20..=0x7e => char::from(byte).to_string(),
-            _ => format!("%{byte:02X}"),
-        })
-        .collect()
-}
-
-/// Returns the innermost cause of an error, which holds the useful part ("connection refused").
-fn cause(error: &dyn std::error::Error) -> String {
-    let mut last = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let wording = cause.to_string();
-        // The system's number for it says nothing more.
-        let words = wording.split(" (os error ").next().unwrap_or_default();
-        if !words.is_empty() {
-            last = words.to_owned();
-        }
-        source = cause.source();
-    }
-    last
 }

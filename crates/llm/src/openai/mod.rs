@@ -1,10 +1,10 @@
 //! Calls model endpoints through async-openai: compatible ones, and those whose wire `native` translates.
 //!
-//! Enter at [`OpenAiModel::new`]. What async-openai does here: client, authentication, request, SSE.
-//! What it does not: its typed answers refuse what compatible endpoints really send, so `wire` reads
-//! JSON leniently; its retries know neither timeouts nor error bodies that are not JSON, so
-//! `transport` replaces the layer that holds them and `retry` decides. Invariant: no error text
-//! carries the API key, and a streamed answer is never begun twice.
+//! Enter at [`OpenAiModel::new`]. What async-openai does here: client, authentication, requests, whole answers. What it
+//! does not: its typed answers refuse what compatible endpoints really send, so `wire` reads JSON leniently; its reader of
+//! streams panics at a byte order mark, so `transport` reads them; its retries know neither timeouts nor error bodies that
+//! are not JSON, so `lane` and `retry` decide. Invariant: no error text carries the API key, and a streamed answer is
+//! never begun twice.
 
 mod dialect;
 mod embeddings;
@@ -49,7 +49,7 @@ impl OpenAiModel {
             let Some(url) = settings.url.clone() else { return Ok(None) };
             let dialect = dialects
                 .entry((url.clone(), settings.model.clone(), settings.api))
-                .or_insert_with(|| Arc::new(Dialect::new(settings.json_mode)))
+                .or_insert_with(|| Arc::new(Dialect::new(settings.json_mode, &settings.model)))
                 .clone();
             let direct = transport::is_loopback(&url);
             let http = match clients.get(&direct) {

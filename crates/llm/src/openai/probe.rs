@@ -30,7 +30,7 @@ pub async fn list_models(
 ) -> Result<Option<Vec<String>>, Error> {
     config::tls::install();
     let http = transport::client(settings.connect_timeout, transport::is_loopback(url))?;
-    let dialect = Arc::new(Dialect::new(settings.json_mode));
+    let dialect = Arc::new(Dialect::new(settings.json_mode, &settings.model));
     let patience = settings.timeout.min(PATIENCE);
     let settings = ModelSettings { timeout: patience, ..settings.clone() };
     let credentials = Credentials::new(url, settings.api_key.clone());

@@ -1,14 +1,13 @@
-//! Collects a streamed answer from its chunks.
+//! Collects a streamed answer from its chunks, and parses them.
 
 use serde_json::Value;
 
 use super::wire::{self, PartialCall};
 use crate::{ChatResponse, Usage};
 
-/// What has arrived of an answer so far.
+/// What has arrived of an answer so far, beside its text.
 #[derive(Default)]
 pub(super) struct StreamedAnswer {
-    content: String,
     reasoning: String,
     calls: Vec<(u64, PartialCall)>,
     model: Option<String>,
@@ -39,9 +38,7 @@ impl StreamedAnswer {
         for call in delta.get("tool_calls").and_then(Value::as_array).into_iter().flatten() {
             self.take_call(call);
         }
-        let piece = wire::answer_text(delta);
-        self.content.push_str(&piece);
-        piece
+        wire::answer_text(delta)
     }
 
     fn take_call(&mut self, call: &Value) {
@@ -55,6 +52,12 @@ impl StreamedAnswer {
         });
         // The pieces of a call come one after the other.
         let known = self.calls.iter().rposition(|(at, _)| *at == index);
+        // Some endpoints give every call the same index.
+        let is_another = |at: &usize| {
+            let earlier = self.calls[*at].1.id.as_deref();
+            !name.is_empty() && id.is_some() && earlier.is_some() && earlier != id
+        };
+        let known = known.filter(|at| !is_another(at));
         if known.is_none() && self.calls.len() > wire::MAX_CALLS {
             // Whatever else comes, the answer is refused.
             return;
@@ -81,21 +84,108 @@ impl StreamedAnswer {
         self.calls.len()
     }
 
-    /// Returns whether nothing came that could be an answer.
-    pub(super) fn is_empty(&self) -> bool {
-        self.content.is_empty() && self.calls.is_empty() && self.finish_reason.is_none()
+    /// Tells whether the endpoint sends the model's reasoning beside the answer.
+    pub(super) fn has_reasoning(&self) -> bool {
+        !self.reasoning.is_empty()
     }
 
-    /// Returns the whole answer; `model` names it where no chunk did.
+    /// Tells whether the endpoint said that the answer has ended.
+    pub(super) fn has_ended(&self) -> bool {
+        self.finish_reason.is_some()
+    }
+
+    /// Returns the whole answer without its text; `model` names it where no chunk did.
     pub(super) fn finish(self, model: &str) -> ChatResponse {
         ChatResponse {
-            content: self.content,
+            content: String::new(),
             tool_calls: wire::finish_calls(self.calls.into_iter().map(|(_, call)| call)),
             model: self.model.unwrap_or_else(|| model.to_owned()),
             finish_reason: self.finish_reason,
             usage: self.usage.unwrap_or_default(),
             reasoning: Some(self.reasoning).filter(|text| !text.is_empty()),
         }
+    }
+}
+
+/// Hands out an answer while it arrives.
+pub(super) struct Shown<'a> {
+    pub sink: &'a mut (dyn FnMut(&str) + Send),
+    /// Bytes that were handed out.
+    pub bytes: &'a mut usize,
+}
+
+impl Shown<'_> {
+    pub(super) fn piece(&mut self, piece: &str) {
+        if !piece.is_empty() {
+            *self.bytes += piece.len();
+            (self.sink)(piece);
+        }
+    }
+
+    /// Hands out what is left of an answer: its last piece, and what was added to the text that arrived.
+    pub(super) fn rest(&mut self, answer: &ChatResponse, text: &str, last: &str) {
+        if *self.bytes == 0 {
+            return self.piece(&answer.content);
+        }
+        self.piece(last);
+        self.piece(answer.content.strip_prefix(text).unwrap_or_default());
+    }
+}
+
+/// Parses JSON in which halves of characters are escaped alone, as text that was cut during an emoji has them.
+#[derive(Default)]
+pub(super) struct Parser {
+    /// The first half of a character that ended a piece of a streamed answer; the next piece begins with the second.
+    half: Option<String>,
+}
+
+impl Parser {
+    pub(super) fn parse(&mut self, json: &str, is_piece: bool) -> serde_json::Result<Value> {
+        serde_json::from_str(json).or_else(|error| {
+            self.repaired(json, is_piece).map_or(Err(error), |it| serde_json::from_str(&it))
+        })
+    }
+
+    /// Joins halves where the pieces meet and replaces other lone ones; none if there are none.
+    fn repaired(&mut self, json: &str, is_piece: bool) -> Option<String> {
+        let unit = |at: usize| {
+            let escape = json.get(at..at + 6).filter(|escape| escape.starts_with("\\u"))?;
+            u16::from_str_radix(&escape[2..], 16).ok()
+        };
+        let mut repaired = String::with_capacity(json.len());
+        let mut is_changed = false;
+        let mut at = 0;
+        while let Some(next) = json[at..].find('\\').map(|next| at + next) {
+            repaired.push_str(&json[at..next]);
+            let is_second = |at| matches!(unit(at), Some(0xdc00..=0xdfff));
+            let length = match unit(next) {
+                Some(0xd800..=0xdbff) if is_second(next + 6) => 12,
+                Some(0xd800..=0xdfff) => 6,
+                _ => 1 + json[next + 1..].chars().next().map_or(0, char::len_utf8),
+            };
+            let escape = &json[next..next + length];
+            match unit(next) {
+                Some(0xd800..=0xdbff) if length == 6 => {
+                    is_changed = true;
+                    if is_piece && json[next + 6..].starts_with('"') {
+                        self.half = Some(escape.to_owned());
+                    } else {
+                        repaired.push('\u{fffd}');
+                    }
+                }
+                Some(0xdc00..=0xdfff) => {
+                    is_changed = true;
+                    match self.half.take().filter(|_| repaired.ends_with('"')) {
+                        Some(first) => repaired.extend([first.as_str(), escape]),
+                        None => repaired.push('\u{fffd}'),
+                    }
+                }
+                _ => repaired.push_str(escape),
+            }
+            at = next + length;
+        }
+        repaired.push_str(&json[at..]);
+        is_changed.then_some(repaired)
     }
 }
 
@@ -133,7 +223,7 @@ mod tests {
             json!({ "tool_calls": [{ "function": { "arguments": "\"y\"}" } }] }),
         ]);
         let calls: Vec<_> =
-            response.tool_calls.iter().map(|c| (c.id.as_str(), c.arguments.clone())).collect();
-        assert_eq!(calls, [("call_0", json!({ "path": "x" })), ("call_1", json!({ "path": "y" }))]);
+            response.tool_calls.iter().map(|c| (c.name.as_str(), c.arguments.clone())).collect();
+        assert_eq!(calls, [("read", json!({ "path": "x" })), ("read", json!({ "path": "y" }))]);
     }
 }

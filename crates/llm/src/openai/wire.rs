@@ -1,10 +1,17 @@
 //! Writes requests, and reads answers leniently: whatever compatible endpoints really send.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value, json};
 
 use super::dialect::{Forms, JsonForm};
 use crate::attached;
-use crate::{ChatMessage, ChatRequest, ChatResponse, MessageRole, OutputFormat, ToolCall, Usage};
+use crate::prompts;
+use crate::schema::sendable;
+use crate::types::{BROKEN, FILTERED, LENGTH};
+use crate::{
+    ChatMessage, ChatRequest, ChatResponse, MessageRole, OutputFormat, ToolCall, ToolSpec, Usage,
+};
 use perihelion_settings::config::{Inputs, ModelSettings};
 
 /// Writes the body of a Chat Completions request.
@@ -21,8 +28,7 @@ pub(super) fn body(
     if let Some(format) = &request.format {
         match forms.json {
             JsonForm::Schema => {
-                let schema =
-                    json!({ "name": format.name, "strict": true, "schema": format.schema });
+                let schema = json!({ "name": format.name, "strict": true, "schema": sendable(&format.schema) });
                 let value = json!({ "type": "json_schema", "json_schema": schema });
                 body.insert("response_format".into(), value);
             }
@@ -38,7 +44,13 @@ pub(super) fn body(
         let tools: Vec<Value> = request
             .tools
             .iter()
-            .map(|tool| json!({ "type": "function", "function": tool }))
+            .map(|tool| {
+                let parameters = sendable(&tool.parameters);
+                let ToolSpec { name, description, .. } = tool;
+                let function =
+                    json!({ "name": name, "description": description, "parameters": parameters });
+                json!({ "type": "function", "function": function })
+            })
             .collect();
         body.insert("tools".into(), tools.into());
     }
@@ -116,21 +128,31 @@ pub(super) fn too_many_calls(calls: usize) -> String {
     format!("it calls {calls} tools or more in one answer, at most: {MAX_CALLS}")
 }
 
+/// Why an answer could not be taken for one; of any length, as the end of a sentence.
+pub(super) enum Unusable {
+    /// The same request may be answered properly.
+    Hiccup(String),
+    /// Such an answer would come again.
+    Refused(String),
+}
+
 /// Reads a whole answer.
 ///
 /// # Errors
-/// What is wrong with it, as the end of a sentence; of any length.
-pub(super) fn response(value: &Value, model: &str) -> Result<ChatResponse, String> {
-    let Some(choices) = value.get("choices").and_then(Value::as_array) else {
-        return Err(format!("it has no `choices`: {value}"));
+/// [`Unusable`].
+pub(super) fn response(value: &Value, model: &str) -> Result<ChatResponse, Unusable> {
+    let Some(choices) = value.get("choices").filter(|choices| !choices.is_null()) else {
+        return Err(Unusable::Refused(format!("it has no `choices`: {value}")));
     };
-    let Some(choice) = choices.first() else { return Err("its `choices` are empty".to_owned()) };
+    let Some(choice) = choices.get(0) else {
+        return Err(Unusable::Hiccup("its `choices` are empty".to_owned()));
+    };
     let Some(message) = choice.get("message").filter(|message| message.is_object()) else {
-        return Err(format!("its choice has no `message`: {choice}"));
+        return Err(Unusable::Hiccup(format!("its choice has no `message`: {choice}")));
     };
     let calls = message.get("tool_calls").and_then(Value::as_array).map_or(0, Vec::len);
     if calls > MAX_CALLS {
-        return Err(too_many_calls(calls));
+        return Err(Unusable::Refused(too_many_calls(calls)));
     }
     Ok(ChatResponse {
         content: answer_text(message),
@@ -142,9 +164,15 @@ pub(super) fn response(value: &Value, model: &str) -> Result<ChatResponse, Strin
     })
 }
 
-/// Returns the error inside a body: its message and, where it is a number, its code.
+/// Returns the error inside a body or its choice: its message and, where it is a number, its code.
 pub(super) fn error_in(value: &Value) -> Option<(String, Option<u16>)> {
-    let error = value.get("error").filter(|error| !error.is_null())?;
+    let is_error = |error: &&Value| match error {
+        Value::Object(fields) => !fields.is_empty(),
+        Value::String(text) => !text.is_empty(),
+        _ => false,
+    };
+    let places = [value.get("error"), value.pointer("/choices/0/error")];
+    let error = places.into_iter().flatten().find(is_error)?;
     let message = ["message", "detail", "type"]
         .iter()
         .find_map(|key| error.get(key).and_then(Value::as_str))
@@ -188,6 +216,7 @@ fn content_text(message: &Value) -> String {
         Some(Value::String(text)) => text.clone(),
         Some(Value::Array(parts)) => parts
             .iter()
+            .filter(|part| !is_reasoning(part))
             .filter_map(|part| part.as_str().or_else(|| part.get("text")?.as_str()))
             .collect(),
         // Some endpoints parse a JSON answer before they send it.
@@ -196,17 +225,49 @@ fn content_text(message: &Value) -> String {
     }
 }
 
-/// Returns the model's reasoning where the endpoint sends it beside the answer.
-pub(super) fn reasoning(message: &Value) -> Option<String> {
-    ["reasoning_content", "reasoning"]
-        .iter()
-        .find_map(|key| message.get(key).and_then(Value::as_str))
-        .filter(|text| !text.is_empty())
-        .map(str::to_owned)
+/// Tells whether a part of a message's content is the model's reasoning.
+fn is_reasoning(part: &Value) -> bool {
+    matches!(part["type"].as_str(), Some("reasoning" | "thinking"))
 }
 
+/// Returns the model's reasoning where the endpoint sends it beside the answer.
+pub(super) fn reasoning(message: &Value) -> Option<String> {
+    let beside = ["reasoning_content", "reasoning", "thinking"];
+    let beside = beside.iter().find_map(|key| message.get(key).and_then(Value::as_str));
+    let parts = message.get("content").and_then(Value::as_array).into_iter().flatten();
+    let within: String = parts
+        .filter(|part| is_reasoning(part))
+        .filter_map(|part| part["text"].as_str().or_else(|| part["thinking"].as_str()))
+        .collect();
+    Some(beside.map_or(within, str::to_owned)).filter(|text| !text.is_empty())
+}
+
+/// Returns why the answer ended; what servers call a limit, a filter or a failure has one name each.
 pub(super) fn finish_reason(choice: &Value) -> Option<String> {
-    choice.get("finish_reason").and_then(Value::as_str).map(str::to_owned)
+    let reason = choice.get("finish_reason")?.as_str().filter(|reason| !reason.is_empty())?;
+    Some(match reason.to_lowercase().as_str() {
+        "length" | "max_tokens" | "max_output_tokens" | "model_length" | "incomplete" => {
+            LENGTH.to_owned()
+        }
+        "content_filter"
+        | "content_filtered"
+        | "safety"
+        | "sensitive"
+        | "refusal"
+        | "recitation"
+        | "guardrail_intervened" => FILTERED.to_owned(),
+        "error"
+        | "abort"
+        | "aborted"
+        | "cancelled"
+        | "canceled"
+        | "failed"
+        | "timeout"
+        | "network_error"
+        | "server_error"
+        | "insufficient_system_resource" => BROKEN.to_owned(),
+        _ => reason.to_owned(),
+    })
 }
 
 pub(super) fn model_name(value: &Value) -> Option<String> {
@@ -258,21 +319,43 @@ pub(super) struct PartialCall {
     pub arguments: Value,
 }
 
-/// Gives every call an id of its own and reads its arguments.
+/// Reads the arguments of calls; those that have no id yet have an empty one.
 pub(super) fn finish_calls(calls: impl Iterator<Item = PartialCall>) -> Vec<ToolCall> {
-    let mut done: Vec<ToolCall> = Vec::new();
-    for (index, call) in calls.filter(|call| !call.name.is_empty()).enumerate() {
-        let id = call
-            .id
-            .filter(|id| !id.is_empty() && !done.iter().any(|other| other.id == *id))
-            .unwrap_or_else(|| format!("call_{index}"));
-        done.push(ToolCall { id, name: call.name, arguments: arguments(call.arguments) });
+    let finished = calls.filter(|call| !call.name.is_empty()).map(|call| ToolCall {
+        id: call.id.unwrap_or_default(),
+        name: call.name,
+        arguments: arguments(call.arguments),
+    });
+    finished.collect()
+}
+
+/// Reads calls that were written as text.
+pub(super) fn written(calls: Vec<(String, Value)>) -> Vec<ToolCall> {
+    let partial = |(name, arguments)| PartialCall { id: None, name, arguments };
+    finish_calls(calls.into_iter().map(partial))
+}
+
+/// Gives every call an id that no other call of the conversation has, and the characters that its prompt escaped.
+pub(super) fn settle(calls: &mut [ToolCall], request: &ChatRequest) {
+    let escapes = prompts::escapes(request);
+    let earlier = request.messages.iter().flat_map(|message| &message.tool_calls);
+    let mut taken: HashSet<String> = earlier.map(|call| call.id.clone()).collect();
+    let sent: HashSet<String> = calls.iter().map(|call| call.id.clone()).collect();
+    let mut number = taken.len();
+    for (index, call) in calls.iter_mut().enumerate() {
+        number = number.max(index);
+        prompts::unescape(&mut call.arguments, &escapes);
+        if call.id.is_empty() || taken.contains(&call.id) {
+            let is_free = |id: &String| !taken.contains(id) && !sent.contains(id);
+            let ids = (number..).map(|number| format!("call_{number}"));
+            call.id = ids.into_iter().find(is_free).unwrap_or_default();
+        }
+        taken.insert(call.id.clone());
     }
-    done
 }
 
 /// Reads arguments: an object, or a string that holds one; any other text is kept as it is.
-fn arguments(value: Value) -> Value {
+pub(super) fn arguments(value: Value) -> Value {
     match value {
         Value::Null => json!({}),
         Value::String(text) if text.trim().is_empty() => json!({}),

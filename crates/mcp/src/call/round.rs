@@ -14,6 +14,7 @@ use super::outcome;
 use crate::catalog::opened::Opened;
 use crate::configuration::redact::Secrets;
 use crate::transport::{
+    delivery::{self, Delivery},
     progress::Reports,
     request::{self, Answer, Bounds, Failure},
 };
@@ -23,6 +24,7 @@ use crate::types::{Answers, Asked, CallContext, Error, Reply, TENANT_META, ToolO
 const URL_ELICITATION_REQUIRED: ErrorCode = ErrorCode(-32042);
 
 /// What a call is made with, for the first time or with answers to what it asked.
+#[derive(Clone)]
 pub(crate) struct Given {
     pub arguments: Map<String, Value>,
     pub answers: Answers,
@@ -41,11 +43,13 @@ pub(crate) enum Verdict {
 pub(crate) struct RoundOutcome {
     pub reply: Result<Reply, Error>,
     pub verdict: Option<Verdict>,
+    /// The connection was lost before the call was handed to it.
+    pub is_connection_lost: bool,
 }
 
 impl From<Error> for RoundOutcome {
     fn from(error: Error) -> Self {
-        Self { reply: Err(error), verdict: None }
+        Self { reply: Err(error), verdict: None, is_connection_lost: false }
     }
 }
 
@@ -86,13 +90,15 @@ pub(crate) async fn send(
         () = call.closed.cancelled() => return call.unknown("the connection was closed meanwhile").into(),
         sent = request::send_and_report(session, request, meta, bounds, reports) => sent,
     };
-    let RoundOutcome { reply, verdict } = match sent {
-        Ok(answer) => {
-            RoundOutcome { reply: Ok(read(call, opened, answer)), verdict: Some(Verdict::Well) }
-        }
+    let outcome = match sent {
+        Ok(answer) => RoundOutcome {
+            reply: Ok(read(call, opened, answer)),
+            verdict: Some(Verdict::Well),
+            is_connection_lost: false,
+        },
         Err(reason) => failed(call, reason, opened).await,
     };
-    RoundOutcome { reply: broken_off(reply, &open_call), verdict }
+    RoundOutcome { reply: broken_off(outcome.reply, &open_call), ..outcome }
 }
 
 /// Reads a proper answer.
@@ -111,8 +117,17 @@ fn read(call: &Call<'_>, opened: &Opened, answer: Answer) -> Reply {
 /// Reads what a call without a proper answer means.
 async fn failed(call: &Call<'_>, reason: Failure, opened: &Opened) -> RoundOutcome {
     let signs = failure::signs(&reason);
+    let is_connection_lost = match &reason {
+        Failure::NotHandedOver => !opened.session.is_open(),
+        // A pipe that broke before the whole line was written.
+        Failure::Service(ServiceError::TransportSend(error)) => {
+            opened.session.is_child() && delivery::of(error.error.as_ref()) == Delivery::NotSent
+        }
+        _ => false,
+    };
     if let Some(asked) = needs_a_visit(&reason, &call.config.secrets) {
-        return RoundOutcome { reply: Ok(Reply::Asked { asked }), verdict: Some(Verdict::Well) };
+        let verdict = Some(Verdict::Well);
+        return RoundOutcome { reply: Ok(Reply::Asked { asked }), verdict, is_connection_lost };
     }
     let judged = failure::judge(call, reason, &opened.session).await;
     let verdict = match signs {
@@ -123,7 +138,7 @@ async fn failed(call: &Call<'_>, reason: Failure, opened: &Opened) -> RoundOutco
             Some(Verdict::Failed(words.to_owned()))
         }
     };
-    RoundOutcome { reply: judged.map(Reply::Done), verdict }
+    RoundOutcome { reply: judged.map(Reply::Done), verdict, is_connection_lost }
 }
 
 /// Returns the addresses to be visited before the call is made again, if that is what it failed for.

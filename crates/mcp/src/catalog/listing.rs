@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use super::definitions::{Definitions, Identity};
@@ -14,7 +14,7 @@ use crate::trust::hidden;
 use crate::types::{
     CallPolicy, InputSchema, ServerInfo, ToolAnnotations, ToolDefinition,
     schema::{self, Checker},
-    text,
+    schema_repair, text,
 };
 
 /// A longer definition would crowd the model's context; as JSON.
@@ -31,32 +31,38 @@ pub(crate) struct Listing {
     pub definitions: Definitions,
 }
 
-/// A tool as it stands on the wire; fields unknown here are passed over.
+/// A tool as it stands on the wire; fields unknown here are passed over, and so are words that are no text.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Tool {
     name: String,
+    #[serde(default, deserialize_with = "words")]
     title: Option<String>,
+    #[serde(default, deserialize_with = "words")]
     description: Option<String>,
     input_schema: Value,
     output_schema: Option<Value>,
     #[serde(default)]
-    annotations: Option<Hints>,
+    annotations: Value,
 }
 
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Hints {
-    title: Option<String>,
-    read_only_hint: Option<bool>,
-    destructive_hint: Option<bool>,
-    idempotent_hint: Option<bool>,
-    open_world_hint: Option<bool>,
+fn words<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    Ok(Value::deserialize(from)?.as_str().map(str::to_owned))
+}
+
+/// Reads a hint: a truth value, or its name as a text.
+fn hint(tool: &Value, name: &str) -> Option<bool> {
+    match &tool[name] {
+        Value::Bool(hint) => Some(*hint),
+        Value::String(name) if name.eq_ignore_ascii_case("true") => Some(true),
+        Value::String(name) if name.eq_ignore_ascii_case("false") => Some(false),
+        _ => None,
+    }
 }
 
 /// Tells whether a tool claims to reach the open world.
 fn is_hinted(definitions: &Definitions) -> bool {
-    let claims = |tool: &Value| tool["annotations"]["openWorldHint"] == Value::Bool(true);
+    let claims = |tool: &Value| hint(&tool["annotations"], "openWorldHint") == Some(true);
     definitions.tools.iter().any(claims)
 }
 
@@ -186,24 +192,31 @@ fn read(
     let input_schema = before
         .and_then(|before| before.input_schema(&tool.name, &tool.input_schema))
         .unwrap_or_else(|| tool.input_schema.into());
-    input_schema.checker().map_err(|reason| format!("its inputSchema cannot be used: {reason}"))?;
+    let input_schema = match input_schema.checker() {
+        Ok(_) => input_schema,
+        Err(reason) => {
+            let repaired = InputSchema::from(schema_repair::repaired(&input_schema));
+            let is_usable = repaired.checker().is_ok();
+            is_usable
+                .then_some(repaired)
+                .ok_or_else(|| format!("its inputSchema cannot be used: {reason}"))?
+        }
+    };
     let output = match &tool.output_schema {
         Some(schema) => match before.and_then(|before| before.output(&tool.name, schema)) {
             Some(output) => Some(output),
-            None => Some(Arc::new(
-                schema::compile(Arc::new(schema.clone()))
-                    .map_err(|reason| format!("its outputSchema cannot be used: {reason}"))?,
-            )),
+            None => Some(Arc::new(compiled(schema)?)),
         },
         None => None,
     };
-    let hints = tool.annotations.unwrap_or_default();
+    let hints = &tool.annotations;
     let annotations = ToolAnnotations {
-        read_only: hints.read_only_hint,
-        destructive: hints.destructive_hint,
-        idempotent: hints.idempotent_hint,
-        open_world: hints.open_world_hint,
+        read_only: hint(hints, "readOnlyHint"),
+        destructive: hint(hints, "destructiveHint"),
+        idempotent: hint(hints, "idempotentHint"),
+        open_world: hint(hints, "openWorldHint"),
     };
+    let title = hints["title"].as_str().map(str::to_owned);
     let call_policy = CallPolicy::of(policy, &tool.name, &annotations);
     let description = text::cut(&tool.description.unwrap_or_default(), MAX_DESCRIPTION_CHARS);
     let definition = ToolDefinition {
@@ -213,7 +226,7 @@ fn read(
         approved_in_advance: call_policy.approved_in_advance,
         read_only: call_policy.read_only,
         open_world: call_policy.open_world,
-        title: tool.title.or(hints.title),
+        title: tool.title.or(title),
         description,
         input_schema,
         output_schema: tool.output_schema,
@@ -221,6 +234,14 @@ fn read(
         name: tool.name,
     };
     Ok((definition, output))
+}
+
+/// Compiles the schema of a tool's results, repaired if it cannot be used as it is.
+fn compiled(schema: &Value) -> Result<Checker, String> {
+    schema::compile(Arc::new(schema.clone())).or_else(|reason| {
+        let repaired = schema::compile(Arc::new(schema_repair::repaired(schema)));
+        repaired.map_err(|_| format!("its outputSchema cannot be used: {reason}"))
+    })
 }
 
 #[cfg(test)]

@@ -30,6 +30,8 @@ const DRAIN_SLACK: Duration = Duration::from_secs(5);
 
 /// How many times its start-up timeout a server may take in the end: a busy machine costs attempts, not the server.
 const MOST_SLACK: u32 = 8;
+/// Times that a call is handed to a connection, each opened after the one before was lost.
+const ATTEMPTS: u32 = 3;
 
 /// One server of the file.
 pub(super) struct Server {
@@ -209,20 +211,32 @@ impl Server {
         given: Given,
         context: CallContext,
     ) -> Result<Reply, Error> {
-        let opened = self.open(false).await.map_err(|error| match error {
-            Error::Start { reason, .. } => call.not_sent(&reason),
-            other => other,
-        })?;
-        let RoundOutcome { reply, verdict } = round::send(call, &opened, given, context).await;
-        match verdict {
-            Some(Verdict::Well) => self.admission.succeeded(),
-            Some(Verdict::Failed(reason)) => self.count_failure(&reason),
-            None => {}
+        let mut attempts = ATTEMPTS;
+        loop {
+            let opened = self.open(false).await.map_err(|error| match error {
+                Error::Start { reason, .. } => call.not_sent(&reason),
+                other => other,
+            })?;
+            let sent = round::send(call, &opened, given.clone(), context.clone()).await;
+            let RoundOutcome { reply, verdict, is_connection_lost } = sent;
+            match verdict {
+                Some(Verdict::Well) => self.admission.succeeded(),
+                Some(Verdict::Failed(reason)) => self.count_failure(&reason),
+                None => {}
+            }
+            if opened.session.open_calls.goes_one_by_one() {
+                self.admission.go_one_by_one();
+            }
+            attempts -= 1;
+            // The server ended between two calls: nothing was sent, so nothing is done twice.
+            if !is_connection_lost || attempts == 0 || self.closed.is_cancelled() {
+                return reply;
+            }
+            let mut link = self.link.lock().await;
+            if link.connection.is_on(&opened.session) {
+                link.connection.close(Duration::ZERO).await;
+            }
         }
-        if opened.session.open_calls.goes_one_by_one() {
-            self.admission.go_one_by_one();
-        }
-        reply
     }
 
     /// Counts a failure of the server; enough of them in a row, and calls are refused for a while.

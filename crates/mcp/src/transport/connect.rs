@@ -8,10 +8,11 @@ use std::{
 
 use rmcp::{
     RoleClient,
-    model::ProtocolVersion,
+    model::{InitializeResult, ProtocolVersion, ServerResult},
     service::{ClientInitializeError, ClientLifecycleMode, ClientServiceExt, RunningService},
     transport::async_rw::AsyncRwTransport,
 };
+use serde_json::Value;
 use tokio::time::timeout;
 
 use super::delivery::{self, Delivery};
@@ -33,6 +34,8 @@ const MAX_LINE_BYTES: usize = 16 * 1024 * 1024;
 const DESCRIBE: Duration = Duration::from_millis(500);
 /// A longer version is none.
 const VERSION_CHARS: usize = 40;
+/// Characters of an answer that an error shows.
+const SHOWN_CHARS: usize = 200;
 
 /// How a server wants to be greeted; learnt once and kept, because a wrong guess costs a timeout.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -224,10 +227,20 @@ fn judge(
         _ => None,
     };
     let retry = another.filter(|_| probing);
-    let mut reason = match &error {
+    // Of two greetings that failed, the second one's answer says why.
+    let mut last = &error;
+    while let ClientInitializeError::LegacyFallbackFailed { fallback, .. } = last {
+        last = fallback;
+    }
+    let mut reason = match last {
         // Its own words name the types of the library.
         ClientInitializeError::TransportError { error, context } => {
             format!("{} ({context})", delivery::chain(error.error.as_ref()))
+        }
+        ClientInitializeError::ExpectedInitResult(Some(result)) => not_a_greeting(result),
+        ClientInitializeError::ExpectedInitResponse(Some(message)) => {
+            let words = serde_json::to_string(message).unwrap_or_default();
+            format!("it did not answer the greeting but sent: {}", shown(&words))
         }
         other => delivery::chain(other),
     };
@@ -235,6 +248,40 @@ fn judge(
         reason.push_str("; give it a token with bearer_token_env_var");
     }
     Err(Failed { reason: config.secrets.redact(&reason), retry })
+}
+
+/// Names the field for which an answer cannot be read as that to the greeting.
+fn not_a_greeting(result: &ServerResult) -> String {
+    let answer = serde_json::to_value(result).unwrap_or_default();
+    let is_text: fn(&Value) -> bool = Value::is_string;
+    let is_object: fn(&Value) -> bool = Value::is_object;
+    let fields = [
+        ("protocolVersion", "a string", is_text),
+        ("capabilities", "an object", is_object),
+        ("serverInfo", "an object", is_object),
+        ("serverInfo.name", "a string", is_text),
+        ("serverInfo.version", "a string", is_text),
+    ];
+    let wrong = fields.iter().find_map(|(field, kind, is_right)| {
+        let found = answer.pointer(&format!("/{}", field.replace('.', "/")));
+        match found {
+            None => Some(format!("`{field}` is missing, which must be {kind}")),
+            Some(value) if !is_right(value) => {
+                Some(format!("`{field}` must be {kind}: {}", shown(&value.to_string())))
+            }
+            Some(_) => None,
+        }
+    });
+    let wrong = wrong.or_else(|| {
+        let read = serde_json::from_value::<InitializeResult>(answer.clone());
+        read.err().map(|error| error.to_string())
+    });
+    let wrong = wrong.unwrap_or_else(|| shown(&answer.to_string()));
+    format!("its answer to initialize cannot be used: {wrong}")
+}
+
+fn shown(words: &str) -> String {
+    text::cut(&text::one_line(words), SHOWN_CHARS)
 }
 
 /// Says what is wrong with the version that a server chose, if anything is: the protocol has it refused.

@@ -6,11 +6,12 @@ use std::{
 };
 
 use futures::stream::BoxStream;
-use reqwest::header::{HeaderName, HeaderValue};
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use rmcp::{
     model::ClientJsonRpcMessage,
     transport::{
         auth::AuthError,
+        common::http_header::HEADER_SESSION_ID,
         streamable_http_client::{
             AuthRequiredError, SseError, StreamableHttpClient, StreamableHttpError,
             StreamableHttpPostResponse,
@@ -20,6 +21,7 @@ use rmcp::{
 use secrecy::{ExposeSecret as _, SecretString};
 use sse_stream::Sse;
 
+use super::http_post::{self, Post};
 use super::oauth::{Access, Refusal};
 
 /// The id of the session under which the last message was sent; a server may replace it.
@@ -122,13 +124,16 @@ impl StreamableHttpClient for Client {
         auth_header: Option<String>,
         custom_headers: Headers,
     ) -> Result<StreamableHttpPostResponse, Failure> {
-        self.session.note(session_id.as_ref());
-        let request = |token| {
-            let uri = uri.clone();
-            let headers = custom_headers.clone();
-            self.inner.post_message(uri, message.clone(), session_id.clone(), token, headers)
-        };
-        self.send(auth_header, request).await
+        let most = http_post::BODY_BYTES;
+        self.post_message_with_max_sse_event_size(
+            uri,
+            message,
+            session_id,
+            auth_header,
+            custom_headers,
+            most,
+        )
+        .await
     }
 
     async fn post_message_with_max_sse_event_size(
@@ -141,15 +146,22 @@ impl StreamableHttpClient for Client {
         max_sse_event_size: usize,
     ) -> Result<StreamableHttpPostResponse, Failure> {
         self.session.note(session_id.as_ref());
-        let request = |token| {
-            self.inner.post_message_with_max_sse_event_size(
-                uri.clone(),
-                message.clone(),
-                session_id.clone(),
-                token,
-                custom_headers.clone(),
-                max_sse_event_size,
-            )
+        let request = |token: Option<String>| {
+            let mut request =
+                self.inner.post(uri.as_ref()).headers(HeaderMap::from_iter(custom_headers.clone()));
+            if let Some(token) = token {
+                request = request.bearer_auth(token);
+            }
+            if let Some(session) = &session_id {
+                request = request.header(HEADER_SESSION_ID, session.as_ref());
+            }
+            let post = Post {
+                request,
+                message: &message,
+                has_session: session_id.is_some(),
+                max_event_bytes: max_sse_event_size,
+            };
+            async move { post.send().await }
         };
         self.send(auth_header, request).await
     }
@@ -183,7 +195,7 @@ impl StreamableHttpClient for Client {
             let headers = custom_headers.clone();
             self.inner.get_stream(uri, session, last_event_id.clone(), token, headers)
         };
-        self.send(auth_header, request).await
+        self.send(auth_header, request).await.map(http_post::repaired_events)
     }
 
     async fn get_stream_with_max_sse_event_size(
@@ -205,6 +217,6 @@ impl StreamableHttpClient for Client {
                 max_sse_event_size,
             )
         };
-        self.send(auth_header, request).await
+        self.send(auth_header, request).await.map(http_post::repaired_events)
     }
 }

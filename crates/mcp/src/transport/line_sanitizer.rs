@@ -1,6 +1,7 @@
-//! Puts an error in the place of an answer that cannot be read, so that anyone who waits hears of it at once.
+//! Puts messages that can be read in the place of lines that the reader after this one would pass over.
 //!
-//! The reader after this one passes over such lines, as a server may print what it likes.
+//! A message may stand on several lines, as servers write it that print for people. Anything else goes by: a server may
+//! print what it likes.
 
 use std::{
     io,
@@ -8,19 +9,17 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use serde::{Deserialize, de::IgnoredAny};
-use serde_json::{Value, json};
 use tokio::io::{AsyncBufRead, AsyncRead, BufReader, ReadBuf};
 
-/// What the reader after this one takes of values in values.
-const DEPTH: usize = 127;
-/// Of the codes that servers may define, one that says nothing of the request.
-const UNREADABLE: i32 = -32099;
+use super::messages::{self, Scan};
 
 /// The lines of a server, each whole, those that cannot be read replaced.
 pub(super) struct LineSanitizer<R> {
     inner: BufReader<R>,
     line: Vec<u8>,
+    /// Lines that began a message, which is not whole yet.
+    begun: Vec<u8>,
+    scan: Scan,
     /// How much of `line` was passed on, once it is whole.
     passed: Option<usize>,
     /// Longer lines go by as they are: the reader after this one drops them.
@@ -30,8 +29,49 @@ pub(super) struct LineSanitizer<R> {
 
 impl<R: AsyncRead + Unpin> LineSanitizer<R> {
     pub fn new(inner: R, longest: usize) -> Self {
-        let inner = BufReader::new(inner);
-        Self { inner, line: Vec::new(), passed: None, longest, is_overlong: false }
+        Self {
+            inner: BufReader::new(inner),
+            line: Vec::new(),
+            begun: Vec::new(),
+            scan: Scan::default(),
+            passed: None,
+            longest,
+            is_overlong: false,
+        }
+    }
+
+    /// Takes in a whole line: passes on the message that it is or ends, and holds back what begins one.
+    fn end_line(&mut self) {
+        // A whole message is one, whatever came before it.
+        if self.begun.is_empty() || messages::is_message(&self.line) {
+            self.begun.clear();
+            if messages::is_begun(&self.line) {
+                self.scan = Scan::default();
+                self.buffer();
+            } else {
+                self.pass_on();
+            }
+            return;
+        }
+        self.buffer();
+        if self.begun.len() > self.longest {
+            self.begun.clear();
+        } else if self.scan.depth == 0 {
+            self.line.append(&mut self.begun);
+            self.pass_on();
+        }
+    }
+
+    fn buffer(&mut self) {
+        self.line.iter().for_each(|byte| self.scan.take(*byte));
+        self.begun.append(&mut self.line);
+    }
+
+    fn pass_on(&mut self) {
+        if let Some(messages) = messages::repaired(&self.line) {
+            self.line = messages.iter().flat_map(|one| [one.as_bytes(), b"\n"].concat()).collect();
+        }
+        self.passed = Some(0);
     }
 
     /// Passes on what there is room for; tells whether there was anything.
@@ -65,10 +105,7 @@ impl<R: AsyncRead + Unpin> AsyncRead for LineSanitizer<R> {
             this.line.extend_from_slice(read.get(..length).unwrap_or_default());
             Pin::new(&mut this.inner).consume(length);
             if end.is_some() && !this.is_overlong && this.line.len() <= this.longest {
-                if let Some(instead) = replacement(&this.line).or_else(|| paired(&this.line)) {
-                    this.line = instead;
-                }
-                this.passed = Some(0);
+                this.end_line();
             } else if this.is_overlong || this.line.len() > this.longest {
                 this.is_overlong = end.is_none();
                 this.passed = Some(0);
@@ -76,81 +113,6 @@ impl<R: AsyncRead + Unpin> AsyncRead for LineSanitizer<R> {
         }
         Poll::Ready(Ok(()))
     }
-}
-
-/// What of a message tells that it is an answer, and to what.
-#[derive(Deserialize)]
-struct Head {
-    id: Option<Value>,
-    method: Option<IgnoredAny>,
-}
-
-/// Returns the error that stands for an answer that cannot be read; none for all other lines.
-fn replacement(line: &[u8]) -> Option<Vec<u8>> {
-    let why = match std::str::from_utf8(line) {
-        Err(error) => format!("it is not UTF-8 at byte {}", error.valid_up_to()),
-        Ok(_) if depth(line) > DEPTH => format!("it nests values deeper than {DEPTH} levels"),
-        Ok(_) => return None,
-    };
-    let head: Head = serde_json::from_str(&String::from_utf8_lossy(line)).ok()?;
-    let id = head.id.filter(|id| (id.is_string() || id.is_number()) && head.method.is_none())?;
-    let message = format!("its answer cannot be read: {why}");
-    let error = json!({ "code": UNREADABLE, "message": message });
-    Some(format!("{}\n", json!({ "jsonrpc": "2.0", "id": id, "error": error })).into_bytes())
-}
-
-/// Replaces escapes of half a character by the replacement character, as text that is cut during an emoji has them; none
-/// where there are none. A reader of JSON refuses the whole line for one of them.
-fn paired(line: &[u8]) -> Option<Vec<u8>> {
-    let unit = |at: usize| {
-        let escape = line.get(at..at + 6).filter(|escape| escape.starts_with(b"\\u"))?;
-        u16::from_str_radix(std::str::from_utf8(&escape[2..]).ok()?, 16).ok()
-    };
-    let mut fixed: Option<Vec<u8>> = None;
-    let mut at = 0;
-    while at < line.len() {
-        let (length, is_lone) = match (line[at], unit(at)) {
-            (b'\\', Some(0xd800..=0xdbff)) => match unit(at + 6) {
-                Some(0xdc00..=0xdfff) => (12, false),
-                _ => (6, true),
-            },
-            (b'\\', Some(0xdc00..=0xdfff)) => (6, true),
-            (b'\\', _) => (2, false),
-            _ => (1, false),
-        };
-        let end = line.len().min(at + length);
-        if is_lone && fixed.is_none() {
-            fixed = Some(line[..at].to_vec());
-        }
-        if let Some(fixed) = &mut fixed {
-            fixed.extend_from_slice(if is_lone { b"\\ufffd" } else { &line[at..end] });
-        }
-        at = end;
-    }
-    fixed
-}
-
-/// Returns how deep values stand in values.
-fn depth(json: &[u8]) -> usize {
-    let mut depth = 0_usize;
-    let mut deepest = 0;
-    let mut in_string = false;
-    let mut is_escaped = false;
-    for byte in json {
-        if is_escaped {
-            is_escaped = false;
-            continue;
-        }
-        match byte {
-            b'\\' if in_string => is_escaped = true,
-            b'"' => in_string = !in_string,
-            b'{' | b'[' if !in_string => depth += 1,
-            b'}' | b']' if !in_string => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        deepest = deepest.max(depth);
-    }
-    deepest
 }
 
 #[cfg(test)]
@@ -166,24 +128,25 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_answer_that_cannot_be_read_becomes_an_error_and_all_else_goes_by() {
-        let deep = format!("{{\"id\":\"a\",\"result\":{}{}}}\n", "[".repeat(200), "]".repeat(200));
-        let garbled = b"{\"jsonrpc\":\"2.0\",\"id\":3,\"result\":{\"text\":\"\xff\"}}\n";
-        for (line, id, why) in
-            [(deep.as_bytes(), json!("a"), "deeper"), (garbled, json!(3), "UTF-8 at byte 42")]
-        {
-            let read_back: Value = serde_json::from_slice(&read(line, 1000).await).unwrap();
-            assert_eq!(read_back["id"], id);
-            assert!(read_back["error"]["message"].as_str().unwrap().contains(why), "{read_back}");
+    async fn messages_are_repaired_and_joined_and_all_else_goes_by() {
+        let answer = "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"a\":[1]}}\n";
+        for (written, read_back) in [
+            (answer.to_owned(), answer.to_owned()),
+            (
+                "noise\n{\n \"jsonrpc\": \"2.0\",\n \"id\": 1,\n \"result\": {\"a\":\n[1]}\n}\n"
+                    .to_owned(),
+                format!("noise\n{answer}"),
+            ),
+            (format!("[\n{answer}]\n"), format!("{answer}]\n")),
+            (format!("{{\n\"broken\": \n{answer}"), answer.to_owned()),
+            (format!("[{},{}]\n", answer.trim(), answer.trim()), answer.repeat(2)),
+        ] {
+            let read = String::from_utf8(read(written.as_bytes(), 1000).await).unwrap();
+            assert_eq!(read, read_back, "{written}");
         }
-        let lone = b"{\"id\":1,\"result\":\"\\ud83d\\ude00 \\\\ud800 \\ud83d! \\ude00\"}\n";
-        let whole = "{\"id\":1,\"result\":\"\\ud83d\\ude00 \\\\ud800 \\ufffd! \\ufffd\"}\n";
-        assert_eq!(read(lone, 1000).await, whole.as_bytes());
         let others = "noise [[[\n{\"id\":1,\"result\":\"\\\"[[{\"}\n\n";
-        assert_eq!(read(others.as_bytes(), 1000).await, others.as_bytes());
         assert_eq!(read(others.as_bytes(), 4).await, others.as_bytes());
-        let request = b"{\"id\":1,\"method\":\"ping\",\"params\":\"\xff\"}\n";
-        assert_eq!(read(request, 1000).await, request);
+        let garbled = b"{\"jsonrpc\":\"2.0\",\"id\":3,\"result\":{\"text\":\"\xff\"}}\n";
         let overlong = [&garbled[..], b"{}\n"].concat();
         assert_eq!(read(&overlong, 10).await, overlong);
     }

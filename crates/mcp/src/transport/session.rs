@@ -121,6 +121,11 @@ impl Session {
         self.peer.peer_info().is_some_and(|info| !info.protocol_version.has_initialize())
     }
 
+    /// Tells whether the server is a process that this program started.
+    pub fn is_child(&self) -> bool {
+        self.process().is_some()
+    }
+
     /// Tells whether a request could still be sent.
     ///
     /// `RunningService::is_closed` would not notice a server that died.

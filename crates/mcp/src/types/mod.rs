@@ -13,6 +13,7 @@ mod input_schema;
 mod phase;
 pub(super) mod schema;
 mod schema_cost;
+pub(super) mod schema_repair;
 mod server;
 pub(super) mod text;
 mod tool;

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use perihelion_engine::graph::{EffectError, EffectFailure, NodeError, TaskContext};
-use perihelion_llm::{ChatMessage, ChatModel, ChatRequest, ChatResponse, Role, ToolSpec};
+use perihelion_llm::{
+    self as llm, ChatMessage, ChatModel, ChatRequest, ChatResponse, Role, ToolSpec,
+};
 use perihelion_mcp::{self as mcp, CallContext, ToolHost, ToolOutcome};
 
 /// Asks a model once, or reads its recorded answer back.
@@ -28,7 +30,10 @@ pub(super) async fn ask(
         let model = Arc::clone(model);
         let request = request.clone();
         async move {
-            let answer = model.chat(&request, None).await;
+            let answer = model.chat(&request, None).await.and_then(|answer| match answer.cut() {
+                Some(reason) => Err(llm::Error::Truncated { reason }),
+                None => Ok(answer),
+            });
             answer.map_err(|error| EffectError::no_effect(error.to_string()))
         }
     };

@@ -9,7 +9,7 @@ use super::{PipelineState, PipelineUpdate};
 use crate::instruction;
 use crate::kind::Job;
 use crate::model::RecordedModel;
-use crate::reflection::{Judged, Subject, judge};
+use crate::reflection::{Judged, Subject, is_given, judge};
 use crate::result::{AgentError, ErrorKind};
 use crate::{AgentEvent, Finding};
 use perihelion_engine::graph::{Context, Node, NodeError, NodeOutput, State, Target};
@@ -41,6 +41,7 @@ impl<W: State> Node<PipelineState<W>> for Reflect {
             agent: &job.agent,
             task: &task,
             calls: &calls,
+            is_given: is_given(job.ctx.state(), &job.assignment),
             output: &finding.output,
         };
         let judged = judge(&model, &job.star.prompts, subject).await?;

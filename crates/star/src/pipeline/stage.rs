@@ -231,13 +231,13 @@ impl<W: State> Stage<W> {
     /// Asks a model for a text.
     ///
     /// # Errors
-    /// As [`Stage::ask`].
+    /// As [`Stage::ask`]; also where the answer is empty or was cut off.
     pub async fn ask_text(&self, ask: Ask) -> Result<String, StageError> {
         let request = self.request_of(&ask)?;
         let model = RecordedModel::new(&self.ctx, &self.job.star).remembering(self.job.ctx.state());
         let answer = model.chat(&request, None).await;
         *lock(&self.left.spent) += model.spent();
-        Ok(answer?.content.trim().to_owned())
+        Ok(answer?.into_text()?)
     }
 
     fn request_of(&self, ask: &Ask) -> Result<ChatRequest, StageError> {

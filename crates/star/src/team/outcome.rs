@@ -63,7 +63,7 @@ fn failure(
     if let Some(ended) = &end.finish_reason {
         let kind = match ended.reason {
             FinishReason::Limit => ErrorKind::Budget,
-            FinishReason::ModelFailed => ErrorKind::Model,
+            FinishReason::ModelFailed | FinishReason::Truncated => ErrorKind::Model,
             _ => ErrorKind::Other,
         };
         return Some(AgentError::new(kind, format!("the team ended early: {}", ended.text)));

@@ -1,0 +1,131 @@
+//! Reads tool calls that a model wrote into its text, in the forms that chat templates teach.
+//!
+//! A call runs only if the request offers tools, and never if the request itself contains it: then the model quotes
+//! material, in which anybody may have written a call.
+
+use serde_json::{Map, Value, json};
+
+use super::cleaning::{Cleaned, WrittenCall};
+use super::prompts::escape;
+use super::{ChatRequest, MessageRole};
+
+/// A call by name, its arguments as they were written.
+pub(super) type Call = (String, Value);
+
+/// Takes the calls out of an answer; those that cannot run are named in its text.
+pub(super) fn take(request: &ChatRequest, cleaned: &mut Cleaned) -> Vec<Call> {
+    let mut calls = Vec::new();
+    let mut notes = Vec::new();
+    for written in std::mem::take(&mut cleaned.calls) {
+        let read =
+            if is_quoted(request, &written.body) { Vec::new() } else { read(request, &written) };
+        if read.is_empty() || request.tools.is_empty() {
+            let names: Vec<String> = read.into_iter().map(|(name, _)| name).collect();
+            let names =
+                if names.is_empty() { String::new() } else { format!(": {}", names.join(", ")) };
+            notes.push(format!("[a tool call in the text was not made{names}]"));
+        } else {
+            calls.extend(read);
+        }
+    }
+    if calls.is_empty() && !is_quoted(request, &cleaned.content) {
+        calls = bare(request, &cleaned.content);
+        if !calls.is_empty() {
+            cleaned.content.clear();
+        }
+    }
+    if !cleaned.content.is_empty() {
+        notes.insert(0, std::mem::take(&mut cleaned.content));
+        cleaned.content = notes.join("\n");
+    }
+    calls
+}
+
+/// Tells whether a text stands in what the model was given.
+fn is_quoted(request: &ChatRequest, text: &str) -> bool {
+    let text = text.trim();
+    let escaped = escape(text);
+    let is_material = |role| matches!(role, MessageRole::User | MessageRole::Tool);
+    let mut material = request.messages.iter().filter(|message| is_material(message.role));
+    !text.is_empty()
+        && material.any(|one| one.content.contains(text) || one.content.contains(&escaped))
+}
+
+/// Reads a whole answer that is a call of a tool of the request, and nothing else.
+fn bare(request: &ChatRequest, content: &str) -> Vec<Call> {
+    let text = content.trim();
+    let fenced = text.strip_prefix("```").and_then(|rest| rest.strip_suffix("```"));
+    let text = fenced.map_or(text, |text| text.strip_prefix("json").unwrap_or(text)).trim();
+    let has_arguments = text.contains("\"arguments\"") || text.contains("\"parameters\"");
+    let is_json = has_arguments && text.starts_with(['{', '[']);
+    let calls = if is_json { objects(text) } else { Vec::new() };
+    let is_known = |(name, _): &Call| request.tools.iter().any(|tool| tool.name == *name);
+    if calls.iter().all(is_known) { calls } else { Vec::new() }
+}
+
+fn read(request: &ChatRequest, written: &WrittenCall) -> Vec<Call> {
+    let body = written.body.trim();
+    if let Some(name) = &written.name {
+        return vec![(name.clone(), Value::String(body.to_owned()))];
+    }
+    // Mistral: `NAME[ARGS]{…}`.
+    if let Some((name, arguments)) = body.split_once("[ARGS]") {
+        return vec![(name.trim().to_owned(), Value::String(arguments.trim().to_owned()))];
+    }
+    if let Some(rest) = body.strip_prefix("<function=") {
+        let Some((name, rest)) = rest.split_once('>') else { return Vec::new() };
+        let rest = rest.trim().trim_end_matches("</function>").trim();
+        // Llama writes the arguments as JSON, Qwen's coders one by one.
+        let arguments = if rest.starts_with('{') {
+            Value::String(rest.to_owned())
+        } else {
+            fields(request, name, rest, ["<parameter=", ">", "</parameter>"])
+        };
+        return vec![(name.trim().to_owned(), arguments)];
+    }
+    // GLM: the name, and each argument between marks.
+    if let Some((name, rest)) = body.split_once("<arg_key>") {
+        let name = name.trim();
+        let marks = ["<arg_key>", "</arg_key>", "</arg_value>"];
+        return vec![(name.to_owned(), fields(request, name, &format!("<arg_key>{rest}"), marks))];
+    }
+    objects(body)
+}
+
+/// Reads arguments that are written one by one: a mark before the name, one after it, one after the value.
+fn fields(request: &ChatRequest, tool: &str, text: &str, marks: [&str; 3]) -> Value {
+    let [before, after, end] = marks;
+    let schema = request.tools.iter().find(|one| one.name == tool).map(|one| &one.parameters);
+    let mut arguments = Map::new();
+    for field in text.split(before).skip(1) {
+        let Some((name, value)) = field.split_once(after) else { continue };
+        let value = value.split(end).next().unwrap_or_default();
+        let value = value.trim().trim_start_matches("<arg_value>").trim();
+        let is_text = schema.is_some_and(|it| it["properties"][name.trim()]["type"] == "string");
+        let text = || Value::String(value.to_owned());
+        let parsed =
+            if is_text { text() } else { serde_json::from_str(value).unwrap_or_else(|_| text()) };
+        arguments.insert(name.trim().to_owned(), parsed);
+    }
+    arguments.into()
+}
+
+/// Reads calls that are JSON objects, one after the other or in a list; none if anything else is there.
+fn objects(text: &str) -> Vec<Call> {
+    let values: Result<Vec<Value>, _> =
+        serde_json::Deserializer::from_str(text).into_iter::<Value>().collect();
+    let values = values.unwrap_or_default().into_iter().flat_map(|value| match value {
+        Value::Array(items) => items,
+        other => vec![other],
+    });
+    values.map(|value| object(&value)).collect::<Option<Vec<_>>>().unwrap_or_default()
+}
+
+fn object(value: &Value) -> Option<Call> {
+    let function = value.get("function");
+    let inner = function.filter(|inner| inner.is_object()).unwrap_or(value);
+    let name = inner.get("name").or(function)?.as_str()?;
+    let arguments = ["arguments", "parameters"].iter().find_map(|key| inner.get(key));
+    let arguments = arguments.or_else(|| value.get("parameters")).cloned();
+    Some((name.to_owned(), arguments.unwrap_or_else(|| json!({}))))
+}

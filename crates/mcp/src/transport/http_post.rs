@@ -1,0 +1,248 @@
+//! Sends one message over HTTP and reads what comes back, more leniently than the library does.
+//!
+//! A type of content counts in any case of its letters, an event under any name, and an answer is repaired as over
+//! stdio. A server that asks for time (429 with `Retry-After`) gets it: it has not taken the message yet.
+
+use std::time::Duration;
+
+use futures::stream::{self, BoxStream, StreamExt as _};
+use reqwest::StatusCode;
+use reqwest::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientRequest, ErrorData, JsonRpcMessage, ServerJsonRpcMessage,
+};
+use rmcp::transport::common::http_header::{
+    EVENT_STREAM_MIME_TYPE, HEADER_SESSION_ID, JSON_MIME_TYPE,
+};
+use rmcp::transport::streamable_http_client::{
+    AuthRequiredError, HttpStatusError, InsufficientScopeError, SseError, StreamableHttpError,
+    StreamableHttpPostResponse,
+};
+use sse_stream::{Sse, SseStream};
+
+use super::messages;
+use crate::types::text;
+use perihelion_engine::clock;
+
+/// Bytes of a whole answer.
+pub(super) const BODY_BYTES: usize = 16 * 1024 * 1024;
+/// Bytes of a refusal that are read.
+const REFUSAL_BYTES: usize = 64 * 1024;
+/// Characters of a refusal that are shown.
+const SHOWN_CHARS: usize = 300;
+/// The longest wait that a server may ask for, and how often it may ask.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+const WAITS: u32 = 3;
+
+type Failure = StreamableHttpError<reqwest::Error>;
+type Events = BoxStream<'static, Result<Sse, SseError>>;
+
+/// A message on its way.
+pub(super) struct Post<'a> {
+    pub request: reqwest::RequestBuilder,
+    pub message: &'a ClientJsonRpcMessage,
+    pub has_session: bool,
+    pub max_event_bytes: usize,
+}
+
+impl Post<'_> {
+    pub async fn send(&self) -> Result<StreamableHttpPostResponse, Failure> {
+        let accepted = format!("{JSON_MIME_TYPE}, {EVENT_STREAM_MIME_TYPE}");
+        let mut waits = 0;
+        let response = loop {
+            let Some(request) = self.request.try_clone() else {
+                return Err(Failure::UnexpectedServerResponse("the message cannot be sent".into()));
+            };
+            let response = request.header(ACCEPT, &accepted).json(self.message).send().await?;
+            match retry_after(&response).filter(|wait| *wait <= LONGEST_WAIT && waits < WAITS) {
+                Some(wait) => {
+                    tracing::debug!(?wait, "an MCP server asks to wait");
+                    clock::sleep(wait).await;
+                    waits += 1;
+                }
+                None => break response,
+            }
+        };
+        let status = response.status();
+        let session = header(&response, HEADER_SESSION_ID);
+        let kind = header(&response, CONTENT_TYPE.as_str()).unwrap_or_default();
+        let is = |mime: &str| kind.trim_start().to_ascii_lowercase().starts_with(mime);
+        let wants_answer = matches!(self.message, JsonRpcMessage::Request(_));
+        if matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {
+            return Ok(StreamableHttpPostResponse::Accepted);
+        }
+        if !status.is_success() {
+            return self.refused(response, is(JSON_MIME_TYPE)).await;
+        }
+        if is(EVENT_STREAM_MIME_TYPE) {
+            let events = bounded_events(response, self.max_event_bytes);
+            return Ok(StreamableHttpPostResponse::Sse(repaired_events(events), session));
+        }
+        let body = match read_up_to(response, BODY_BYTES).await {
+            Ok(body) => body,
+            Err(_) if !wants_answer => return Ok(StreamableHttpPostResponse::Accepted),
+            Err(failure) => return Err(failure),
+        };
+        let texts = texts(&body);
+        // Some servers answer a notification with an empty body, and some name no type.
+        let mut read = texts.iter().filter_map(|text| serde_json::from_str(text).ok());
+        match (read.next(), texts.len()) {
+            (Some(message), 1) => Ok(StreamableHttpPostResponse::Json(message, session)),
+            (Some(_), _) => {
+                let events = texts.into_iter().map(|text| Ok(Sse::default().data(text)));
+                Ok(StreamableHttpPostResponse::Sse(stream::iter(events).boxed(), session))
+            }
+            (None, _) if !wants_answer => Ok(StreamableHttpPostResponse::Accepted),
+            (None, _) if is(JSON_MIME_TYPE) => {
+                let words = shown(&body);
+                let reason = format!("the answer is not a message of the protocol: {words}");
+                Err(Failure::UnexpectedServerResponse(reason.into()))
+            }
+            (None, _) => Err(Failure::UnexpectedContentType(Some(kind))),
+        }
+    }
+
+    /// Reads a status that is no success.
+    async fn refused(
+        &self,
+        response: reqwest::Response,
+        is_json: bool,
+    ) -> Result<StreamableHttpPostResponse, Failure> {
+        let status = response.status();
+        let challenge = header(&response, WWW_AUTHENTICATE.as_str());
+        match (status, challenge) {
+            (StatusCode::UNAUTHORIZED, Some(challenge)) => {
+                return Err(Failure::AuthRequired(AuthRequiredError::new(challenge)));
+            }
+            (StatusCode::FORBIDDEN, Some(challenge)) => {
+                let scope = scope(&challenge);
+                return Err(Failure::InsufficientScope(InsufficientScopeError::new(
+                    challenge, scope,
+                )));
+            }
+            (StatusCode::NOT_FOUND, _) if self.has_session => return Err(Failure::SessionExpired),
+            _ => {}
+        }
+        let metadata =
+            (status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error()).then(|| {
+                HttpStatusError::new(status.as_u16(), header(&response, RETRY_AFTER.as_str()))
+            });
+        let has_words = is_json && status != StatusCode::TOO_MANY_REQUESTS;
+        if let Some(metadata) = metadata.filter(|_| !has_words) {
+            return Err(metadata.into());
+        }
+        let is_refused = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
+        let body = read_up_to(response, REFUSAL_BYTES).await.unwrap_or_default();
+        if let JsonRpcMessage::Request(request) = self.message
+            && !is_refused
+        {
+            let is_probe = matches!(request.request, ClientRequest::DiscoverRequest(_));
+            let plain = || {
+                let words = format!("HTTP {status}: {}", shown(&body));
+                (is_probe && status.is_client_error())
+                    .then(|| ErrorData::invalid_request(words, None))
+            };
+            if let Some(error) = error_in(&body).or_else(plain) {
+                // Servers that did not come to read the id name another one.
+                let message = ServerJsonRpcMessage::error(error, Some(request.id.clone()));
+                return Ok(StreamableHttpPostResponse::Json(message, None));
+            }
+        }
+        if status.is_server_error() {
+            return Err(HttpStatusError::new(status.as_u16(), None).into());
+        }
+        let reason = format!("HTTP {status}: {}", shown(&body));
+        Err(Failure::UnexpectedServerResponse(reason.into()))
+    }
+}
+
+/// Returns how long a server that takes no more messages asks to wait.
+fn retry_after(response: &reqwest::Response) -> Option<Duration> {
+    if response.status() != StatusCode::TOO_MANY_REQUESTS {
+        return None;
+    }
+    let text = header(&response, RETRY_AFTER.as_str())?;
+    if let Ok(seconds) = text.trim().parse() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let date = chrono::DateTime::parse_from_rfc2822(text.trim()).ok()?;
+    Some((date.to_utc() - clock::now()).to_std().unwrap_or_default())
+}
+
+fn header(response: &reqwest::Response, name: &str) -> Option<String> {
+    response.headers().get(name)?.to_str().ok().map(str::to_owned)
+}
+
+/// Returns the scope that a challenge names.
+fn scope(challenge: &str) -> Option<String> {
+    let rest = challenge.split_once("scope=")?.1;
+    let scope = match rest.strip_prefix('"') {
+        Some(quoted) => quoted.split('"').next(),
+        None => rest.split([',', ' ']).next(),
+    };
+    scope.filter(|scope| !scope.is_empty()).map(str::to_owned)
+}
+
+async fn read_up_to(mut response: reqwest::Response, most: usize) -> Result<Vec<u8>, Failure> {
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await? {
+        if body.len() + chunk.len() > most {
+            return Err(Failure::ResponseBodyTooLarge { max_size: most });
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body)
+}
+
+/// Returns the messages in a text of a server.
+fn texts(body: &[u8]) -> Vec<String> {
+    messages::repaired(body).unwrap_or_else(|| vec![String::from_utf8_lossy(body).into_owned()])
+}
+
+fn error_in(body: &[u8]) -> Option<ErrorData> {
+    let texts = texts(body);
+    let [text] = texts.as_slice() else { return None };
+    match serde_json::from_str(text) {
+        Ok(ServerJsonRpcMessage::Error(error)) => Some(error.error),
+        _ => None,
+    }
+}
+
+fn shown(body: &[u8]) -> String {
+    text::cut(&text::one_line(&String::from_utf8_lossy(body)), SHOWN_CHARS)
+}
+
+/// Reads events of bounded length.
+fn bounded_events(response: reqwest::Response, most: usize) -> Events {
+    let mut length = 0;
+    let mut last = 0;
+    let bytes = response.bytes_stream().map(move |piece| {
+        let piece = piece.map_err(std::io::Error::other)?;
+        for byte in piece.iter().filter(|byte| **byte != b'\r') {
+            // An empty line ends an event.
+            length = if (*byte, last) == (b'\n', b'\n') { 0 } else { length + 1 };
+            last = *byte;
+            if length > most {
+                let reason = format!("an event is longer than {most} bytes");
+                return Err(std::io::Error::other(reason));
+            }
+        }
+        Ok(piece)
+    });
+    SseStream::from_bytes_stream(bytes).boxed()
+}
+
+/// Repairs the messages in events; an event under a name of the server's own counts if it holds one.
+pub(super) fn repaired_events(events: Events) -> Events {
+    let repaired = |event: Result<Sse, SseError>| {
+        let Ok(event) = event else { return vec![event] };
+        let is_usual = matches!(event.event.as_deref(), None | Some("" | "message"));
+        let Some(data) = &event.data else { return vec![Ok(Sse { event: None, ..event })] };
+        if !is_usual && !messages::is_message(data.as_bytes()) {
+            return vec![Ok(Sse { event: None, data: None, ..event })];
+        }
+        let texts = texts(data.as_bytes()).into_iter();
+        texts.map(|text| Ok(Sse { event: None, data: Some(text), ..event.clone() })).collect()
+    };
+    events.flat_map(move |event| stream::iter(repaired(event))).boxed()
+}

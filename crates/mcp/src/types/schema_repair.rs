@@ -1,0 +1,153 @@
+//! Repairs schemas that cannot be used as a server wrote them, where their meaning is clear.
+//!
+//! Generators and older drafts leave such traces: null for an empty list, a list for an empty object, `exclusiveMinimum`
+//! as a flag, tuples under `items`, patterns of Python.
+
+use serde_json::{Map, Value, json};
+
+use super::schema;
+
+/// Keywords whose values are schemas by name.
+const NAMED: [&str; 5] =
+    ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas"];
+/// Keywords whose values are data and may be null.
+const DATA: [&str; 5] = ["default", "const", "enum", "example", "examples"];
+
+/// Returns a schema of the current draft that means what this one is likely to.
+pub(crate) fn repaired(schema: &Value) -> Value {
+    let mut schema = schema.clone();
+    if let Some(keywords) = schema.as_object_mut() {
+        // It is the current draft from here on.
+        keywords.remove("$schema");
+    }
+    repair(&mut schema);
+    schema
+}
+
+fn repair(schema: &mut Value) {
+    let Value::Object(keywords) = schema else { return };
+    keywords.retain(|key, value| !value.is_null() || matches!(key.as_str(), "default" | "const"));
+    for key in NAMED {
+        if keywords.get(key).is_some_and(|named| named.as_array().is_some_and(Vec::is_empty)) {
+            keywords.insert(key.to_owned(), json!({}));
+        }
+    }
+    require(keywords);
+    bound(keywords, "exclusiveMinimum", "minimum");
+    bound(keywords, "exclusiveMaximum", "maximum");
+    if keywords.get("items").is_some_and(Value::is_array)
+        && let Some(tuple) = keywords.remove("items")
+    {
+        keywords.insert("prefixItems".to_owned(), tuple);
+        if let Some(others) = keywords.remove("additionalItems") {
+            keywords.insert("items".to_owned(), others);
+        }
+    }
+    if let Some(Value::String(pattern)) = keywords.get("pattern") {
+        let pattern = pattern.replace("\\A", "^").replace("\\Z", "$");
+        let is_usable = schema::compile(json!({ "pattern": pattern }).into()).is_ok();
+        keywords.remove("pattern");
+        if is_usable {
+            keywords.insert("pattern".to_owned(), pattern.into());
+        }
+    }
+    for (key, value) in keywords.iter_mut().filter(|(key, _)| !DATA.contains(&key.as_str())) {
+        match value {
+            Value::Object(named) if NAMED.contains(&key.as_str()) => {
+                named.values_mut().for_each(repair);
+            }
+            Value::Array(schemas) => schemas.iter_mut().for_each(repair),
+            other => repair(other),
+        }
+    }
+}
+
+/// Leaves names alone in `required`; a property that says of itself that it is required, as in draft 3, is named.
+fn require(keywords: &mut Map<String, Value>) {
+    let mut names: Vec<Value> = match keywords.remove("required") {
+        Some(Value::Array(names)) => names.into_iter().filter(Value::is_string).collect(),
+        _ => Vec::new(),
+    };
+    let properties = keywords.get_mut("properties").and_then(Value::as_object_mut);
+    for (name, property) in properties.into_iter().flatten() {
+        let is_required = property.get("required") == Some(&Value::Bool(true));
+        if is_required && !names.contains(&json!(name)) {
+            names.push(json!(name));
+        }
+    }
+    names.dedup();
+    if !names.is_empty() {
+        keywords.insert("required".to_owned(), names.into());
+    }
+}
+
+/// Turns a flag that makes a bound exclusive, as in draft 4, into that bound.
+fn bound(keywords: &mut Map<String, Value>, exclusive: &str, inclusive: &str) {
+    let Some(Value::Bool(is_exclusive)) = keywords.get(exclusive) else { return };
+    let is_exclusive = *is_exclusive;
+    keywords.remove(exclusive);
+    if is_exclusive && let Some(bound) = keywords.remove(inclusive) {
+        keywords.insert(exclusive.to_owned(), bound);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_schema_of_another_draft_or_a_careless_generator_is_repaired() {
+        for (written, meant, right, wrong) in [
+            (json!({ "required": null, "properties": null }), json!({}), json!({}), None),
+            (
+                json!({ "type": "object", "properties": [] }),
+                json!({ "type": "object", "properties": {} }),
+                json!({}),
+                Some(json!(1)),
+            ),
+            (
+                json!({ "minimum": 3, "exclusiveMinimum": true }),
+                json!({ "exclusiveMinimum": 3 }),
+                json!(4),
+                Some(json!(3)),
+            ),
+            (
+                json!({ "maximum": 3, "exclusiveMaximum": false }),
+                json!({ "maximum": 3 }),
+                json!(3),
+                Some(json!(4)),
+            ),
+            (
+                json!({ "items": [{ "type": "string" }], "additionalItems": false }),
+                json!({ "prefixItems": [{ "type": "string" }], "items": false }),
+                json!(["a"]),
+                Some(json!([1])),
+            ),
+            (
+                json!({ "pattern": "\\A[a-z]+\\Z" }),
+                json!({ "pattern": "^[a-z]+$" }),
+                json!("ab"),
+                Some(json!("a1")),
+            ),
+            (json!({ "pattern": "(?<=" }), json!({}), json!("x"), None),
+            (
+                json!({ "properties": { "a": { "required": true } } }),
+                json!({ "properties": { "a": {} }, "required": ["a"] }),
+                json!({ "a": 1 }),
+                Some(json!({})),
+            ),
+            (
+                json!({ "required": {}, "anyOf": [{ "enum": null, "default": null }] }),
+                json!({ "anyOf": [{ "default": null }] }),
+                json!(1),
+                None,
+            ),
+        ] {
+            let repaired = repaired(&written);
+            assert_eq!(repaired, meant, "{written}");
+            let checker = schema::compile(repaired.into()).unwrap();
+            assert!(checker.check(&right).is_ok(), "{written}: {right}");
+            assert!(wrong.is_none_or(|wrong| checker.check(&wrong).is_err()), "{written}");
+        }
+    }
+}
