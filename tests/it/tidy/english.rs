@@ -44,8 +44,7 @@ const EXCEPT: [&str; 2] = ["CHANGELOG.md", "docs/project/tests.md"];
 const NO_DOCUMENTS: [&str; 4] = ["prompts/", "examples/", "tests/", "web/"];
 
 /// Documents above the limits: average, percent of long sentences, sentences that are too long, hits per 1,000 words.
-const NOT_YET: [(&str, Figures); 1] =
-    [("ARCHITECTURE.md", Figures { average: 17.7, long: 9.4, longest: 0.0, hits: 26.6 })];
+const NOT_YET: [(&str, Figures); 0] = [];
 
 /// What makes prose read as translated. Each has legitimate matches, so density is measured.
 const PATTERNS: [(&str, &str); 15] = [
