@@ -9,7 +9,7 @@ pub(super) const ROUTES: &[Route] = &[
     ("get", "/ok", "Whether the server answers", "System", "object"),
     ("get", "/info", "What the server is", "System", "object"),
     ("get", "/healthz", "Whether the process lives", "System", "text"),
-    ("get", "/readyz", "Whether the process reaches its database", "System", "text"),
+    ("get", "/readyz", "Whether database and required servers are up", "System", "text"),
     ("get", "/metrics", "Numbers for Prometheus", "System", "text"),
     ("post", "/assistants", "Create an assistant", "Assistants", "Assistant"),
     ("post", "/assistants/search", "Search assistants", "Assistants", "part of Assistant"),
