@@ -111,7 +111,7 @@ async fn drain(runtime: &Arc<Runtime>, store: &str, kind: &str, question: &str, 
     let worker = Worker::new(runtime.clone(), true, Arc::new(|_| {}));
     let began = Instant::now();
     let before = processor_ms();
-    let driven = worker.run(CancellationToken::new()).await.unwrap();
+    let driven = worker.run(CancellationToken::new()).await.unwrap().driven;
     let seconds = began.elapsed().as_secs_f64();
     println!(
         "{}",

@@ -198,6 +198,8 @@ async fn the_time_limit_cuts_an_agent_and_a_reflector_that_do_not_answer() {
         world.set("PERIHELION_LIMITS_DEADLINE_SEC", "1");
         let (code, status) = if silent == "agent" { (1, "failed") } else { (0, "done") };
         let (report, _) = ends(&world, code, status, "limit").await;
-        assert_eq!(report["answer"], "What there is.");
+        let written_by_rule = "The request could not be answered";
+        let expected = if silent == "agent" { written_by_rule } else { "What there is." };
+        assert!(report["answer"].as_str().unwrap().starts_with(expected), "{report:#}");
     }
 }

@@ -86,8 +86,7 @@ impl Home {
     /// Runs a command that must succeed and print JSON.
     async fn json(&self, arguments: &[&str]) -> Value {
         let output = self.run(arguments).await;
-        let printed = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(output.status.success(), "{arguments:?}: {printed}");
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
         serde_json::from_slice(&output.stdout).unwrap()
     }
 }

@@ -144,7 +144,9 @@ async fn a_program_that_keeps_reaching_out_fails_as_a_sandbox_violation_after_th
     let error = &report["results"][0]["error"];
     assert_eq!(error["type"], "SandboxViolation", "{report:#}");
     assert_eq!(star.stage("code").len(), 4);
-    assert_eq!(report["answer"], "It is so.");
+    let answer = report["answer"].as_str().unwrap();
+    assert!(answer.starts_with("The request could not be answered"), "{answer}");
+    assert!(answer.contains("SandboxViolation"), "{answer}");
 }
 
 /// S3.07: with `approval_mode = "prompt"` a person sees the program before it runs, and can refuse it.

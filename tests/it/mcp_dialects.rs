@@ -31,9 +31,7 @@ async fn an_answer_that_is_written_almost_right_ends_its_call_at_once() {
     let content = r#"{"content":[{"type":"text","text":"words"}]}"#;
     for (raw, is_error) in [
         (
-            format!(
-                r#"{{"jsonrpc":"2.0","id":"ID","result":{{"content":[{{"type":"text","text":"words"}}],"structuredContent":{{"x":NaN}}}}}}"#
-            ),
+            r#"{"jsonrpc":"2.0","id":"ID","result":{"content":[{"type":"text","text":"words"}],"structuredContent":{"x":NaN}}}"#.to_owned(),
             false,
         ),
         (format!(r#"{{"jsonrpc":"2.0","id":"ID","error":null,"result":{content}}}"#), false),

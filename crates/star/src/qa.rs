@@ -22,7 +22,7 @@ use perihelion_settings::metrics;
 const GRACE: Duration = Duration::from_secs(30);
 
 /// How an answer begins where no work succeeded.
-const NOTHING_WORKED: &str = "No answer was found: none of the work succeeded.";
+const NOTHING_WORKED: &str = "The request could not be answered: none of the work succeeded.";
 
 /// Name of the schema under which a structured answer is asked for.
 const ANSWER: &str = "answer";

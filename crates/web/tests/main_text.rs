@@ -3,6 +3,7 @@
 use perihelion_web::{Limits, read};
 use url::Url;
 
+#[expect(clippy::unwrap_used, reason = "the address is right")]
 fn text(head: &str, body: &str) -> String {
     let url = Url::parse("https://sea.test/tides").unwrap();
     let html = format!("<html><head><title>Tides</title>{head}</head><body>{body}</body></html>");

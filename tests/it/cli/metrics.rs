@@ -57,6 +57,8 @@ impl Served {
 #[tokio::test]
 async fn a_worker_tells_prometheus_what_it_did_and_how_threads_stand() {
     let world = World::new(reading()).await;
+    // What the servers offer is known from here on.
+    world.run(&["agents"]).await.code(0);
     world.run(&["run", "What is it?", "--thread", "t", "--detach", "-q"]).await.code(0);
     let mut worker = Served::start(&world, &["worker", "--metrics", "127.0.0.1:0"]).await;
     worker.until(": done;").await;

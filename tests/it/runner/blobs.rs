@@ -197,7 +197,9 @@ async fn however_a_run_is_cut_short_it_ends_the_same(on: &Fixture) {
         runner.create(thread, None).await.unwrap();
         let is_whole = cut_after(polls, runner.start(thread, input(), RunOptions::default())).await;
         let outcome = match runner.resume(thread, RunOptions::default()).await {
-            Err(Error::Finished { .. }) if on.store.info(thread).await.unwrap().head == 0 => {
+            Err(Error::Finished { .. } | Error::NeverAsked { .. })
+                if on.store.info(thread).await.unwrap().head == 0 =>
+            {
                 runner.start(thread, input(), RunOptions::default()).await.unwrap().state
             }
             Err(Error::Finished { .. }) => runner.state(thread, None).await.unwrap().state,

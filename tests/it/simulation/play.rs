@@ -114,7 +114,7 @@ impl Stage {
                     _ => {}
                 }
             }
-            Err(Error::Unfinished { .. } | Error::Finished { .. }) => {}
+            Err(Error::Unfinished { .. } | Error::Finished { .. } | Error::NeverAsked { .. }) => {}
             Err(Error::Store(
                 StoreError::Fenced { .. } | StoreError::Busy { .. } | StoreError::Database(_),
             )) => {}

@@ -1,6 +1,6 @@
 //! Values of every kind and size.
 
-use perihelion::checkpoint::{Codec, Encoded, SnapshotRow};
+use perihelion::checkpoint::{Codec, Encoded, SnapshotRow, chain_hash};
 use serde_json::json;
 
 use super::{
@@ -74,6 +74,8 @@ async fn a_frontier_may_be_any_bytes(on: &Fixture) {
     for frontier in [vec![], vec![0, 255, 10, 13], vec![7; 9000]] {
         let mut commit = writer.next(encoded(&json!([])));
         commit.step.frontier = frontier.clone();
+        let delta = commit.step.delta.to_json_bytes().unwrap();
+        commit.step.hash = chain_hash(&writer.hash, commit.step.seq, &delta, &frontier);
         writer.commit(&commit).await.unwrap();
         let newest = on.store.history(writer.thread, None, 1).await.unwrap().remove(0);
         assert_eq!(newest.frontier, frontier);

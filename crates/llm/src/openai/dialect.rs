@@ -84,7 +84,7 @@ impl Dialect {
         let message = message.to_lowercase();
         let names = |words: &[&str]| words.iter().any(|word| message.contains(word));
         let is_grammar = names(&["grammar", "schema conversion"]);
-        if !matches!(status, 400 | 404 | 415 | 422 | 501) && !(status == 500 && is_grammar) {
+        if !(matches!(status, 400 | 404 | 415 | 422 | 501) || status == 500 && is_grammar) {
             return false;
         }
 

@@ -43,7 +43,7 @@ pub(super) struct Failed {
     transient: bool,
     retry_after: Option<std::time::Duration>,
     /// What there is of an answer, empty or cut off: better than nothing after the last attempt.
-    rest: Option<ChatResponse>,
+    rest: Option<Box<ChatResponse>>,
 }
 
 impl Failed {
@@ -127,7 +127,7 @@ impl Lane {
             }
             let wait = if failed.transient && handed_out == 0 { delays.next() } else { None };
             let Some(wait) = wait else {
-                let rest = failed.rest.ok_or(failed.error)?;
+                let rest = *failed.rest.ok_or(failed.error)?;
                 if let Some(sink) = sink.filter(|_| handed_out == 0 && !rest.content.is_empty()) {
                     sink(&rest.content);
                 }
@@ -308,7 +308,7 @@ impl Lane {
             _ => "it is empty",
         };
         let error = self.malformed(reason);
-        Err(Failed { rest: Some(response), ..Failed::for_now(error) })
+        Err(Failed { rest: Some(Box::new(response)), ..Failed::for_now(error) })
     }
 
     /// Reads why a body did not arrive.

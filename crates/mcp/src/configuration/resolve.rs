@@ -49,6 +49,7 @@ pub(super) fn server(
     // What was reached is digested without them as ever, so that pins stand.
     let fingerprint = fingerprint(&transport, &table, &secrets);
     note_literals(&table, &mut secrets);
+    let agent = binding(place, &table)?;
     Ok(ServerConfig {
         enabled: table.is_enabled(),
         required: table.required,
@@ -82,8 +83,8 @@ pub(super) fn server(
                 .unwrap_or(BREAKER_COOLDOWN),
         },
         definitions_ttl: place.seconds("definitions_ttl_sec", table.definitions_ttl_sec)?,
-        tools: policy(&table),
-        agent: binding(place, &table)?,
+        tools: policy(&table, agent.bundled.is_some()),
+        agent,
         origin: confinement::Origin::of(&table),
         sandbox,
         fingerprint,
@@ -271,7 +272,7 @@ fn knowledge(place: &EntryLocation<'_>, file: &str) -> Result<Knowledge, Error> 
     Ok(Knowledge { file: file.to_owned(), content })
 }
 
-fn policy(table: &Table) -> ToolPolicy {
+fn policy(table: &Table, is_bundled: bool) -> ToolPolicy {
     let mut effects: BTreeMap<String, Effect> =
         table.repeatable.iter().map(|tool| (tool.clone(), Effect::Idempotent)).collect();
     let mut approvals = BTreeMap::new();
@@ -289,6 +290,7 @@ fn policy(table: &Table) -> ToolPolicy {
         effects,
         approvals,
         approval_timeouts,
+        is_bundled,
         trust_annotations: table.trust_annotations,
         open_world: table.open_world,
     }

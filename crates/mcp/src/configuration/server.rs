@@ -125,6 +125,8 @@ pub struct ToolPolicy {
     pub approvals: BTreeMap<String, ApprovalMode>,
     /// Seconds for which a call's approval can be given, by tool.
     pub approval_timeouts: BTreeMap<String, u32>,
+    /// The server is this program itself, whose word that a tool only reads is taken.
+    pub is_bundled: bool,
     /// The server's hints may make rules milder, and not only stricter.
     pub trust_annotations: bool,
     /// Whether anybody may have written what the server says; `None`: the tools' own hints decide.

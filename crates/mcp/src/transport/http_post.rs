@@ -161,7 +161,7 @@ fn retry_after(response: &reqwest::Response) -> Option<Duration> {
     if response.status() != StatusCode::TOO_MANY_REQUESTS {
         return None;
     }
-    let text = header(&response, RETRY_AFTER.as_str())?;
+    let text = header(response, RETRY_AFTER.as_str())?;
     if let Ok(seconds) = text.trim().parse() {
         return Some(Duration::from_secs(seconds));
     }

@@ -90,8 +90,8 @@ pub(super) fn repaired(text: &[u8]) -> Option<Vec<String>> {
     };
     let messages: Vec<Value> = messages.into_iter().filter_map(message).collect();
     let is_as_it_was = || serde_json::from_str::<ServerJsonRpcMessage>(readable).is_ok();
-    (!messages.is_empty() && !(is_one_line && is_as_it_was()))
-        .then(|| messages.iter().map(Value::to_string).collect())
+    let is_same = messages.is_empty() || is_one_line && is_as_it_was();
+    (!is_same).then(|| messages.iter().map(Value::to_string).collect())
 }
 
 /// Tells whether a text is a message, well written or not.

@@ -148,7 +148,6 @@ mod tests {
 
     /// X6
     #[test]
-    #[expect(clippy::print_stderr, reason = "says why nothing was tested")]
     fn a_confined_server_writes_to_its_own_directories_within_the_bound_and_to_no_setting() {
         // Opened for appending and never written, in case it succeeds.
         let script =

@@ -1,7 +1,7 @@
 //! Decides what surrounds the calls of a tool: the operator's word first, then the server's hints.
 //!
 //! Hints are claims. They may make a rule stricter in any case, and milder only for a server of which the
-//! operator said `trust_annotations = true`.
+//! operator said `trust_annotations = true`. That a tool only reads is also taken from a bundled server, which is this program.
 
 use crate::configuration::{ApprovalMode, Effect, ToolPolicy};
 use crate::types::{CallPolicy, ToolAnnotations};
@@ -38,12 +38,17 @@ fn effect(policy: &ToolPolicy, tool: &str, hints: &ToolAnnotations) -> Effect {
             ToolAnnotations { idempotent: Some(true), .. } => Effect::Idempotent,
             _ => Effect::Write,
         },
+        (None, Effect::Write) if policy.is_bundled && hints.read_only == Some(true) => {
+            Effect::ReadOnly
+        }
         (None, default) => default,
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
     const READER: ToolAnnotations = ToolAnnotations {
@@ -79,6 +84,17 @@ mod tests {
         assert!(!reader.needs_approval && reader.read_only && reader.repeatable);
         assert!(CallPolicy::of(&trusting, "t", &SHREDDER).repeatable, "a trusted idempotentHint");
         assert!(CallPolicy::of(&trusting, "t", &SHREDDER).needs_approval);
+    }
+
+    /// X6: the readers of bundled servers need no word of the operator; what changes something does.
+    #[test]
+    fn a_bundled_server_is_believed_that_a_tool_only_reads() {
+        let bundled = ToolPolicy { is_bundled: true, ..ToolPolicy::default() };
+        assert!(CallPolicy::of(&bundled, "t", &READER).read_only);
+        assert!(!CallPolicy::of(&bundled, "t", &SHREDDER).repeatable);
+        let declared = BTreeMap::from([("t".to_owned(), Effect::Write)]);
+        let declared = ToolPolicy { effects: declared, ..bundled };
+        assert!(!CallPolicy::of(&declared, "t", &READER).read_only);
     }
 
     #[test]
