@@ -186,8 +186,8 @@ async fn without_embeddings_a_document_is_found_by_words() {
     // Nothing listens there.
     let mut search = home.command(&["documents", "search", "rent"]);
     let output = search.env("OPENAI_BASE_URL", "http://127.0.0.1:1/v1").output().await.unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && said.contains("searched by words alone"), "{said}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && stderr.contains("searched by words alone"), "{stderr}");
     assert!(String::from_utf8_lossy(&output.stdout).contains("1,250 crowns"));
 }
 

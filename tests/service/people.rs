@@ -133,7 +133,7 @@ async fn another_tenant_sees_nothing_of_a_thread(served: Served) {
         assert_eq!(code, 404, "{method} {path}: {reply}");
     }
     let taken = json!({ "thread_id": thread });
-    assert_eq!(ask(&served, "POST", "/threads", &ours, Some(taken)).await.0, 409);
+    assert_eq!(ask(&served, "POST", "/threads", &ours, Some(taken)).await.0, 404);
     let (_, found) = ask(&served, "POST", "/threads/search", &ours, Some(json!({}))).await;
     assert_eq!(found, json!([]));
     let (_, found) = ask(&served, "POST", "/threads/search", &theirs, Some(json!({}))).await;

@@ -68,8 +68,8 @@ async fn a_run_whose_database_goes_away_before_its_input_is_stored_is_driven_aga
     let mut admin = database.connect().await;
     for _ in 0..3 {
         // Its input cannot be written from here on; the run is accepted all the same.
-        let hold = "BEGIN; LOCK TABLE step IN ACCESS EXCLUSIVE MODE";
-        sqlx::raw_sql(hold).execute(&mut holder).await.unwrap();
+        let lock = "BEGIN; LOCK TABLE step IN ACCESS EXCLUSIVE MODE";
+        sqlx::raw_sql(lock).execute(&mut holder).await.unwrap();
         let runs = format!("/threads/{thread}/runs");
         let (code, run) = served.post(&runs, &saying("hello")).await;
         assert_eq!(code, 200, "{run}");

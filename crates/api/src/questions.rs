@@ -9,10 +9,10 @@ use perihelion_star::question::{Question, kind};
 /// Says questions as a person reads them, with the characters written out that nobody would see. Where there are several, each has its id,
 /// which its answer begins with.
 pub(super) fn in_words(all: &[InterruptView]) -> String {
-    mcp::shown(&said(all))
+    mcp::shown(&questions_text(all))
 }
 
-fn said(all: &[InterruptView]) -> String {
+fn questions_text(all: &[InterruptView]) -> String {
     if let [one] = all {
         return match how(one) {
             Some(how) => format!("{} Answer {how}.", asked(one)),

@@ -125,11 +125,11 @@ impl Library {
                 let first = page.start.max(range.start) - range.start;
                 let length = page.end.min(range.end) - range.start - first;
                 let text: String = quote.chars().skip(first).take(length).collect();
-                let said: BTreeSet<String> = split(&text).into_iter().collect();
-                let is_said = |word: &&String| {
-                    said.contains(*word) || said.iter().any(|own| related(word, own))
+                let page_words: BTreeSet<String> = split(&text).into_iter().collect();
+                let is_found = |word: &&String| {
+                    page_words.contains(*word) || page_words.iter().any(|own| related(word, own))
                 };
-                words.iter().filter(is_said).count()
+                words.iter().filter(is_found).count()
             };
             let counted = pages.iter().map(|page| (on_page(page), page.number));
             // The first of equals.

@@ -12,6 +12,9 @@ use serde_json::json;
 use crate::people;
 use crate::text::Places;
 
+/// Characters of a text that its description is made from.
+const BEGINNING: usize = 6_000;
+
 /// A document to be added.
 #[derive(Clone, Debug)]
 pub struct Input {
@@ -109,7 +112,7 @@ impl Prepared {
 
     /// Returns the beginning of the text, from which it is described.
     pub fn beginning(&self) -> String {
-        self.parsed.text.chars().take(crate::describe::BEGINNING).collect()
+        self.parsed.text.chars().take(BEGINNING).collect()
     }
 
     /// Returns the texts that an embedding model is asked, each once, with their hashes.

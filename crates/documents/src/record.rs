@@ -5,7 +5,21 @@ use perihelion_database::Row;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Description, Error};
+use crate::Error;
+
+/// A model's description of a document.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Description {
+    /// The document's title, as a reader would name it.
+    pub title: String,
+    /// What it says, in two or three sentences.
+    pub summary: String,
+    /// What it is in one or two words, such as report, contract or letter.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// What it is about.
+    pub topics: Vec<String>,
+}
 
 /// A document that is kept.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -58,7 +58,7 @@ pub fn read(bytes: &[u8], folder: &str, uid: u32) -> Message {
 
 /// Reads a message; one without a Message-ID gets the name that is given.
 pub fn parse(bytes: &[u8], folder: &str, fallback: String) -> Message {
-    let bytes = mime::mended(bytes);
+    let bytes = mime::repaired(bytes);
     let Some(parsed) = MessageParser::default().parse(bytes.as_ref()) else {
         let text = crate::charset::decoded(&bytes, None);
         return Message { id: fallback, folder: folder.to_owned(), text, ..Message::default() };
@@ -137,7 +137,7 @@ pub fn addresses(value: Option<&Address<'_>>) -> Vec<String> {
 
 /// Reads what is attached to a message, as it came.
 pub fn parts(bytes: &[u8]) -> Vec<Part> {
-    let bytes = mime::mended(bytes);
+    let bytes = mime::repaired(bytes);
     let Some(parsed) = MessageParser::default().parse(bytes.as_ref()) else { return Vec::new() };
     let part = |part: &mail_parser::MessagePart<'_>| {
         let content_type = part.content_type().map(|found| match found.subtype() {

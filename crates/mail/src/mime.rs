@@ -1,6 +1,6 @@
 //! Reads messages whose writers break the rules: parts without an end, words cut within a character, wrong character sets.
 //!
-//! Enter at [`mended`] before a message is parsed, and at [`text`] for what a person reads of it. Invariant: a message that is right is
+//! Enter at [`repaired`] before a message is parsed, and at [`text`] for what a person reads of it. Invariant: a message that is right is
 //! left alone, and one that is not loses no more than its broken part.
 
 use std::borrow::Cow;
@@ -13,26 +13,27 @@ use mail_parser::{HeaderValue, Message, MessageParser, MessagePart, MimeHeaders,
 use crate::charset::decoded;
 use crate::words::{from_base64, joined};
 
-/// How often a message is looked through, since each mended part may show another one behind it.
+/// How often a message is looked through, since each repaired part may show another one behind it.
 const ROUNDS: usize = 6;
 /// How deep messages are read within messages.
 const DEPTH: usize = 4;
 
 /// Returns a message with its parts closed and the words of its headers whole.
-pub fn mended(bytes: &[u8]) -> Cow<'_, [u8]> {
-    let mut mended = Cow::Borrowed(bytes);
+pub fn repaired(bytes: &[u8]) -> Cow<'_, [u8]> {
+    let mut repaired = Cow::Borrowed(bytes);
     for _ in 0..ROUNDS {
-        let Some(parsed) = MessageParser::default().parse(mended.as_ref()) else { break };
+        let Some(parsed) = MessageParser::default().parse(repaired.as_ref()) else { break };
         let mut parts = Vec::new();
         collect(&parsed, &mut parts);
         let boundaries: BTreeSet<String> = parts.iter().filter_map(|part| boundary(part)).collect();
-        let changed = closed(&mended, &boundaries).or_else(|| headers_mended(&mended, &parts));
+        let changed =
+            closed(&repaired, &boundaries).or_else(|| headers_repaired(&repaired, &parts));
         let Some(changed) = changed else { break };
         drop(parts);
         drop(parsed);
-        mended = Cow::Owned(changed);
+        repaired = Cow::Owned(changed);
     }
-    mended
+    repaired
 }
 
 /// Collects the parts whose offsets count in the same bytes: those of a message that was encoded count in its own.
@@ -89,7 +90,7 @@ fn closed(bytes: &[u8], boundaries: &BTreeSet<String>) -> Option<Vec<u8>> {
 }
 
 /// Writes the headers of all parts in UTF-8, with adjacent encoded words as one; none if nothing changes.
-fn headers_mended(bytes: &[u8], parts: &[&MessagePart<'_>]) -> Option<Vec<u8>> {
+fn headers_repaired(bytes: &[u8], parts: &[&MessagePart<'_>]) -> Option<Vec<u8>> {
     let charset = parts.iter().find_map(|part| charset(part));
     let mut ranges: Vec<Range<usize>> = parts
         .iter()
@@ -138,7 +139,7 @@ fn attached_text(message: &Message<'_>, part: &MessagePart<'_>, depth: usize) ->
     match &part.body {
         PartType::Message(inner) => {
             // Read again, because its own parts may be broken as well.
-            let bytes = mended(inner.raw_message());
+            let bytes = repaired(inner.raw_message());
             let inner = MessageParser::default().parse(bytes.as_ref()).filter(|_| depth > 0)?;
             Some(quoted(&inner, &text_within(&inner, depth - 1)))
         }

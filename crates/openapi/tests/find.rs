@@ -44,7 +44,8 @@ fn shop(has_summaries: bool) -> Catalogue {
         add("post", item.clone(), format!("Update a {one}"));
         add("delete", item.clone(), format!("Delete a {one}"));
         for part in parts {
-            let (words, single) = (part.replace('_', " "), singular(part));
+            let words = part.replace('_', " ");
+            let single = singular(part);
             add("get", format!("{item}/{part}"), format!("List {words} of a {one}"));
             add("post", format!("{item}/{part}"), format!("Create a {single} of a {one}"));
             add("get", format!("{item}/{part}/{{part}}"), format!("Retrieve a {single}"));

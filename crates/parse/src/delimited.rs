@@ -14,11 +14,12 @@ pub(crate) fn parse(bytes: &[u8], name: &str, limits: &Limits) -> Result<Parsed,
     let text = decoded.text.as_str();
     // Excel is told the delimiter in a line of its own.
     let (first, after) = text.split_once('\n').unwrap_or((text, ""));
-    let told = first.trim_start().strip_prefix("sep=").and_then(|told| told.bytes().next());
-    let text = if told.is_some() { after } else { text };
+    let declared =
+        first.trim_start().strip_prefix("sep=").and_then(|declared| declared.bytes().next());
+    let text = if declared.is_some() { after } else { text };
     let delimiter = match name.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase()) {
-        Some(ending) if told.is_none() && (ending == "tsv" || ending == "tab") => b'\t',
-        _ => told.unwrap_or_else(|| delimiter(text)),
+        Some(ending) if declared.is_none() && (ending == "tsv" || ending == "tab") => b'\t',
+        _ => declared.unwrap_or_else(|| delimiter(text)),
     };
     let (rows, lone) = records(text, delimiter)?;
     let grid = Grid { rows };

@@ -16,7 +16,7 @@ use crate::{Error, Format, Limits, Parsed, Warning};
 const MOST_ROWS: u32 = 1 << 20;
 const MOST_COLUMNS: u32 = 1 << 14;
 
-/// Sheets read from these bytes, which may be those of a mended file.
+/// Sheets read from these bytes, which may be those of a repaired file.
 type Book<'a> = calamine::Xlsx<Cursor<Cow<'a, [u8]>>>;
 
 pub(crate) fn parse(bytes: &[u8], format: Format, limits: &Limits) -> Result<Parsed, Error> {

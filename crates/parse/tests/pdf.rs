@@ -273,11 +273,11 @@ fn turned_text_is_read_in_its_own_direction() {
         line(72, 700, 10, "A line that is level.") + &line(72, 688, 10, "And a second one.");
     for (cos, sin, steps) in [(0.0, 1.0, (12, 0)), (0.0, -1.0, (-12, 0)), (-1.0, 0.0, (0, 12))] {
         let mut turned = String::new();
-        for (n, text) in ["First turned line,", "which goes on here."].iter().enumerate() {
+        for (n, text) in ["First turned line,", "which runs on here."].iter().enumerate() {
             let step = |by: i32| (300 + by * n as i32) as u32;
             turned += &at(cos, sin, step(steps.0), step(steps.1), text);
         }
-        let expected = "First turned line, which goes on here.";
+        let expected = "First turned line, which runs on here.";
         let both = read(&[&(level.clone() + &turned)]).text;
         assert_eq!(both, format!("A line that is level. And a second one.\n\n{expected}\n"));
         // A page of nothing else, and several that begin alike.

@@ -82,10 +82,13 @@ impl Runtime {
         let Parts { settings, store, model, pool, source, kinds, companions, .. } = *parts;
         let Parts { learns, continued, scans, .. } = *parts;
         store.check_keys().await?;
-        let life = match continued {
-            _ if !scans => Life::OfSubmission,
-            ContinuedRuns::All if companions.is_none() => Life::Long,
-            _ => Life::OfRun,
+        let is_long = matches!(continued, ContinuedRuns::All) && companions.is_none();
+        let life = if !scans {
+            Life::OfSubmission
+        } else if is_long {
+            Life::Long
+        } else {
+            Life::OfRun
         };
         let exporter = super::trace::exporter(&settings, continued)?;
         let tools = Arc::new(pool);

@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn paths_and_links_inside_are_followed_and_none_leads_out() {
         let home = tempfile::tempdir().unwrap();
-        let at = home.path().join("root");
+        let at = home.path().join("tree");
         std::fs::create_dir_all(at.join("a/b")).unwrap();
         std::fs::write(home.path().join("secret"), "secret").unwrap();
         std::fs::write(at.join("a/b/text"), "text").unwrap();
@@ -147,7 +147,7 @@ mod tests {
             ("loop", "loop"),
             ("..", "up"),
             ("../secret", "out"),
-            ("../root/a/b/text", "out_and_back"),
+            ("../tree/a/b/text", "out_and_back"),
             ("inside/../../../secret", "roundabout"),
         ] {
             symlink(target, at.join(link)).unwrap();
@@ -166,7 +166,7 @@ mod tests {
         }
         for path in [
             "..",
-            "../root/a",
+            "../tree/a",
             "/",
             "/etc/passwd",
             "up",

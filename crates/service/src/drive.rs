@@ -6,7 +6,7 @@ use chrono::TimeDelta;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::ends::{Driven, End, Standing, decide};
+use super::ends::{Driven, End, RunState, decide};
 use super::kept::{Begin, Cancel, Ended, Run, RunStatus};
 use super::{Asked, Error, Order, Service, answers, stops};
 use perihelion_engine::checkpoint::ThreadStatus;
@@ -39,7 +39,7 @@ struct Decided {
     /// Whether its thread may have received something of it.
     has_moved: bool,
     /// Whether its followers heard of the end from the thread itself.
-    has_told: bool,
+    is_announced: bool,
 }
 
 impl Service {
@@ -72,7 +72,7 @@ impl Service {
         let decided = self.drive_to_end(&run, &stop).await;
         self.driven().remove(&run.id);
         // Of a run that another process has by now, that process writes the end.
-        let has_told = decided.as_ref().is_some_and(|decided| decided.has_told);
+        let is_announced = decided.as_ref().is_some_and(|decided| decided.is_announced);
         if let Some(Decided { end, asked, has_moved, .. }) = decided {
             if let (End::Settled(..), Some(Cancel::Rollback)) = (&end, asked) {
                 self.roll_back(&run, has_moved).await;
@@ -80,7 +80,7 @@ impl Service {
             self.settle(&run, end).await;
         }
         self.0.ended.call(run.id, ());
-        if !has_told {
+        if !is_announced {
             self.runtime().bus().call(ThreadId(run.thread)).await;
         }
     }
@@ -98,27 +98,27 @@ impl Service {
                     Driven::broken(&error, tries >= TRIES)
                 }
             };
-            let standing = match &driven {
-                Driven::Lost => self.standing(run).await.unwrap_or(Standing::Unknown),
-                _ => Standing::Unknown,
+            let state = match &driven {
+                Driven::Lost => self.run_state(run).await.unwrap_or(RunState::Unknown),
+                _ => RunState::Unknown,
             };
-            let has_told = matches!(driven, Driven::Reported(..));
-            let has_moved = driven != Driven::Claimed && standing != Standing::NotBegun;
+            let is_announced = matches!(driven, Driven::Reported(..));
+            let has_moved = driven != Driven::Claimed && state != RunState::NotBegun;
             let asked = self.cancel_of(run).await?;
             let stopping = self.0.stop.is_cancelled();
             let cancelled = asked.is_some() || (stop.is_cancelled() && !stopping);
-            match decide(driven, standing, cancelled, stopping) {
+            match decide(driven, state, cancelled, stopping) {
                 End::Again => {}
                 End::StoppedElsewhere => match self.end_elsewhere(run).await {
                     Ok(()) => {
                         let end = End::Settled(RunStatus::Interrupted, None);
-                        return Some(Decided { end, asked, has_moved, has_told });
+                        return Some(Decided { end, asked, has_moved, is_announced });
                     }
                     Err(error) => {
                         tracing::warn!(%error, run = %run.id, "a run could not be stopped; trying again");
                     }
                 },
-                end => return Some(Decided { end, asked, has_moved, has_told }),
+                end => return Some(Decided { end, asked, has_moved, is_announced }),
             }
             is_again = true;
             tokio::select! {

@@ -25,7 +25,7 @@ pub(super) enum Driven {
 
 /// What its thread says of a run whose drive was lost.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Standing {
+pub(super) enum RunState {
     /// The thread cannot be read for now.
     Unknown,
     /// The thread has not received the run's input.
@@ -52,18 +52,18 @@ pub(super) enum End {
 }
 
 /// Decides what becomes of a run; `cancelled` when a client wants it ended, `stopping` when this process is to end.
-pub(super) fn decide(driven: Driven, thread: Standing, cancelled: bool, stopping: bool) -> End {
+pub(super) fn decide(driven: Driven, thread: RunState, cancelled: bool, stopping: bool) -> End {
     let interrupted = End::Settled(RunStatus::Interrupted, None);
     let (status, why) = match (driven, thread) {
         (Driven::Claimed, _) if cancelled => return interrupted,
         (Driven::Claimed, _) => return End::PutBack,
-        (Driven::Lost, Standing::Unknown) if stopping => return End::Left,
-        (Driven::Lost, Standing::Unknown) => return End::Again,
-        (Driven::Lost, Standing::NotBegun) if cancelled => return interrupted,
-        (Driven::Lost, Standing::NotBegun) if stopping => return End::Left,
-        (Driven::Lost, Standing::NotBegun) => return End::Again,
-        (Driven::Lost, Standing::Unfinished) => (RunStatusView::Queued, None),
-        (Driven::Lost, Standing::Ended(status, why)) => (status, why),
+        (Driven::Lost, RunState::Unknown) if stopping => return End::Left,
+        (Driven::Lost, RunState::Unknown) => return End::Again,
+        (Driven::Lost, RunState::NotBegun) if cancelled => return interrupted,
+        (Driven::Lost, RunState::NotBegun) if stopping => return End::Left,
+        (Driven::Lost, RunState::NotBegun) => return End::Again,
+        (Driven::Lost, RunState::Unfinished) => (RunStatusView::Queued, None),
+        (Driven::Lost, RunState::Ended(status, why)) => (status, why),
         (Driven::Reported(status, why), _) => (status, why),
         (Driven::Refused(why), _) => (RunStatusView::Failed, Some(why)),
     };
@@ -134,12 +134,12 @@ mod tests {
         use RunStatusView::{Done, Failed, Interrupted, Queued};
         let why = || Some(failed(Some("no model")));
         let reported = |status| Driven::Reported(status, (status == Failed).then(why).flatten());
-        let ended = |status| Standing::Ended(status, (status == Failed).then(why).flatten());
+        let ended = |status| RunState::Ended(status, (status == Failed).then(why).flatten());
         let refused = || Driven::Refused(failed(Some("no model")));
         let success = || End::Settled(RunStatus::Success, None);
         let error = || End::Settled(RunStatus::Error, why());
         let interrupted = || End::Settled(RunStatus::Interrupted, None);
-        let unknown = || Standing::Unknown;
+        let unknown = || RunState::Unknown;
         let lost = || Driven::Lost;
         // Of each: what becomes of it, when it is cancelled, when the process stops, and when both happen.
         let table = [
@@ -158,10 +158,10 @@ mod tests {
                 [End::PutBack, interrupted(), End::PutBack, interrupted()],
             ),
             (lost(), unknown(), [End::Again, End::Again, End::Left, End::Left]),
-            (lost(), Standing::NotBegun, [End::Again, interrupted(), End::Left, interrupted()]),
+            (lost(), RunState::NotBegun, [End::Again, interrupted(), End::Left, interrupted()]),
             (
                 lost(),
-                Standing::Unfinished,
+                RunState::Unfinished,
                 [End::Again, End::StoppedElsewhere, End::Left, End::Left],
             ),
             (lost(), ended(Done), [success(), success(), success(), success()]),

@@ -80,12 +80,17 @@ impl Error {
     pub(super) fn cause(&self) -> Cause {
         let of_database = |is_whole: bool| if is_whole { Cause::Store } else { Cause::Statement };
         match self {
-            Self::Runtime(runtime::Error::Store(error)) => match error {
-                _ if error.is_of_another_writer() => Cause::Store,
-                checkpoint::Error::Database(_) => of_database(error.is_passing()),
-                _ if error.is_of_database() => Cause::Store,
-                _ => Cause::Order,
-            },
+            Self::Runtime(runtime::Error::Store(error)) => {
+                if error.is_of_another_writer() {
+                    Cause::Store
+                } else if matches!(error, checkpoint::Error::Database(_)) {
+                    of_database(error.is_passing())
+                } else if error.is_of_database() {
+                    Cause::Store
+                } else {
+                    Cause::Order
+                }
+            }
             Self::Rows(kept::Error::Database(error))
             | Self::Runtime(runtime::Error::Database(error))
             | Self::People(perihelion_people::Error::Database(error)) => {

@@ -81,8 +81,8 @@ impl Pieces {
         for (task, one) in (0_u32..).zip(written) {
             let Some(so_far) = self.0.get(&(step, task)) else { continue };
             let messages = one.update.messages.iter().flatten();
-            let said = messages.filter(|message| message.role != "user");
-            let more = said
+            let replies = messages.filter(|message| message.role != "user");
+            let more = replies
                 .filter_map(|message| message.content.strip_prefix(so_far.text.as_str()))
                 .find(|more| !more.is_empty());
             if let Some(more) = more {
@@ -115,25 +115,25 @@ mod tests {
     use serde_json::json;
 
     fn written(text: &str) -> Vec<Written<GraphState>> {
-        let said = json!({ "id": "1", "role": "assistant", "content": text });
-        let said: Message = serde_json::from_value(said).unwrap();
-        let update = GraphUpdate::new().messages(vec![said]);
+        let message = json!({ "id": "1", "role": "assistant", "content": text });
+        let message: Message = serde_json::from_value(message).unwrap();
+        let update = GraphUpdate::new().messages(vec![message]);
         vec![Written::<GraphState>::new("qa", update, None).0]
     }
 
     #[test]
     fn a_stream_ends_with_what_the_state_says_although_its_process_died_before_the_last_words() {
         let whole = "Pay 100 to Ann.";
-        for told in 1..whole.len() {
+        for sent in 1..whole.len() {
             let mut pieces = Pieces::default();
-            pieces.take(1, (3, 0), "qa".into(), whole[..told].into());
+            pieces.take(1, (3, 0), "qa".into(), whole[..sent].into());
             // Another process reads the answer back and tells none of it again.
             pieces.begin_again();
             let rest = pieces.rest(1, 3, &written(whole));
             let [Happening::Piece { piece, text, message, .. }] = rest.as_slice() else {
-                panic!("{told}: {rest:?}")
+                panic!("{sent}: {rest:?}")
             };
-            assert_eq!((piece.as_str(), text.as_str()), (&whole[told..], whole));
+            assert_eq!((piece.as_str(), text.as_str()), (&whole[sent..], whole));
             assert_eq!(*message, message_id(1, 3, "qa"));
         }
         let mut pieces = Pieces::default();

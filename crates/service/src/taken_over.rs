@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::ends::{Standing, why};
+use super::ends::{RunState, why};
 use super::kept::Run;
 use super::{Asked, Error, Order, Service, answers};
 use perihelion_engine::checkpoint::{
@@ -40,17 +40,17 @@ impl Service {
     }
 
     /// Returns how a run stands that this process drove, by its thread alone.
-    pub(super) async fn standing(&self, run: &Run) -> Result<Standing, Error> {
+    pub(super) async fn run_state(&self, run: &Run) -> Result<RunState, Error> {
         let order = Order::of(run)?;
         if !self.has_begun(run, &order).await? {
-            return Ok(Standing::NotBegun);
+            return Ok(RunState::NotBegun);
         }
         let thread = ThreadId(run.thread);
         if self.is_unfinished(&self.runtime().store().info(thread).await?).await? {
-            return Ok(Standing::Unfinished);
+            return Ok(RunState::Unfinished);
         }
         let report = self.runtime().at_rest(thread).await?;
-        Ok(Standing::Ended(report.status, why(&report)))
+        Ok(RunState::Ended(report.status, why(&report)))
     }
 
     /// Returns whether a thread is under way or queued, or its last run was stopped or broken off rather than ended.

@@ -170,7 +170,7 @@ impl Service {
     ) -> Result<ThreadView, Error> {
         let store = self.runtime().store().as_ref();
         let mut was_stopped = false;
-        let status = match info.standing() {
+        let status = match info.overall_status() {
             ThreadStatus::Idle => ClientStatus::Idle,
             ThreadStatus::Busy | ThreadStatus::Queued => ClientStatus::Busy,
             ThreadStatus::Interrupted => ClientStatus::Interrupted,

@@ -1,4 +1,4 @@
-//! What a database's complaint says to whoever wrote the statement: the nearest real name after an unknown one, and
+//! What a database's complaint says to the writer of the statement: the nearest real name after an unknown one, and
 //! nothing of rows.
 
 use perihelion_analysis::{Catalogue, Table, nearest};
@@ -14,10 +14,11 @@ pub fn while_running(
     place: Option<&str>,
 ) -> Error {
     let known = beginnings.iter().copied().filter(|known| message.starts_with(known));
-    let told = known.max_by_key(|known| known.len()).unwrap_or(kind);
+    let summary = known.max_by_key(|known| known.len()).unwrap_or(kind);
     let place = place.map_or_else(String::new, |place| format!(", in {place}"));
-    let message =
-        format!("{told}{place}; errors show no value of a row, so find it with a query of its own");
+    let message = format!(
+        "{summary}{place}; errors show no value of a row, so find it with a query of its own"
+    );
     Error::Database { message, hint: String::new() }
 }
 

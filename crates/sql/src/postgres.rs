@@ -207,7 +207,7 @@ impl Postgres {
         match tokio::time::timeout(limits.timeout + GRACE, work).await {
             Ok(outcome) => {
                 ending.options = None;
-                outcome.map_err(|failure: Failure| failure.told(limits.timeout))
+                outcome.map_err(|failure: Failure| failure.into_error(limits.timeout))
             }
             Err(_) => {
                 // Not given back to the pool: nobody knows when it will answer.

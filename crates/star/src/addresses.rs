@@ -51,7 +51,7 @@ impl<'a> Shown<'a> {
 
     /// Returns the first address in the arguments of a call that stood nowhere, not even in what the tool says of itself.
     ///
-    /// It is looked for as whoever gets the arguments could: [`mentions`]. Artifacts that are kept beside the state are read one by one, and
+    /// It is looked for as the recipient of the arguments could: [`mentions`]. Artifacts that are kept beside the state are read one by one, and
     /// only where nothing else shows an address.
     ///
     /// # Errors

@@ -207,11 +207,12 @@ fn is_of_links(node: &NodeRef<'_>, backtracks: bool) -> bool {
     {
         return true;
     }
-    let limit = match (is_paragraph, is_last) {
-        (true, true) => 60,
-        (true, false) => 30,
-        (false, true) => 300,
-        (false, false) => 100,
+    let limit = if is_paragraph {
+        if is_last { 60 } else { 30 }
+    } else if is_last {
+        300
+    } else {
+        100
     };
     let filled: Vec<usize> = all.iter().copied().filter(|length| *length > 0).collect();
     let of_links: usize = filled.iter().sum();

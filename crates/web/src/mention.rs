@@ -111,7 +111,7 @@ fn is_named(url: &Url, before: &str) -> bool {
             labels.next().is_some_and(|label| !label.is_empty())
                 && (is_word || last.starts_with("xn--"))
         }
-        // `1.5` and `12/05` are numbers of hosts too, for those who insist.
+        // `1.5` and `12/05` can be read as IPv4 addresses, too; only one written in full counts.
         Some(Host::Ipv4(_)) => {
             let host = before.rsplit('@').next().unwrap_or(before);
             host.split(':').next().is_some_and(|host| host.parse::<Ipv4Addr>().is_ok())
@@ -272,8 +272,8 @@ fn contains(text: &str, address: &str) -> bool {
             let mut after = text[at + address.len()..].chars();
             let next = after.next();
             let begins = !before.is_some_and(|c| of_name(c) || matches!(c, '.' | '@' | '%'));
-            let goes_on = next.is_some_and(|c| of_name(c) || c == '@')
+            let continues = next.is_some_and(|c| of_name(c) || c == '@')
                 || (next == Some('.') && after.next().is_some_and(of_name));
-            begins && !(is_host && goes_on)
+            begins && !(is_host && continues)
         })
 }

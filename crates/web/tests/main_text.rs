@@ -22,7 +22,7 @@ fn paragraphs(about: &str) -> String {
 #[test]
 fn what_is_named_as_something_else_is_left_out() {
     let main = paragraphs("the article");
-    for around in [
+    for extra in [
         "<div class='share-buttons'>WRONG share</div>",
         "<ul id='related-articles'><li>WRONG other</li></ul>",
         "<p class='byline'>WRONG author</p>",
@@ -37,13 +37,13 @@ fn what_is_named_as_something_else_is_left_out() {
         "<h2>WRONG title of nothing</h2>",
     ] {
         for page in [
-            format!("<div class='article-body'>{main}{around}</div>"),
-            format!("<article>{around}{main}</article>{around}"),
+            format!("<div class='article-body'>{main}{extra}</div>"),
+            format!("<article>{extra}{main}</article>{extra}"),
         ] {
             let read = text("", &page);
             assert!(read.contains("Part 0 of the article") && read.contains("Part 7"), "{read}");
-            let is_title = around.starts_with("<h2>") && page.starts_with("<article>");
-            assert!(is_title || !read.contains("WRONG"), "{around}: {read}");
+            let is_title = extra.starts_with("<h2>") && page.starts_with("<article>");
+            assert!(is_title || !read.contains("WRONG"), "{extra}: {read}");
         }
     }
 }

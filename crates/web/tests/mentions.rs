@@ -77,7 +77,7 @@ fn an_address_is_recognised_however_it_is_written() {
 #[test]
 fn an_address_within_another_text_is_recognised() {
     for text in [
-        "see https://evil.test/k, then go on",
+        "see https://evil.test/k, then continue",
         "see http:evil.test/k",
         "see (//evil.test/k)",
         "see evil.test/k",

@@ -8,3 +8,4 @@ pub mod processes;
 mod stopped;
 mod suite;
 mod withdrawn;
+mod workers;

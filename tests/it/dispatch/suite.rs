@@ -1,6 +1,6 @@
 //! What both dispatchers promise: embedded, where the threads' status is the queue, and Postgres.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use perihelion::checkpoint::{self, RunStatus, Store, ThreadStatus, Waiting, Wanted};
@@ -9,7 +9,6 @@ use perihelion::graph::{Context, node_fn};
 use perihelion::ids::ThreadId;
 use perihelion::runner::{Error, RunOptions, RunResult, Runner, owner_name};
 use serde_json::json;
-use sqlx::postgres::PgListener;
 use tempfile::TempDir;
 
 use crate::runner::world::*;
@@ -18,7 +17,7 @@ use crate::support::postgres::{Database, server};
 /// A store that no other test uses.
 pub struct Place {
     pub store: Arc<dyn Store>,
-    url: String,
+    pub url: String,
     _directory: Option<TempDir>,
     _database: Option<Database>,
 }
@@ -36,7 +35,7 @@ async fn sqlite() -> Place {
     Place { store, url, _directory: Some(directory), _database: None }
 }
 
-async fn postgres() -> Place {
+pub async fn postgres() -> Place {
     let database = server().await.fresh().await;
     let url = database.url.clone();
     let store = checkpoint::open(&database.url).await.unwrap();
@@ -44,7 +43,7 @@ async fn postgres() -> Place {
 }
 
 impl Place {
-    fn dispatcher(&self) -> Arc<dyn Dispatcher> {
+    pub fn dispatcher(&self) -> Arc<dyn Dispatcher> {
         let except_tenant = Some("demo".to_owned());
         let scope = Scope { graph: "story".to_owned(), except_tenant, thorough: true };
         dispatch::open(&self.url, Arc::clone(&self.store), scope).unwrap()
@@ -89,7 +88,7 @@ on_every_dispatcher!(
     a_thread_that_was_left_alone_for_a_while_is_found_again,
 );
 
-fn speaking(world: &World) -> Arc<perihelion::graph::Graph<Story>> {
+pub fn speaking(world: &World) -> Arc<perihelion::graph::Graph<Story>> {
     graph(|graph| graph.node("a", world.speaker("a")).entry("a"))
 }
 
@@ -104,7 +103,7 @@ fn asking() -> Arc<perihelion::graph::Graph<Story>> {
 }
 
 /// Takes every call there is, so that the next one tells of something new.
-async fn calls(dispatcher: &Arc<dyn Dispatcher>) -> Vec<Wake> {
+pub async fn calls(dispatcher: &Arc<dyn Dispatcher>) -> Vec<Wake> {
     let mut calls = Vec::new();
     while let Some(wake) = dispatcher.next().await.unwrap() {
         calls.push(wake);
@@ -116,7 +115,7 @@ fn threads(calls: &[Wake]) -> Vec<ThreadId> {
     calls.iter().map(|wake| wake.thread).collect()
 }
 
-async fn wake(runner: &Runner<Story>, thread: ThreadId) -> Option<RunResult> {
+pub async fn wake(runner: &Runner<Story>, thread: ThreadId) -> Option<RunResult> {
     let woken = runner.wake(thread, RunOptions::default()).await.unwrap();
     woken.map(|outcome| outcome.result)
 }
@@ -390,69 +389,9 @@ async fn the_demos_threads_are_left_alone(on: &Place) {
     assert!(matches!(wrong, Err(Error::WrongGraph { .. })), "{wrong:?}");
 }
 
-fn graph_named(name: &str, world: &World) -> Arc<perihelion::graph::Graph<Story>> {
+pub fn graph_named(name: &str, world: &World) -> Arc<perihelion::graph::Graph<Story>> {
     let builder = perihelion::graph::GraphBuilder::new(name);
     builder.node("a", world.speaker("a")).entry("a").build().unwrap()
-}
-
-/// Threads are queued while four workers take calls: each is continued with once, and no call is left, not even to a thread that
-/// was deleted or is another graph's.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn workers_that_take_calls_at_once_share_them_and_leave_none() {
-    let place = postgres().await;
-    let mut listener = PgListener::connect(&place.url).await.unwrap();
-    listener.listen("perihelion_wake").await.unwrap();
-    let world = World::default();
-    let runner = runner(&speaking(&world), &place.store);
-    let other = Runner::new(graph_named("another", &world), Arc::clone(&place.store));
-    let foreign = world.thread(&other).await;
-    other.submit(foreign, input()).await.unwrap();
-    assert_eq!(listener.recv().await.unwrap().payload(), "", "the call itself is in the table");
-    sqlx::raw_sql("SELECT wake_thread(gen_random_uuid())").execute(&mut listener).await.unwrap();
-    let submitting = async {
-        let mut threads = Vec::new();
-        for _ in 0..40 {
-            let thread = world.thread(&runner).await;
-            runner.submit(thread, input()).await.unwrap();
-            threads.push(thread);
-        }
-        threads
-    };
-    let dispatchers: Vec<_> = (0..4).map(|_| place.dispatcher()).collect();
-    let called = Mutex::new(Vec::new());
-    let working = futures::future::join_all(dispatchers.iter().map(async |dispatcher| {
-        while called.lock().unwrap().len() < 40 {
-            match dispatcher.next().await.unwrap() {
-                Some(wake) => wake_and_count(&runner, wake.thread, &called).await,
-                None => dispatcher.called().await,
-            }
-        }
-    }));
-    let (mut submitted, _) = futures::future::join(submitting, working).await;
-    let mut called = called.into_inner().unwrap();
-    submitted.sort_unstable();
-    called.sort_unstable();
-    assert_eq!(called, submitted);
-    for dispatcher in dispatchers {
-        for late in calls(&dispatcher).await {
-            assert_eq!(
-                wake(&runner, late.thread).await,
-                None,
-                "a call to a thread at rest is void"
-            );
-        }
-        dispatcher.close().await;
-    }
-    let left = sqlx::query_scalar("SELECT count(*) FROM wake_call").fetch_one(&mut listener);
-    let left: i64 = left.await.unwrap();
-    assert_eq!(left, 0);
-    place.store.close().await;
-}
-
-async fn wake_and_count(runner: &Runner<Story>, thread: ThreadId, called: &Mutex<Vec<ThreadId>>) {
-    if wake(runner, thread).await == Some(RunResult::Done) {
-        called.lock().unwrap().push(thread);
-    }
 }
 
 /// The index that workers look through must not cost a commit anything.

@@ -228,17 +228,17 @@ async fn a_question_whose_process_died_before_it_was_stored_is_named_and_can_be_
         }
         let refused = runner.resume(thread, RunOptions::default()).await.unwrap_err();
         assert!(matches!(refused, Error::NeverAsked { .. }), "{refused}");
-        assert!(refused.to_string().contains("never asked"), "{refused}");
+        assert!(refused.to_string().contains("never stored"), "{refused}");
         assert!(refused.to_string().contains("perihelion run --thread"), "{refused}");
         let info = on.store.info(thread).await.unwrap();
         assert_eq!((info.status, info.owner.as_ref()), (ThreadStatus::Idle, None));
-        assert_eq!(info.standing(), ThreadStatus::Failed);
-        assert!(info.error.is_some_and(|error| error.contains("never asked")));
+        assert_eq!(info.overall_status(), ThreadStatus::Failed);
+        assert!(info.error.is_some_and(|error| error.contains("never stored")));
         let again = runner.resume(thread, RunOptions::default()).await.unwrap_err();
         assert!(matches!(again, Error::NeverAsked { .. }), "{again}");
         assert!(is_done(&start(&runner, thread).await));
         assert_eq!(world.count("a"), turn + 1);
-        assert_eq!(on.store.info(thread).await.unwrap().standing(), ThreadStatus::Idle);
+        assert_eq!(on.store.info(thread).await.unwrap().overall_status(), ThreadStatus::Idle);
     }
 }
 

@@ -178,7 +178,7 @@ impl Story {
             Op::List { status, with_children, limit } => {
                 let infos = model.threads.values().map(|one| &one.info);
                 let listed = infos
-                    .filter(|info| status.is_none_or(|status| info.standing() == status))
+                    .filter(|info| status.is_none_or(|status| info.overall_status() == status))
                     .filter(|info| *with_children || info.root.is_none());
                 listing(listed.map(|info| names.info(info)).collect(), *limit)
             }

@@ -32,7 +32,7 @@ pub(super) fn shown() -> BTreeSet<String> {
 
 fn diagrams() -> Vec<String> {
     let map = read("ARCHITECTURE.md");
-    let blocks = map.split("```mermaid\nflowchart").skip(1);
+    let blocks = map.split("```mermaid\nflowchart TD\n").skip(1);
     let diagrams: Vec<String> =
         blocks.filter_map(|rest| rest.split("```").next()).map(str::to_owned).collect();
     assert_eq!(diagrams.len(), 2, "ARCHITECTURE.md draws the crates and the engine's modules");

@@ -141,7 +141,8 @@ pub fn called(name: &ObjectName, dialect: Dialect, policy: &Policy) -> Option<St
     match name.0.as_slice() {
         [function] => folded(function),
         [schema, function] if dialect == Dialect::Postgres => {
-            let (schema, function) = (folded(schema)?, folded(function)?);
+            let schema = folded(schema)?;
+            let function = folded(function)?;
             (schema == schema_of(&function, policy)?).then_some(function)
         }
         _ => None,

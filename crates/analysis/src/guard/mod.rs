@@ -156,12 +156,12 @@ fn explained(statement: Statement, dialect: Dialect) -> Result<(String, Statemen
         return Err(Refusal::Construct(what.into()));
     }
     let options: Vec<String> = options.iter().map(ToString::to_string).collect();
-    let written = match (dialect, query_plan) {
-        (Dialect::Sqlite, true) => "EXPLAIN QUERY PLAN ".to_owned(),
-        (Dialect::Postgres, false) if !options.is_empty() => {
+    let written = match dialect {
+        Dialect::Sqlite if query_plan => "EXPLAIN QUERY PLAN ".to_owned(),
+        Dialect::Postgres if !query_plan && !options.is_empty() => {
             format!("EXPLAIN ({}) ", options.join(", "))
         }
-        (Dialect::Sqlite | Dialect::Postgres, false) => "EXPLAIN ".to_owned(),
+        Dialect::Sqlite | Dialect::Postgres if !query_plan => "EXPLAIN ".to_owned(),
         _ => return Err(Refusal::Construct("EXPLAIN".into())),
     };
     Ok((written, *statement))

@@ -185,7 +185,7 @@ impl File {
         self.writing.write(statement, self.overwrites).await
     }
 
-    /// Refuses to go on with a file that is not at its place any more: others would use another one there.
+    /// Refuses to continue with a file that is not at its place any more: others would use another one there.
     ///
     /// # Errors
     /// [`Error::Unreachable`].

@@ -146,7 +146,7 @@ impl ThreadInfo {
     /// Returns how the thread stands for those who look at it: one at rest whose last run failed is failed.
     ///
     /// Lists and counts of stores go by this.
-    pub fn standing(&self) -> ThreadStatus {
+    pub fn overall_status(&self) -> ThreadStatus {
         match self.status {
             ThreadStatus::Idle if self.error.is_some() => ThreadStatus::Failed,
             status => status,
@@ -356,7 +356,7 @@ impl RunEnd<'_> {
 /// Which threads to list.
 #[derive(Clone, Debug, Default)]
 pub struct ThreadFilter {
-    /// Only those that stand so, by [`ThreadInfo::standing`].
+    /// Only those that stand so, by [`ThreadInfo::overall_status`].
     pub status: Option<ThreadStatus>,
     /// Also list subgraphs' threads.
     pub with_children: bool,

@@ -167,6 +167,32 @@ pub(super) enum Broken<S: State> {
 }
 
 impl<S: State> Runner<S> {
+    /// Gives a thread back that has nothing to run because the run before lost its process before its input was stored.
+    ///
+    /// # Errors
+    /// [`Error::NeverAsked`].
+    pub(super) async fn refuse_unasked(&self, claimed: &ClaimedThread<S>) -> Result<(), Error> {
+        let restored = &claimed.restored;
+        if !restored.frontier.tasks.is_empty() {
+            return Ok(());
+        }
+        let store = self.store();
+        let thread = restored.info.id;
+        let newest = store.history(thread, None, 1).await?.pop().map(|step| step.run);
+        let runs = store.runs(thread).await?;
+        let wrote = runs.iter().find(|run| newest == Some(run.id)).map(|run| run.status);
+        let is_end_missing = match wrote {
+            Some(RunStatus::Failed) => claimed.was == ThreadStatus::Failed,
+            Some(status) => status != RunStatus::Done,
+            None => false,
+        };
+        if is_end_missing {
+            return Ok(());
+        }
+        let error = Error::NeverAsked { thread };
+        Err(self.give_back(claimed, error, (RunStatus::Cancelled, ThreadStatus::Idle)).await)
+    }
+
     /// Reads how a run that broke leaves its thread.
     ///
     /// A database that could not be used for a while fails no thread: the run was broken off, and one that `hands_over`
@@ -197,9 +223,10 @@ impl<S: State> Runner<S> {
             }
             _ => {}
         }
-        match (is_passing, hands_over) {
-            (true, true) => Broken::Left(RunStatus::Queued, ThreadStatus::Queued),
-            _ => Broken::Left(run, ThreadStatus::Failed),
+        if is_passing && hands_over {
+            Broken::Left(RunStatus::Queued, ThreadStatus::Queued)
+        } else {
+            Broken::Left(run, ThreadStatus::Failed)
         }
     }
 }

@@ -127,8 +127,8 @@ pub enum Error {
     Finished { thread: ThreadId },
     /// The process that took the thread for a question ended before the question was stored.
     #[error(
-        "the last question to the thread {thread} was never asked: its process ended before the question was stored; \
-         ask it again with: perihelion run --thread {thread} QUESTION"
+        "the last question to the thread {thread} was never stored because its process ended; \
+         ask again: perihelion run --thread {thread} QUESTION"
     )]
     NeverAsked { thread: ThreadId },
     /// Every process that resumes the thread dies.

@@ -197,31 +197,6 @@ impl<S: State> Runner<S> {
         self.drive(claimed, None, options).await
     }
 
-    /// Gives a thread back that has nothing to run because the run before lost its process before its input was stored.
-    ///
-    /// # Errors
-    /// [`Error::NeverAsked`].
-    pub(super) async fn refuse_unasked(&self, claimed: &ClaimedThread<S>) -> Result<(), Error> {
-        let restored = &claimed.restored;
-        if !restored.frontier.tasks.is_empty() {
-            return Ok(());
-        }
-        let thread = restored.info.id;
-        let newest = self.store.history(thread, None, 1).await?.pop().map(|step| step.run);
-        let runs = self.store.runs(thread).await?;
-        let wrote = runs.iter().find(|run| newest == Some(run.id)).map(|run| run.status);
-        let is_end_missing = match wrote {
-            Some(RunStatus::Failed) => claimed.was == ThreadStatus::Failed,
-            Some(status) => status != RunStatus::Done,
-            None => false,
-        };
-        if is_end_missing {
-            return Ok(());
-        }
-        let error = Error::NeverAsked { thread };
-        Err(self.give_back(claimed, error, (RunStatus::Cancelled, ThreadStatus::Idle)).await)
-    }
-
     /// Says how an unfinished thread stands that nobody runs.
     async fn status_between_runs(&self, claimed: &ClaimedThread<S>) -> Result<ThreadStatus, Error> {
         let asks = !self.open_interrupts(claimed.restored.info.id).await?.is_empty();

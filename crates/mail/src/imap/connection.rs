@@ -49,7 +49,8 @@ async fn log_in(endpoint: &Endpoint, account: &Account) -> Result<Imap, Error> {
         }
     };
     let login = |text| quoted("a login", text).map_err(|_| Error::Login);
-    let (name, password) = (&account.username, account.password.expose_secret());
+    let name = &account.username;
+    let password = account.password.expose_secret();
     let command = format!("LOGIN {} {}", login(name)?, login(password)?);
     // The server's answer to a login may repeat it.
     session.run(&command).await.map_err(|_| Error::Login)?;

@@ -242,7 +242,9 @@ pub async fn fetch(
     let mut fetched = Vec::new();
     for response in imap.run(&format!("UID FETCH {} {what}", set.join(","))).await? {
         let Response::Fetch(_, values) = response else { continue };
-        let (mut uid, mut is_unread, mut bytes) = (None, true, None);
+        let mut uid = None;
+        let mut is_unread = true;
+        let mut bytes = None;
         for value in values {
             match value {
                 AttributeValue::Uid(number) => uid = Some(number),

@@ -172,13 +172,13 @@ mod tests {
         };
         let mut command = std::process::Command::new(&confined.program);
         let output = command.args(&confined.args).env_clear().envs(&env).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        if said.contains("bwrap: ") {
-            assert!(std::env::var_os("CI").is_none(), "the sandbox is not tested: {said}");
-            eprintln!("nothing was tested: {said}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        if stderr.contains("bwrap: ") {
+            assert!(std::env::var_os("CI").is_none(), "the sandbox is not tested: {stderr}");
+            eprintln!("nothing was tested: {stderr}");
             return;
         }
         let sizes = ["2097152", "1048576", "1048576"].join("\n");
-        assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), sizes, "{said}");
+        assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), sizes, "{stderr}");
     }
 }

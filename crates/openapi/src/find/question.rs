@@ -67,7 +67,8 @@ impl Question {
             let stems: BTreeSet<String> = tokens.into_iter().flat_map(words).collect();
             stems.into_iter().collect()
         };
-        let (verbs, things) = (stems(verbs), stems(things));
+        let verbs = stems(verbs);
+        let things = stems(things);
         let deed = order.first().filter(|_| intent != Intent::Read).map(|word| stem(word));
         let is_own = tokens.iter().any(|token| matches!(*token, "my" | "mine" | "i"));
         let mut question =
@@ -101,7 +102,7 @@ impl Question {
         self.plural.iter().any(|known| known == word)
     }
 
-    /// Returns whether it asks for what belongs to whoever asks.
+    /// Returns whether it asks for what belongs to the person who asks.
     pub fn is_own(&self) -> bool {
         self.is_own
     }

@@ -23,7 +23,7 @@ pub struct Shape {
     /// It addresses one thing: its path ends with a placeholder.
     is_item: bool,
     is_search: bool,
-    /// It is about whoever asks.
+    /// It is about the person who asks.
     is_own: bool,
     pub is_destructive: bool,
     method: Method,

@@ -44,11 +44,13 @@ impl<'d> Names<'d> {
             return Some(mapped);
         }
         // Where codes are not the numbers of glyphs, those of Unicode are known by letters of another script.
-        let told = char::from_u32(code).filter(|_| id != code && id != 0)?;
-        if told.is_alphabetic() && matches!(code, 0x370..=0x52F | 0x590..=0x6FF | 0xFB1D..=0xFEFC) {
+        let unicode = char::from_u32(code).filter(|_| id != code && id != 0)?;
+        if unicode.is_alphabetic()
+            && matches!(code, 0x370..=0x52F | 0x590..=0x6FF | 0xFB1D..=0xFEFC)
+        {
             self.plain.insert(font.cache_key);
         }
-        self.plain.contains(&font.cache_key).then(|| told.to_string())
+        self.plain.contains(&font.cache_key).then(|| unicode.to_string())
     }
 
     /// Returns how many fonts are known to have the codes of Unicode.

@@ -25,7 +25,7 @@ pub(super) fn once(letters: Vec<Letter>) -> Vec<Letter> {
     let mut seen = Seen::default();
     let mut kept = Vec::with_capacity(letters.len());
     for string in letters.chunk_by(|a, b| a.string == b.string) {
-        if seen.holds(string) {
+        if seen.contains(string) {
             continue;
         }
         for letter in string {
@@ -80,7 +80,7 @@ impl<'a> Seen<'a> {
     }
 
     /// Returns whether a whole string was painted before, a little beside; that tells in narrow letters, too.
-    fn holds(&self, string: &'a [Letter]) -> bool {
+    fn contains(&self, string: &'a [Letter]) -> bool {
         let says = |letter: &&Letter| !letter.text.trim().is_empty();
         let letters: Vec<&Letter> = string.iter().filter(says).collect();
         let kinds: HashSet<&str> = letters.iter().map(|letter| letter.text.as_str()).collect();

@@ -82,8 +82,12 @@ impl Sheet {
         let bounds = places.fold(None, |bounds: Option<Region>, &(y, x)| {
             let Region { top, left, bottom, right } =
                 bounds.unwrap_or(Region { top: y, left: x, bottom: y, right: x });
-            let (top, bottom) = (top.min(y), bottom.max(y));
-            Some(Region { top, left: left.min(x), bottom, right: right.max(x) })
+            Some(Region {
+                top: top.min(y),
+                left: left.min(x),
+                bottom: bottom.max(y),
+                right: right.max(x),
+            })
         });
         if let Some(region) = bounds {
             self.write_region(&region, builder);

@@ -143,13 +143,13 @@ impl Runtime {
         };
         let mut changes = plugins.pool.changes();
         let waiting = async {
-            let mut has_told = false;
+            let mut has_logged = false;
             loop {
                 let needed = plugins.needed(&next);
                 if needed.is_empty() {
                     return;
                 }
-                if !std::mem::replace(&mut has_told, true) {
+                if !std::mem::replace(&mut has_logged, true) {
                     tracing::info!(%thread, servers = needed.join(", "), "a run waits for MCP servers");
                 }
                 if changes.changed().await.is_err() {

@@ -31,7 +31,7 @@ impl LiveStatus {
         if is_abandoned(info) {
             return Self::Crashed;
         }
-        match info.standing() {
+        match info.overall_status() {
             ThreadStatus::Idle if info.head <= shared => Self::New,
             ThreadStatus::Idle => Self::Done,
             ThreadStatus::Queued => Self::Queued,

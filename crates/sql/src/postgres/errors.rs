@@ -29,8 +29,8 @@ impl From<sqlx::Error> for Failure {
 }
 
 impl Failure {
-    /// Returns the error for whoever wrote the statement, which was allowed to run for `limit`.
-    pub fn told(self, limit: Duration) -> Error {
+    /// Returns the error for the writer of the statement, which was allowed to run for `limit`.
+    pub fn into_error(self, limit: Duration) -> Error {
         let (Self::Reading(error) | Self::Running(error)) = &self;
         let code = error.as_database_error().and_then(|error| error.code());
         if code.as_deref() == Some(QUERY_CANCELED) {

@@ -41,7 +41,7 @@ const COLUMN: &[&str] = &[
 #[derive(Default)]
 struct Seen {
     failed: usize,
-    told: Vec<String>,
+    leaks: Vec<String>,
 }
 
 impl Seen {
@@ -65,12 +65,12 @@ impl Seen {
     fn note(&mut self, sql: &str, error: &str) {
         let text = error.to_lowercase();
         if HIDDEN.iter().any(|hidden| text.contains(hidden)) {
-            self.told.push(format!("{sql}: {error}"));
+            self.leaks.push(format!("{sql}: {error}"));
         }
     }
 
     fn is_silent(&self, least: usize) {
-        assert!(self.told.is_empty(), "{}", self.told.join("\n"));
+        assert!(self.leaks.is_empty(), "{}", self.leaks.join("\n"));
         assert!(self.failed >= least, "only {} statements failed", self.failed);
     }
 }
@@ -195,18 +195,22 @@ async fn no_error_of_postgres_tells_what_a_row_holds() {
             let arguments: Vec<String> = types
                 .iter()
                 .enumerate()
-                .map(|(place, kind)| match kind.as_str() {
-                    _ if place == at => "§".to_owned(),
-                    "text" => "'a'".to_owned(),
-                    "integer" | "bigint" | "numeric" | "double precision" => "1".to_owned(),
-                    "jsonb" | "json" => format!("'{{}}'::{kind}"),
-                    "tsquery" | "tsvector" | "bytea" => format!("'a'::{kind}"),
-                    "interval" => "interval '1 day'".to_owned(),
-                    "boolean" => "true".to_owned(),
-                    "date" | "timestamp without time zone" | "timestamp with time zone" => {
-                        format!("CAST('2024-01-01' AS {kind})")
+                .map(|(place, kind)| {
+                    if place == at {
+                        return "§".to_owned();
                     }
-                    _ => "NULL".to_owned(),
+                    match kind.as_str() {
+                        "text" => "'a'".to_owned(),
+                        "integer" | "bigint" | "numeric" | "double precision" => "1".to_owned(),
+                        "jsonb" | "json" => format!("'{{}}'::{kind}"),
+                        "tsquery" | "tsvector" | "bytea" => format!("'a'::{kind}"),
+                        "interval" => "interval '1 day'".to_owned(),
+                        "boolean" => "true".to_owned(),
+                        "date" | "timestamp without time zone" | "timestamp with time zone" => {
+                            format!("CAST('2024-01-01' AS {kind})")
+                        }
+                        _ => "NULL".to_owned(),
+                    }
                 })
                 .collect();
             uses.push(format!("{name}({})", arguments.join(", ")));

@@ -34,7 +34,7 @@ type Part = (&'static str, &'static str);
 const UNDER_WAY: Part = (" AND status = 'busy' AND status IN ('queued', 'busy')", "updated_at");
 const AT_REST: Part = (" AND status <> 'busy'", "rested_at");
 const UNSETTLED: Part = (" AND status <> 'busy' AND status <> 'idle'", "rested_at");
-/// At rest after a run that failed: [`ThreadInfo::standing`](super::super::ThreadInfo::standing).
+/// At rest after a run that failed: [`ThreadInfo::overall_status`](super::super::ThreadInfo::overall_status).
 const FAILED_AT_REST: Part = (" AND status = 'idle' AND error IS NOT NULL", "rested_at");
 
 /// Asks for threads, the last changed first.

@@ -205,7 +205,7 @@ impl State {
             .threads
             .values()
             .map(|kept| &kept.info)
-            .filter(|info| filter.status.is_none_or(|status| info.standing() == status))
+            .filter(|info| filter.status.is_none_or(|status| info.overall_status() == status))
             .filter(|info| match filter.root {
                 Some(root) => info.root == Some(root),
                 None => filter.with_children || info.root.is_none(),
@@ -220,10 +220,10 @@ impl State {
     pub(super) fn count_threads(&self) -> Vec<(ThreadStatus, u64)> {
         let mut counts: Vec<(ThreadStatus, u64)> = Vec::new();
         for info in self.threads.values().map(|kept| &kept.info).filter(|one| one.root.is_none()) {
-            let standing = info.standing();
-            match counts.iter_mut().find(|(status, _)| *status == standing) {
+            let overall = info.overall_status();
+            match counts.iter_mut().find(|(status, _)| *status == overall) {
                 Some((_, count)) => *count += 1,
-                None => counts.push((standing, 1)),
+                None => counts.push((overall, 1)),
             }
         }
         counts
