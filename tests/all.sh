@@ -15,6 +15,15 @@ shift
 started=$SECONDS
 heading() { printf '\n== %s (%d s so far)\n\n' "$*" $((SECONDS - started)); }
 
+# Prints the seconds that each test binary took in all, then the ten slowest tests.
+times() {
+    local rows
+    rows=$(sed -n 's/.*<testcase name="\([^"]*\)" classname="\([^"]*\)".* time="\([^"]*\)".*/\3 \2 \1/p' "$1")
+    awk '{ sum[$2] += $1; count[$2]++ } END { for (binary in sum) printf "%9.1f s  %5d tests  %s\n", sum[binary], count[binary], binary }' <<<"$rows" | sort -rn
+    echo
+    sort -rn <<<"$rows" | head | awk '{ printf "%9.1f s  %s %s\n", $1, $2, $3 }'
+}
+
 # The sandbox is tested as it is where bubblewrap can be had, and as a refusal elsewhere; mail, on a Dovecot of its own.
 needs_packages() { ! command -v bwrap >/dev/null || ! [ -x /usr/sbin/dovecot ]; }
 if needs_packages && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
@@ -76,7 +85,11 @@ export TEST_NAMES
 
 if cargo nextest --version >/dev/null 2>&1; then
     heading "Unit and integration tests, with cargo-nextest"
-    cargo nextest run "${selected[@]}" --no-fail-fast "$@"
+    status=0
+    cargo nextest run "${selected[@]}" --no-fail-fast "$@" || status=$?
+    heading "What the tests took"
+    times "$target/nextest/default/junit.xml" || true
+    exit "$status"
 else
     heading "Unit and integration tests, with cargo test (cargo-nextest is not installed)"
     cargo test "${selected[@]}" --no-fail-fast -- "$@"
