@@ -70,7 +70,7 @@ pub async fn see_through_all(evidence: Evidence<'_>, database: &str) {
         let found = judge(tampered).await.violations;
         store.close().await;
         copies.remove(&copy).await;
-        // That the program cannot read it is not enough: that shows the program's own checks and not the oracle.
+        // That the program cannot read it is enough only where it is named: it shows the program's own checks and not the oracle.
         assert!(found.contains_key(promise), "the oracle saw no {promise:?}, but {found:?}");
     }
     eprintln!("the oracle saw through every sabotage on {}", evidence.database.name());
@@ -137,11 +137,12 @@ async fn damages(evidence: Evidence<'_>, thread: ThreadId) -> Vec<(&'static str,
         ("lost", Damage::Sql(
             "DELETE FROM step WHERE thread_id = :thread AND seq = (SELECT max(seq) FROM step WHERE thread_id = :thread);
              UPDATE thread SET head = head - 1 WHERE id = :thread")),
-        ("gap", Damage::Sql("DELETE FROM step WHERE thread_id = :thread AND seq = 3")),
-        ("chain", Damage::Sql(
+        // Gaps and broken chains the program refuses itself by now, wherever it reads a thread.
+        ("unreadable", Damage::Sql("DELETE FROM step WHERE thread_id = :thread AND seq = 3")),
+        ("unreadable", Damage::Sql(
             "UPDATE step SET (codec, delta) = (SELECT codec, delta FROM step WHERE thread_id = :thread AND seq = 2)
              WHERE thread_id = :thread AND seq = 3")),
-        ("chain", Damage::Sql(
+        ("unreadable", Damage::Sql(
             "INSERT INTO step (thread_id, seq, run, at, schema_version, codec, kind, hash, frontier, delta)
              SELECT thread_id, seq + 1, run, at, schema_version, codec, kind, hash, frontier, delta
              FROM step WHERE thread_id = :thread AND seq = (SELECT head FROM thread WHERE id = :thread);

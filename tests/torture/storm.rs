@@ -244,7 +244,9 @@ impl Storm {
         for status in unfinished {
             let filter = ThreadFilter { status: Some(status), ..ThreadFilter::default() };
             let threads = self.store.list(&filter).await.unwrap();
-            open.extend(threads.iter().filter_map(|info| known.get(&info.id)));
+            // At rest is at rest, also after a run that failed.
+            let taken = threads.iter().filter(|info| info.status == status);
+            open.extend(taken.filter_map(|info| known.get(&info.id)));
         }
         open
     }

@@ -150,11 +150,14 @@ impl<S: State> Runner<S> {
             return error;
         }
         let text = error.to_string();
-        let end = RunEnd { error: Some(&text), ..RunEnd::new(run, thread) };
+        self.put_back(claimed, RunEnd { error: Some(&text), ..RunEnd::new(run, thread) }).await;
+        error
+    }
+
+    async fn put_back(&self, claimed: &ClaimedThread<S>, end: RunEnd<'_>) {
         if let Err(second) = self.release(claimed, end).await {
             tracing::debug!(%second, "the thread could not be given back; its lease will run out");
         }
-        error
     }
 }
 
@@ -190,7 +193,12 @@ impl<S: State> Runner<S> {
             return Ok(());
         }
         let error = Error::NeverAsked { thread };
-        Err(self.give_back(claimed, error, (RunStatus::Cancelled, ThreadStatus::Idle)).await)
+        // After a whole turn the process that died may as well have come to continue, so the turn stays what it was.
+        let info = &restored.info;
+        let text = if info.head == 0 { Some(error.to_string()) } else { info.error.clone() };
+        let end = RunEnd::new(RunStatus::Cancelled, ThreadStatus::Idle);
+        self.put_back(claimed, RunEnd { error: text.as_deref(), ..end }).await;
+        Err(error)
     }
 
     /// Reads how a run that broke leaves its thread.
