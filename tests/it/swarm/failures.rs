@@ -172,7 +172,7 @@ async fn where_no_work_succeeded_no_model_writes_the_answer() {
     let report = room.ask("What is the door code?").await;
     assert_nothing_worked(&report);
     let answer = report.answer.unwrap();
-    assert!(answer.starts_with("No answer was found"), "{answer}");
+    assert!(answer.starts_with("The request could not be answered"), "{answer}");
     assert!(answer.contains("no such model") && !answer.contains("1234"), "{answer}");
     assert_eq!(room.requests(Role::Qa).len(), 0);
 }
