@@ -24,6 +24,8 @@ pub(super) struct ClaimedThread<S: State> {
     pub restored: Restored<S>,
     /// The thread's status before it was taken.
     pub was: ThreadStatus,
+    /// It was taken from the process that held it when it was read.
+    is_from_holder: bool,
     pub run: RunId,
     /// The store's clock.
     pub clock: Clock,
@@ -86,6 +88,7 @@ impl<S: State> Runner<S> {
         let before = &read.info;
         let thread = before.id;
         let was = before.status;
+        let is_from_holder = before.owner.is_some() && before.fence + 1 == info.fence;
         if before.owner.is_some() {
             report(|observer| observer.lease_taken_over());
         }
@@ -106,6 +109,7 @@ impl<S: State> Runner<S> {
         Ok(ClaimedThread {
             restored,
             was,
+            is_from_holder,
             run,
             clock,
             stop,
@@ -183,13 +187,18 @@ impl<S: State> Runner<S> {
         let thread = restored.info.id;
         let newest = store.history(thread, None, 1).await?.pop().map(|step| step.run);
         let runs = store.runs(thread).await?;
-        let wrote = runs.iter().find(|run| newest == Some(run.id)).map(|run| run.status);
+        let writer = runs.iter().find(|run| newest == Some(run.id));
+        let wrote = writer.map(|run| run.status);
+        // Otherwise another process finished the thread since it was read.
+        let last = writer.map_or(0, |run| run.number);
+        let is_lost = claimed.is_from_holder
+            || runs.iter().any(|run| run.number > last && run.id != claimed.run);
         let is_end_missing = match wrote {
             Some(RunStatus::Failed) => claimed.was == ThreadStatus::Failed,
             Some(status) => status != RunStatus::Done,
             None => false,
         };
-        if is_end_missing {
+        if is_end_missing || !is_lost {
             return Ok(());
         }
         let error = Error::NeverAsked { thread };
