@@ -1,4 +1,4 @@
-//! `docs/project/features.md` says of every capability how it stands, and where its code is.
+//! `docs/features.md` says of every capability how it stands, and where its code is.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,7 +30,7 @@ struct Capability {
 
 /// Reads the table, by id.
 fn rows() -> BTreeMap<String, Capability> {
-    let table = read("docs/project/features.md");
+    let table = read("docs/features.md");
     let rows = table.lines().filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |"));
     let cells = rows.map(|row| row.split(" | ").map(|cell| cell.trim().to_owned()));
     cells
@@ -65,8 +65,8 @@ fn what_a_row_names_exists() {
     let mut problems = Vec::new();
     for (id, row) in rows() {
         let anchor = id.to_lowercase().replace('.', "");
-        if row.link != format!("[{id}](tests.md#{anchor})") {
-            problems.push(format!("{id}: its tests stand at tests.md#{anchor}"));
+        if row.link != format!("[{id}](project/tests.md#{anchor})") {
+            problems.push(format!("{id}: its tests stand at project/tests.md#{anchor}"));
         }
         if !["done", "part", "open"].contains(&row.status.as_str()) {
             problems.push(format!("{id}: the status is done, part or open: {}", row.status));
@@ -78,7 +78,7 @@ fn what_a_row_names_exists() {
         let missing = paths.into_iter().filter(|path| !root().join(path).exists());
         problems.extend(missing.map(|path| format!("{id}: there is no {path}")));
     }
-    report(&problems, "docs/project/features.md names what is there; fix the row.");
+    report(&problems, "docs/features.md names what is there; fix the row.");
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn the_code_speaks_of_capabilities_that_exist() {
             }
         }
     }
-    report(&problems, "docs/project/features.md lists the ids.");
+    report(&problems, "docs/features.md lists the ids.");
 }
 
 /// Returns what stands between backticks.

@@ -72,7 +72,7 @@ fn shown() -> Tests {
 fn page(tests: &Tests) -> String {
     let mut page = String::from(
         "# Tests by capability\n\n\
-         The tests that `make test` runs for each [capability](features.md): functions whose doc comments name its ID.\n\
+         The tests that `make test` runs for each [capability](../features.md): functions whose doc comments name its ID.\n\
          A test compares this page with them; `UPDATE_TESTS_PAGE=1 cargo test --test it tests_page` updates it.\n",
     );
     for (id, capability) in capabilities() {
