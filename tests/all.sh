@@ -35,7 +35,10 @@ fi
 
 heading "Building the program, its examples and its tests"
 cargo build --locked --workspace --lib --bins --examples
-cargo test --locked --workspace --lib --bins --tests --test torture --no-run
+# With LINT=true, as .ci/run has it, also what is not run here, because building lints it.
+more=()
+[ "${LINT:-}" != true ] || more=(--benches --test backends --test servers)
+cargo test --locked --workspace --lib --bins --tests --test torture "${more[@]}" --no-run
 
 heading "Examples"
 # Each runs by itself, without arguments, a key or a network. As built above: another selection of packages would build

@@ -1,10 +1,10 @@
 //! Whether the process lives, and whether it can serve.
 
+use crate::http::routing::get;
 use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
-use axum::routing::get;
 
 use perihelion_runtime::Readiness;
 use perihelion_service::Service;

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use crate::http::routing::get;
 use axum::Router;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
-use axum::routing::get;
 
 use super::health;
 use perihelion_runtime::{Metrics, Readiness};

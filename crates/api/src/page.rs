@@ -1,10 +1,10 @@
 //! The page, from files in the program itself.
 
+use crate::http::routing::get;
 use axum::Router;
 use axum::extract::Path;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
-use axum::routing::get;
 use include_dir::{Dir, include_dir};
 
 /// What was built from `web/`.

@@ -17,9 +17,9 @@ mod stream;
 mod tasks;
 
 use axum::Router;
-use axum::routing::{get, post};
 
 use crate::http::Forms;
+use crate::http::routing::{boxed, get, post};
 use perihelion_service::Service;
 
 pub(crate) use push::{KIND, MEDIA, pushed};
@@ -35,11 +35,17 @@ pub fn router(service: Service) -> Router {
         .route("/a2a/message:stream", post(rest::stream))
         .route("/a2a/extendedAgentCard", get(rest::extended_card))
         .route("/a2a/tasks", get(rest::tasks))
-        .route("/a2a/tasks/{task}", get(rest::get_or_follow).post(rest::act).options(rest::allowed))
-        .route("/a2a/tasks/{task}/pushNotificationConfigs", get(rest::pushes).post(rest::add_push))
+        .route(
+            "/a2a/tasks/{task}",
+            get(rest::get_or_follow).post(boxed(rest::act)).options(boxed(rest::allowed)),
+        )
+        .route(
+            "/a2a/tasks/{task}/pushNotificationConfigs",
+            get(rest::pushes).post(boxed(rest::add_push)),
+        )
         .route(
             "/a2a/tasks/{task}/pushNotificationConfigs/{id}",
-            get(rest::push).delete(rest::delete_push),
+            get(rest::push).delete(boxed(rest::delete_push)),
         )
         .with_state(service)
 }

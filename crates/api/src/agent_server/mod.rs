@@ -24,12 +24,12 @@ mod webhooks;
 mod wire;
 
 use axum::Router;
-use axum::routing::{get, post};
 use chrono::{DateTime, Utc};
 
 pub(super) use webhooks::called;
 pub(super) use wire::{assistant_of, text_of_content};
 
+use crate::http::routing::{boxed, get, patch, post};
 use crate::http::{Forms, Refusal, not_allowed, not_found};
 use perihelion_service::Service;
 
@@ -55,7 +55,7 @@ pub fn router(service: Service) -> Router {
         .route("/assistants/count", post(assistant_search::count))
         .route(
             "/assistants/{id}",
-            get(assistants::get).patch(assistants::update).delete(assistants::delete),
+            get(assistants::get).patch(boxed(assistants::update)).delete(boxed(assistants::delete)),
         )
         .route("/assistants/{id}/graph", get(assistants::graph))
         .route("/assistants/{id}/schemas", get(assistants::schemas))
@@ -69,21 +69,21 @@ pub fn router(service: Service) -> Router {
         .route("/threads/prune", post(threads::prune))
         .route(
             "/threads/{thread}",
-            get(threads::get).patch(threads::update).delete(threads::delete),
+            get(threads::get).patch(boxed(threads::update)).delete(boxed(threads::delete)),
         )
         .route("/threads/{thread}/copy", post(threads::copy))
-        .route("/threads/{thread}/state", get(state::get).post(state::update))
+        .route("/threads/{thread}/state", get(state::get).post(boxed(state::update)))
         .route("/threads/{thread}/state/checkpoint", post(state::at_named))
         .route("/threads/{thread}/state/{checkpoint}", get(state::at))
-        .route("/threads/{thread}/history", get(history::list_by_query).post(history::list))
+        .route("/threads/{thread}/history", get(history::list_by_query).post(boxed(history::list)))
         .route("/threads/{thread}/commands", post(protocol::post))
-        .route("/threads/{thread}/stream/events", get(protocol::open).post(protocol::events))
+        .route("/threads/{thread}/stream/events", get(protocol::open).post(boxed(protocol::events)))
         .route("/threads/{thread}/stream", get(thread_stream::follow))
-        .route("/threads/{thread}/runs", get(runs::list).post(runs::create))
+        .route("/threads/{thread}/runs", get(runs::list).post(boxed(runs::create)))
         .route("/threads/{thread}/runs/stream", post(runs::create_and_stream))
         .route("/threads/{thread}/runs/wait", post(runs::create_and_wait))
         .route("/threads/{thread}/runs/crons", post(crons::create_for_thread))
-        .route("/threads/{thread}/runs/{run}", get(runs::get).delete(runs::delete))
+        .route("/threads/{thread}/runs/{run}", get(runs::get).delete(boxed(runs::delete)))
         .route("/threads/{thread}/runs/{run}/join", get(runs::join))
         .route("/threads/{thread}/runs/{run}/stream", get(stream::join))
         .route("/threads/{thread}/runs/{run}/cancel", post(cancel::cancel))
@@ -95,9 +95,9 @@ pub fn router(service: Service) -> Router {
         .route("/runs/crons", post(crons::create))
         .route("/runs/crons/search", post(crons::search))
         .route("/runs/crons/count", post(crons::count))
-        .route("/runs/crons/{cron}", axum::routing::patch(crons::update).delete(crons::delete))
+        .route("/runs/crons/{cron}", patch(crons::update).delete(boxed(crons::delete)))
         .route("/runs/{run}/stream", get(stateless::stream))
-        .route("/store/items", get(items::get).put(items::put).delete(items::delete))
+        .route("/store/items", get(items::get).put(boxed(items::put)).delete(boxed(items::delete)))
         .route("/store/items/search", post(items::search))
         .route("/store/namespaces", post(items::namespaces))
         .fallback(not_found)

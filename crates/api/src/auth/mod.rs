@@ -19,13 +19,13 @@ mod watch;
 use axum::Router;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
-use axum::routing::{delete, get, post};
 
 pub(super) use gate::{Gate, Setup};
 pub(crate) use watch::Ends;
 
 use crate::http::Forms;
 use crate::http::Refusal;
+use crate::http::routing::{boxed, delete, get, post};
 use perihelion_runtime::Accounts;
 use perihelion_service::Service;
 
@@ -34,7 +34,7 @@ pub(super) fn router(service: Service) -> Router {
     Router::new()
         .route("/v1/auth/me", get(session::me))
         .route("/v1/auth/logout", post(session::logout))
-        .route("/v1/keys", get(keys::list).post(keys::create))
+        .route("/v1/keys", get(keys::list).post(boxed(keys::create)))
         .route("/v1/keys/{name}", delete(keys::revoke))
         .route("/v1/users", get(users::list))
         .route("/v1/users/{name}", delete(users::disable))

@@ -7,6 +7,7 @@ mod body;
 mod forms;
 mod places;
 mod refusal;
+pub(crate) mod routing;
 
 pub(crate) use body::{Asked, Asked as Query, Body, Object, OfRun, OfThread, json};
 pub(crate) use forms::Forms;

@@ -16,12 +16,12 @@ mod v3;
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::http::routing::get;
 use axum::Router;
 use axum::extract::Request;
 use axum::http::StatusCode;
 use axum::middleware::{self, Next};
 use axum::response::IntoResponse as _;
-use axum::routing::get;
 use tower_http::services::{ServeDir, ServeFile};
 
 use self::refusal::Refusal;

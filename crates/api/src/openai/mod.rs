@@ -12,9 +12,9 @@ mod responses;
 mod shapes;
 
 use axum::Router;
-use axum::routing::{get, post};
 
 use crate::http::Forms;
+use crate::http::routing::{boxed, get, post};
 use perihelion_service::Service;
 
 /// Makes the routes over a service.
@@ -23,7 +23,7 @@ pub fn router(service: Service) -> Router {
         .route("/v1/models", get(models::list))
         .route("/v1/models/{model}", get(models::get))
         .route("/v1/responses", post(responses::create))
-        .route("/v1/responses/{id}", get(responses::get).delete(responses::delete))
+        .route("/v1/responses/{id}", get(responses::get).delete(boxed(responses::delete)))
         .route("/v1/responses/{id}/cancel", post(responses::cancel))
         .route("/v1/chat/completions", post(chat::create))
         .with_state(service)

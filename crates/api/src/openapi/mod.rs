@@ -9,7 +9,7 @@ mod operation;
 mod routes;
 
 use crate::http::Forms;
-use axum::routing::get;
+use crate::http::routing::get;
 use axum::{Json, Router};
 use serde_json::{Map, Value, json};
 

@@ -21,10 +21,10 @@ mod upload;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
-use axum::routing::{get, post, put};
 
 use self::kept::Kept;
 use crate::http::Forms;
+use crate::http::routing::{boxed, get, post, put};
 use perihelion_service::Service;
 
 /// Makes the routes over a service.
@@ -32,7 +32,7 @@ pub fn router(service: Service) -> Router {
     Router::new()
         .route("/v1/approvals", get(approvals::list))
         .route("/v1/approvals/history", get(approvals::history))
-        .route("/v1/approvals/{id}", get(approvals::get).post(approvals::answer))
+        .route("/v1/approvals/{id}", get(approvals::get).post(boxed(approvals::answer)))
         .route("/v1/approvals/{id}/approve", post(approvals::approve))
         .route("/v1/approvals/{id}/deny", post(approvals::deny))
         .route("/v1/audit", get(audit::list))
@@ -44,8 +44,8 @@ pub fn router(service: Service) -> Router {
         .route("/v1/fleet", get(fleet::get))
         .route("/v1/fleet/usage", get(fleet::spent))
         .route("/v1/fleet/tenants", get(fleet::tenants))
-        .route("/v1/teams", get(teams::list).post(teams::create))
-        .route("/v1/teams/{name}", get(teams::get).delete(teams::delete))
+        .route("/v1/teams", get(teams::list).post(boxed(teams::create)))
+        .route("/v1/teams/{name}", get(teams::get).delete(boxed(teams::delete)))
         .route("/v1/threads/{thread}/report", get(traces::report))
         .route("/v1/threads/{thread}/trace", get(traces::get))
         .route("/v1/threads/{thread}/trace/page", get(traces::page))
@@ -63,9 +63,9 @@ pub fn router(service: Service) -> Router {
 fn known(service: Service) -> Router {
     Router::new()
         .route("/v1/skills", get(skills::list))
-        .route("/v1/skills/{id}", get(skills::get).delete(skills::forget))
+        .route("/v1/skills/{id}", get(skills::get).delete(boxed(skills::forget)))
         .route("/v1/memory", get(memory::list))
-        .route("/v1/memory/{key}", put(memory::remember).delete(memory::forget))
+        .route("/v1/memory/{key}", put(memory::remember).delete(boxed(memory::forget)))
         .route(
             "/v1/documents",
             get(documents::list)
@@ -74,7 +74,7 @@ fn known(service: Service) -> Router {
         .route("/v1/documents/export", get(documents::export))
         .route("/v1/documents/search", get(documents::search))
         .route("/v1/documents/{id}/page", get(documents::page))
-        .route("/v1/documents/{id}", get(documents::get).delete(documents::delete))
+        .route("/v1/documents/{id}", get(documents::get).delete(boxed(documents::delete)))
         .with_state(Kept::new(service))
 }
 
