@@ -25,6 +25,7 @@ export Q
 -include crates/recall/recall.mk
 -include tests/hands/hands.mk
 -include web/page.mk
+-include deploy/packages/packages.mk
 
 help: ## List the targets
 	@echo 'Perihelion: long-running, supervised agent graphs that survive crashes.'

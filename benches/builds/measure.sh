@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Times cold builds and weighs the program: the engine alone as its user builds it, then the program as it is shipped.
+# Measures cold builds, the builds after one changed line, and the size of the program.
 #
-# BUILDS_DIR names the directory that is built into (a fresh one, which is removed, unless given: then it must be empty).
+# BUILDS_DIR names the directory to build into (a fresh one, removed afterwards, unless given; then it must be empty).
+# BUILDS names the parts: program, loop (needs program), engine, release, bench (needs release). All by default.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 directory=${BUILDS_DIR:-$(mktemp -d)}
@@ -10,22 +11,66 @@ if [ -n "$(ls -A "$directory" 2>/dev/null)" ]; then
     exit 2
 fi
 [ -n "${BUILDS_DIR:-}" ] || trap 'rm -rf "$directory"' EXIT
+parts=" ${BUILDS:-program loop engine release bench} "
 cargo fetch --locked
+export CARGO_NET_OFFLINE=true
+TIMEFORMAT='%R %U %S'
 
-# Prints the units that took longest, from the report that cargo writes.
+# Prints the number of units, then the ten that took longest, from the report that cargo writes.
 longest() {
-    awk -F': ' '/"name":/ { gsub(/[",]/, "", $2); name = $2 } /"duration":/ { gsub(/,/, "", $2); printf "%7.1f s  %s\n", $2, name }' \
-        "$1"/cargo-timings/cargo-timing.html | sort -rn | sed -n '1,8p'
+    local rows
+    rows=$(awk -F': ' '/"name":/ { gsub(/[",]/, "", $2); name = $2 } /"target":/ { gsub(/[",]/, "", $2); unit = $2 }
+        /"duration":/ { gsub(/,/, "", $2); printf "%7.1f s  %s%s\n", $2, name, unit }' "$1"/cargo-timings/cargo-timing.html | sort -rn)
+    printf '  %d units; the longest:\n' "$(wc -l <<<"$rows")"
+    sed -n '1,10p' <<<"$rows"
 }
 
-build() {
-    local title=$1 target=$2 started=$SECONDS
+# Runs a command and prints what it took: seconds of wall time, and of processor time with all that it started.
+measure() {
+    local title=$1 took
+    shift
+    took=$({ time "$@" >/dev/null 2>"$directory/output" || { cat "$directory/output" >&2; exit 1; }; } 2>&1)
+    awk -v title="$title" -v processors="$(nproc)" '{
+        printf "%s: %.0f s, %.0f s of processor time on %d processors\n", title, $1, $2 + $3, processors }' <<<"$took"
+}
+
+cold() {
+    local title=$1 target=$2
     shift 2
-    CARGO_TARGET_DIR=$target CARGO_INCREMENTAL=0 cargo build --locked --offline --quiet --timings "$@" >/dev/null
-    printf '%s: %d s on %s processors\n' "$title" $((SECONDS - started)) "$(nproc)"
+    CARGO_TARGET_DIR=$target measure "$title" cargo build --locked --quiet --timings "$@"
     longest "$target"
 }
 
-build "the engine alone (cargo build -p perihelion-engine)" "$directory/engine" -p perihelion-engine
-build "the program (cargo build --release)" "$directory/program" --release --bin perihelion
-printf 'the program: %.1f MB\n' "$(stat -c %s "$directory/program/release/perihelion" | awk '{ print $1 / 1e6 }')"
+# Changes one line of the star, builds, and takes the change back.
+after_a_change() {
+    local title=$1 file=crates/star/src/menu.rs
+    shift
+    trap 'git checkout --quiet -- '"$file" RETURN
+    printf '// %s\n' "$RANDOM" >>"$file"
+    CARGO_TARGET_DIR=$directory/program measure "$title" "$@"
+}
+
+case $parts in *" program "*)
+    CARGO_INCREMENTAL=1 cold "the program (cargo build)" "$directory/program" --bin perihelion
+    ;;
+esac
+case $parts in *" loop "*)
+    CARGO_TARGET_DIR=$directory/program cargo check --locked --quiet
+    after_a_change "cargo check after one line of the star" cargo check --locked --quiet
+    after_a_change "cargo build after one line of the star" cargo build --locked --quiet --bin perihelion
+    ;;
+esac
+case $parts in *" engine "*)
+    CARGO_INCREMENTAL=0 cold "the engine alone (cargo build -p perihelion-engine)" "$directory/engine" -p perihelion-engine
+    ;;
+esac
+case $parts in *" release "*)
+    cold "the released program (cargo build --release)" "$directory/release" --release --bin perihelion
+    printf 'its size: %.1f MB\n' "$(stat -c %s "$directory/release/release/perihelion" | awk '{ print $1 / 1e6 }')"
+    ;;
+esac
+case $parts in *" bench "*)
+    CARGO_TARGET_DIR=$directory/release measure "a bench after it (cargo bench --bench star --no-run)" \
+        cargo bench --locked --quiet --bench star --no-run
+    ;;
+esac

@@ -1,0 +1,30 @@
+{{- define "perihelion.image" -}}
+{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end }}
+
+{{- define "perihelion.labels" -}}
+app.kubernetes.io/name: perihelion
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- /* What pods of both kinds share: no privileges, a read-only root, and a writable place for pins and temporary files. */ -}}
+{{- define "perihelion.pod" -}}
+terminationGracePeriodSeconds: 60
+securityContext: { runAsNonRoot: true, runAsUser: 10001, fsGroup: 10001, seccompProfile: { type: RuntimeDefault } }
+volumes:
+  - { name: settings, configMap: { name: {{ .Release.Name }} } }
+  - { name: data, emptyDir: {} }
+  - { name: tmp, emptyDir: {} }
+{{- end }}
+
+{{- define "perihelion.container" -}}
+image: {{ include "perihelion.image" . }}
+imagePullPolicy: {{ .Values.image.pullPolicy }}
+workingDir: /etc/perihelion
+securityContext: { allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: { drop: [ALL] } }
+envFrom: [{ secretRef: { name: {{ .Values.secret }} } }]
+volumeMounts:
+  - { name: settings, mountPath: /etc/perihelion, readOnly: true }
+  - { name: data, mountPath: /var/lib/perihelion }
+  - { name: tmp, mountPath: /tmp }
+{{- end }}

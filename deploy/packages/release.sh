@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# Cuts a release: version, changelog, commit, tag, packages and notes. Without PUBLISH=yes it only shows what it would do.
+#
+# VERSION names the release (1.2.3). What is uploaded afterwards is printed, not run: it needs a person's credentials.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+version=${VERSION:-}
+[[ $version =~ ^[0-9]+\.[0-9]+\.[0-9]+$ ]] || { echo "name the release: make release VERSION=1.2.3" >&2; exit 2; }
+today=$(date -u +%F)
+notes=$(awk '/^## \[Unreleased\]/ { on = 1; next } /^## \[/ { on = 0 } on' CHANGELOG.md)
+[ -n "${notes//[[:space:]]/}" ] || { echo "CHANGELOG.md has nothing under [Unreleased]: there is nothing to release" >&2; exit 1; }
+git rev-parse --quiet --verify "refs/tags/v$version" >/dev/null && { echo "the tag v$version exists already" >&2; exit 1; }
+
+if [ "${PUBLISH:-}" != yes ]; then
+    printf 'Release %s of %s would change Cargo.toml, Cargo.lock, CHANGELOG.md and deploy/helm/Chart.yaml,\n' "$version" "$today"
+    printf 'commit and tag v%s, and build the packages. Notes:\n%s\n\nRun it with PUBLISH=yes.\n' "$version" "$notes"
+    exit
+fi
+[ -z "$(git status --porcelain)" ] || { echo "commit or stash your changes first" >&2; exit 1; }
+
+sed -i "/^\[workspace.package\]/,/^\[/ s/^version = .*/version = \"$version\"/" Cargo.toml
+sed -i "s/^version: .*/version: $version/; s/^appVersion: .*/appVersion: \"$version\"/" deploy/helm/Chart.yaml
+sed -i "s/^## \[Unreleased\]$/## [Unreleased]\n\n## [$version] - $today/" CHANGELOG.md
+cargo update --workspace --quiet
+git commit --quiet --all --message "Release $version"
+git tag --annotate "v$version" --message "Perihelion $version"
+deploy/packages/build.sh
+deploy/packages/test.sh
+target=$(realpath -m "${CARGO_TARGET_DIR:-target}")/packages
+printf '%s\n' "$notes" >"$target/NOTES.md"
+cat <<TEXT
+
+Release $version is committed, tagged and packaged in $target. To publish it:
+
+  git push origin main v$version
+  twine upload $target/perihelion_*.whl
+  npm publish $target/perihelion-linux-*.tgz && npm publish $target/perihelion-$version.tgz
+  skopeo copy oci-archive:$(echo "$target"/*.oci.tar) docker://REGISTRY/perihelion:$version
+TEXT

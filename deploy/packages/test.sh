@@ -1,0 +1,109 @@
+#!/usr/bin/env bash
+# Installs each package of target/packages in a clean environment, uses it there, and uninstalls it.
+#
+# A wheel in a virtual environment, npm packages below a prefix, the Debian package and the image in roots of their own
+# (which needs root and Debian's packages; skipped aloud elsewhere, an error with CI=true).
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+packages=$(realpath -m "${CARGO_TARGET_DIR:-target}")/packages
+ls "$packages"/*.whl >/dev/null 2>&1 || { echo "there are no packages in $packages: run \`make packages\` first" >&2; exit 2; }
+(cd "$packages" && sha256sum --quiet --check SHA256SUMS)
+work=$(mktemp -d)
+chmod 755 "$work"
+roots=()
+clean() {
+    for root in "${roots[@]}"; do umount -l "$root/dev" "$root/proc" 2>/dev/null || true; done
+    rm -rf "$work"
+}
+trap clean EXIT
+unset OPENAI_API_KEY OPENAI_BASE_URL OPENAI_MODEL DATABASE_URL
+
+heading() { printf '\n== %s\n\n' "$*"; }
+
+# Uses an installed program: `use COMMAND...` is what starts it, in an empty working directory.
+use() {
+    "$@" --version
+    "$@" demo </dev/null | tail -5
+    "$@" doctor </dev/null | head -5 || true
+    "$@" serve --demo --listen 127.0.0.1:0 >"$work/serve.log" 2>&1 </dev/null &
+    local server=$! address=
+    for _ in $(seq 300); do
+        address=$(grep -o 'http://127\.0\.0\.1:[0-9]*' "$work/serve.log" | head -1) && break
+        sleep 0.1
+    done
+    curl --silent --show-error --fail --retry 20 --retry-connrefused "$address/readyz"
+    echo
+    kill -TERM "$server"
+    wait "$server" || true
+}
+
+heading "The wheel, in a virtual environment"
+python3 -m venv "$work/venv"
+"$work/venv/bin/pip" install --quiet --no-index "$packages"/perihelion_command-*.whl
+mkdir "$work/wheel" && (cd "$work/wheel" && use "$work/venv/bin/perihelion")
+"$work/venv/bin/pip" uninstall --quiet --yes perihelion-command
+test ! -e "$work/venv/bin/perihelion"
+
+if command -v npm >/dev/null; then
+    heading "The npm packages, below a prefix of their own"
+    export npm_config_prefix=$work/npm npm_config_cache=$work/npm-cache
+    npm install --silent --global --offline --omit=optional "$packages"/perihelion-linux-*.tgz
+    npm install --silent --global --offline --omit=optional "$packages"/perihelion-[0-9]*.tgz
+    mkdir "$work/node" && (cd "$work/node" && NODE_PATH=$work/npm/lib/node_modules use "$work/npm/bin/perihelion")
+    npm uninstall --silent --global perihelion "$(basename "$(ls -d "$work"/npm/lib/node_modules/perihelion-linux-*)")"
+    test ! -e "$work/npm/bin/perihelion"
+else
+    echo "npm is not installed: its packages are not tested" >&2
+    [ "${CI:-}" != true ] || exit 1
+fi
+
+heading "The archive"
+mkdir "$work/archive" && tar -xzf "$packages"/perihelion-*-linux-*.tar.gz -C "$work/archive" --strip-components=1
+mkdir "$work/unpacked" && (cd "$work/unpacked" && use "$work/archive/perihelion")
+man --warnings -l "$work/archive/man/perihelion.1" >/dev/null 2>"$work/man.log" || true
+test ! -s "$work/man.log" || { cat "$work/man.log" >&2; exit 1; }
+
+if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
+    echo "neither root nor Debian: the Debian package and the image are not tested" >&2
+    [ "${CI:-}" != true ] || exit 1
+    exit 0
+fi
+
+heading "The image's files, as a root of their own"
+root=$work/image
+mkdir "$root" "$work/layout"
+tar -xf "$packages"/perihelion-*.oci.tar -C "$work/layout"
+python3 - "$work/layout" <<'PYTHON' | while read -r layer; do tar -xzf "$layer" -C "$root"; done
+import json, sys
+for layer in json.load(open(f"{sys.argv[1]}/manifest.json"))[0]["Layers"]:
+    print(f"{sys.argv[1]}/{layer}")
+PYTHON
+roots+=("$root")
+mount --bind /dev "$root/dev"
+mount -t proc proc "$root/proc"
+within() { chroot --userspec=10001:10001 "$1" /usr/bin/env -i PATH=/usr/local/bin:/usr/bin HOME=/home/perihelion XDG_DATA_HOME=/var/lib "${@:2}"; }
+# The image has no `env`: only the program is there.
+within() { env -i PATH=/usr/local/bin:/usr/bin HOME=/home/perihelion XDG_DATA_HOME=/var/lib chroot --userspec=10001:10001 "$1" "${@:2}"; }
+use within "$root" perihelion
+
+heading "The Debian package, in a root made of Debian's packages"
+root=$work/debian
+mkdir -p "$root"/{dev,proc,tmp}
+base=(libc6 libgcc-s1 gcc-12-base libcrypt1 dpkg tar bash coreutils libacl1 libattr1 libselinux1 libpcre2-8-0 libgmp10 libmd0 libbz2-1.0 liblzma5 libzstd1 zlib1g libtinfo6 base-files perl-base)
+mkdir "$work/downloads"
+(cd "$work/downloads" && chmod 755 . && apt-get download -q -o APT::Sandbox::User=root "${base[@]}" >/dev/null)
+for package in "$work"/downloads/*.deb; do dpkg-deb -x "$package" "$root"; done
+mkdir -p "$root"/var/lib/dpkg/{info,updates,triggers} "$root"/root
+touch "$root"/var/lib/dpkg/{status,available}
+cp "$packages"/perihelion_*.deb "$root/tmp/perihelion.deb"
+roots+=("$root")
+mount --bind /dev "$root/dev"
+mount -t proc proc "$root/proc"
+on_debian() { env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root TERM=dumb chroot "$root" "$@"; }
+on_debian dpkg --force-depends --install /tmp/perihelion.deb
+use on_debian perihelion
+on_debian find / -xdev -name '*perihelion*' -not -path '/tmp/*' -not -path '/proc/*' | sort >"$work/before"
+on_debian dpkg --purge --force-depends perihelion
+left=$(on_debian find /usr /etc /lib -xdev -name '*perihelion*')
+[ -z "$left" ] || { printf 'uninstalling left:\n%s\n' "$left" >&2; exit 1; }
+echo "every package was installed, used and uninstalled"
