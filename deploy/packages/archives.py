@@ -30,7 +30,7 @@ def tar(entries, compressed=True):
 def zipped(content):
     """Returns bytes compressed by gzip, without a time or a name in the header."""
     buffer = io.BytesIO()
-    with gzip.GzipFile(fileobj=buffer, mode="wb", mtime=0, filename="") as out:
+    with gzip.GzipFile(fileobj=buffer, mode="wb", compresslevel=6, mtime=0, filename="") as out:
         out.write(content)
     return buffer.getvalue()
 

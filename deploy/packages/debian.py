@@ -40,7 +40,7 @@ def build(directory, program, extras, licences):
     (root / "DEBIAN").mkdir()
     (root / "DEBIAN/control").write_text("".join(f"{name}: {value}\n" for name, value in control.items()))
     path = directory / f"perihelion_{version}_{about.DEBIAN}.deb"
-    subprocess.run(["dpkg-deb", "--root-owner-group", "-Zxz", "--build", root, path], check=True, stdout=subprocess.DEVNULL,
+    subprocess.run(["dpkg-deb", "--root-owner-group", "-Zxz", "-z1", "--build", root, path], check=True, stdout=subprocess.DEVNULL,
                    env={"PATH": "/usr/bin:/bin", "SOURCE_DATE_EPOCH": str(about.timestamp())})
     shutil.rmtree(root)
     return path

@@ -23,9 +23,9 @@ heading() { printf '\n== %s\n\n' "$*"; }
 # Uses an installed program: `use COMMAND...` is what starts it, in an empty working directory.
 use() {
     "$@" --version
-    "$@" demo </dev/null | tail -5
+    "$@" demo </dev/null 2>&1 | tail -5
     "$@" doctor </dev/null | head -5 || true
-    "$@" serve --demo --listen 127.0.0.1:0 >"$work/serve.log" 2>&1 </dev/null &
+    "$@" serve --demo --addr 127.0.0.1:0 >"$work/serve.log" 2>&1 </dev/null &
     local server=$! address=
     for _ in $(seq 300); do
         address=$(grep -o 'http://127\.0\.0\.1:[0-9]*' "$work/serve.log" | head -1) && break
@@ -81,29 +81,28 @@ PYTHON
 roots+=("$root")
 mount --bind /dev "$root/dev"
 mount -t proc proc "$root/proc"
-within() { chroot --userspec=10001:10001 "$1" /usr/bin/env -i PATH=/usr/local/bin:/usr/bin HOME=/home/perihelion XDG_DATA_HOME=/var/lib "${@:2}"; }
-# The image has no `env`: only the program is there.
-within() { env -i PATH=/usr/local/bin:/usr/bin HOME=/home/perihelion XDG_DATA_HOME=/var/lib chroot --userspec=10001:10001 "$1" "${@:2}"; }
+# The image has no `env`: the environment is made outside.
+chroot=$(command -v chroot)
+within() { env -i PATH=/usr/local/bin:/usr/bin HOME=/home/perihelion XDG_DATA_HOME=/var/lib "$chroot" --userspec=10001:10001 "$1" "${@:2}"; }
 use within "$root" perihelion
 
 heading "The Debian package, in a root made of Debian's packages"
 root=$work/debian
 mkdir -p "$root"/{dev,proc,tmp}
-base=(libc6 libgcc-s1 gcc-12-base libcrypt1 dpkg tar bash coreutils libacl1 libattr1 libselinux1 libpcre2-8-0 libgmp10 libmd0 libbz2-1.0 liblzma5 libzstd1 zlib1g libtinfo6 base-files perl-base)
+base=(libc6 libgcc-s1 gcc-12-base)
 mkdir "$work/downloads"
-(cd "$work/downloads" && chmod 755 . && apt-get download -q -o APT::Sandbox::User=root "${base[@]}" >/dev/null)
+(cd "$work/downloads" && apt-get download -q -o APT::Sandbox::User=root "${base[@]}" >/dev/null)
 for package in "$work"/downloads/*.deb; do dpkg-deb -x "$package" "$root"; done
-mkdir -p "$root"/var/lib/dpkg/{info,updates,triggers} "$root"/root
+mkdir -p "$root"/var/lib/dpkg/{info,updates,triggers} "$root/root"
 touch "$root"/var/lib/dpkg/{status,available}
-cp "$packages"/perihelion_*.deb "$root/tmp/perihelion.deb"
 roots+=("$root")
 mount --bind /dev "$root/dev"
 mount -t proc proc "$root/proc"
-on_debian() { env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root TERM=dumb chroot "$root" "$@"; }
-on_debian dpkg --force-depends --install /tmp/perihelion.deb
+on_debian() { env -i PATH=/usr/bin HOME=/root TERM=dumb "$chroot" "$root" "$@"; }
+# The libraries were unpacked, not installed, so the package's requirements look unmet.
+dpkg --root="$root" --force-depends --install "$packages"/perihelion_*.deb 2>"$work/dpkg.log" || { cat "$work/dpkg.log" >&2; exit 1; }
 use on_debian perihelion
-on_debian find / -xdev -name '*perihelion*' -not -path '/tmp/*' -not -path '/proc/*' | sort >"$work/before"
-on_debian dpkg --purge --force-depends perihelion
-left=$(on_debian find /usr /etc /lib -xdev -name '*perihelion*')
+dpkg --root="$root" --force-depends --purge perihelion
+left=$(find "$root/usr" "$root/etc" "$root/lib" -xdev -name '*perihelion*' 2>/dev/null)
 [ -z "$left" ] || { printf 'uninstalling left:\n%s\n' "$left" >&2; exit 1; }
 echo "every package was installed, used and uninstalled"
