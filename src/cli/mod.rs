@@ -9,6 +9,7 @@
 mod agents;
 mod approvals;
 mod args;
+mod bars;
 mod browser;
 mod changes;
 mod completing;

@@ -1,22 +1,21 @@
 //! What is written where: answers and JSON to standard output, everything else to standard error.
 
 use std::io::{ErrorKind, IsTerminal as _, Write as _};
-use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use chrono::SecondsFormat;
 use comfy_table::{ContentArrangement, Table, presets};
-use console::Term;
-use indicatif::MultiProgress;
 use serde::Serialize;
 use serde_json::json;
+use terminal_size::{Width, terminal_size_of};
 
 use super::Error;
+use super::bars::Bars;
 use super::shown::shown_json;
 use perihelion_engine::clock;
 
 /// The progress bars of the process; lines on standard error go above them.
-pub(super) static BARS: LazyLock<MultiProgress> = LazyLock::new(MultiProgress::new);
+pub(super) static BARS: Bars = Bars::new();
 
 /// Whether anything was written to standard output.
 static WRITTEN: AtomicBool = AtomicBool::new(false);
@@ -191,7 +190,7 @@ fn framed() -> Table {
     table
         .load_style(presets::UTF8_HORIZONTAL_ONLY)
         .set_content_arrangement(ContentArrangement::Dynamic);
-    if let Some((_, columns)) = Term::stdout().size_checked() {
+    if let Some((Width(columns), _)) = terminal_size_of(std::io::stdout()) {
         table.set_width(columns);
     }
     table

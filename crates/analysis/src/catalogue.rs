@@ -87,15 +87,6 @@ impl Catalogue {
 }
 
 impl Table {
-    /// Tells whether these columns name at most one row.
-    pub fn is_unique(&self, columns: &[String]) -> bool {
-        let within = |key: &[String]| {
-            !key.is_empty()
-                && key.iter().all(|part| columns.iter().any(|c| c.eq_ignore_ascii_case(part)))
-        };
-        within(&self.primary_key) || self.unique.iter().any(|key| within(key))
-    }
-
     /// Returns the column of that name.
     pub fn column(&self, name: &str) -> Option<&Column> {
         self.columns.iter().find(|column| column.name.eq_ignore_ascii_case(name))

@@ -18,6 +18,7 @@ mod nearest;
 pub mod numbers;
 #[cfg(test)]
 mod sample;
+mod stack;
 mod syntax;
 
 pub use catalogue::{Catalogue, Column, ForeignKey, Table};

@@ -9,10 +9,15 @@ use sqlparser::ast::{
     UnaryOperator, Value,
 };
 
+use crate::stack::on_large_stack;
 use crate::{Dialect, clauses, guard};
 
 /// Returns the statement with at most `most` rows; text that is no single query comes back as it is.
 pub fn bounded(sql: &str, dialect: Dialect, most: usize) -> String {
+    on_large_stack(|| written(sql, dialect, most))
+}
+
+fn written(sql: &str, dialect: Dialect, most: usize) -> String {
     let Ok(Statement::Query(mut query)) = guard::parse_generated(sql, dialect) else {
         return sql.to_owned();
     };

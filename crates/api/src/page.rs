@@ -5,13 +5,9 @@ use axum::Router;
 use axum::extract::Path;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
-use include_dir::{Dir, include_dir};
 
-/// What was built from `web/`.
-static FILES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../web/dist");
-
-/// Has the program built again when the page was: its first file names all others by their content.
-const _: &[u8] = include_bytes!("../../../web/dist/index.html");
+/// What was built from `web/`: names and contents of files.
+static FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/page.rs"));
 
 /// What the page may do: nothing that leaves this server.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; \
@@ -25,8 +21,12 @@ pub(super) fn router() -> Router {
         .route("/ui/{*path}", get(|Path(path): Path<String>| async move { file(&path) }))
 }
 
+fn embedded(path: &str) -> Option<&'static [u8]> {
+    FILES.iter().find(|(name, _)| *name == path).map(|(_, content)| *content)
+}
+
 fn file(path: &str) -> Response {
-    let Some(found) = FILES.get_file(path) else {
+    let Some(content) = embedded(path) else {
         return (StatusCode::NOT_FOUND, "there is no such file\n").into_response();
     };
     // Names of scripts and styles change with their content; those of the page and its icon do not.
@@ -42,10 +42,10 @@ fn file(path: &str) -> Response {
         (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
         (header::REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
     ];
-    (headers, found.contents()).into_response()
+    (headers, content).into_response()
 }
 
-fn kind(path: &str) -> &'static str {
+pub(crate) fn kind(path: &str) -> &'static str {
     match path.rsplit('.').next().unwrap_or_default() {
         "html" => "text/html; charset=utf-8",
         "js" | "mjs" => "text/javascript; charset=utf-8",
@@ -68,12 +68,12 @@ mod tests {
     /// S3.13: whatever the page names is there, and it names no address outside.
     #[test]
     fn every_file_that_the_page_names_is_embedded() {
-        let page = FILES.get_file("index.html").unwrap().contents_utf8().unwrap();
+        let page = std::str::from_utf8(embedded("index.html").unwrap()).unwrap();
         let named = page.split(['"', '\'']).filter_map(|part| part.strip_prefix("ui/"));
         let named: Vec<&str> = named.collect();
         assert!(named.len() >= 3, "{named:?}");
         for name in named {
-            assert!(FILES.get_file(name).is_some_and(|file| !file.contents().is_empty()), "{name}");
+            assert!(embedded(name).is_some_and(|content| !content.is_empty()), "{name}");
         }
         assert!(!page.contains("://"), "{page}");
     }

@@ -81,22 +81,21 @@ fn document(number: usize, version: usize) -> Input {
 }
 
 /// Adds a document in the steps in which the product's runs add it: each batch of texts is looked up and asked for by itself.
-async fn ingest(library: &Library, scope: &Scope, input: Input) {
-    if library.known(scope, &input).await.unwrap().is_some() {
+async fn ingest(library: &Library, input: Input) {
+    if library.at(&input.collection, &input.path).await.unwrap().is_some() {
         return;
     }
-    let prepared = library.prepare(scope, input).await.unwrap();
-    library.stage(scope, &prepared).await.unwrap();
+    let prepared = library.prepare(input).await.unwrap();
+    library.stage(&prepared).await.unwrap();
     for batch in prepared.meanings().chunks(Drawn.batch()) {
-        library.embed_batch(scope, &Drawn, batch).await.unwrap();
+        library.embed_batch(&Drawn, batch).await.unwrap();
     }
-    library.flip(scope, &prepared).await.unwrap();
+    library.flip(&prepared).await.unwrap();
 }
 
 /// Asks questions of drawn words.
 struct Asker<'a> {
     library: &'a Library,
-    scope: &'a Scope,
     words: Words,
 }
 
@@ -105,7 +104,7 @@ impl Asker<'_> {
         let mut query = Query::new(self.words.text(6));
         query.filters = filters;
         let began = Instant::now();
-        self.library.search(self.scope, &query, Some(&Drawn)).await.unwrap();
+        self.library.search(&query, Some(&Drawn)).await.unwrap();
         began.elapsed()
     }
 
@@ -128,7 +127,7 @@ struct Changes {
     deletion: Duration,
 }
 
-async fn filled(library: &Library, scope: &Scope, documents: usize) {
+async fn filled(library: &Library, documents: usize) {
     let mut bytes = 0;
     let mut last = Duration::ZERO;
     let began = Instant::now();
@@ -136,7 +135,7 @@ async fn filled(library: &Library, scope: &Scope, documents: usize) {
         let input = document(number, 1);
         bytes += input.bytes.len();
         let at = Instant::now();
-        ingest(library, scope, input).await;
+        ingest(library, input).await;
         last = at.elapsed();
     }
     let minutes = began.elapsed().as_secs_f64() / 60.0;
@@ -149,8 +148,8 @@ async fn filled(library: &Library, scope: &Scope, documents: usize) {
 }
 
 /// Changes and deletes some documents, with a search of each kind after every one.
-async fn changed(library: &Library, scope: &Scope, documents: usize) -> Changes {
-    let mut asker = Asker { library, scope, words: Words(99) };
+async fn changed(library: &Library, documents: usize) -> Changes {
+    let mut asker = Asker { library, words: Words(99) };
     println!("  first search: {:?}", asker.ask(Filters::default()).await);
     println!("  first search of a collection: {:?}", asker.ask(of_collection(0)).await);
     let mut times = Vec::new();
@@ -158,7 +157,7 @@ async fn changed(library: &Library, scope: &Scope, documents: usize) -> Changes 
     let mut filtered = Vec::new();
     for number in 0..20 {
         let at = Instant::now();
-        ingest(library, scope, document(number * 7 % documents, 2)).await;
+        ingest(library, document(number * 7 % documents, 2)).await;
         times.push(at.elapsed());
         searches.push(asker.ask(Filters::default()).await);
         filtered.push(asker.ask(of_collection(0)).await);
@@ -169,10 +168,10 @@ async fn changed(library: &Library, scope: &Scope, documents: usize) -> Changes 
     let mut times = Vec::new();
     let mut searches = Vec::new();
     let mut filtered = Vec::new();
-    let listed = library.list(scope, None).await.unwrap();
+    let listed = library.list(None).await.unwrap();
     for document in listed.iter().filter(|one| one.bytes < 100_000).take(20) {
         let at = Instant::now();
-        library.delete(scope, &document.id).await.unwrap();
+        library.delete(&document.id).await.unwrap();
         times.push(at.elapsed());
         searches.push(asker.ask(Filters::default()).await);
         filtered.push(asker.ask(of_collection(0)).await);
@@ -184,7 +183,7 @@ async fn changed(library: &Library, scope: &Scope, documents: usize) -> Changes 
 }
 
 /// Adds a document of many megabytes beside the small ones, reads it, changes a paragraph and deletes it.
-async fn large(library: &Library, scope: &Scope, megabytes: usize) {
+async fn large(library: &Library, megabytes: usize) {
     let mut words = Words(7);
     let mut text = "# Large\n\n".to_owned();
     let mut part = 0;
@@ -195,19 +194,19 @@ async fn large(library: &Library, scope: &Scope, megabytes: usize) {
     let input = |text: &str| Input { bytes: text.as_bytes().to_vec(), ..document(1_000_000, 1) };
     let timed = async |what: &str, text: &str| {
         let began = Instant::now();
-        ingest(library, scope, input(text)).await;
+        ingest(library, input(text)).await;
         println!("  {what}: {:?}", began.elapsed());
     };
     timed(&format!("a document of {megabytes} MB is added"), &text).await;
-    let mut asker = Asker { library, scope, words: Words(98) };
+    let mut asker = Asker { library, words: Words(98) };
     asker.ask_often("search with it there", |_| Filters::default()).await;
     asker.ask_often("search in one of ten collections with it there", of_collection).await;
-    let id = library.at(scope, "c0", "d1000000.md").await.unwrap().unwrap();
+    let id = library.at("c0", "d1000000.md").await.unwrap().unwrap();
     let mut times = Vec::new();
     for number in 0..200 {
         let start = id.characters as usize / 200 * number;
         let began = Instant::now();
-        library.read(scope, &id.id, Some(start), Some(start + 2_000)).await.unwrap();
+        library.read(&id.id, Some(start), Some(start + 2_000)).await.unwrap();
         times.push(began.elapsed());
     }
     report("2,000 characters of it are read", times);
@@ -216,28 +215,28 @@ async fn large(library: &Library, scope: &Scope, megabytes: usize) {
         .await;
     println!("  the search after it: {:?}", asker.ask(Filters::default()).await);
     let began = Instant::now();
-    library.delete(scope, &id.id).await.unwrap();
+    library.delete(&id.id).await.unwrap();
     println!("  it is deleted: {:?}", began.elapsed());
 }
 
 async fn measured(name: &str, database: Database, chunks: usize) {
-    let library = Library::new(database, Parser::Here(Limits::default()));
-    let small = Scope::new("bench", "small").unwrap();
     let scope = Scope::new("bench", "bench").unwrap();
+    let library = Library::new(database, Parser::Here(Limits::default()), scope);
+    let small = library.within(&Scope::new("bench", "small").unwrap());
     let few = (chunks / PIECES / 8).max(25);
     println!("{name}, an eighth of the documents:");
-    filled(&library, &small, few).await;
-    let before = changed(&library, &small, few).await;
+    filled(&small, few).await;
+    let before = changed(&small, few).await;
     let documents = (chunks / PIECES).max(25);
     println!("{name}, all documents:");
-    filled(&library, &scope, documents).await;
-    let kept = library.room(&scope).await.unwrap().used.chunks;
+    filled(&library, documents).await;
+    let kept = library.room().await.unwrap().used.chunks;
     println!("  {kept} pieces in all");
-    let mut asker = Asker { library: &library, scope: &scope, words: Words(97) };
+    let mut asker = Asker { library: &library, words: Words(97) };
     asker.ask(Filters::default()).await;
     asker.ask_often("search", |_| Filters::default()).await;
     asker.ask_often("search in one of ten collections", of_collection).await;
-    let after = changed(&library, &scope, documents).await;
+    let after = changed(&library, documents).await;
     let ratio = |one: Duration, other: Duration| other.as_secs_f64() / one.as_secs_f64().max(1e-9);
     println!(
         "  {:.1} times the documents: a change takes {:.2} times as long, a deletion {:.2} times (1 is proportional to the change)",
@@ -245,7 +244,7 @@ async fn measured(name: &str, database: Database, chunks: usize) {
         ratio(before.change, after.change),
         ratio(before.deletion, after.deletion)
     );
-    large(&library, &scope, number_of("DOCUMENTS_LARGE_MB", 20)).await;
+    large(&library, number_of("DOCUMENTS_LARGE_MB", 20)).await;
     library.close().await;
 }
 

@@ -39,27 +39,24 @@ impl Library {
     /// [`Error::Database`].
     pub async fn begin(
         &self,
-        scope: &Scope,
         collection: &str,
         path: &str,
         hash: &str,
         now: DateTime<Utc>,
     ) -> Result<(), Error> {
-        let insert = query(
+        let insert = self.query(
             "INSERT INTO document_attempt (tenant, owner, id, hash, collection, path, began_at)
              VALUES ($1, $2, $3, $4, $5, $6, $7)
              ON CONFLICT (tenant, owner, id, hash) DO UPDATE SET collection = excluded.collection,
                 path = excluded.path, began_at = excluded.began_at",
         );
         let insert = insert
-            .bind(scope.tenant())
-            .bind(scope.owner())
-            .bind(prepare::id(scope, collection, path))
+            .bind(prepare::id(&self.scope, collection, path))
             .bind(hash)
             .bind(collection)
             .bind(path)
             .bind(now);
-        self.database_of(scope).execute(&insert).await?;
+        self.database().execute(&insert).await?;
         Ok(())
     }
 
@@ -68,17 +65,17 @@ impl Library {
     ///
     /// # Errors
     /// [`Error::Unknown`], [`Error::Ambiguous`].
-    pub async fn attempts(&self, scope: &Scope, given: &str) -> Result<Vec<Attempt>, Error> {
-        let id = match self.find(scope, given).await {
+    pub async fn attempts(&self, given: &str) -> Result<Vec<Attempt>, Error> {
+        let id = match self.find(given).await {
             Ok(document) => document.id,
-            Err(Error::Unknown(_)) => self.unfinished(scope, given).await?,
+            Err(Error::Unknown(_)) => self.unfinished(given).await?,
             Err(error) => return Err(error),
         };
         let sql = format!(
             "SELECT {COLUMNS} FROM document_attempt WHERE tenant = $1 AND owner = $2 AND id = $3 ORDER BY began_at, hash"
         );
-        let read = query(AssertSqlSafe(sql)).bind(scope.tenant()).bind(scope.owner()).bind(id);
-        self.database_of(scope).fetch_all(&read).await?.iter().map(self::read).collect()
+        let read = self.query(AssertSqlSafe(sql)).bind(id);
+        self.database().fetch_all(&read).await?.iter().map(self::read).collect()
     }
 
     /// Returns the addings of documents that never got there and were begun before a time, the last time as well.
@@ -87,7 +84,6 @@ impl Library {
     /// [`Error::Database`].
     pub async fn abandoned(
         &self,
-        scope: &Scope,
         collection: Option<&str>,
         before: DateTime<Utc>,
     ) -> Result<Vec<Attempt>, Error> {
@@ -98,19 +94,19 @@ impl Library {
                     WHERE b.tenant = a.tenant AND b.owner = a.owner AND b.id = a.id AND b.began_at >= $4)
              ORDER BY began_at, id"
         );
-        let read = query(AssertSqlSafe(sql)).bind(scope.tenant()).bind(scope.owner());
+        let read = self.query(AssertSqlSafe(sql));
         let read = read.bind(collection.map(str::to_owned)).bind(before);
-        self.database_of(scope).fetch_all(&read).await?.iter().map(self::read).collect()
+        self.database().fetch_all(&read).await?.iter().map(self::read).collect()
     }
 
     /// Finds the one document that was begun and is not there.
-    pub(crate) async fn unfinished(&self, scope: &Scope, given: &str) -> Result<String, Error> {
+    pub(crate) async fn unfinished(&self, given: &str) -> Result<String, Error> {
         let sql = format!(
             "SELECT DISTINCT id, path FROM document_attempt a WHERE tenant = $1 AND owner = $2
                 AND (path = $3 OR substr(id, 1, length($3)) = $3) AND {NOT_THERE} ORDER BY id"
         );
-        let read = query(AssertSqlSafe(sql)).bind(scope.tenant()).bind(scope.owner()).bind(given);
-        let rows = self.database_of(scope).fetch_all(&read).await?;
+        let read = self.query(AssertSqlSafe(sql)).bind(given);
+        let rows = self.database().fetch_all(&read).await?;
         let found = rows.iter().map(|row| Ok((row.get(0)?, row.get(1)?)));
         let found = found.collect::<Result<Vec<(String, String)>, Error>>()?;
         match found.as_slice() {

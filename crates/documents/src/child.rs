@@ -8,6 +8,7 @@ use std::time::Duration;
 use perihelion_parse::{Format, Limits, Parsed, Warning};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
+use crate::external::Failure;
 use crate::{Error, External};
 
 /// Where documents are parsed.
@@ -54,7 +55,7 @@ impl Parser {
         let read = by.read(path, bytes, limits.text_bytes).await?;
         let mut parsed = match self.parse_alone("text.md", &read.text).await {
             Err(Error::Parse { source, .. }) => {
-                return Err(by.failed(path, format!("of what it writes: {source}")));
+                return Err(by.failed(path, Failure::Unreadable(source)));
             }
             parsed => parsed?,
         };

@@ -21,7 +21,7 @@ const OF_BYTES: &str = "SELECT description FROM document_attempt
      LIMIT 1";
 
 const OF_ATTEMPT: &str = "SELECT description FROM document_attempt
-     WHERE tenant = $1 AND hash = $2 AND owner = $3 AND id = $4 AND description IS NOT NULL";
+     WHERE tenant = $1 AND owner = $2 AND id = $3 AND hash = $4 AND description IS NOT NULL";
 
 impl Library {
     /// Has a document described, unless these bytes were, here or in another document of the tenant; tells whether it is
@@ -31,57 +31,47 @@ impl Library {
     /// [`Error::Database`].
     pub async fn describe(
         &self,
-        scope: &Scope,
         prepared: &Prepared,
         describer: &dyn Describer,
     ) -> Result<bool, Error> {
-        if self.own_description(scope, prepared).await?.is_some() {
+        if self.own_description(prepared).await?.is_some() {
             return Ok(true);
         }
-        self.begin_prepared(scope, prepared).await?;
-        let known = query(OF_BYTES).bind(scope.tenant()).bind(&prepared.hash);
-        let description = match self.read_description(scope, known).await? {
+        self.begin_prepared(prepared).await?;
+        let known = query(OF_BYTES).bind(self.scope.tenant()).bind(&prepared.hash);
+        let description = match self.read_description(known).await? {
             Some(description) => Some(description),
             None => describer.describe(&prepared.path, &prepared.beginning()).await,
         };
         let Some(description) = description else { return Ok(false) };
-        let keep = query(
+        let keep = self.query(
             "UPDATE document_attempt SET description = $5 WHERE tenant = $1 AND owner = $2 AND id = $3 AND hash = $4",
         );
-        let keep = keep.bind(scope.tenant()).bind(scope.owner()).bind(&prepared.id);
+        let keep = keep.bind(&prepared.id);
         let keep = keep.bind(&prepared.hash).bind(json!(description));
-        self.database_of(scope).execute(&keep).await?;
+        self.database().execute(&keep).await?;
         Ok(true)
     }
 
     /// Returns what was said of the document that is being added.
     pub(crate) async fn own_description(
         &self,
-        scope: &Scope,
         prepared: &Prepared,
     ) -> Result<Option<Description>, Error> {
-        let own = query(OF_ATTEMPT).bind(scope.tenant()).bind(&prepared.hash);
-        self.read_description(scope, own.bind(scope.owner()).bind(&prepared.id)).await
+        let own = self.query(OF_ATTEMPT).bind(&prepared.id).bind(&prepared.hash);
+        self.read_description(own).await
     }
 
-    async fn read_description(
-        &self,
-        scope: &Scope,
-        read: Query,
-    ) -> Result<Option<Description>, Error> {
-        let Some(row) = self.database_of(scope).fetch_optional(&read).await? else {
+    async fn read_description(&self, read: Query) -> Result<Option<Description>, Error> {
+        let Some(row) = self.database().fetch_optional(&read).await? else {
             return Ok(None);
         };
         let kept: serde_json::Value = row.get(0)?;
         Ok(serde_json::from_value(kept).ok())
     }
 
-    pub(crate) async fn begin_prepared(
-        &self,
-        scope: &Scope,
-        prepared: &Prepared,
-    ) -> Result<(), Error> {
+    pub(crate) async fn begin_prepared(&self, prepared: &Prepared) -> Result<(), Error> {
         let Prepared { collection, path, hash, now, .. } = prepared;
-        self.begin(scope, collection, path, hash, *now).await
+        self.begin(collection, path, hash, *now).await
     }
 }

@@ -68,20 +68,20 @@ impl Library {
     /// [`Error::Recall`] when the model fails, or its vectors do not fit; those of the batch are not kept then.
     pub async fn embed_batch(
         &self,
-        scope: &Scope,
         model: &dyn EmbeddingModel,
         batch: &[(ContentHash, String)],
     ) -> Result<usize, Error> {
-        let key = |hash: &ContentHash| (scope.tenant().to_owned(), model.model().to_owned(), *hash);
+        let key =
+            |hash: &ContentHash| (self.scope.tenant().to_owned(), model.model().to_owned(), *hash);
         let keys = batch.iter().map(|(hash, _)| key(hash)).collect();
         let _alone = self.asking.alone(keys).await;
-        let missing = self.missing(scope, model.model(), batch).await?;
+        let missing = self.missing(model.model(), batch).await?;
         if missing.is_empty() {
             return Ok(0);
         }
         let texts: Vec<String> = missing.iter().map(|(_, text)| text.clone()).collect();
         let vectors = model.embed(&texts).await.map_err(perihelion_recall::Error::from)?;
-        self.keep_vectors(scope, model.model(), &missing, vectors).await?;
+        self.keep_vectors(model.model(), &missing, vectors).await?;
         Ok(missing.len())
     }
 
@@ -91,13 +91,12 @@ impl Library {
     /// [`Error::Database`].
     pub async fn missing(
         &self,
-        scope: &Scope,
         model: &str,
         texts: &[(ContentHash, String)],
     ) -> Result<Vec<(ContentHash, String)>, Error> {
         let hashes: Vec<ContentHash> = texts.iter().map(|(hash, _)| *hash).collect();
         let known: BTreeSet<ContentHash> =
-            self.index.embedded(scope, model, &hashes).await?.into_iter().collect();
+            self.index.embedded(&self.scope, model, &hashes).await?.into_iter().collect();
         Ok(texts.iter().filter(|(hash, _)| !known.contains(hash)).cloned().collect())
     }
 
@@ -107,7 +106,6 @@ impl Library {
     /// [`Error::Recall`] when there are more or fewer than texts, or they do not fit the model's others.
     pub async fn keep_vectors(
         &self,
-        scope: &Scope,
         model: &str,
         batch: &[(ContentHash, String)],
         vectors: Vec<Vec<f32>>,
@@ -117,6 +115,6 @@ impl Library {
             return Err(perihelion_recall::Error::from(EmbeddingError(message)).into());
         }
         let pairs: Vec<_> = batch.iter().map(|(hash, _)| *hash).zip(vectors).collect();
-        Ok(self.index.put_vectors(scope, model, &pairs).await?)
+        Ok(self.index.put_vectors(&self.scope, model, &pairs).await?)
     }
 }

@@ -7,11 +7,11 @@ pub enum Error {
     Parse { path: String, source: perihelion_parse::Error },
     #[error("cannot read {path}: {source}")]
     File { path: String, source: std::io::Error },
-    #[error("no such document: {0}; `list` shows those that there are")]
+    #[error("no such document: {0}; `list` shows all documents")]
     Unknown(String),
-    #[error("several documents are meant by {given}: {candidates}; give the whole id")]
+    #[error("{given} matches several documents: {candidates}; pass the whole ID")]
     Ambiguous { given: String, candidates: String },
-    #[error("the range {start}..{end} does not lie in the document, which has {length} characters")]
+    #[error("the range {start}..{end} is outside the document, which has {length} characters")]
     Range { start: usize, end: usize, length: usize },
     #[error("the document has no page {number}; its last is {last}")]
     Page { number: u32, last: u32 },
@@ -21,16 +21,16 @@ pub enum Error {
     Collection(String),
     /// A quota of the tenant; `what` of it is full, which the setting `key` of the section `documents` bounds.
     #[error(
-        "the quota of {what} is exceeded: {used} used, {more} more wanted, {permitted} permitted; delete documents, or raise documents.{key} in the settings"
+        "the quota of {what} is exceeded: {used} used, {more} more needed, {permitted} allowed; delete documents or raise documents.{key}"
     )]
     Full { what: &'static str, key: &'static str, used: u64, more: u64, permitted: u64 },
-    #[error("what documents.parser names cannot read {path} ({parser}): {reason}")]
-    External { path: String, parser: String, reason: String },
-    #[error("the parser cannot be started: {0}")]
+    #[error("the parser in documents.parser cannot read {path} ({parser}): {source}")]
+    External { path: String, parser: String, source: crate::external::Failure },
+    #[error("cannot start the parser: {0}")]
     Parser(std::io::Error),
-    #[error("what is kept of the document {id} is damaged ({what}); add it again")]
+    #[error("the stored document {id} is damaged ({what}); add it again")]
     Damaged { id: String, what: String },
-    #[error("line {line} of the judgements cannot be read: {reason}")]
+    #[error("cannot read line {line} of the judgements: {reason}")]
     Judgement { line: usize, reason: String },
     #[error(transparent)]
     Recall(#[from] perihelion_recall::Error),

@@ -64,68 +64,68 @@ pub struct Asking<'a> {
 /// Hits that count.
 const FIRST: usize = 10;
 
-/// Asks every question and looks where the answer stands.
-///
-/// # Errors
-/// As [`Library::search`].
-pub async fn evaluate(
-    library: &Library,
-    scope: &Scope,
-    judgements: &[Judgement],
-    asking: Asking<'_>,
-) -> Result<Measures, Error> {
-    let mut measures = Measures { questions: judgements.len(), ..Measures::default() };
-    let documents = library.list(scope, None).await?;
-    for judgement in judgements {
-        let hits = ask(library, scope, &judgement.question, asking).await?;
-        let right: Vec<bool> = hits
-            .iter()
-            .map(|(id, text)| {
-                let of_document = judgement.document.as_ref().is_none_or(|wanted| {
-                    let document = documents.iter().find(|one| one.id == *id);
-                    document.is_some_and(|one| {
-                        one.id == *wanted || one.title == *wanted || one.path.ends_with(wanted)
-                    })
-                });
-                let says = judgement
-                    .quote
-                    .as_ref()
-                    .is_none_or(|quote| plain(text).contains(&plain(quote)));
-                of_document && says
-            })
-            .collect();
-        match right.iter().position(|right| *right) {
-            Some(rank) => {
-                measures.recall_at_10 += 1.0;
-                measures.mean_reciprocal_rank += 1.0 / (rank as f64 + 1.0);
-                measures.ndcg_at_10 += 1.0 / (rank as f64 + 2.0).log2();
+impl Library {
+    /// Asks every question and looks where the answer stands.
+    ///
+    /// # Errors
+    /// As [`Library::search`].
+    pub async fn evaluate(
+        &self,
+        judgements: &[Judgement],
+        asking: Asking<'_>,
+    ) -> Result<Measures, Error> {
+        let mut measures = Measures { questions: judgements.len(), ..Measures::default() };
+        let documents = self.list(None).await?;
+        for judgement in judgements {
+            let hits = self.ask(&judgement.question, asking).await?;
+            let right: Vec<bool> = hits
+                .iter()
+                .map(|(id, text)| {
+                    let of_document = judgement.document.as_ref().is_none_or(|wanted| {
+                        let document = documents.iter().find(|one| one.id == *id);
+                        document.is_some_and(|one| {
+                            one.id == *wanted || one.title == *wanted || one.path.ends_with(wanted)
+                        })
+                    });
+                    let says = judgement
+                        .quote
+                        .as_ref()
+                        .is_none_or(|quote| plain(text).contains(&plain(quote)));
+                    of_document && says
+                })
+                .collect();
+            match right.iter().position(|right| *right) {
+                Some(rank) => {
+                    measures.recall_at_10 += 1.0;
+                    measures.mean_reciprocal_rank += 1.0 / (rank as f64 + 1.0);
+                    measures.ndcg_at_10 += 1.0 / (rank as f64 + 2.0).log2();
+                }
+                None => measures.missed.push(judgement.question.clone()),
             }
-            None => measures.missed.push(judgement.question.clone()),
         }
+        let count = judgements.len().max(1) as f64;
+        measures.recall_at_10 /= count;
+        measures.mean_reciprocal_rank /= count;
+        measures.ndcg_at_10 /= count;
+        Ok(measures)
     }
-    let count = judgements.len().max(1) as f64;
-    measures.recall_at_10 /= count;
-    measures.mean_reciprocal_rank /= count;
-    measures.ndcg_at_10 /= count;
-    Ok(measures)
-}
 
-/// Returns the documents and the texts of the first hits.
-async fn ask(
-    library: &Library,
-    scope: &Scope,
-    question: &str,
-    asking: Asking<'_>,
-) -> Result<Vec<(String, String)>, Error> {
-    let mut query = Query::new(question);
-    query.limit = FIRST;
-    query.weights = asking.weights;
-    if asking.reranker.is_none() {
-        let found = library.search(scope, &query, asking.model).await?;
-        return Ok(found.hits.into_iter().map(|hit| (hit.document, hit.quote)).collect());
+    /// Returns the documents and the texts of the first hits.
+    async fn ask(
+        &self,
+        question: &str,
+        asking: Asking<'_>,
+    ) -> Result<Vec<(String, String)>, Error> {
+        let mut query = Query::new(question);
+        query.limit = FIRST;
+        query.weights = asking.weights;
+        if asking.reranker.is_none() {
+            let found = self.search(&query, asking.model).await?;
+            return Ok(found.hits.into_iter().map(|hit| (hit.document, hit.quote)).collect());
+        }
+        let found = self.retrieve(&query, asking.model, asking.reranker).await?;
+        Ok(found.passages.into_iter().map(|one| (one.source.document, one.text)).collect())
     }
-    let found = library.retrieve(scope, &query, asking.model, asking.reranker).await?;
-    Ok(found.passages.into_iter().map(|one| (one.source.document, one.text)).collect())
 }
 
 fn plain(text: &str) -> String {

@@ -18,100 +18,99 @@ impl Library {
     /// # Errors
     /// [`Error::Database`]; then the last version stands, unless it is
     /// [`Unscrubbed`](perihelion_database::Error::Unscrubbed): then the new one does.
-    pub async fn flip(&self, scope: &Scope, prepared: &Prepared) -> Result<Document, Error> {
-        let known = self.by_id(scope, &prepared.id).await?;
+    pub async fn flip(&self, prepared: &Prepared) -> Result<Document, Error> {
+        let known = self.by_id(&prepared.id).await?;
         let is_there = known
             .as_ref()
             .is_some_and(|known| known.hash == prepared.hash && known.title == prepared.title);
         // Where it is there, a former process ended between this and noting it, or could not empty the log.
         let mut leaves_bytes = known.is_some();
         if !is_there {
-            let description = self.own_description(scope, prepared).await?;
-            let database = self.database_of(scope);
+            let description = self.own_description(prepared).await?;
+            let database = self.database();
             let mut transaction = database.begin().await?;
-            put_items(&mut transaction, scope, prepared).await?;
-            let vectors = StoredIndex::give_up_in(&mut transaction, scope, &prepared.id).await?;
-            self.count_in(&mut transaction, scope, prepared).await?;
-            let descriptions = settle(&mut transaction, scope, prepared).await?;
-            write(&mut transaction, scope, prepared, description).await?;
+            self.put_items(&mut transaction, prepared).await?;
+            let vectors =
+                StoredIndex::give_up_in(&mut transaction, &self.scope, &prepared.id).await?;
+            self.count_in(&mut transaction, prepared).await?;
+            let descriptions = self.settle(&mut transaction, prepared).await?;
+            self.write(&mut transaction, prepared, description).await?;
             transaction.commit().await?;
             leaves_bytes |= vectors > 0 || descriptions > 0;
         }
         if leaves_bytes {
-            self.database().scrub().await?;
+            self.index.database().scrub().await?;
         }
-        self.find(scope, &prepared.id).await
+        self.find(&prepared.id).await
     }
-}
 
-/// Puts what is new, gives what moved its place, and removes what is gone; what stayed is not touched.
-async fn put_items(
-    transaction: &mut Transaction<'_>,
-    scope: &Scope,
-    prepared: &Prepared,
-) -> Result<(), Error> {
-    let known = StoredIndex::of_parent_in(transaction, scope, KIND, &prepared.id).await?;
-    let mut known: HashMap<String, Kept> =
-        known.into_iter().map(|one| (one.id.clone(), one)).collect();
-    let mut new = Vec::new();
-    let mut moved: Vec<(String, Json)> = Vec::new();
-    for item in prepared.items() {
-        match known.remove(&item.id) {
-            None => new.push(item),
-            Some(kept) if kept.at != item.at || kept.payload != item.payload => {
-                moved.push((item.id, item.payload));
+    /// Puts what is new, gives what moved its place, and removes what is gone; what stayed is not touched.
+    async fn put_items(
+        &self,
+        transaction: &mut Transaction<'_>,
+        prepared: &Prepared,
+    ) -> Result<(), Error> {
+        let known = StoredIndex::of_parent_in(transaction, &self.scope, KIND, &prepared.id).await?;
+        let mut known: HashMap<String, Kept> =
+            known.into_iter().map(|one| (one.id.clone(), one)).collect();
+        let mut new = Vec::new();
+        let mut moved: Vec<(String, Json)> = Vec::new();
+        for item in prepared.items() {
+            match known.remove(&item.id) {
+                None => new.push(item),
+                Some(kept) if kept.at != item.at || kept.payload != item.payload => {
+                    moved.push((item.id, item.payload));
+                }
+                Some(_) => {}
             }
-            Some(_) => {}
         }
+        let stale: Vec<String> = known.into_keys().collect();
+        StoredIndex::put_in(transaction, &self.scope, KIND, &new).await?;
+        StoredIndex::change_in(transaction, &self.scope, KIND, Some(prepared.now), &moved).await?;
+        // Afterwards, so that a vector always has an item.
+        StoredIndex::remove_in(transaction, &self.scope, KIND, &stale).await?;
+        Ok(())
     }
-    let stale: Vec<String> = known.into_keys().collect();
-    StoredIndex::put_in(transaction, scope, KIND, &new).await?;
-    StoredIndex::change_in(transaction, scope, KIND, Some(prepared.now), &moved).await?;
-    // Afterwards, so that a vector always has an item.
-    StoredIndex::remove_in(transaction, scope, KIND, &stale).await?;
-    Ok(())
-}
 
-/// Notes this version among those that were begun, and drops what was said of any: of this one it stands with the document.
-///
-/// Returns how many others lost what was said of them.
-async fn settle(
-    transaction: &mut Transaction<'_>,
-    scope: &Scope,
-    prepared: &Prepared,
-) -> Result<u64, Error> {
-    let attempt = query(
-        "INSERT INTO document_attempt (tenant, owner, id, hash, collection, path, began_at)
+    /// Notes this version among those that were begun, and drops what was said of any: of this one it stands with the document.
+    ///
+    /// Returns how many others lost what was said of them.
+    async fn settle(
+        &self,
+        transaction: &mut Transaction<'_>,
+        prepared: &Prepared,
+    ) -> Result<u64, Error> {
+        let attempt = self.query(
+            "INSERT INTO document_attempt (tenant, owner, id, hash, collection, path, began_at)
          VALUES ($1, $2, $3, $4, $5, $6, $7)
          ON CONFLICT (tenant, owner, id, hash) DO UPDATE SET description = NULL",
-    );
-    let attempt = attempt
-        .bind(scope.tenant())
-        .bind(scope.owner())
-        .bind(&prepared.id)
-        .bind(&prepared.hash)
-        .bind(&prepared.collection)
-        .bind(&prepared.path)
-        .bind(prepared.now);
-    transaction.execute(&attempt).await?;
-    let others = query(
-        "UPDATE document_attempt SET description = NULL
+        );
+        let attempt = attempt
+            .bind(&prepared.id)
+            .bind(&prepared.hash)
+            .bind(&prepared.collection)
+            .bind(&prepared.path)
+            .bind(prepared.now);
+        transaction.execute(&attempt).await?;
+        let others = self.query(
+            "UPDATE document_attempt SET description = NULL
          WHERE tenant = $1 AND owner = $2 AND id = $3 AND description IS NOT NULL",
-    );
-    let others = others.bind(scope.tenant()).bind(scope.owner()).bind(&prepared.id);
-    Ok(transaction.execute(&others).await?)
-}
+        );
+        let others = others.bind(&prepared.id);
+        Ok(transaction.execute(&others).await?)
+    }
 
-async fn write(
-    transaction: &mut Transaction<'_>,
-    scope: &Scope,
-    prepared: &Prepared,
-    description: Option<Description>,
-) -> Result<(), Error> {
-    let count = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
-    let warnings: Vec<String> = prepared.parsed.warnings.iter().map(ToString::to_string).collect();
-    let parsed = &prepared.parsed;
-    let insert = query(
+    async fn write(
+        &self,
+        transaction: &mut Transaction<'_>,
+        prepared: &Prepared,
+        description: Option<Description>,
+    ) -> Result<(), Error> {
+        let count = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
+        let warnings: Vec<String> =
+            prepared.parsed.warnings.iter().map(ToString::to_string).collect();
+        let parsed = &prepared.parsed;
+        let insert = self.query(
         "INSERT INTO document (tenant, owner, id, collection, path, title, format, hash, version, bytes,
             characters, chunks, description, warnings, added_at, changed_at, authors, text_bytes)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $15, $16, $17)
@@ -121,50 +120,49 @@ async fn write(
             warnings = excluded.warnings, changed_at = excluded.changed_at,
             authors = excluded.authors, text_bytes = excluded.text_bytes",
     );
-    let insert = insert
-        .bind(scope.tenant())
-        .bind(scope.owner())
-        .bind(&prepared.id)
-        .bind(&prepared.collection)
-        .bind(&prepared.path)
-        .bind(&prepared.title)
-        .bind(parsed.format.as_str())
-        .bind(&prepared.hash)
-        .bind(i64::try_from(prepared.version).unwrap_or(i64::MAX))
-        .bind(i64::try_from(prepared.bytes).unwrap_or(i64::MAX))
-        .bind(count(parsed.text.chars().count()))
-        .bind(count(prepared.chunks.children.len()))
-        .bind(Value::Json(description.map(|description| json!(description))))
-        .bind(json!(warnings))
-        .bind(prepared.now)
-        .bind(json!(parsed.authors))
-        .bind(count(parsed.text.len()));
-    transaction.execute(&insert).await?;
-    segments::write(transaction, scope, &prepared.id, &parsed.text).await?;
-    page::write(transaction, scope, prepared).await?;
-    write_parents(transaction, scope, prepared).await
-}
+        let insert = insert
+            .bind(&prepared.id)
+            .bind(&prepared.collection)
+            .bind(&prepared.path)
+            .bind(&prepared.title)
+            .bind(parsed.format.as_str())
+            .bind(&prepared.hash)
+            .bind(i64::try_from(prepared.version).unwrap_or(i64::MAX))
+            .bind(i64::try_from(prepared.bytes).unwrap_or(i64::MAX))
+            .bind(count(parsed.text.chars().count()))
+            .bind(count(prepared.chunks.children.len()))
+            .bind(Value::Json(description.map(|description| json!(description))))
+            .bind(json!(warnings))
+            .bind(prepared.now)
+            .bind(json!(parsed.authors))
+            .bind(count(parsed.text.len()));
+        transaction.execute(&insert).await?;
+        self.write_segments(transaction, &prepared.id, &parsed.text).await?;
+        self.write_pages(transaction, prepared).await?;
+        self.write_parents(transaction, prepared).await
+    }
 
-/// Writes all parents by one statement, which reads them from one list.
-async fn write_parents(
-    transaction: &mut Transaction<'_>,
-    scope: &Scope,
-    prepared: &Prepared,
-) -> Result<(), Error> {
-    let delete = query("DELETE FROM document_parent WHERE tenant = $1 AND owner = $2 AND id = $3");
-    let delete = delete.bind(scope.tenant()).bind(scope.owner()).bind(&prepared.id);
-    transaction.execute(&delete).await?;
-    let parents = prepared.parents().into_iter().enumerate().map(|(number, parent)| {
-        json!({
-            "number": number,
-            "first": parent.first,
-            "past": parent.past,
-            "page": parent.page,
-            "section": parent.section,
-        })
-    });
-    let parents: Vec<Json> = parents.collect();
-    let sql = transaction.dialect().pick(
+    /// Writes all parents by one statement, which reads them from one list.
+    async fn write_parents(
+        &self,
+        transaction: &mut Transaction<'_>,
+        prepared: &Prepared,
+    ) -> Result<(), Error> {
+        let delete =
+            self.query("DELETE FROM document_parent WHERE tenant = $1 AND owner = $2 AND id = $3");
+        let delete = delete.bind(&prepared.id);
+        transaction.execute(&delete).await?;
+        let parents = prepared.parents().into_iter().enumerate().map(|(number, parent)| {
+            json!({
+                "number": number,
+                "first": parent.first,
+                "past": parent.past,
+                "page": parent.page,
+                "section": parent.section,
+            })
+        });
+        let parents: Vec<Json> = parents.collect();
+        let sql = transaction.dialect().pick(
         "INSERT INTO document_parent (tenant, owner, id, number, first, past, page, section)
          SELECT $1, $2, $3, value ->> 'number', value ->> 'first', value ->> 'past', value ->> 'page', value -> 'section'
          FROM json_each($4)",
@@ -172,7 +170,8 @@ async fn write_parents(
          SELECT $1, $2, $3, number, first, past, page, section
          FROM jsonb_to_recordset($4) AS listed (number bigint, first bigint, past bigint, page bigint, section jsonb)",
     );
-    let insert = query(AssertSqlSafe(sql)).bind(scope.tenant()).bind(scope.owner());
-    transaction.execute(&insert.bind(&prepared.id).bind(json!(parents))).await?;
-    Ok(())
+        let insert = self.query(AssertSqlSafe(sql));
+        transaction.execute(&insert.bind(&prepared.id).bind(json!(parents))).await?;
+        Ok(())
+    }
 }

@@ -1,11 +1,11 @@
 //! Documents that are kept, searched and cited.
 //!
-//! Enter at [`Library`], which adds, lists, reads and deletes, and at [`Library::retrieve`]. A document is one canonical text;
+//! Enter at [`Library`], which lists, reads and deletes, and at [`Library::retrieve`]. A document is one canonical text;
 //! its *children* are found by words and by meaning, its *parents* are read around a hit, and both are ranges of that text.
-//! Adding is a list of steps ([`Library::prepare`], [`Library::stage`], [`Library::embed_batch`], [`Library::flip`]), so that
-//! a run can make each request to a model an effect of its own; [`Library::add`] takes them all.
+//! Adding is a list of steps ([`Library::prepare`], [`Library::describe`], [`Library::stage`], [`Library::embed_batch`],
+//! [`Library::flip`]), so that a run can make each request to a model an effect of its own.
 //!
-//! Invariants: nothing can be kept, found or read without a [`Scope`]; a citation's quote is `text[start..end]`, counted
+//! Invariants: a library has one [`Scope`], and keeps, finds and reads nothing outside of it; a citation's quote is `text[start..end]`, counted
 //! in characters; what was deleted is found by nobody from that moment on and leaves no byte. Deliberately absent: models
 //! (they are asked through [`Describer`], [`Reranker`] and [`EmbeddingModel`]), and any knowledge of runs.
 
@@ -31,16 +31,15 @@ mod segments;
 mod text;
 mod usage;
 
-pub use add::{Added, Progress, Step};
+pub use add::Step;
 pub use attempt::Attempt;
 pub use child::Parser;
 pub use describe::Describer;
 pub use error::Error;
-pub use evaluate::{Asking, Judgement, Measures, evaluate, read_judgements};
+pub use evaluate::{Asking, Judgement, Measures, read_judgements};
 pub use external::{Docling, External, Reader, ends_in};
 pub use library::{Library, Read};
 pub use page::{DocumentPage, PageAt};
-pub use perihelion_parse::chunk::Options as ChunkOptions;
 pub use perihelion_parse::{self as parse, Limits};
 pub use perihelion_recall::{EmbeddingError, EmbeddingModel, Scope, Weights};
 pub use prepare::{Input, Prepared};

@@ -1,11 +1,10 @@
 //! The documents of a database: listing and reading them.
 
-use perihelion_database::{Database, query};
-use perihelion_parse::chunk::Options;
+use perihelion_database::{self as database, Database, query};
 use perihelion_recall::{EmbeddingModel, Scope, StoredIndex, Weights, embed_pending};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sqlx::AssertSqlSafe;
+use sqlx::{AssertSqlSafe, SqlSafeStr};
 
 use crate::embedding::UnderWay;
 use crate::segments::Range;
@@ -19,10 +18,10 @@ pub(crate) const KIND: &str = "document";
 pub struct Library {
     pub(crate) index: StoredIndex,
     pub(crate) parser: Parser,
-    pub(crate) options: Options,
     pub(crate) quotas: Quotas,
     pub(crate) weights: Weights,
     pub(crate) asking: UnderWay,
+    pub(crate) scope: Scope,
 }
 
 /// A part of a document's text.
@@ -41,24 +40,28 @@ pub struct Read {
 }
 
 impl Library {
-    /// Stands on a database; documents are parsed by `parser`.
-    pub fn new(database: Database, parser: Parser) -> Self {
+    /// Opens the documents of one scope; documents are parsed by `parser`.
+    pub fn new(database: Database, parser: Parser, scope: Scope) -> Self {
         let index = StoredIndex::new(database);
         Self {
             index,
             parser,
-            options: Options::default(),
             quotas: Quotas::default(),
             weights: Weights::default(),
             asking: UnderWay::default(),
+            scope,
         }
     }
 
-    /// Divides documents into pieces of other sizes.
+    /// Returns the documents of another scope of the same database.
     #[must_use]
-    pub fn with_chunks(mut self, options: Options) -> Self {
-        self.options = options;
-        self
+    pub fn within(&self, scope: &Scope) -> Self {
+        Self { scope: scope.clone(), ..self.clone() }
+    }
+
+    /// Returns whose documents these are.
+    pub fn scope(&self) -> &Scope {
+        &self.scope
     }
 
     /// Has words and meaning count otherwise where a question does not say how much they do.
@@ -73,63 +76,55 @@ impl Library {
         &self.index
     }
 
-    pub(crate) fn database(&self) -> &Database {
-        self.index.database()
-    }
-
     /// Returns the database as the scope's tenant sees it.
-    pub(crate) fn database_of(&self, scope: &Scope) -> Database {
-        self.index.database_of(scope)
+    pub(crate) fn database(&self) -> Database {
+        self.index.database_of(&self.scope)
     }
 
-    /// Returns the documents of a scope by their titles; of all collections where none is named.
+    /// Begins a statement whose first two parameters are the tenant and the owner.
+    pub(crate) fn query(&self, sql: impl SqlSafeStr) -> database::Query {
+        query(sql).bind(self.scope.tenant()).bind(self.scope.owner())
+    }
+
+    /// Returns the documents by their titles; of all collections where none is named.
     ///
     /// # Errors
     /// [`Error::Database`].
-    pub async fn list(
-        &self,
-        scope: &Scope,
-        collection: Option<&str>,
-    ) -> Result<Vec<Document>, Error> {
+    pub async fn list(&self, collection: Option<&str>) -> Result<Vec<Document>, Error> {
         let sql = format!(
             "SELECT {} FROM document WHERE tenant = $1 AND owner = $2 AND collection = coalesce($3, collection) \
              ORDER BY title, id",
             record::COLUMNS
         );
-        let read = query(AssertSqlSafe(sql)).bind(scope.tenant()).bind(scope.owner());
+        let read = self.query(AssertSqlSafe(sql));
         let read = read.bind(collection.map(str::to_owned));
-        self.database_of(scope).fetch_all(&read).await?.iter().map(record::read).collect()
+        self.database().fetch_all(&read).await?.iter().map(record::read).collect()
     }
 
     /// Returns the document of a path, if it is kept.
     ///
     /// # Errors
     /// [`Error::Database`].
-    pub async fn at(
-        &self,
-        scope: &Scope,
-        collection: &str,
-        path: &str,
-    ) -> Result<Option<Document>, Error> {
-        self.by_id(scope, &prepare::id(scope, collection, path)).await
+    pub async fn at(&self, collection: &str, path: &str) -> Result<Option<Document>, Error> {
+        self.by_id(&prepare::id(&self.scope, collection, path)).await
     }
 
-    pub(crate) async fn by_id(&self, scope: &Scope, id: &str) -> Result<Option<Document>, Error> {
+    pub(crate) async fn by_id(&self, id: &str) -> Result<Option<Document>, Error> {
         let sql = format!(
             "SELECT {} FROM document WHERE tenant = $1 AND owner = $2 AND id = $3",
             record::COLUMNS
         );
-        let read = query(AssertSqlSafe(sql)).bind(scope.tenant()).bind(scope.owner()).bind(id);
-        self.database_of(scope).fetch_optional(&read).await?.as_ref().map(record::read).transpose()
+        let read = self.query(AssertSqlSafe(sql)).bind(id);
+        self.database().fetch_optional(&read).await?.as_ref().map(record::read).transpose()
     }
 
     /// Finds a document by its id, the beginning of it, or its path.
     ///
     /// # Errors
     /// [`Error::Unknown`], [`Error::Ambiguous`].
-    pub async fn find(&self, scope: &Scope, given: &str) -> Result<Document, Error> {
+    pub async fn find(&self, given: &str) -> Result<Document, Error> {
         // The whole id is what this program itself asks by, in time that does not grow with the documents.
-        if let Some(document) = self.by_id(scope, given).await? {
+        if let Some(document) = self.by_id(given).await? {
             return Ok(document);
         }
         let sql = format!(
@@ -137,8 +132,8 @@ impl Library {
              AND (path = $3 OR substr(id, 1, length($3)) = $3) ORDER BY id",
             record::COLUMNS
         );
-        let read = query(AssertSqlSafe(sql)).bind(scope.tenant()).bind(scope.owner()).bind(given);
-        let rows = self.database_of(scope).fetch_all(&read).await?;
+        let read = self.query(AssertSqlSafe(sql)).bind(given);
+        let rows = self.database().fetch_all(&read).await?;
         let mut found = rows.iter().map(record::read).collect::<Result<Vec<_>, _>>()?;
         match found.len() {
             1 if !given.is_empty() => Ok(found.remove(0)),
@@ -157,20 +152,19 @@ impl Library {
     /// [`Error::Unknown`], [`Error::Range`].
     pub async fn read(
         &self,
-        scope: &Scope,
         given: &str,
         start: Option<usize>,
         end: Option<usize>,
     ) -> Result<Read, Error> {
-        let document = self.find(scope, given).await?;
+        let document = self.find(given).await?;
         let length = usize::try_from(document.characters).unwrap_or(usize::MAX);
         let start = start.unwrap_or(0);
         let end = end.unwrap_or(length).min(length);
         if start > end {
             return Err(Error::Range { start, end, length });
         }
-        let text = self.text(scope, Range { document: document.id.clone(), start, end }).await?;
-        let place = self.place(scope, &document.id, start).await?;
+        let text = self.text(Range { document: document.id.clone(), start, end }).await?;
+        let place = self.place(&document.id, start).await?;
         let (page, section) = place.unwrap_or_default();
         Ok(Read {
             document: document.id,
@@ -185,26 +179,25 @@ impl Library {
     }
 
     /// Returns the text of a range that lies in its document.
-    pub(crate) async fn text(&self, scope: &Scope, range: Range) -> Result<String, Error> {
+    pub(crate) async fn text(&self, range: Range) -> Result<String, Error> {
         let id = range.document.clone();
-        let text = self.texts(scope, &[range]).await?.pop().flatten();
+        let text = self.texts(&[range]).await?.pop().flatten();
         text.ok_or_else(|| Error::Damaged { id, what: "a part of its text is missing".to_owned() })
     }
 
     /// Returns the page and the section of a place.
     async fn place(
         &self,
-        scope: &Scope,
         id: &str,
         at: usize,
     ) -> Result<Option<(Option<u32>, Vec<String>)>, Error> {
-        let read = query(
+        let read = self.query(
             "SELECT page, section FROM document_parent WHERE tenant = $1 AND owner = $2 AND id = $3 AND first <= $4
              ORDER BY number DESC LIMIT 1",
         );
         let at = i64::try_from(at).unwrap_or(i64::MAX);
-        let read = read.bind(scope.tenant()).bind(scope.owner()).bind(id).bind(at);
-        let Some(row) = self.database_of(scope).fetch_optional(&read).await? else {
+        let read = read.bind(id).bind(at);
+        let Some(row) = self.database().fetch_optional(&read).await? else {
             return Ok(None);
         };
         let page: Option<i64> = row.get(0)?;
@@ -219,19 +212,19 @@ impl Library {
     ///
     /// # Errors
     /// [`Error::Recall`]; what was embedded before stays.
-    pub async fn reindex(&self, scope: &Scope, model: &dyn EmbeddingModel) -> Result<u64, Error> {
-        let done = embed_pending(&self.index, scope, model).await?;
-        let known = self.index.generations(scope).await?;
+    pub async fn reindex(&self, model: &dyn EmbeddingModel) -> Result<u64, Error> {
+        let done = embed_pending(&self.index, &self.scope, model).await?;
+        let known = self.index.generations(&self.scope).await?;
         let waits = known.iter().any(|one| one.model == model.model() && !one.is_active);
         if waits {
-            self.index.finish_generation(scope, model.model()).await?;
+            self.index.finish_generation(&self.scope, model.model()).await?;
         }
         Ok(done)
     }
 
     /// Closes the connections of the database.
     pub async fn close(&self) {
-        self.database().close().await;
+        self.index.database().close().await;
     }
 }
 

@@ -46,19 +46,14 @@ impl Library {
     ///
     /// # Errors
     /// [`Error::Unknown`]; [`Error::Range`] for a place beyond its end, [`Error::Page`] for a page beyond its last.
-    pub async fn page(
-        &self,
-        scope: &Scope,
-        given: &str,
-        at: PageAt,
-    ) -> Result<Option<DocumentPage>, Error> {
-        let document = self.find(scope, given).await?;
-        let Some((last, pages)) = self.last_page(scope, &document.id).await? else {
+    pub async fn page(&self, given: &str, at: PageAt) -> Result<Option<DocumentPage>, Error> {
+        let document = self.find(given).await?;
+        let Some((last, pages)) = self.last_page(&document.id).await? else {
             return Ok(None);
         };
         let number = last.number;
         let end = last.end;
-        let found = match (self.page_place(scope, &document.id, at).await?, at) {
+        let found = match (self.page_place(&document.id, at).await?, at) {
             // The end of the text belongs to its last page.
             (None, PageAt::Character(at)) if at == end => Some(last),
             (found, _) => found,
@@ -72,7 +67,7 @@ impl Library {
         };
         let start = place.start;
         let end = place.end;
-        let text = self.text(scope, Range { document: document.id.clone(), start, end }).await?;
+        let text = self.text(Range { document: document.id.clone(), start, end }).await?;
         Ok(Some(DocumentPage {
             number: place.number,
             pages,
@@ -89,14 +84,13 @@ impl Library {
     /// A piece may begin on the page before that of the words that it was found by.
     pub(crate) async fn pages_of_matches(
         &self,
-        scope: &Scope,
         question: &str,
         quotes: &[(Range, &str)],
     ) -> Result<Vec<Option<u32>>, Error> {
         if quotes.is_empty() {
             return Ok(Vec::new());
         }
-        let database = self.database_of(scope);
+        let database = self.database();
         let listed = database.dialect().pick(
             "(SELECT value ->> 'at' AS at, value ->> 'id' AS id, value ->> 'first' AS first, value ->> 'past' AS past
               FROM json_each($3)) w",
@@ -111,7 +105,7 @@ impl Library {
             json!({ "at": at, "id": range.document, "first": range.start, "past": range.end })
         });
         let wanted: Vec<Json> = wanted.collect();
-        let read = query(AssertSqlSafe(sql)).bind(scope.tenant()).bind(scope.owner());
+        let read = self.query(AssertSqlSafe(sql));
         let rows = database.fetch_all(&read.bind(json!(wanted))).await?;
         let mut pages: Vec<Vec<PageRange>> = quotes.iter().map(|_| Vec::new()).collect();
         for row in &rows {
@@ -140,27 +134,18 @@ impl Library {
     }
 
     /// Returns the last page of a document, and how many there are.
-    async fn last_page(
-        &self,
-        scope: &Scope,
-        id: &str,
-    ) -> Result<Option<(PageRange, usize)>, Error> {
-        let read = query(
+    async fn last_page(&self, id: &str) -> Result<Option<(PageRange, usize)>, Error> {
+        let read = self.query(
             "SELECT number, first, past, count(*) OVER () FROM document_page
              WHERE tenant = $1 AND owner = $2 AND id = $3 ORDER BY number DESC LIMIT 1",
         );
-        let read = read.bind(scope.tenant()).bind(scope.owner()).bind(id);
-        let row = self.database_of(scope).fetch_optional(&read).await?;
+        let read = read.bind(id);
+        let row = self.database().fetch_optional(&read).await?;
         let last = |row: &Row| Ok((place(row)?, count(row, 3)?));
         row.as_ref().map(last).transpose()
     }
 
-    async fn page_place(
-        &self,
-        scope: &Scope,
-        id: &str,
-        at: PageAt,
-    ) -> Result<Option<PageRange>, Error> {
+    async fn page_place(&self, id: &str, at: PageAt) -> Result<Option<PageRange>, Error> {
         let (sql, at) = match at {
             PageAt::Number(number) => (
                 "SELECT number, first, past FROM document_page
@@ -173,8 +158,40 @@ impl Library {
                 i64::try_from(at).unwrap_or(i64::MAX),
             ),
         };
-        let read = query(sql).bind(scope.tenant()).bind(scope.owner()).bind(id).bind(at);
-        self.database_of(scope).fetch_optional(&read).await?.as_ref().map(place).transpose()
+        let read = self.query(sql).bind(id).bind(at);
+        self.database().fetch_optional(&read).await?.as_ref().map(place).transpose()
+    }
+
+    /// Writes where the pages of a document lie, in place of those of its last version.
+    pub(crate) async fn write_pages(
+        &self,
+        transaction: &mut Transaction<'_>,
+        prepared: &Prepared,
+    ) -> Result<(), Error> {
+        let delete =
+            self.query("DELETE FROM document_page WHERE tenant = $1 AND owner = $2 AND id = $3");
+        let delete = delete.bind(&prepared.id);
+        transaction.execute(&delete).await?;
+        let mut places = Places::new(&prepared.parsed.text);
+        let pages = prepared.parsed.pages.iter().map(|page| {
+            let first = places.character(page.start);
+            let past = places.character(page.end);
+            json!({ "number": page.number, "first": first, "past": past })
+        });
+        let pages: Vec<Json> = pages.collect();
+        // Of two pages of one number, as another program may count them, the first one is meant.
+        let sql = transaction.dialect().pick(
+        "INSERT INTO document_page (tenant, owner, id, number, first, past)
+         SELECT $1, $2, $3, value ->> 'number', value ->> 'first', value ->> 'past' FROM json_each($4) WHERE true
+         ON CONFLICT DO NOTHING",
+        "INSERT INTO document_page (tenant, owner, id, number, first, past)
+         SELECT $1, $2, $3, number, first, past
+         FROM jsonb_to_recordset($4) AS listed (number bigint, first bigint, past bigint)
+         ON CONFLICT DO NOTHING",
+    );
+        let insert = self.query(AssertSqlSafe(sql));
+        transaction.execute(&insert.bind(&prepared.id).bind(json!(pages))).await?;
+        Ok(())
     }
 }
 
@@ -185,35 +202,4 @@ fn place(row: &Row) -> Result<PageRange, Error> {
 
 fn count(row: &Row, column: usize) -> Result<usize, Error> {
     Ok(usize::try_from(row.get::<i64>(column)?).unwrap_or(0))
-}
-
-/// Writes where the pages of a document lie, in place of those of its last version.
-pub(crate) async fn write(
-    transaction: &mut Transaction<'_>,
-    scope: &Scope,
-    prepared: &Prepared,
-) -> Result<(), Error> {
-    let delete = query("DELETE FROM document_page WHERE tenant = $1 AND owner = $2 AND id = $3");
-    let delete = delete.bind(scope.tenant()).bind(scope.owner()).bind(&prepared.id);
-    transaction.execute(&delete).await?;
-    let mut places = Places::new(&prepared.parsed.text);
-    let pages = prepared.parsed.pages.iter().map(|page| {
-        let first = places.character(page.start);
-        let past = places.character(page.end);
-        json!({ "number": page.number, "first": first, "past": past })
-    });
-    let pages: Vec<Json> = pages.collect();
-    // Of two pages of one number, as another program may count them, the first one is meant.
-    let sql = transaction.dialect().pick(
-        "INSERT INTO document_page (tenant, owner, id, number, first, past)
-         SELECT $1, $2, $3, value ->> 'number', value ->> 'first', value ->> 'past' FROM json_each($4) WHERE true
-         ON CONFLICT DO NOTHING",
-        "INSERT INTO document_page (tenant, owner, id, number, first, past)
-         SELECT $1, $2, $3, number, first, past
-         FROM jsonb_to_recordset($4) AS listed (number bigint, first bigint, past bigint)
-         ON CONFLICT DO NOTHING",
-    );
-    let insert = query(AssertSqlSafe(sql)).bind(scope.tenant()).bind(scope.owner());
-    transaction.execute(&insert.bind(&prepared.id).bind(json!(pages))).await?;
-    Ok(())
 }

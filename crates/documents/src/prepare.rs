@@ -89,13 +89,12 @@ impl Prepared {
         input: Input,
         parsed: Parsed,
         version: u64,
-        options: Options,
         before: &HashSet<String>,
     ) -> Self {
         let name = input.path.rsplit(['/', '\\']).next().unwrap_or(&input.path).to_owned();
         let title = input.title.or_else(|| parsed.title.clone()).unwrap_or(name);
         let title: String = title.chars().take(300).collect();
-        let chunks = chunk(&parsed, &title, options, before);
+        let chunks = chunk(&parsed, &title, Options::default(), before);
         Self {
             id,
             collection: input.collection,

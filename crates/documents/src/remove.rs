@@ -33,13 +33,13 @@ impl Library {
     ///
     /// # Errors
     /// [`Error::Unknown`], [`Error::Ambiguous`], [`Error::Database`].
-    pub async fn delete(&self, scope: &Scope, given: &str) -> Result<Deleted, Error> {
-        let id = match self.find(scope, given).await {
+    pub async fn delete(&self, given: &str) -> Result<Deleted, Error> {
+        let id = match self.find(given).await {
             Ok(document) => document.id,
-            Err(Error::Unknown(_)) => self.unfinished(scope, given).await?,
+            Err(Error::Unknown(_)) => self.unfinished(given).await?,
             Err(error) => return Err(error),
         };
-        let deleted = self.remove(scope, &id, None).await?;
+        let deleted = self.remove(&id, None).await?;
         deleted.ok_or_else(|| Error::Unknown(given.to_owned()))
     }
 
@@ -50,11 +50,10 @@ impl Library {
     /// [`Error::Database`].
     pub async fn delete_older(
         &self,
-        scope: &Scope,
         id: &str,
         before: DateTime<Utc>,
     ) -> Result<Option<Deleted>, Error> {
-        self.remove(scope, id, Some(before)).await
+        self.remove(id, Some(before)).await
     }
 
     /// Returns whose documents were last changed before that time, of all tenants, oldest first; then those that never got
@@ -63,7 +62,7 @@ impl Library {
     /// # Errors
     /// [`Error::Database`].
     pub async fn older(&self, before: DateTime<Utc>) -> Result<Vec<(Scope, String)>, Error> {
-        let database = self.database().of_all_tenants();
+        let database = self.index.database().of_all_tenants();
         let read = query(
             "SELECT tenant, owner, id FROM document WHERE changed_at < $1 ORDER BY changed_at, id",
         );
@@ -85,21 +84,20 @@ impl Library {
     /// Removes all rows of a document in one transaction; where a time is given, only if it was not changed since.
     async fn remove(
         &self,
-        scope: &Scope,
         id: &str,
         before: Option<DateTime<Utc>>,
     ) -> Result<Option<Deleted>, Error> {
-        let database = self.database_of(scope);
+        let database = self.database();
         let mut transaction = database.begin().await?;
-        StoredIndex::remove_parent_in(&mut transaction, scope, KIND, id).await?;
-        StoredIndex::give_up_in(&mut transaction, scope, id).await?;
-        usage::count_out(&mut transaction, scope, id).await?;
+        StoredIndex::remove_parent_in(&mut transaction, &self.scope, KIND, id).await?;
+        StoredIndex::give_up_in(&mut transaction, &self.scope, id).await?;
+        self.count_out(&mut transaction, id).await?;
         let columns = format!("DELETE FROM document {OF_DOCUMENT} RETURNING {}", record::COLUMNS);
-        let document = gone(&mut transaction, scope, id, columns).await?;
+        let document = self.gone(&mut transaction, id, columns).await?;
         let document = document.first().map(record::read).transpose()?;
         let columns =
             format!("DELETE FROM document_attempt {OF_DOCUMENT} RETURNING {}", attempt::COLUMNS);
-        let attempts = gone(&mut transaction, scope, id, columns).await?;
+        let attempts = self.gone(&mut transaction, id, columns).await?;
         let attempts = attempts.iter().map(attempt::read).collect::<Result<Vec<_>, _>>()?;
         let last = match &document {
             Some(document) => Some(document.changed_at),
@@ -112,23 +110,23 @@ impl Library {
             return Ok(None);
         }
         for table in ["document_parent", "document_page", "document_segment"] {
-            gone(&mut transaction, scope, id, format!("DELETE FROM {table} {OF_DOCUMENT}")).await?;
+            self.gone(&mut transaction, id, format!("DELETE FROM {table} {OF_DOCUMENT}")).await?;
         }
         transaction.commit().await?;
-        self.database().scrub().await?;
+        self.index.database().scrub().await?;
         Ok(Some(Deleted { id: id.to_owned(), document, attempts }))
+    }
+
+    /// Runs a statement on the rows of a document and returns what it says of them.
+    async fn gone(
+        &self,
+        transaction: &mut Transaction<'_>,
+        id: &str,
+        sql: String,
+    ) -> Result<Vec<perihelion_database::Row>, Error> {
+        let delete = self.query(AssertSqlSafe(sql)).bind(id);
+        Ok(transaction.fetch_all(&delete).await?)
     }
 }
 
 const OF_DOCUMENT: &str = "WHERE tenant = $1 AND owner = $2 AND id = $3";
-
-/// Runs a statement on the rows of a document and returns what it says of them.
-async fn gone(
-    transaction: &mut Transaction<'_>,
-    scope: &Scope,
-    id: &str,
-    sql: String,
-) -> Result<Vec<perihelion_database::Row>, Error> {
-    let delete = query(AssertSqlSafe(sql)).bind(scope.tenant()).bind(scope.owner()).bind(id);
-    Ok(transaction.fetch_all(&delete).await?)
-}

@@ -135,14 +135,13 @@ impl Library {
     /// [`Error::EmptyQuery`], [`Error::Database`].
     pub async fn retrieve(
         &self,
-        scope: &Scope,
         asked: &Query,
         model: Option<&dyn EmbeddingModel>,
         reranker: Option<&dyn Reranker>,
     ) -> Result<Retrieved, Error> {
         let enough = Enough::Parents(asked.limit);
         let Candidates { best: candidates, by_meaning, by_words_only } =
-            self.candidates(scope, asked, model, enough).await?;
+            self.candidates(asked, model, enough).await?;
         let best = candidates.get(..CANDIDATES).unwrap_or(&candidates);
         let texts: Vec<String> =
             best.iter().map(|one| format!("{}\n{}", one.title, one.quote)).collect();
@@ -159,7 +158,7 @@ impl Library {
         let first = ordered.filter(|candidate| seen.insert(candidate.parent())).take(asked.limit);
         let first: Vec<&Candidate> = first.collect();
         let parents: Vec<ParentKey> = first.iter().map(|one| one.parent()).collect();
-        let mut texts = self.parent_texts(scope, parents).await?;
+        let mut texts = self.parent_texts(parents).await?;
         let passages = (1..).zip(first).map(|(number, candidate)| Passage {
             number,
             source: source(candidate),
@@ -175,19 +174,17 @@ impl Library {
     /// As [`Library::retrieve`].
     pub async fn search(
         &self,
-        scope: &Scope,
         asked: &Query,
         model: Option<&dyn EmbeddingModel>,
     ) -> Result<Found, Error> {
         let enough = Enough::Children(asked.limit);
-        let found = self.candidates(scope, asked, model, enough).await?;
+        let found = self.candidates(asked, model, enough).await?;
         let hits = found.best.iter().map(source).collect();
         Ok(Found { hits, by_words_only: found.by_words_only })
     }
 
     async fn candidates(
         &self,
-        scope: &Scope,
         asked: &Query,
         model: Option<&dyn EmbeddingModel>,
         enough: Enough,
@@ -200,7 +197,7 @@ impl Library {
             None => Ok(None),
         };
         let by_words_only = vector.as_ref().err().map(ToString::to_string);
-        let mut search = Search::new(scope, KIND, &asked.text)
+        let mut search = Search::new(&self.scope, KIND, &asked.text)
             .limit(enough.at_first())
             .with_vector(vector.ok().flatten())
             .with_filter(filter(&asked.filters));
@@ -221,13 +218,13 @@ impl Library {
                 }
             }
         };
-        let titles = self.titles(scope, &hits).await?;
+        let titles = self.titles(&hits).await?;
         let ranges = hits.iter().map(|(_, payload)| Range {
             document: payload.document.clone(),
             start: payload.start,
             end: payload.end,
         });
-        let quotes = self.texts(scope, &ranges.collect::<Vec<_>>()).await?;
+        let quotes = self.texts(&ranges.collect::<Vec<_>>()).await?;
         let candidates = hits.into_iter().zip(quotes).filter_map(|((hit, payload), quote)| {
             let title = titles.get(&payload.document)?.clone();
             Some(candidate(&hit, payload, quote?, title))
@@ -237,7 +234,7 @@ impl Library {
             let Payload { document, start, end, .. } = &one.payload;
             (Range { document: document.clone(), start: *start, end: *end }, one.quote.as_str())
         });
-        let pages = self.pages_of_matches(scope, &asked.text, &quotes.collect::<Vec<_>>()).await?;
+        let pages = self.pages_of_matches(&asked.text, &quotes.collect::<Vec<_>>()).await?;
         let paged = best.iter_mut().filter(|one| one.payload.page.is_some());
         for (candidate, page) in paged.zip(pages) {
             candidate.payload.page = page.or(candidate.payload.page);
@@ -246,22 +243,18 @@ impl Library {
     }
 
     /// Returns the titles of documents, by their ids.
-    async fn titles(
-        &self,
-        scope: &Scope,
-        hits: &[(Hit, Payload)],
-    ) -> Result<BTreeMap<String, String>, Error> {
+    async fn titles(&self, hits: &[(Hit, Payload)]) -> Result<BTreeMap<String, String>, Error> {
         let ids: BTreeSet<&String> = hits.iter().map(|(_, payload)| &payload.document).collect();
         if ids.is_empty() {
             return Ok(BTreeMap::new());
         }
-        let database = self.database_of(scope);
+        let database = self.database();
         let one_of = database.dialect().one_of("$3");
         let sql = format!(
             "SELECT id, title FROM document WHERE tenant = $1 AND owner = $2 AND id {one_of}"
         );
         let ids: Vec<String> = ids.into_iter().cloned().collect();
-        let read = query(AssertSqlSafe(sql)).bind(scope.tenant()).bind(scope.owner()).bind(ids);
+        let read = self.query(AssertSqlSafe(sql)).bind(ids);
         let rows = database.fetch_all(&read).await?;
         rows.iter().map(|row| Ok((row.get(0)?, row.get(1)?))).collect()
     }
@@ -269,13 +262,12 @@ impl Library {
     /// Returns the texts of parents.
     async fn parent_texts(
         &self,
-        scope: &Scope,
         parents: Vec<ParentKey>,
     ) -> Result<BTreeMap<ParentKey, String>, Error> {
         if parents.is_empty() {
             return Ok(BTreeMap::new());
         }
-        let database = self.database_of(scope);
+        let database = self.database();
         let listed = database.dialect().pick(
             "(SELECT value ->> 'id' AS id, value ->> 'number' AS number FROM json_each($3)) w",
             "jsonb_to_recordset($3) AS w (id text, number bigint)",
@@ -286,7 +278,7 @@ impl Library {
         );
         let wanted = parents.iter().map(|(id, number)| json!({ "id": id, "number": number }));
         let wanted: Vec<Json> = wanted.collect();
-        let read = query(AssertSqlSafe(sql)).bind(scope.tenant()).bind(scope.owner());
+        let read = self.query(AssertSqlSafe(sql));
         let rows = database.fetch_all(&read.bind(json!(wanted))).await?;
         let mut keys = Vec::new();
         let mut ranges = Vec::new();
@@ -297,7 +289,7 @@ impl Library {
             keys.push((document.clone(), count(1)?));
             ranges.push(Range { document, start: count(2)?, end: count(3)? });
         }
-        let texts = self.texts(scope, &ranges).await?;
+        let texts = self.texts(&ranges).await?;
         Ok(keys.into_iter().zip(texts).filter_map(|(key, text)| Some((key, text?))).collect())
     }
 }

@@ -37,12 +37,12 @@ impl Library {
     ///
     /// # Errors
     /// [`Error::Unknown`].
-    pub async fn body(&self, scope: &Scope, id: &str) -> Result<String, Error> {
-        let read = query(
+    pub async fn body(&self, id: &str) -> Result<String, Error> {
+        let read = self.query(
             "SELECT body FROM document_segment WHERE tenant = $1 AND owner = $2 AND id = $3 ORDER BY number",
         );
-        let read = read.bind(scope.tenant()).bind(scope.owner()).bind(id);
-        let rows = self.database_of(scope).fetch_all(&read).await?;
+        let read = read.bind(id);
+        let rows = self.database().fetch_all(&read).await?;
         if rows.is_empty() {
             return Err(Error::Unknown(id.to_owned()));
         }
@@ -54,26 +54,18 @@ impl Library {
     }
 
     /// Returns the texts of ranges, in their order; none for one that does not lie in its document.
-    pub(crate) async fn texts(
-        &self,
-        scope: &Scope,
-        ranges: &[Range],
-    ) -> Result<Vec<Option<String>>, Error> {
+    pub(crate) async fn texts(&self, ranges: &[Range]) -> Result<Vec<Option<String>>, Error> {
         let wanted = ranges
             .iter()
             .flat_map(|range| range.segments().map(|number| (range.document.as_str(), number)));
         let wanted: BTreeSet<(&str, usize)> = wanted.collect();
         let segments =
-            if wanted.is_empty() { Segments::new() } else { self.segments(scope, &wanted).await? };
+            if wanted.is_empty() { Segments::new() } else { self.segments(&wanted).await? };
         Ok(ranges.iter().map(|range| cut(&segments, range)).collect())
     }
 
-    async fn segments(
-        &self,
-        scope: &Scope,
-        wanted: &BTreeSet<(&str, usize)>,
-    ) -> Result<Segments, Error> {
-        let database = self.database_of(scope);
+    async fn segments(&self, wanted: &BTreeSet<(&str, usize)>) -> Result<Segments, Error> {
+        let database = self.database();
         let listed = database.dialect().pick(
             "(SELECT value ->> 'id' AS id, value ->> 'number' AS number FROM json_each($3)) w",
             "jsonb_to_recordset($3) AS w (id text, number bigint)",
@@ -85,13 +77,47 @@ impl Library {
         );
         let wanted = wanted.iter().map(|(id, number)| json!({ "id": id, "number": number }));
         let wanted: Vec<Json> = wanted.collect();
-        let read = query(AssertSqlSafe(sql)).bind(scope.tenant()).bind(scope.owner());
+        let read = self.query(AssertSqlSafe(sql));
         let rows = database.fetch_all(&read.bind(json!(wanted))).await?;
         let segment = |row: &perihelion_database::Row| {
             let number = usize::try_from(row.get::<i64>(1)?).unwrap_or(usize::MAX);
             Ok(((row.get(0)?, number), row.get(2)?))
         };
         rows.iter().map(segment).collect()
+    }
+
+    /// Writes a text in place of the former one; segments that are as they were are not written again.
+    pub(crate) async fn write_segments(
+        &self,
+        transaction: &mut Transaction<'_>,
+        id: &str,
+        text: &str,
+    ) -> Result<(), Error> {
+        let sql = transaction.dialect().pick(
+        "INSERT INTO document_segment (tenant, owner, id, number, body)
+         SELECT $1, $2, $3, value ->> 'number', value ->> 'body' FROM json_each($4) WHERE true
+         ON CONFLICT (tenant, owner, id, number) DO UPDATE SET body = excluded.body
+         WHERE document_segment.body <> excluded.body",
+        "INSERT INTO document_segment (tenant, owner, id, number, body)
+         SELECT $1, $2, $3, number, body FROM jsonb_to_recordset($4) AS listed (number bigint, body text)
+         ON CONFLICT (tenant, owner, id, number) DO UPDATE SET body = excluded.body
+         WHERE document_segment.body <> excluded.body",
+    );
+        let segments: Vec<&str> = divided(text).collect();
+        let numbered: Vec<(usize, &str)> = segments.iter().copied().enumerate().collect();
+        for part in numbered.chunks(AT_ONCE) {
+            let part = part.iter().map(|(number, body)| json!({ "number": number, "body": body }));
+            let part: Vec<Json> = part.collect();
+            let insert = self.query(AssertSqlSafe(sql));
+            transaction.execute(&insert.bind(id).bind(json!(part))).await?;
+        }
+        let delete = query(
+            "DELETE FROM document_segment WHERE tenant = $1 AND owner = $2 AND id = $3 AND number >= $4",
+        );
+        let past = i64::try_from(segments.len()).unwrap_or(i64::MAX);
+        let delete = delete.bind(self.scope.tenant()).bind(self.scope.owner()).bind(id).bind(past);
+        transaction.execute(&delete).await?;
+        Ok(())
     }
 }
 
@@ -105,40 +131,6 @@ fn cut(segments: &Segments, range: &Range) -> Option<String> {
         cut.push_str(text::part(segment, start, end)?);
     }
     (range.start <= range.end).then_some(cut)
-}
-
-/// Writes a text in place of the former one; segments that are as they were are not written again.
-pub(crate) async fn write(
-    transaction: &mut Transaction<'_>,
-    scope: &Scope,
-    id: &str,
-    text: &str,
-) -> Result<(), Error> {
-    let sql = transaction.dialect().pick(
-        "INSERT INTO document_segment (tenant, owner, id, number, body)
-         SELECT $1, $2, $3, value ->> 'number', value ->> 'body' FROM json_each($4) WHERE true
-         ON CONFLICT (tenant, owner, id, number) DO UPDATE SET body = excluded.body
-         WHERE document_segment.body <> excluded.body",
-        "INSERT INTO document_segment (tenant, owner, id, number, body)
-         SELECT $1, $2, $3, number, body FROM jsonb_to_recordset($4) AS listed (number bigint, body text)
-         ON CONFLICT (tenant, owner, id, number) DO UPDATE SET body = excluded.body
-         WHERE document_segment.body <> excluded.body",
-    );
-    let segments: Vec<&str> = divided(text).collect();
-    let numbered: Vec<(usize, &str)> = segments.iter().copied().enumerate().collect();
-    for part in numbered.chunks(AT_ONCE) {
-        let part = part.iter().map(|(number, body)| json!({ "number": number, "body": body }));
-        let part: Vec<Json> = part.collect();
-        let insert = query(AssertSqlSafe(sql)).bind(scope.tenant()).bind(scope.owner());
-        transaction.execute(&insert.bind(id).bind(json!(part))).await?;
-    }
-    let delete = query(
-        "DELETE FROM document_segment WHERE tenant = $1 AND owner = $2 AND id = $3 AND number >= $4",
-    );
-    let past = i64::try_from(segments.len()).unwrap_or(i64::MAX);
-    let delete = delete.bind(scope.tenant()).bind(scope.owner()).bind(id).bind(past);
-    transaction.execute(&delete).await?;
-    Ok(())
 }
 
 fn divided(text: &str) -> impl Iterator<Item = &str> {

@@ -108,25 +108,25 @@ impl Library {
     ///
     /// # Errors
     /// [`Error::Database`].
-    pub async fn room(&self, scope: &Scope) -> Result<Room, Error> {
-        let used = query(OF_TENANT).bind(scope.tenant());
-        let used = self.database_of(scope).fetch_optional(&used).await?;
+    pub async fn room(&self) -> Result<Room, Error> {
+        let used = query(OF_TENANT).bind(self.scope.tenant());
+        let used = self.database().fetch_optional(&used).await?;
         Ok(Room { used: read(used.as_ref())?, permitted: self.quotas })
     }
 
     /// Refuses a document that is new where there is no room for any, before it is parsed.
-    pub(crate) async fn check_new(&self, scope: &Scope) -> Result<(), Error> {
-        let used = self.room(scope).await?.used;
+    pub(crate) async fn check_new(&self) -> Result<(), Error> {
+        let used = self.room().await?.used;
         let one = Usage { documents: 1, ..Usage::default() };
         self.quotas.check(used, used.changed(Usage::default(), one))
     }
 
     /// Refuses a document that there is no room for, before any model is asked about it.
-    pub(crate) async fn check_room(&self, scope: &Scope, prepared: &Prepared) -> Result<(), Error> {
-        let database = self.database_of(scope);
-        let own = query(OF_DOCUMENT).bind(scope.tenant()).bind(scope.owner()).bind(&prepared.id);
+    pub(crate) async fn check_room(&self, prepared: &Prepared) -> Result<(), Error> {
+        let database = self.database();
+        let own = self.query(OF_DOCUMENT).bind(&prepared.id);
         let gone = read(database.fetch_optional(&own).await?.as_ref())?;
-        let used = self.room(scope).await?.used;
+        let used = self.room().await?.used;
         self.quotas.check(used, used.changed(gone, Usage::of(prepared)))
     }
 
@@ -135,58 +135,57 @@ impl Library {
     pub(crate) async fn count_in(
         &self,
         transaction: &mut Transaction<'_>,
-        scope: &Scope,
         prepared: &Prepared,
     ) -> Result<(), Error> {
-        let gone = of_document(transaction, scope, &prepared.id).await?;
+        let gone = self.of_document(transaction, &prepared.id).await?;
         let come = Usage::of(prepared);
-        let after = change(transaction, scope, gone, come).await?;
+        let after = self.change(transaction, gone, come).await?;
         self.quotas.check(after.changed(come, gone), after)
     }
-}
 
-/// Counts a document out; before its rows are deleted.
-pub(crate) async fn count_out(
-    transaction: &mut Transaction<'_>,
-    scope: &Scope,
-    id: &str,
-) -> Result<(), Error> {
-    let gone = of_document(transaction, scope, id).await?;
-    change(transaction, scope, gone, Usage::default()).await?;
-    Ok(())
-}
+    /// Counts a document out; before its rows are deleted.
+    pub(crate) async fn count_out(
+        &self,
+        transaction: &mut Transaction<'_>,
+        id: &str,
+    ) -> Result<(), Error> {
+        let gone = self.of_document(transaction, id).await?;
+        self.change(transaction, gone, Usage::default()).await?;
+        Ok(())
+    }
 
-async fn of_document(
-    transaction: &mut Transaction<'_>,
-    scope: &Scope,
-    id: &str,
-) -> Result<Usage, Error> {
-    let own = query(OF_DOCUMENT).bind(scope.tenant()).bind(scope.owner()).bind(id);
-    read(transaction.fetch_optional(&own).await?.as_ref())
-}
+    async fn of_document(
+        &self,
+        transaction: &mut Transaction<'_>,
+        id: &str,
+    ) -> Result<Usage, Error> {
+        let own = self.query(OF_DOCUMENT).bind(id);
+        read(transaction.fetch_optional(&own).await?.as_ref())
+    }
 
-async fn change(
-    transaction: &mut Transaction<'_>,
-    scope: &Scope,
-    gone: Usage,
-    come: Usage,
-) -> Result<Usage, Error> {
-    let more = |come: u64, gone: u64| {
-        i64::try_from(come).unwrap_or(i64::MAX) - i64::try_from(gone).unwrap_or(i64::MAX)
-    };
-    let change = query(
+    async fn change(
+        &self,
+        transaction: &mut Transaction<'_>,
+        gone: Usage,
+        come: Usage,
+    ) -> Result<Usage, Error> {
+        let more = |come: u64, gone: u64| {
+            i64::try_from(come).unwrap_or(i64::MAX) - i64::try_from(gone).unwrap_or(i64::MAX)
+        };
+        let change = query(
         "INSERT INTO document_usage (tenant, documents, text_bytes, chunks) VALUES ($1, $2, $3, $4)
          ON CONFLICT (tenant) DO UPDATE SET documents = document_usage.documents + excluded.documents,
             text_bytes = document_usage.text_bytes + excluded.text_bytes,
             chunks = document_usage.chunks + excluded.chunks
          RETURNING documents, text_bytes, chunks",
     );
-    let change = change
-        .bind(scope.tenant())
-        .bind(more(come.documents, gone.documents))
-        .bind(more(come.text_bytes, gone.text_bytes))
-        .bind(more(come.chunks, gone.chunks));
-    read(transaction.fetch_optional(&change).await?.as_ref())
+        let change = change
+            .bind(self.scope.tenant())
+            .bind(more(come.documents, gone.documents))
+            .bind(more(come.text_bytes, gone.text_bytes))
+            .bind(more(come.chunks, gone.chunks));
+        read(transaction.fetch_optional(&change).await?.as_ref())
+    }
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use async_trait::async_trait;
 use chrono::TimeDelta;
 use perihelion_documents::{Error, Filters, Query, Reranker, Scope};
-use support::{Endpoint, input, kinds, scope};
+use support::{Adds as _, Endpoint, input, kinds, scope};
 
 const LEASE: &str = "# Lease\n\nThis lease is made between Ann Archer and the Brook Company.\n\n\
     ## Rent\n\nThe rent is 1,250 crowns a month, due on the first day. A late payment bears interest of 4 %.\n\n\
@@ -30,12 +30,11 @@ const NOTES: &str = "# Garden notes\n\nTomatoes want six hours of sun.\n\n## Wat
 async fn what_was_added_is_found_with_its_section_and_a_quote_that_is_the_text() {
     for kind in kinds().await {
         let library = &kind.library;
-        let ann = scope("ann");
-        library.add(&ann, input("lease.md", LEASE), None, None, &|_| {}).await.unwrap();
-        library.add(&ann, input("garden.md", NOTES), None, None, &|_| {}).await.unwrap();
+        library.add(input("lease.md", LEASE), None, None, &|_| {}).await.unwrap();
+        library.add(input("garden.md", NOTES), None, None, &|_| {}).await.unwrap();
 
         let found =
-            library.retrieve(&ann, &Query::new("how much is the rent"), None, None).await.unwrap();
+            library.retrieve(&Query::new("how much is the rent"), None, None).await.unwrap();
         let source = &found.passages[0].source;
         assert_eq!(source.title, "Lease");
         assert_eq!(source.section.as_deref(), Some("Lease › Rent"));
@@ -43,20 +42,20 @@ async fn what_was_added_is_found_with_its_section_and_a_quote_that_is_the_text()
         assert!(found.passages[0].text.contains(&source.quote));
 
         // Places are counted in characters, and the umlauts above make them differ from bytes.
-        let found = library.search(&ann, &Query::new("Töpfe"), None).await.unwrap().hits;
+        let found = library.search(&Query::new("Töpfe"), None).await.unwrap().hits;
         let read = library
-            .read(&ann, &found[0].document, Some(found[0].start), Some(found[0].end))
+            .read(&found[0].document, Some(found[0].start), Some(found[0].end))
             .await
             .unwrap();
         assert_eq!(read.text, found[0].quote);
-        let whole = library.read(&ann, &found[0].document, None, None).await.unwrap();
+        let whole = library.read(&found[0].document, None, None).await.unwrap();
         let part: String =
             whole.text.chars().skip(found[0].start).take(found[0].end - found[0].start).collect();
         assert_eq!(part, found[0].quote);
 
         let mut asked = Query::new("rent sun");
         asked.filters = Filters { section: Some("watering".into()), ..Filters::default() };
-        assert!(library.search(&ann, &asked, None).await.unwrap().hits.is_empty());
+        assert!(library.search(&asked, None).await.unwrap().hits.is_empty());
         kind.end().await;
     }
 }
@@ -68,14 +67,13 @@ async fn documents_are_found_by_who_wrote_them() {
         <p>The rent is due.</p>";
     for kind in kinds().await {
         let library = &kind.library;
-        let ann = scope("ann");
-        let added = library.add(&ann, input("rent.html", page), None, None, &|_| {}).await.unwrap();
+        let added = library.add(input("rent.html", page), None, None, &|_| {}).await.unwrap();
         assert_eq!(added.document.authors, ["Ann Archer", "Ben O'Brook"]);
-        library.add(&ann, input("lease.md", LEASE), None, None, &|_| {}).await.unwrap();
+        library.add(input("lease.md", LEASE), None, None, &|_| {}).await.unwrap();
         let found = async |person: &str| {
             let mut asked = Query::new("rent");
             asked.filters.person = Some(person.to_owned());
-            let hits = library.search(&ann, &asked, None).await.unwrap().hits;
+            let hits = library.search(&asked, None).await.unwrap().hits;
             hits.into_iter().map(|hit| hit.document).collect::<Vec<_>>()
         };
         for person in ["Ann Archer", "ben o'brook", "ARCHER"] {
@@ -93,16 +91,16 @@ async fn documents_are_found_by_who_wrote_them() {
 async fn what_is_old_is_deleted_unless_it_was_changed_meanwhile() {
     for kind in kinds().await {
         let library = &kind.library;
-        let ann = scope("ann");
         let other = Scope::new("others", "ann").unwrap();
-        let old = library.add(&ann, input("lease.md", LEASE), None, None, &|_| {}).await.unwrap();
-        let theirs = library.add(&other, input("x.md", "# Xylophone"), None, None, &|_| {}).await;
+        let old = library.add(input("lease.md", LEASE), None, None, &|_| {}).await.unwrap();
+        let theirs =
+            library.within(&other).add(input("x.md", "# Xylophone"), None, None, &|_| {}).await;
         let theirs = theirs.unwrap().document.id;
         let added_at = old.document.changed_at;
         let before = added_at + TimeDelta::days(1);
         let mut late = input("garden.md", NOTES);
         late.now = before;
-        library.add(&ann, late, None, None, &|_| {}).await.unwrap();
+        library.add(late, None, None, &|_| {}).await.unwrap();
         assert!(library.older(added_at).await.unwrap().is_empty());
         let listed = library.older(before).await.unwrap();
         let ids: BTreeSet<String> = listed.iter().map(|(_, id)| id.clone()).collect();
@@ -111,14 +109,20 @@ async fn what_is_old_is_deleted_unless_it_was_changed_meanwhile() {
         // Changed between the look and the deletion.
         let mut again = input("lease.md", &format!("{LEASE}\nOne more.\n"));
         again.now = before;
-        library.add(&ann, again, None, None, &|_| {}).await.unwrap();
-        assert_eq!(library.delete_older(&ann, &old.document.id, before).await.unwrap(), None);
-        assert!(!library.search(&ann, &Query::new("rent"), None).await.unwrap().hits.is_empty());
-        assert!(library.delete_older(&other, &theirs, before).await.unwrap().is_some());
+        library.add(again, None, None, &|_| {}).await.unwrap();
+        assert_eq!(library.delete_older(&old.document.id, before).await.unwrap(), None);
+        assert!(!library.search(&Query::new("rent"), None).await.unwrap().hits.is_empty());
+        assert!(library.within(&other).delete_older(&theirs, before).await.unwrap().is_some());
         assert!(
-            library.search(&other, &Query::new("xylophone"), None).await.unwrap().hits.is_empty()
+            library
+                .within(&other)
+                .search(&Query::new("xylophone"), None)
+                .await
+                .unwrap()
+                .hits
+                .is_empty()
         );
-        assert_eq!(library.delete_older(&other, &theirs, before).await.unwrap(), None);
+        assert_eq!(library.within(&other).delete_older(&theirs, before).await.unwrap(), None);
         assert!(!kind.contains("Xylophone"));
         kind.end().await;
     }
@@ -128,15 +132,16 @@ async fn what_is_old_is_deleted_unless_it_was_changed_meanwhile() {
 async fn nobody_finds_or_reads_what_belongs_to_another_owner() {
     for kind in kinds().await {
         let library = &kind.library;
-        let ann = scope("ann");
         let ben = scope("ben");
-        let added = library.add(&ann, input("lease.md", LEASE), None, None, &|_| {}).await.unwrap();
+        let added = library.add(input("lease.md", LEASE), None, None, &|_| {}).await.unwrap();
         let id = &added.document.id;
-        assert!(library.search(&ben, &Query::new("rent"), None).await.unwrap().hits.is_empty());
-        assert!(library.list(&ben, None).await.unwrap().is_empty());
-        assert!(matches!(library.read(&ben, id, None, None).await, Err(Error::Unknown(_))));
-        assert!(matches!(library.delete(&ben, id).await, Err(Error::Unknown(_))));
-        assert_eq!(library.search(&ann, &Query::new("rent"), None).await.unwrap().hits.len(), 1);
+        assert!(
+            library.within(&ben).search(&Query::new("rent"), None).await.unwrap().hits.is_empty()
+        );
+        assert!(library.within(&ben).list(None).await.unwrap().is_empty());
+        assert!(matches!(library.within(&ben).read(id, None, None).await, Err(Error::Unknown(_))));
+        assert!(matches!(library.within(&ben).delete(id).await, Err(Error::Unknown(_))));
+        assert_eq!(library.search(&Query::new("rent"), None).await.unwrap().hits.len(), 1);
         kind.end().await;
     }
 }
@@ -146,7 +151,6 @@ async fn nobody_finds_or_reads_what_belongs_to_another_owner() {
 async fn the_same_bytes_cost_nothing_and_a_small_change_embeds_at_most_three_pieces() {
     for kind in kinds().await {
         let library = &kind.library;
-        let ann = scope("ann");
         let endpoint = Endpoint::default();
         let section = |n: usize| {
             format!(
@@ -155,30 +159,24 @@ async fn the_same_bytes_cost_nothing_and_a_small_change_embeds_at_most_three_pie
             )
         };
         let text: String = (1..40).map(section).collect();
-        let first = library
-            .add(&ann, input("code.md", &text), None, Some(&endpoint), &|_| {})
-            .await
-            .unwrap();
+        let first =
+            library.add(input("code.md", &text), None, Some(&endpoint), &|_| {}).await.unwrap();
         assert_eq!(first.embedded, first.document.chunks);
 
-        let again = library
-            .add(&ann, input("code.md", &text), None, Some(&endpoint), &|_| {})
-            .await
-            .unwrap();
+        let again =
+            library.add(input("code.md", &text), None, Some(&endpoint), &|_| {}).await.unwrap();
         assert!(again.unchanged);
         assert_eq!(endpoint.texts(), first.embedded);
 
         let changed =
             text.replacen("rules on the matter 17", "rules, since last year, on the matter 17", 1);
-        let second = library
-            .add(&ann, input("code.md", &changed), None, Some(&endpoint), &|_| {})
-            .await
-            .unwrap();
+        let second =
+            library.add(input("code.md", &changed), None, Some(&endpoint), &|_| {}).await.unwrap();
         assert_eq!(second.document.version, 2);
         assert!((1..=3).contains(&second.embedded), "{}", second.embedded);
-        let found = library.search(&ann, &Query::new("since last year"), None).await.unwrap().hits;
+        let found = library.search(&Query::new("since last year"), None).await.unwrap().hits;
         assert!(found[0].quote.contains("since last year"));
-        assert_eq!(library.list(&ann, None).await.unwrap().len(), 1);
+        assert_eq!(library.list(None).await.unwrap().len(), 1);
         kind.end().await;
     }
 }
@@ -187,14 +185,13 @@ async fn the_same_bytes_cost_nothing_and_a_small_change_embeds_at_most_three_pie
 async fn an_interrupted_adding_continues_and_pays_for_no_text_twice() {
     for kind in kinds().await {
         let library = &kind.library;
-        let ann = scope("ann");
         let text: String = (0..300)
             .map(|n| format!("## Part {n}\n\nSomething about the thing {n}.\n\n"))
             .collect();
         let endpoint = Endpoint::failing_after(2);
-        let prepared = library.prepare(&ann, input("long.md", &text)).await.unwrap();
-        library.stage(&ann, &prepared).await.unwrap();
-        let missing = library.missing(&ann, "test", &prepared.meanings()).await.unwrap();
+        let prepared = library.prepare(input("long.md", &text)).await.unwrap();
+        library.stage(&prepared).await.unwrap();
+        let missing = library.missing("test", &prepared.meanings()).await.unwrap();
         let mut paid = 0;
         for batch in missing.chunks(64) {
             let texts: Vec<String> = batch.iter().map(|(_, text)| text.clone()).collect();
@@ -202,21 +199,19 @@ async fn an_interrupted_adding_continues_and_pays_for_no_text_twice() {
             else {
                 break;
             };
-            library.keep_vectors(&ann, "test", batch, vectors).await.unwrap();
+            library.keep_vectors("test", batch, vectors).await.unwrap();
             paid += batch.len();
         }
         assert_eq!(paid, 128);
         // Nothing is found before the document is whole.
-        assert!(library.search(&ann, &Query::new("thing"), None).await.unwrap().hits.is_empty());
+        assert!(library.search(&Query::new("thing"), None).await.unwrap().hits.is_empty());
 
         let endpoint = Endpoint::default();
-        let added = library
-            .add(&ann, input("long.md", &text), None, Some(&endpoint), &|_| {})
-            .await
-            .unwrap();
+        let added =
+            library.add(input("long.md", &text), None, Some(&endpoint), &|_| {}).await.unwrap();
         assert_eq!(added.embedded as usize + paid, missing.len());
         let found =
-            library.retrieve(&ann, &Query::new("thing 250"), Some(&endpoint), None).await.unwrap();
+            library.retrieve(&Query::new("thing 250"), Some(&endpoint), None).await.unwrap();
         assert!(found.by_meaning);
         kind.end().await;
     }
@@ -226,15 +221,11 @@ async fn an_interrupted_adding_continues_and_pays_for_no_text_twice() {
 async fn a_failing_embedding_model_leaves_a_document_that_is_found_by_words() {
     for kind in kinds().await {
         let library = &kind.library;
-        let ann = scope("ann");
         let endpoint = Endpoint::failing_after(0);
-        let added = library
-            .add(&ann, input("lease.md", LEASE), None, Some(&endpoint), &|_| {})
-            .await
-            .unwrap();
+        let added =
+            library.add(input("lease.md", LEASE), None, Some(&endpoint), &|_| {}).await.unwrap();
         assert!(added.by_words_only.is_some());
-        let found =
-            library.retrieve(&ann, &Query::new("rent"), Some(&endpoint), None).await.unwrap();
+        let found = library.retrieve(&Query::new("rent"), Some(&endpoint), None).await.unwrap();
         assert!(!found.by_meaning && found.passages[0].source.quote.contains("rent"));
         kind.end().await;
     }
@@ -245,22 +236,19 @@ async fn a_deleted_document_leaves_no_byte_in_the_file() {
     let canary = "xylophonequartzwombat";
     for kind in kinds().await {
         let library = &kind.library;
-        let ann = scope("ann");
         let endpoint = Endpoint::default();
         let text = format!(
             "# Secret {canary}\n\nThe word is {canary}, said once more.\n\n{}",
             "Filler. ".repeat(3000)
         );
-        library.add(&ann, input("kept.md", LEASE), None, Some(&endpoint), &|_| {}).await.unwrap();
-        let added = library
-            .add(&ann, input("secret.md", &text), None, Some(&endpoint), &|_| {})
-            .await
-            .unwrap();
+        library.add(input("kept.md", LEASE), None, Some(&endpoint), &|_| {}).await.unwrap();
+        let added =
+            library.add(input("secret.md", &text), None, Some(&endpoint), &|_| {}).await.unwrap();
         assert!(kind.contains(canary) || !kind.is_file());
-        library.delete(&ann, &added.document.id).await.unwrap();
-        assert!(library.search(&ann, &Query::new(canary), None).await.unwrap().hits.is_empty());
+        library.delete(&added.document.id).await.unwrap();
+        assert!(library.search(&Query::new(canary), None).await.unwrap().hits.is_empty());
         assert!(!kind.contains(canary));
-        assert_eq!(library.list(&ann, None).await.unwrap().len(), 1);
+        assert_eq!(library.list(None).await.unwrap().len(), 1);
         kind.end().await;
     }
 }
@@ -283,17 +271,15 @@ impl Reranker for Ranking {
 async fn a_ranking_changes_the_order_and_a_failed_one_keeps_it() {
     for kind in kinds().await {
         let library = &kind.library;
-        let ann = scope("ann");
         for n in 1..=4 {
             let text = format!("# Report {n}\n\nThe budget of the year {n} was spent.\n");
-            library.add(&ann, input(&format!("{n}.md"), &text), None, None, &|_| {}).await.unwrap();
+            library.add(input(&format!("{n}.md"), &text), None, None, &|_| {}).await.unwrap();
         }
         let order = |ranking: Option<Vec<usize>>| {
             let reranker = Ranking { answer: ranking, asked: AtomicBool::new(false) };
-            let ann = ann.clone();
             async move {
                 let query = Query::new("budget of the year");
-                let found = library.retrieve(&ann, &query, None, Some(&reranker)).await.unwrap();
+                let found = library.retrieve(&query, None, Some(&reranker)).await.unwrap();
                 assert!(reranker.asked.load(Ordering::SeqCst));
                 found.passages.into_iter().map(|one| one.source.title).collect::<Vec<_>>()
             }
@@ -310,7 +296,6 @@ async fn a_ranking_changes_the_order_and_a_failed_one_keeps_it() {
 async fn a_document_that_gives_no_text_is_refused_by_name_and_not_kept() {
     for kind in kinds().await {
         let library = &kind.library;
-        let ann = scope("ann");
         for (name, bytes, class) in [
             ("empty.txt", Vec::new(), "empty"),
             ("broken.pdf", b"%PDF-1.7 rubbish".to_vec(), "broken"),
@@ -320,10 +305,10 @@ async fn a_document_that_gives_no_text_is_refused_by_name_and_not_kept() {
         ] {
             let mut input = input(name, "");
             input.bytes = bytes;
-            let error = library.add(&ann, input, None, None, &|_| {}).await.unwrap_err();
+            let error = library.add(input, None, None, &|_| {}).await.unwrap_err();
             assert_eq!(error.class(), class, "{name}: {error}");
         }
-        assert!(library.list(&ann, None).await.unwrap().is_empty());
+        assert!(library.list(None).await.unwrap().is_empty());
         kind.end().await;
     }
 }

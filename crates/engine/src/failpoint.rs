@@ -1,10 +1,10 @@
 //! Named points where a test may cut a process short: before and after every send, commit and acknowledgement.
 //!
-//! Enter at [`wrap`]. The points do nothing unless the `failpoints` feature of the crate `fail` is on, which
-//! only tests, examples and benchmarks switch on, and even then not before [`arm`]. What happens at a point is
-//! the business of the one who armed them: the torture harness counts each, and kills, stops or delays its process.
+//! Enter at [`wrap`]. The points do nothing unless the feature `failpoints` is on, which only tests, examples and
+//! benchmarks switch on, and even then not before [`arm`]. What happens at a point is the business of the one who
+//! armed them: the torture harness counts each, and kills, stops or delays its process.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::OnceLock;
 
 /// On which side of the work a point lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,14 +93,20 @@ points! {
     CallUnknown = "call.unknown",
 }
 
-static ARMED: AtomicBool = AtomicBool::new(false);
+type Act = Box<dyn Fn(Point, Side) + Send + Sync>;
+
+static ACT: OnceLock<Act> = OnceLock::new();
+
+/// Tells whether this build has points that act.
+pub(crate) const fn is_built() -> bool {
+    cfg!(feature = "failpoints")
+}
 
 /// Passes one side of a point.
 #[inline]
 pub fn reach(point: Point, side: Side) {
-    if fail::has_failpoints() && ARMED.load(Ordering::Relaxed) {
-        let _name = point.name(side);
-        fail::fail_point!(_name, |_| ());
+    if is_built() && let Some(act) = ACT.get() {
+        act(point, side);
     }
 }
 
@@ -113,18 +119,9 @@ pub async fn wrap<T>(point: Point, work: impl Future<Output = T>) -> T {
     result
 }
 
-/// Calls `act` at every point that is reached from now on; false in a build whose points do nothing.
-pub fn arm(act: impl Fn(Point, Side) + Clone + Send + Sync + 'static) -> bool {
-    for point in Point::ALL.iter().copied() {
-        for side in [Side::Before, Side::After] {
-            let act = act.clone();
-            if fail::cfg_callback(point.name(side), move || act(point, side)).is_err() {
-                return false;
-            }
-        }
-    }
-    ARMED.store(true, Ordering::Relaxed);
-    fail::has_failpoints()
+/// Calls `act` at every point that is reached from now on; false in a build whose points do nothing, or if armed before.
+pub fn arm(act: impl Fn(Point, Side) + Send + Sync + 'static) -> bool {
+    is_built() && ACT.set(Box::new(act)).is_ok()
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ mod models;
 mod nodes;
 mod threads;
 
-pub use adding::{Listener, Reading, forget};
+pub use adding::{Listener, Reading};
 pub use models::{ModelDescriber, ModelReranker, summarizer};
 pub use nodes::{Document, Work};
 pub use threads::{AddedDocument, DocumentThreads, Error, NewDocument};

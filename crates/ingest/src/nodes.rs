@@ -7,7 +7,7 @@ use perihelion_documents::{Input, Prepared, Step};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::adding::IngestParts;
+use super::adding::Parts;
 use super::models::ModelDescriber;
 use perihelion_engine::graph::{
     Context, EffectClass, EffectFailure, EffectRequest, NodeError, NodeOutput, Outcome,
@@ -45,7 +45,7 @@ fn refused(error: &perihelion_documents::Error) -> NodeError {
 }
 
 /// Returns the document's pieces: those of this process, or parsed again.
-async fn prepared(parts: &IngestParts, ctx: &Context<Work>) -> Result<Arc<Prepared>, NodeError> {
+async fn prepared(parts: &Parts, ctx: &Context<Work>) -> Result<Arc<Prepared>, NodeError> {
     let state = ctx.state();
     if let Some(prepared) = parts.prepared(&state.hash) {
         return Ok(prepared);
@@ -64,19 +64,19 @@ async fn prepared(parts: &IngestParts, ctx: &Context<Work>) -> Result<Arc<Prepar
         title: state.title.clone(),
         now: ctx.now().await?,
     };
-    let prepared = parts.library.prepare(&parts.scope, input).await.map_err(|e| refused(&e))?;
+    let prepared = parts.documents.library.prepare(input).await.map_err(|e| refused(&e))?;
     Ok(parts.remember(&state.hash, prepared))
 }
 
-pub(super) async fn parse(parts: Arc<IngestParts>, ctx: Context<Work>) -> Answer {
+pub(super) async fn parse(parts: Arc<Parts>, ctx: Context<Work>) -> Answer {
     (parts.listener)(Step::Parse);
     let prepared = prepared(&parts, &ctx).await?;
     let chunks = prepared.chunks.children.len() as u64;
     Ok(NodeOutput::update(WorkUpdate::new().chunks(chunks)))
 }
 
-pub(super) async fn describe(parts: Arc<IngestParts>, ctx: Context<Work>) -> Answer {
-    let Some(model) = parts.model.clone() else {
+pub(super) async fn describe(parts: Arc<Parts>, ctx: Context<Work>) -> Answer {
+    let Some(model) = parts.documents.model.clone() else {
         return Ok(NodeOutput::update(WorkUpdate::new().described(false)));
     };
     (parts.listener)(Step::Describe);
@@ -93,8 +93,7 @@ pub(super) async fn describe(parts: Arc<IngestParts>, ctx: Context<Work>) -> Ans
             request,
             Box::new(|_| {
                 Box::pin(async {
-                    let described =
-                        parts.library.describe(&parts.scope, &prepared, &describer).await;
+                    let described = parts.documents.library.describe(&prepared, &describer).await;
                     match described {
                         Ok(described) => Ok(json!({ "described": described })),
                         Err(error) => Err(EffectFailure::NoEffect(error.to_string())),
@@ -110,13 +109,13 @@ pub(super) async fn describe(parts: Arc<IngestParts>, ctx: Context<Work>) -> Ans
     Ok(NodeOutput::update(WorkUpdate::new().described(described)))
 }
 
-pub(super) async fn embed(parts: Arc<IngestParts>, ctx: Context<Work>) -> Answer {
-    let Some(model) = &parts.embeddings else {
+pub(super) async fn embed(parts: Arc<Parts>, ctx: Context<Work>) -> Answer {
+    let Some(model) = &parts.documents.embeddings else {
         return Ok(NodeOutput::update(WorkUpdate::new().embedded(0)));
     };
     let failed = |error: perihelion_documents::Error| refused(&error);
     let prepared = prepared(&parts, &ctx).await?;
-    parts.library.stage(&parts.scope, &prepared).await.map_err(failed)?;
+    parts.documents.library.stage(&prepared).await.map_err(failed)?;
     // All of them, so that a re-run makes the same batches and reads its records back.
     let meanings = prepared.meanings();
     let mut embedded = 0;
@@ -133,7 +132,7 @@ pub(super) async fn embed(parts: Arc<IngestParts>, ctx: Context<Work>) -> Answer
                 request,
                 Box::new(|_| {
                     Box::pin(async {
-                        let asked = parts.library.embed_batch(&parts.scope, &**model, batch).await;
+                        let asked = parts.documents.library.embed_batch(&**model, batch).await;
                         asked
                             .map(|count| json!({ "texts": count }))
                             .map_err(|error| EffectFailure::NoEffect(error.to_string()))
@@ -153,11 +152,11 @@ pub(super) async fn embed(parts: Arc<IngestParts>, ctx: Context<Work>) -> Answer
     Ok(NodeOutput::update(WorkUpdate::new().embedded(embedded).by_words_only(None)))
 }
 
-pub(super) async fn keep(parts: Arc<IngestParts>, ctx: Context<Work>) -> Answer {
+pub(super) async fn keep(parts: Arc<Parts>, ctx: Context<Work>) -> Answer {
     (parts.listener)(Step::Keep);
     let prepared = prepared(&parts, &ctx).await?;
     let document =
-        parts.library.flip(&parts.scope, &prepared).await.map_err(|error| refused(&error))?;
+        parts.documents.library.flip(&prepared).await.map_err(|error| refused(&error))?;
     parts.forget(&ctx.state().hash);
     let document = Document { id: document.id, version: document.version };
     Ok(NodeOutput::update(WorkUpdate::new().document(Some(document))))

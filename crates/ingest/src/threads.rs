@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex};
 use perihelion_documents::{Attempt, Deleted, Document, EmbeddingModel, Library, Scope};
 use tokio_util::sync::CancellationToken;
 
-use super::adding::{Adding, Ingest, IngestParts, Listener, Reading, failure, forget};
+use super::adding::{Listener, Parts, Reading, failure, run};
+use super::nodes::WorkUpdate;
 use perihelion_engine::checkpoint::{self, Store};
 use perihelion_engine::clock;
 use perihelion_engine::graph::{BuildError, EngineError};
@@ -72,47 +73,46 @@ pub enum Error {
 }
 
 impl DocumentThreads {
+    /// Returns the documents of another scope of the same database.
+    #[must_use]
+    pub fn within(&self, scope: &Scope) -> Self {
+        Self { library: self.library.within(scope), ..self.clone() }
+    }
+
     /// Adds a document on a thread of its own; killed anywhere, the next call with the same bytes for the same place continues.
     ///
     /// # Errors
     /// [`Error::Document`] naming what is wrong with the document.
     pub async fn add(
         &self,
-        scope: &Scope,
         place: NewDocument,
         bytes: &[u8],
         (read, listener): (Reading, Listener),
     ) -> Result<AddedDocument, Error> {
         let NewDocument { shown, name, collection, title } = place;
         let hash = blake3::hash(bytes).to_hex().to_string();
-        let adding = Adding { path: name, collection, title, hash };
-        let thread = Ingest::thread_of(scope, &adding);
-        if let Some(document) = self.known(scope, &adding).await? {
-            let embedded = 0;
-            let by_words_only = None;
+        let thread = self.thread_of(&collection, &name, &hash);
+        if let Some(document) = self.library.at(&collection, &name).await?
+            && document.hash == hash
+            && title.as_ref().is_none_or(|title| *title == document.title)
+        {
+            let unchanged = true;
             return Ok(AddedDocument {
                 document,
-                unchanged: true,
-                embedded,
-                by_words_only,
+                unchanged,
+                embedded: 0,
+                by_words_only: None,
                 thread,
             });
         }
         // Before there is a thread, so that what is left of it is found by the document.
-        let Adding { collection, path, hash, .. } = &adding;
-        self.library.begin(scope, collection, path, hash, clock::now()).await?;
-        let parts = IngestParts {
-            library: self.library.clone(),
-            scope: scope.clone(),
-            model: self.model.clone(),
-            embeddings: self.embeddings.clone(),
-            read,
-            listener,
-            thread,
-            kept: Mutex::new(HashMap::new()),
-        };
-        let outcome =
-            Ingest::new(parts, Arc::clone(&self.store))?.run(adding, self.stop.clone()).await?;
+        self.library.begin(&collection, &name, &hash, clock::now()).await?;
+        let documents = self.clone();
+        let kept = Mutex::new(HashMap::new());
+        let parts = Parts { documents, read, listener, thread, kept };
+        let input =
+            WorkUpdate::new().path(name.clone()).collection(collection).title(title).hash(hash);
+        let outcome = run(parts, input, &name).await?;
         if let Some(reason) = failure(&outcome) {
             return Err(Error::Document { path: shown, class: class(&outcome.result), reason });
         }
@@ -123,7 +123,7 @@ impl DocumentThreads {
             reason: "its thread ended before it was kept".to_owned(),
         })?;
         Ok(AddedDocument {
-            document: self.library.find(scope, &kept.id).await?,
+            document: self.library.find(&kept.id).await?,
             unchanged: false,
             embedded: outcome.state.embedded,
             by_words_only: outcome.state.by_words_only.clone(),
@@ -137,40 +137,53 @@ impl DocumentThreads {
     /// As [`DocumentThreads::add`].
     pub async fn add_sent(
         &self,
-        scope: &Scope,
         place: NewDocument,
         bytes: Vec<u8>,
     ) -> Result<AddedDocument, Error> {
         let bytes = Arc::new(bytes);
         let sent = Arc::clone(&bytes);
         let read: Reading = Arc::new(move |_: &str| Ok(sent.to_vec()));
-        self.add(scope, place, &bytes, (read, Arc::new(|_| {}))).await
+        self.add(place, &bytes, (read, Arc::new(|_| {}))).await
     }
 
-    async fn known(&self, scope: &Scope, adding: &Adding) -> Result<Option<Document>, Error> {
-        let renamed =
-            |one: &Document| adding.title.as_ref().is_some_and(|title| *title != one.title);
-        let kept = self.library.at(scope, &adding.collection, &adding.path).await?;
-        Ok(kept.filter(|one| one.hash == adding.hash && !renamed(one)))
+    /// Returns the thread of a document: the same for the same bytes at the same place.
+    fn thread_of(&self, collection: &str, path: &str, hash: &str) -> ThreadId {
+        let scope = self.library.scope();
+        let parts = [scope.tenant(), scope.owner(), collection, path, hash];
+        ThreadId::from_name(&format!("document\u{1}{}", parts.join("\u{1}"))).0
+    }
+
+    /// Deletes the threads by which documents were added, or were to be.
+    ///
+    /// # Errors
+    /// [`Error::Store`]; those before it are deleted.
+    pub async fn forget(&self, attempts: &[Attempt]) -> Result<(), Error> {
+        for Attempt { collection, path, hash, .. } in attempts {
+            match self.store.delete(self.thread_of(collection, path, hash)).await {
+                Ok(_) | Err(checkpoint::Error::UnknownThread(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
     }
 
     /// Returns every adding of a document, also of one that never got there.
     ///
     /// # Errors
     /// [`Error::Documents`].
-    pub async fn begun(&self, scope: &Scope, given: &str) -> Result<Vec<Attempt>, Error> {
-        Ok(self.library.attempts(scope, given).await?)
+    pub async fn begun(&self, given: &str) -> Result<Vec<Attempt>, Error> {
+        Ok(self.library.attempts(given).await?)
     }
 
     /// Deletes a document, and every thread that added it or one of its versions; also what is left of one that never got there.
     ///
     /// # Errors
     /// [`Error::Documents`], [`Error::Store`].
-    pub async fn delete(&self, scope: &Scope, given: &str) -> Result<Deleted, Error> {
+    pub async fn delete(&self, given: &str) -> Result<Deleted, Error> {
         // The threads first: without the document nobody would find them.
-        let attempts = self.begun(scope, given).await?;
-        forget(&*self.store, scope, &attempts).await?;
-        Ok(self.library.delete(scope, given).await?)
+        let attempts = self.begun(given).await?;
+        self.forget(&attempts).await?;
+        Ok(self.library.delete(given).await?)
     }
 }
 

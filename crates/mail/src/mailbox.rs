@@ -6,6 +6,7 @@ use crate::account::{JmapServer, Servers};
 use crate::imap::ImapMailbox;
 use crate::jmap::JmapMailbox;
 use crate::message::bracketed;
+use crate::written::Draft;
 use crate::{Account, Compose, Error, Message, Sent, Shown, Summary, compose};
 
 /// One account's mail.
@@ -112,21 +113,15 @@ impl Mailbox {
     /// # Errors
     /// [`Error::NoRecipient`], [`Error::BadAddress`], [`Error::Control`], or what the server says.
     pub async fn draft(&self, compose: &Compose, id: &str) -> Result<Message, Error> {
-        match &self.way {
-            Way::Imap(imap) => imap.draft(compose, id).await,
-            Way::Jmap(jmap) => jmap.draft(compose, id).await,
-        }
+        self.keep(Draft::New(compose), id).await
     }
 
     /// Keeps an answer to a message as a draft and returns it.
     ///
     /// # Errors
     /// As [`Mailbox::draft`], and [`Error::NoMessage`].
-    pub async fn reply(&self, answered: &str, text: &str, id: &str) -> Result<Message, Error> {
-        match &self.way {
-            Way::Imap(imap) => imap.reply(answered, text, id).await,
-            Way::Jmap(jmap) => jmap.reply(answered, text, id).await,
-        }
+    pub async fn reply(&self, message: &str, text: &str, id: &str) -> Result<Message, Error> {
+        self.keep(Draft::Answer { message, text }, id).await
     }
 
     /// Keeps a message that hands another one on, with what was attached to it, as a draft and returns it.
@@ -135,14 +130,18 @@ impl Mailbox {
     /// As [`Mailbox::reply`].
     pub async fn forward(
         &self,
-        forwarded: &str,
+        message: &str,
         to: &[String],
         text: &str,
         id: &str,
     ) -> Result<Message, Error> {
+        self.keep(Draft::Forward { message, to, text }, id).await
+    }
+
+    async fn keep(&self, draft: Draft<'_>, id: &str) -> Result<Message, Error> {
         match &self.way {
-            Way::Imap(imap) => imap.forward(forwarded, to, text, id).await,
-            Way::Jmap(jmap) => jmap.forward(forwarded, to, text, id).await,
+            Way::Imap(imap) => imap.draft(draft, id).await,
+            Way::Jmap(jmap) => jmap.draft(draft, id).await,
         }
     }
 

@@ -1,42 +1,48 @@
-//! Writes the drafts that both protocols keep: a new message, an answer, a forward.
+//! Writes the drafts that both protocols keep.
 
 use crate::compose::{self, Compose, Follows, Written};
 use crate::message::{self, Message};
 use crate::{Account, Error};
 
-/// Writes a message of its own; `unique` names it in all calls that are about it.
-pub fn new(account: &Account, compose: &Compose, unique: &str) -> Result<Written, Error> {
-    write(account, compose, Follows::Nothing, unique)
+/// What is kept as a draft; `message` is the id of the one that it follows.
+#[derive(Clone, Copy)]
+pub enum Draft<'a> {
+    New(&'a Compose),
+    Answer { message: &'a str, text: &'a str },
+    Forward { message: &'a str, to: &'a [String], text: &'a str },
 }
 
-/// Writes an answer to a message.
-pub fn answer(
-    account: &Account,
-    answered: &Message,
-    text: &str,
-    unique: &str,
-) -> Result<Written, Error> {
-    let compose = compose::answer(account, answered, text)?;
-    write(account, &compose, Follows::Answer(answered), unique)
-}
+impl Draft<'_> {
+    /// Returns the id of the message that it follows.
+    pub fn follows(&self) -> Option<&str> {
+        match self {
+            Self::New(_) => None,
+            Self::Answer { message, .. } | Self::Forward { message, .. } => Some(message),
+        }
+    }
 
-/// Writes a message that hands another one on, with what is attached to the other's bytes.
-pub fn forward(
-    account: &Account,
-    (message, bytes): (&Message, &[u8]),
-    to: &[String],
-    text: &str,
-    unique: &str,
-) -> Result<Written, Error> {
-    let compose = compose::forward(message, message::parts(bytes), to, text);
-    write(account, &compose, Follows::Forward(message), unique)
-}
-
-fn write(
-    account: &Account,
-    compose: &Compose,
-    follows: Follows<'_>,
-    unique: &str,
-) -> Result<Written, Error> {
-    compose::write(account, compose, follows, compose::own_id(account, unique)?)
+    /// Writes it; `followed` is the message that it follows, with its bytes, and `unique` names it in all calls that are
+    /// about it.
+    pub fn write(
+        &self,
+        account: &Account,
+        followed: Option<&(Message, Vec<u8>)>,
+        unique: &str,
+    ) -> Result<Written, Error> {
+        let id = compose::own_id(account, unique)?;
+        match (self, followed) {
+            (Self::New(compose), _) => compose::write(account, compose, Follows::Nothing, id),
+            (Self::Answer { text, .. }, Some((message, _))) => {
+                let answer = compose::answer(account, message, text)?;
+                compose::write(account, &answer, Follows::Answer(message), id)
+            }
+            (Self::Forward { to, text, .. }, Some((message, bytes))) => {
+                let forward = compose::forward(message, message::parts(bytes), to, text);
+                compose::write(account, &forward, Follows::Forward(message), id)
+            }
+            (Self::Answer { message, .. } | Self::Forward { message, .. }, None) => {
+                Err(Error::NoMessage((*message).to_owned()))
+            }
+        }
+    }
 }

@@ -3,9 +3,7 @@
 pub enum Error {
     #[error("the API description is neither JSON nor YAML: {0}")]
     NotReadable(String),
-    #[error(
-        "the document has no operations; an OpenAPI description has `paths`, a plain list has `endpoints`"
-    )]
+    #[error("the document has no operations; add `paths` (OpenAPI) or `endpoints` (plain list)")]
     NoOperations,
     #[error("no such operation: {name}{hint}")]
     UnknownOperation { name: String, hint: String },
@@ -19,11 +17,11 @@ pub enum Error {
     PathValue { name: String, value: String },
     #[error("the rendered address leaves the base address {base}: {url}")]
     Outside { base: String, url: String },
-    #[error("a value of the {location} parameter {name} cannot be sent: {reason}")]
+    #[error("cannot send a value of the {location} parameter {name}: {reason}")]
     Value { location: &'static str, name: String, reason: String },
-    #[error("the header is set by the configuration or the connection, not by a call: {0}")]
+    #[error("a call cannot set this header: {0}")]
     ForbiddenHeader(String),
-    #[error("the body cannot be written as {media}: {reason}")]
+    #[error("cannot write the body as {media}: {reason}")]
     Body { media: String, reason: String },
     #[error("{0} takes no body")]
     NoBody(String),

@@ -7,20 +7,18 @@ use crate::Format;
 pub enum Error {
     #[error("the document is empty")]
     Empty,
-    #[error(
-        "the document is protected by a password; remove it (for example with the program that set it) and add the document again"
-    )]
+    #[error("the document has a password; remove the password and add the document again")]
     Password,
     #[error(
-        "the document holds {pages} page(s) of pictures and no text (a scan); run character recognition over it first, for example `ocrmypdf`"
+        "the document is a scan without text ({pages} pages); run text recognition first, for example `ocrmypdf`"
     )]
     Scan { pages: usize },
-    #[error("the document holds no text")]
+    #[error("the document contains no text")]
     NoText,
     #[error("the {format} document is damaged and cannot be read: {reason}")]
     Broken { format: Format, reason: String },
     #[error(
-        "documents of this kind cannot be read ({0}); convert it to PDF, DOCX, PPTX, XLSX, ODT, RTF, EPUB, CSV, HTML, Markdown or text"
+        "this format is not supported ({0}); convert it to PDF, DOCX, PPTX, XLSX, ODT, RTF, EPUB, CSV, HTML, Markdown or text"
     )]
     Unsupported(String),
     #[error("the document is too large: {bytes} bytes, at most {most}")]
@@ -29,12 +27,12 @@ pub enum Error {
     Bomb { most: usize, ratio: usize },
     #[error("the document has too many pages: {pages}, at most {most}")]
     TooManyPages { pages: usize, most: usize },
-    #[error("the text's encoding cannot be found out: {0}")]
+    #[error("cannot detect the encoding of the text: {0}")]
     Encoding(String),
     /// What a process that parsed reported.
     #[error("{message}")]
     Reported { class: String, message: String },
-    #[error("the parser ended without an answer ({0}): the document takes too much memory or time")]
+    #[error("the parser ended without a result ({0}): the document needs too much memory or time")]
     Died(String),
 }
 

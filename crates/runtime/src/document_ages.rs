@@ -5,7 +5,6 @@ use perihelion_documents::{Attempt, Document, Error as DocumentError};
 use serde::Serialize;
 
 use super::{Documents, Error};
-use perihelion_ingest::forget;
 
 /// A document with its text, as an export has it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -20,7 +19,7 @@ impl Documents {
     /// # Errors
     /// [`Error::Documents`].
     pub async fn exported(&self, document: Document) -> Result<Option<ExportedDocument>, Error> {
-        match self.threads.library.body(&self.scope, &document.id).await {
+        match self.threads.library.body(&document.id).await {
             Ok(text) => Ok(Some(ExportedDocument { document, text })),
             Err(DocumentError::Unknown(_)) => Ok(None),
             Err(error) => Err(error.into()),
@@ -49,7 +48,7 @@ impl Documents {
         collection: Option<&str>,
         before: DateTime<Utc>,
     ) -> Result<Vec<Attempt>, Error> {
-        Ok(self.threads.library.abandoned(&self.scope, collection, before).await?)
+        Ok(self.threads.library.abandoned(collection, before).await?)
     }
 
     /// Deletes a document as [`Documents::delete`] does, unless it was changed since that time; says whether it did.
@@ -57,9 +56,9 @@ impl Documents {
     /// # Errors
     /// [`Error::Documents`].
     pub async fn delete_older(&self, id: &str, before: DateTime<Utc>) -> Result<bool, Error> {
-        match self.threads.library.delete_older(&self.scope, id, before).await? {
+        match self.threads.library.delete_older(id, before).await? {
             Some(deleted) => {
-                forget(&*self.threads.store, &self.scope, &deleted.attempts).await?;
+                self.threads.forget(&deleted.attempts).await?;
                 Ok(true)
             }
             None => Ok(false),
@@ -78,9 +77,7 @@ impl Documents {
             if self.threads.stop.is_cancelled() {
                 break;
             }
-            let mut theirs = self.clone();
-            theirs.scope = scope;
-            match theirs.delete_older(&id, before).await {
+            match self.within(&scope).delete_older(&id, before).await {
                 Ok(is_deleted) => count += u64::from(is_deleted),
                 Err(error) => {
                     tracing::warn!(%error, document = id, "an old document could not be deleted");

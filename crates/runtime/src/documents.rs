@@ -32,7 +32,6 @@ pub fn parse_document(name: &str) -> std::io::Result<()> {
 #[derive(Clone)]
 pub struct Documents {
     pub(super) threads: DocumentThreads,
-    pub(super) scope: Scope,
     /// Endings of names that another program reads.
     endings: Vec<String>,
 }
@@ -49,12 +48,12 @@ impl Documents {
         let model = summarizer(&settings.models)?;
         let embeddings = embeddings(settings).map_err(Error::Client)?;
         let embeddings = embeddings.map(|endpoint| Arc::new(endpoint) as Arc<dyn EmbeddingModel>);
-        let library = library_of(settings, database).map_err(Error::Client)?;
+        let library = library_of(settings, database, scope).map_err(Error::Client)?;
         let own = &settings.documents;
         let endings = own.parser.as_ref().map(|_| own.parser_for.0.clone()).unwrap_or_default();
         let stop = CancellationToken::new();
         let threads = DocumentThreads { library, store, model, embeddings, stop };
-        Ok(Self { threads, scope, endings })
+        Ok(Self { threads, endings })
     }
 
     /// Names folders, of which also those files count that another program reads.
@@ -69,13 +68,17 @@ impl Documents {
         Self { threads, ..self }
     }
 
+    pub(super) fn within(&self, scope: &Scope) -> Self {
+        Self { threads: self.threads.within(scope), endings: self.endings.clone() }
+    }
+
     /// Returns the documents of another tenant of the same database.
     ///
     /// # Errors
     /// [`Error::Documents`] for a tenant without a name.
     pub fn for_tenant(&self, tenant: &str) -> Result<Self, Error> {
         let scope = Scope::new(tenant, OWNER).map_err(perihelion_documents::Error::from)?;
-        Ok(Self { scope, ..self.clone() })
+        Ok(self.within(&scope))
     }
 
     /// Adds a file; killed anywhere, the next call for the same file continues.
@@ -97,7 +100,7 @@ impl Documents {
         let bytes = std::fs::read(&whole).map_err(failed)?;
         let read: Reading = Arc::new(|path: &str| std::fs::read(path));
         let place = NewDocument { shown, name, collection: collection.to_owned(), title };
-        Ok(self.threads.add(&self.scope, place, &bytes, (read, listener)).await?)
+        Ok(self.threads.add(place, &bytes, (read, listener)).await?)
     }
 
     /// Adds a document that was sent; the same bytes under the same name continue what was broken off.
@@ -114,7 +117,7 @@ impl Documents {
         let collection = collection.to_owned();
         let place =
             NewDocument { shown: name.to_owned(), name: name.to_owned(), collection, title };
-        Ok(self.threads.add_sent(&self.scope, place, bytes).await?)
+        Ok(self.threads.add_sent(place, bytes).await?)
     }
 
     /// Lists documents; of all collections where none is named.
@@ -122,7 +125,7 @@ impl Documents {
     /// # Errors
     /// [`Error::Documents`].
     pub async fn list(&self, collection: Option<&str>) -> Result<Vec<Document>, Error> {
-        Ok(self.threads.library.list(&self.scope, collection).await?)
+        Ok(self.threads.library.list(collection).await?)
     }
 
     /// Returns what the tenant keeps, and what it may.
@@ -130,7 +133,7 @@ impl Documents {
     /// # Errors
     /// [`Error::Documents`].
     pub async fn room(&self) -> Result<Room, Error> {
-        Ok(self.threads.library.room(&self.scope).await?)
+        Ok(self.threads.library.room().await?)
     }
 
     /// Finds a document by its id, the beginning of it, or its path.
@@ -138,7 +141,7 @@ impl Documents {
     /// # Errors
     /// [`Error::Documents`].
     pub async fn find(&self, given: &str) -> Result<Document, Error> {
-        Ok(self.threads.library.find(&self.scope, given).await?)
+        Ok(self.threads.library.find(given).await?)
     }
 
     /// Reads a part of a document's text.
@@ -151,7 +154,7 @@ impl Documents {
         start: Option<usize>,
         end: Option<usize>,
     ) -> Result<Read, Error> {
-        Ok(self.threads.library.read(&self.scope, given, start, end).await?)
+        Ok(self.threads.library.read(given, start, end).await?)
     }
 
     /// Returns the page around a place of a document, with its text; `None` where the format has no pages.
@@ -159,7 +162,7 @@ impl Documents {
     /// # Errors
     /// [`Error::Documents`].
     pub async fn page(&self, given: &str, at: PageAt) -> Result<Option<DocumentPage>, Error> {
-        Ok(self.threads.library.page(&self.scope, given, at).await?)
+        Ok(self.threads.library.page(given, at).await?)
     }
 
     /// Finds pieces by words and by meaning.
@@ -167,11 +170,7 @@ impl Documents {
     /// # Errors
     /// [`Error::Documents`].
     pub async fn search(&self, query: &Query) -> Result<Found, Error> {
-        Ok(self
-            .threads
-            .library
-            .search(&self.scope, query, self.threads.embeddings.as_deref())
-            .await?)
+        Ok(self.threads.library.search(query, self.threads.embeddings.as_deref()).await?)
     }
 
     /// Finds what answers a question: filters, words and meaning, fused, reranked by the model, read with what is around.
@@ -184,7 +183,7 @@ impl Documents {
         Ok(self
             .threads
             .library
-            .retrieve(&self.scope, query, self.threads.embeddings.as_deref(), reranker)
+            .retrieve(query, self.threads.embeddings.as_deref(), reranker)
             .await?)
     }
 
@@ -193,7 +192,7 @@ impl Documents {
     /// # Errors
     /// [`Error::Documents`].
     pub async fn begun(&self, given: &str) -> Result<Vec<Attempt>, Error> {
-        Ok(self.threads.begun(&self.scope, given).await?)
+        Ok(self.threads.begun(given).await?)
     }
 
     /// Deletes a document, and every thread that added it or one of its versions; also what is left of one that never got there.
@@ -201,7 +200,7 @@ impl Documents {
     /// # Errors
     /// [`Error::Documents`], [`Error::Store`].
     pub async fn delete(&self, given: &str) -> Result<Deleted, Error> {
-        Ok(self.threads.delete(&self.scope, given).await?)
+        Ok(self.threads.delete(given).await?)
     }
 
     /// Embeds what has no vector by the configured model yet, and makes searches use that model; returns how many texts
@@ -212,7 +211,7 @@ impl Documents {
     pub async fn reindex(&self, listener: Counting) -> Result<Option<u64>, Error> {
         let Some(model) = &self.threads.embeddings else { return Ok(None) };
         let counted = Counted { model: &**model, done: AtomicU64::new(0), listener };
-        let count = self.threads.library.reindex(&self.scope, &counted).await?;
+        let count = self.threads.library.reindex(&counted).await?;
         Ok(Some(count))
     }
 
@@ -232,8 +231,7 @@ impl Documents {
             model: self.threads.embeddings.as_deref(),
             reranker: reranker.as_ref().map(|one| one as &dyn Reranker),
         };
-        let library = &self.threads.library;
-        Ok(perihelion_documents::evaluate(library, &self.scope, judgements, asking).await?)
+        Ok(self.threads.library.evaluate(judgements, asking).await?)
     }
 
     fn reranker(&self) -> Option<ModelReranker> {

@@ -52,8 +52,6 @@ pub enum Error {
         "the threads are in memory alone; name a database that outlives the program with --database"
     )]
     InMemory,
-    #[error("cannot watch {path}: {reason}")]
-    Watch { path: String, reason: String },
     /// There is no newest thread to take.
     #[error("there is no thread here; `perihelion run \"QUESTION\"` makes one")]
     NoThread,

@@ -1,18 +1,15 @@
 //! Folders of documents: which of their files count, and what changes in them.
 //!
-//! What the system tells of changes is a hint and no more: each path that it names is looked at, and where it told too much
-//! to be kept, everything is. So nothing depends on the kinds of events, which differ between systems.
+//! Folders are compared with what was there before, not watched by the system: mounted directories and disks that are
+//! shared make no difference to that, and no limit of the system needs to be raised.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use notify::event::{AccessKind, AccessMode};
-use notify::{Config, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 use perihelion_documents::ends_in;
 use perihelion_documents::parse::Format;
-use tokio::sync::Notify;
 
 use super::Error;
 use perihelion_engine::clock;
@@ -20,11 +17,11 @@ use perihelion_engine::clock;
 /// How deeply directories are followed.
 const DEEPEST: usize = 32;
 
-/// Changed paths that are kept apart until they are taken; of more, every folder is looked at again.
-const MOST_PATHS: usize = 10_000;
+/// The pause between two looks at the folders.
+const PAUSE: Duration = Duration::from_millis(400);
 
-/// How long nothing may change before what changed is looked at: editors write in several steps.
-const QUIET: Duration = Duration::from_millis(300);
+/// How many times longer than a look the pause after it is at least, so that large folders keep no processor busy.
+const SHARE: u32 = 20;
 
 /// How long changes that do not end are waited for.
 const LONGEST: Duration = Duration::from_secs(5);
@@ -43,27 +40,25 @@ pub struct Folders {
 pub struct Changed {
     /// Files that are there.
     pub files: Vec<PathBuf>,
-    /// Files and directories that are not there any more.
+    /// Files that are not there any more.
     pub gone: Vec<PathBuf>,
 }
 
-/// What changes in folders, from the moment on at which this was made; it ends when it is dropped.
+/// What changes in folders, from the moment when this was made.
 pub struct Changes {
     folders: Folders,
-    changes: Arc<Reported>,
-    _watcher: RecommendedWatcher,
+    seen: Seen,
 }
 
-#[derive(Default)]
-struct Reported {
-    dirty: Mutex<Dirty>,
-    bell: Notify,
-}
+/// Files that count, each with what changes when somebody writes to it.
+type Seen = BTreeMap<PathBuf, Stamp>;
 
-#[derive(Default)]
-struct Dirty {
-    paths: BTreeSet<PathBuf>,
-    everything: bool,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stamp {
+    inode: u64,
+    bytes: u64,
+    /// Seconds and nanoseconds of the last change, of content or otherwise.
+    changed_at: (i64, i64),
 }
 
 impl Folders {
@@ -122,36 +117,12 @@ impl Folders {
         })
     }
 
-    /// Begins to hear of changes.
+    /// Begins to compare.
     ///
     /// # Errors
-    /// [`Error::Watch`] when the system refuses.
+    /// [`Error::Documents`] for a directory that cannot be read.
     pub fn watch(&self) -> Result<Changes, Error> {
-        let changes = Arc::new(Reported::default());
-        let hears = Arc::clone(&changes);
-        let handler = move |event: notify::Result<notify::Event>| hears.take(event);
-        let config = Config::default().with_follow_symlinks(false);
-        let refused = |root: &Path, error: notify::Error| Error::Watch {
-            path: root.display().to_string(),
-            reason: match error.kind {
-                notify::ErrorKind::MaxFilesWatch => {
-                    "the system watches no more files; raise fs.inotify.max_user_watches".to_owned()
-                }
-                _ => error.to_string(),
-            },
-        };
-        let first = self.roots.first().cloned().unwrap_or_default();
-        let mut watcher =
-            RecommendedWatcher::new(handler, config).map_err(|error| refused(&first, error))?;
-        for root in &self.roots {
-            // A file that is replaced by another of its name is seen in its directory only.
-            let (place, mode) = match root.parent() {
-                Some(parent) if !root.is_dir() => (parent, RecursiveMode::NonRecursive),
-                _ => (root.as_path(), RecursiveMode::Recursive),
-            };
-            watcher.watch(place, mode).map_err(|error| refused(root, error))?;
-        }
-        Ok(Changes { folders: self.clone(), changes, _watcher: watcher })
+        Ok(Changes { folders: self.clone(), seen: self.look()? })
     }
 
     fn is_wanted(&self, path: &Path) -> bool {
@@ -189,84 +160,49 @@ impl Folders {
         Ok(())
     }
 
-    /// Looks at what changed: files are there or gone, and a directory stands for all that is below it.
-    fn look(&self, dirty: Dirty) -> Changed {
-        let mut changed = Changed::default();
-        let mut files = BTreeSet::new();
-        let paths =
-            if dirty.everything { self.roots.iter().cloned().collect() } else { dirty.paths };
-        for path in paths {
-            let Ok(kind) = std::fs::symlink_metadata(&path) else {
-                changed.gone.push(path);
-                continue;
-            };
-            let mut found = Vec::new();
-            if kind.is_file() {
-                found.push(path);
-            } else if kind.is_dir()
-                && let Err(error) = self.collect_files(&path, 0, &mut found)
-            {
-                // It changes again in this moment, of which another event tells.
-                tracing::debug!(%error, "a directory could not be looked at");
-            }
-            files.extend(found.into_iter().filter(|file| self.counts(file)));
-        }
-        if dirty.everything {
-            changed.gone.extend(self.roots.iter().cloned());
-        }
-        changed.files = files.into_iter().collect();
-        changed
+    fn look(&self) -> Result<Seen, Error> {
+        let stamped = self.files()?.into_iter().filter_map(|path| {
+            let found = std::fs::symlink_metadata(&path).ok().filter(std::fs::Metadata::is_file)?;
+            let changed_at = (found.ctime(), found.ctime_nsec());
+            Some((path, Stamp { inode: found.ino(), bytes: found.size(), changed_at }))
+        });
+        Ok(stamped.collect())
     }
 }
 
 impl Changes {
-    /// Waits for changes, until they pause; dropped before it returns, it loses none.
+    /// Waits for changes until they pause, since editors write in several steps. Dropped before it returns, it loses none.
     pub async fn next(&mut self) -> Changed {
+        let mut last = None;
+        let mut since = None;
+        let mut pause = PAUSE;
         loop {
-            self.changes.bell.notified().await;
-            let since = clock::monotonic();
-            while since.elapsed() < LONGEST {
-                if tokio::time::timeout(QUIET, self.changes.bell.notified()).await.is_err() {
-                    break;
-                }
+            clock::sleep(pause).await;
+            let begun = clock::monotonic();
+            let folders = self.folders.clone();
+            let looked = tokio::task::spawn_blocking(move || folders.look()).await;
+            pause = PAUSE.max(begun.elapsed() * SHARE);
+            // A directory that cannot be read changes in this moment, and the next look finds it.
+            let Ok(Ok(now)) = looked else { continue };
+            if now == self.seen {
+                last = None;
+                since = None;
+                continue;
             }
-            let dirty = std::mem::take(&mut *self.changes.lock());
-            if dirty.everything || !dirty.paths.is_empty() {
-                return self.folders.look(dirty);
+            let is_late = since.get_or_insert(begun).elapsed() > LONGEST;
+            if is_late || last.as_ref() == Some(&now) {
+                return self.changed(now);
             }
+            last = Some(now);
         }
     }
-}
 
-impl Reported {
-    fn take(&self, event: notify::Result<notify::Event>) {
-        let mut dirty = self.lock();
-        match event {
-            Ok(event) if event.need_rescan() => dirty.everything = true,
-            Ok(event) if is_change(event.kind) => dirty.paths.extend(event.paths),
-            Ok(_) => return,
-            Err(error) => {
-                tracing::warn!(%error, "changes were not heard of; every folder is looked at again");
-                dirty.everything = true;
-            }
-        }
-        if dirty.paths.len() > MOST_PATHS {
-            *dirty = Dirty { paths: BTreeSet::new(), everything: true };
-        }
-        drop(dirty);
-        self.bell.notify_one();
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Dirty> {
-        self.dirty.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Tells whether an event changes anything: reading does not, and this program reads.
-fn is_change(kind: EventKind) -> bool {
-    match kind {
-        EventKind::Access(kind) => kind == AccessKind::Close(AccessMode::Write),
-        _ => true,
+    fn changed(&mut self, now: Seen) -> Changed {
+        let before = std::mem::replace(&mut self.seen, now);
+        let files = self.seen.iter().filter(|(path, stamp)| before.get(*path) != Some(*stamp));
+        let files = files.map(|(path, _)| path.clone()).collect();
+        let gone = before.into_keys().filter(|path| !self.seen.contains_key(path)).collect();
+        Changed { files, gone }
     }
 }
 

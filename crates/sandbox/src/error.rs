@@ -5,29 +5,27 @@ use std::path::PathBuf;
 pub enum Error {
     /// The build leaves the tier out.
     #[error(
-        "this build has no Python of its own: build with the feature `python-wasm`, or use the system's with `--tier system`"
+        "this build bundles no Python; build with the feature `python-wasm`, or pass `--tier system`"
     )]
     NotBuilt,
     /// There is no bubblewrap, and nothing runs without it.
     #[error(
-        "the system's Python runs in bubblewrap only, and there is no `bwrap` on the PATH: install the package bubblewrap"
+        "`bwrap` is not on the PATH, and the system's Python runs only in it; install the package bubblewrap"
     )]
     NoBubblewrap,
     /// There is no Python.
-    #[error(
-        "there is no `python3` on the PATH: install Python, or use the bundled one with `--tier wasm`"
-    )]
+    #[error("`python3` is not on the PATH; install Python, or pass `--tier wasm`")]
     NoPython,
     /// Bubblewrap is there but may not make its namespaces.
     #[error(
-        "bubblewrap cannot confine Python here; install bubblewrap 0.8 or later and allow unprivileged user namespaces, or use `--tier wasm`: {0}"
+        "bubblewrap cannot confine Python; install bubblewrap 0.8 and allow unprivileged user namespaces, or pass `--tier wasm`: {0}"
     )]
     Bubblewrap(String),
     /// The shell that starts bubblewrap cannot be started.
     #[error("cannot start the sandbox: {0}")]
     Start(#[source] std::io::Error),
     /// The system call filter cannot be made, on a machine whose system calls are unknown for one.
-    #[error("cannot make the sandbox's system call filter for {arch}; use `--tier wasm`: {source}", arch = std::env::consts::ARCH)]
+    #[error("cannot filter system calls on {arch}; pass `--tier wasm`: {source}", arch = std::env::consts::ARCH)]
     Filter {
         #[from]
         source: seccompiler::BackendError,
@@ -44,12 +42,12 @@ pub enum Error {
     )]
     NoPackages { path: PathBuf, source: std::io::Error },
     /// The interpreter could not be loaded or its state could not be prepared.
-    #[error("the Python interpreter cannot be prepared: {0}")]
+    #[error("cannot prepare the Python interpreter: {0}")]
     Interpreter(String),
     /// The scratch folder could not be used.
     #[error("cannot use the scratch folder {}: {source}", path.display())]
     Scratch { path: PathBuf, source: std::io::Error },
     /// The request could not be written for the interpreter.
-    #[error("the inputs cannot be written as JSON: {0}")]
+    #[error("cannot write the inputs as JSON: {0}")]
     Inputs(#[from] serde_json::Error),
 }

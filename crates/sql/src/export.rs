@@ -1,5 +1,7 @@
 //! Writes a result as a file that other programs open.
 
+mod xlsx;
+
 use serde_json::Value;
 
 use crate::{Answer, Error};
@@ -28,42 +30,21 @@ impl Format {
 /// # Errors
 /// [`Error::Export`] when the format cannot hold the result.
 pub fn export(answer: &Answer, format: Format) -> Result<Vec<u8>, Error> {
-    let failed = |error: &dyn std::fmt::Display| Error::Export(error.to_string());
-    match format {
-        Format::Json => serde_json::to_vec_pretty(answer).map_err(|error| failed(&error)),
-        Format::Csv => {
-            let mut writer = csv::Writer::from_writer(Vec::new());
-            writer.write_record(&answer.columns).map_err(|error| failed(&error))?;
-            for row in &answer.rows {
-                writer.write_record(row.iter().map(cell)).map_err(|error| failed(&error))?;
-            }
-            writer.into_inner().map_err(|error| failed(&error))
-        }
-        Format::Xlsx => xlsx(answer).map_err(|error| failed(&error)),
-    }
+    let written: Result<Vec<u8>, std::io::Error> = match format {
+        Format::Json => serde_json::to_vec_pretty(answer).map_err(std::io::Error::from),
+        Format::Csv => csv(answer),
+        Format::Xlsx => xlsx::workbook(answer),
+    };
+    written.map_err(Error::Export)
 }
 
-fn xlsx(answer: &Answer) -> Result<Vec<u8>, rust_xlsxwriter::XlsxError> {
-    let mut book = rust_xlsxwriter::Workbook::new();
-    let bold = rust_xlsxwriter::Format::new().set_bold();
-    let sheet = book.add_worksheet();
-    for (column, name) in (0u16..).zip(&answer.columns) {
-        sheet.write_string_with_format(0, column, name, &bold)?;
+fn csv(answer: &Answer) -> Result<Vec<u8>, std::io::Error> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    writer.write_record(&answer.columns)?;
+    for row in &answer.rows {
+        writer.write_record(row.iter().map(cell))?;
     }
-    for (row, values) in (1u32..).zip(&answer.rows) {
-        for (column, value) in (0u16..).zip(values) {
-            match value {
-                Value::Null => continue,
-                Value::Bool(value) => sheet.write_boolean(row, column, *value)?,
-                Value::Number(number) => match number.as_f64() {
-                    Some(value) => sheet.write_number(row, column, value)?,
-                    None => sheet.write_string(row, column, number.to_string())?,
-                },
-                other => sheet.write_string(row, column, cell(other))?,
-            };
-        }
-    }
-    book.save_to_buffer()
+    writer.into_inner().map_err(csv::IntoInnerError::into_error)
 }
 
 /// Writes a value as text; what a spreadsheet would take for a formula is kept from being one.

@@ -110,7 +110,7 @@ pub enum Error {
     )]
     BadFilter(String),
     /// A filter names a table that is not there, or a tenant that was not given.
-    #[error("--filter for {table} cannot be used: {reason}")]
+    #[error("cannot use --filter for {table}: {reason}")]
     UnusableFilter { table: String, reason: String },
     /// The database could not be opened or reached; the URL is not repeated.
     #[error("cannot open the database: {0}")]
@@ -120,5 +120,5 @@ pub enum Error {
     Worker(String),
     /// A result could not be written as a file.
     #[error("cannot write the result: {0}")]
-    Export(String),
+    Export(#[source] std::io::Error),
 }

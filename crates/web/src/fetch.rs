@@ -6,7 +6,8 @@ use reqwest::header::{CONTENT_TYPE, LOCATION};
 use url::Url;
 
 use crate::cache::Cache;
-use crate::polite::{AGENT, Rules, Sites};
+use crate::polite::{Rules, Sites};
+use crate::robots::AGENT;
 use crate::search::Provider;
 use crate::{Addresses, Error, Hit, Kind, Limits, Page, ReadDocument, document, page};
 
@@ -92,7 +93,7 @@ impl Web {
         for _ in 0..=REDIRECTS {
             let site = url.origin().ascii_serialization();
             let rules = self.rules(&url, &site).await?;
-            if !rules.allow(url.as_str()) {
+            if !rules.allow(&url) {
                 return Err(Error::Robots(url.into()));
             }
             self.sites.turn(&site, self.limits.pause, &rules).await;

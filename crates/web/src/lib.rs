@@ -16,6 +16,7 @@ mod mention;
 mod page;
 mod polite;
 mod regions;
+mod robots;
 mod search;
 
 pub use address::{Addresses, is_public};

@@ -4,12 +4,11 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use texting_robots::Robot;
+use url::Url;
 
 use crate::clock;
+use crate::robots::Robots;
 
-/// The name under which sites are visited.
-pub const AGENT: &str = "perihelion";
 /// How long a site's rules are kept.
 const KEEP: Duration = Duration::from_secs(3_600);
 /// Most sites whose rules are kept.
@@ -20,7 +19,7 @@ const SITES: usize = 1_000;
 pub enum Rules {
     /// There are none.
     Free,
-    Some(Arc<Robot>),
+    Some(Arc<Robots>),
     /// They cannot be had for now, which counts as a no.
     Closed,
 }
@@ -29,29 +28,24 @@ impl Rules {
     /// Reads a robots.txt by how it was answered.
     pub fn read(status: u16, text: &[u8]) -> Self {
         match status {
-            200..300 => {
-                Robot::new(AGENT, text).map_or(Self::Free, |robot| Self::Some(Arc::new(robot)))
-            }
+            200..300 => Self::Some(Arc::new(Robots::read(&String::from_utf8_lossy(text)))),
             500.. => Self::Closed,
             _ => Self::Free,
         }
     }
 
-    pub fn allow(&self, url: &str) -> bool {
+    pub fn allow(&self, url: &Url) -> bool {
         match self {
             Self::Free => true,
             Self::Closed => false,
-            Self::Some(robot) => robot.allowed(url),
+            Self::Some(robots) => robots.allow(url),
         }
     }
 
     fn delay(&self) -> Duration {
-        let Self::Some(robot) = self else { return Duration::ZERO };
+        let Self::Some(robots) = self else { return Duration::ZERO };
         // A site that asks for more than ten seconds would stop everything.
-        robot
-            .delay
-            .and_then(|seconds| Duration::try_from_secs_f32(seconds.clamp(0.0, 10.0)).ok())
-            .unwrap_or_default()
+        robots.delay().min(Duration::from_secs(10))
     }
 }
 

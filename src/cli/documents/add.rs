@@ -4,10 +4,10 @@ use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 
 use super::{InCollection, watch};
+use crate::cli::bars;
 use crate::cli::output::{self, BARS};
 use crate::cli::{Error, Exit};
 use perihelion_runtime::{AddedDocument, AddingStep, Documents};
@@ -117,7 +117,7 @@ pub(super) fn as_json(added: &AddedDocument) -> Value {
 /// Shows how far a document is: a bar on a terminal, plain lines elsewhere.
 #[derive(Clone)]
 pub(super) struct Bar {
-    bar: Option<ProgressBar>,
+    bar: Option<bars::Bar>,
     quiet: bool,
     head: String,
 }
@@ -127,14 +127,7 @@ impl Bar {
     pub(super) fn begin(quiet: bool, (number, of): (usize, usize), path: &Path) -> Self {
         let head = format!("[{number}/{of}] {}", output::plain(&path.display().to_string()));
         let live = !quiet && std::io::stderr().is_terminal();
-        let bar = live.then(|| {
-            let bar = BARS.add(ProgressBar::new(1));
-            if let Ok(style) = ProgressStyle::with_template("{bar:20.cyan} {elapsed:>4} {wide_msg}")
-            {
-                bar.set_style(style);
-            }
-            bar
-        });
+        let bar = live.then(|| BARS.add(bars::Form::Bar));
         Self { bar, quiet, head }
     }
 
@@ -153,8 +146,7 @@ impl Bar {
         match &self.bar {
             Some(bar) => {
                 if let AddingStep::Embed { done, of } = step {
-                    bar.set_length(of as u64);
-                    bar.set_position(done as u64);
+                    bar.set_done(done as u64, of as u64);
                 }
                 bar.set_message(format!("{} {text}", self.head));
             }
@@ -165,7 +157,7 @@ impl Bar {
 
     pub(super) fn end(&self) {
         if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
+            bar.end();
         }
     }
 }

@@ -3,8 +3,7 @@
 use std::io::IsTerminal as _;
 use std::sync::Arc;
 
-use indicatif::{ProgressBar, ProgressStyle};
-
+use crate::cli::bars::{Bar, Form};
 use crate::cli::output::{self, BARS};
 use crate::cli::{Error, Exit};
 use perihelion_runtime::Documents;
@@ -38,7 +37,7 @@ pub(super) async fn run(documents: &Documents, args: &Args) -> Result<Exit, Erro
     };
     let done = documents.reindex(Arc::new(listener)).await;
     if let Some(bar) = bar {
-        bar.finish_and_clear();
+        bar.end();
     }
     match done? {
         Some(count) => output::text(&format!("embedded {count} texts; searches use this model"))?,
@@ -50,13 +49,7 @@ pub(super) async fn run(documents: &Documents, args: &Args) -> Result<Exit, Erro
 }
 
 /// A line that moves on a terminal; how many texts are left nobody knows before they are asked for.
-fn bar(quiet: bool) -> Option<ProgressBar> {
+fn bar(quiet: bool) -> Option<Bar> {
     let live = !quiet && std::io::stderr().is_terminal();
-    live.then(|| {
-        let bar = BARS.add(ProgressBar::new_spinner());
-        if let Ok(style) = ProgressStyle::with_template("{spinner:.cyan} {elapsed:>4} {wide_msg}") {
-            bar.set_style(style);
-        }
-        bar
-    })
+    live.then(|| BARS.add(Form::Spinner))
 }

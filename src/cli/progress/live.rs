@@ -1,25 +1,22 @@
 //! What moves on a terminal: one line that says what happens now, and above it the answer while it is written.
 
 use std::io::IsTerminal as _;
-use std::time::Duration;
 
-use console::Term;
-use indicatif::{ProgressBar, ProgressStyle};
-
+use crate::cli::bars::{Bar, Form, size, width};
 use crate::cli::output::{BARS, one_line, plain};
 use crate::cli::{markdown, output};
 
 /// The answer is drawn again when it grew by this part of itself.
 const GROWTH: usize = 32;
 /// Lines of a terminal that the answer leaves free.
-const FREE_LINES: u16 = 4;
+const FREE_LINES: usize = 4;
 
 pub(super) struct Live {
-    line: ProgressBar,
+    line: Bar,
     /// What happened last.
     last: String,
     /// The answer as far as it was streamed, and where it is drawn; nowhere when it goes into a file.
-    answer: Option<ProgressBar>,
+    answer: Option<Bar>,
     writing: String,
     /// How much of it was drawn last, in bytes.
     drawn: usize,
@@ -31,14 +28,8 @@ impl Live {
         if !std::io::stderr().is_terminal() || BARS.is_hidden() {
             return None;
         }
-        let answer = std::io::stdout().is_terminal().then(|| {
-            let answer = BARS.add(ProgressBar::new_spinner());
-            styled(&answer, "{msg}");
-            answer
-        });
-        let line = BARS.add(ProgressBar::new_spinner());
-        styled(&line, "{spinner:.cyan} {elapsed:>4} {wide_msg}");
-        line.enable_steady_tick(Duration::from_millis(120));
+        let answer = std::io::stdout().is_terminal().then(|| BARS.add(Form::Message));
+        let line = BARS.add(Form::Spinner);
         Some(Self { line, last: String::new(), answer, writing: String::new(), drawn: 0 })
     }
 
@@ -66,7 +57,7 @@ impl Live {
         let is_prose = !self.writing.trim_start().starts_with('{');
         if let Some(answer) = self.answer.as_ref().filter(|_| is_due && is_prose) {
             self.drawn = self.writing.len();
-            let (rows, columns) = Term::stderr().size();
+            let (rows, columns) = size();
             let shown = markdown::shown(&plain(&self.writing));
             answer.set_message(last_lines(&shown, rows.saturating_sub(FREE_LINES), columns));
         }
@@ -77,32 +68,25 @@ impl Live {
         self.writing.clear();
         self.drawn = 0;
         if let Some(answer) = &self.answer {
-            answer.set_message("");
+            answer.set_message(String::new());
         }
     }
 
     /// Leaves the terminal as it was; the answer follows as it stands in the end.
     pub(super) fn end(self) {
         if let Some(answer) = self.answer {
-            answer.finish_and_clear();
+            answer.end();
         }
-        self.line.finish_and_clear();
-    }
-}
-
-fn styled(bar: &ProgressBar, template: &str) {
-    if let Ok(style) = ProgressStyle::with_template(template) {
-        bar.set_style(style);
+        self.line.end();
     }
 }
 
 /// Returns as many of the last lines as fit into rows of so many columns.
-fn last_lines(text: &str, rows: u16, columns: u16) -> String {
-    let mut left = usize::from(rows.max(1));
-    let columns = usize::from(columns.max(1));
+fn last_lines(text: &str, rows: usize, columns: usize) -> String {
+    let mut left = rows.max(1);
     let mut lines = Vec::new();
     for line in text.lines().rev() {
-        let rows = console::measure_text_width(line).div_ceil(columns).max(1);
+        let rows = width(line).div_ceil(columns).max(1);
         let Some(rest) = left.checked_sub(rows) else { break };
         left = rest;
         lines.push(line);

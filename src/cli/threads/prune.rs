@@ -2,12 +2,12 @@
 
 use std::io::IsTerminal as _;
 
-use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
 use super::list::as_json;
 use super::remove::confirmed;
 use super::{Error, moment, title};
+use crate::cli::bars::Form;
 use crate::cli::output;
 use perihelion_engine::checkpoint::ThreadInfo;
 use perihelion_runtime::{PruneOptions, PruneReport, Pruned, Threads};
@@ -83,10 +83,12 @@ pub(super) async fn run(threads: &Threads, settings: &Settings, args: &Args) -> 
         return Ok(());
     }
     // Drawn on a terminal only.
-    let bar = output::BARS.add(ProgressBar::new_spinner().with_style(style()));
+    let bar = output::BARS.add(Form::Spinner);
     let mut failed = None;
+    let mut count = 0;
     let mut done = |one: Pruned<'_>| {
-        bar.inc(1);
+        count += 1;
+        bar.set_message(format!("{} pruned", output::count(count, "thread")));
         if args.json || failed.is_some() {
             return;
         }
@@ -98,7 +100,7 @@ pub(super) async fn run(threads: &Threads, settings: &Settings, args: &Args) -> 
     };
     let options = PruneOptions { dry_run: args.dry_run, waiting: args.waiting };
     let report = threads.prune(retention, options, &mut done).await;
-    bar.finish_and_clear();
+    bar.end();
     let report = report?;
     if let Some(error) = failed {
         return Err(error);
@@ -131,11 +133,6 @@ async fn asked(threads: &Threads, retention: &Retention, args: &Args) -> Result<
         output::note(&format!("… and {} more", would.deleted.len() - SHOWN));
     }
     confirmed(&format!("{}: continue?", summary(true, &would)))
-}
-
-fn style() -> ProgressStyle {
-    ProgressStyle::with_template("{spinner} {pos} threads pruned, {elapsed}")
-        .unwrap_or_else(|_| ProgressStyle::default_spinner())
 }
 
 fn shown(info: &ThreadInfo) -> String {

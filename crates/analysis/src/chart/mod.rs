@@ -51,13 +51,13 @@ pub struct Drawn {
 pub enum Error {
     #[error("the chart names a column that the result does not have: {0}")]
     NoColumn(String),
-    #[error("the chart's y is no column of numbers: {0}")]
+    #[error("the y column of the chart has values that are not numbers: {0}")]
     NotNumbers(String),
-    #[error("there is nothing to draw in the result")]
+    #[error("the result has no values to draw")]
     Empty,
-    #[error("a pie shows parts of a whole, and this value is negative: {0}")]
+    #[error("a pie chart cannot show a negative value: {0}")]
     Negative(String),
-    #[error("too many values for a chart, at most {most}; aggregate more coarsely: {found}")]
+    #[error("a chart shows at most {most} values; aggregate more coarsely: {found}")]
     TooMany { found: usize, most: usize },
 }
 

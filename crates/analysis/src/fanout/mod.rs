@@ -20,6 +20,7 @@ use sqlparser::ast::{
 };
 
 use crate::joins::key_of;
+use crate::stack::on_large_stack;
 use crate::{Catalogue, Dialect, Table, guard};
 use columns::{Aggregates, Names};
 use equalities::Equalities;
@@ -52,6 +53,10 @@ pub struct Finding {
 
 /// Returns what is known of every aggregate over a join, subqueries and `WITH` queries included.
 pub fn verdicts(sql: &str, dialect: Dialect, catalogue: &Catalogue) -> Vec<Finding> {
+    on_large_stack(|| findings(sql, dialect, catalogue))
+}
+
+fn findings(sql: &str, dialect: Dialect, catalogue: &Catalogue) -> Vec<Finding> {
     let Ok(statement) = guard::parse_generated(sql, dialect) else { return Vec::new() };
     let mut look = Look { dialect, catalogue, ctes: HashMap::new(), findings: Vec::new() };
     let Statement::Query(query) = &statement else { return Vec::new() };

@@ -17,9 +17,9 @@ mod shapes;
 mod visit;
 
 #[cfg(test)]
-mod accepted;
+mod accepted_tests;
 #[cfg(test)]
-mod cases;
+mod cases_tests;
 #[cfg(test)]
 mod server_tests;
 
@@ -33,6 +33,7 @@ use sqlparser::ast::{DescribeAlias, Statement, UtilityOption, Visit};
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
 
+use crate::stack::on_large_stack;
 use crate::{Dialect, clauses};
 
 /// Longest accepted statement, in bytes.
@@ -112,6 +113,10 @@ pub enum Refusal {
 /// # Errors
 /// A [`Refusal`] that says what to change.
 pub fn guard(sql: &str, dialect: Dialect, policy: &Policy) -> Result<Guarded, Refusal> {
+    on_large_stack(|| guarded(sql, dialect, policy))
+}
+
+fn guarded(sql: &str, dialect: Dialect, policy: &Policy) -> Result<Guarded, Refusal> {
     let (explain, mut statement) = explained(parse(sql, dialect)?, dialect)?;
     normal::form(&mut statement, dialect);
     check(&statement, dialect, policy)?;

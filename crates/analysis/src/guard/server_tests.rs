@@ -1,6 +1,6 @@
 //! Statements of SQL Server and DuckDB, which are checked here and run elsewhere.
 
-use super::cases::policy;
+use super::cases_tests::policy;
 use super::*;
 
 /// S4.04

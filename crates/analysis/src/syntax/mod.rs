@@ -43,12 +43,28 @@ pub fn is_name(keyword: Keyword) -> bool {
     )
 }
 
-/// Hands questions that are answered by yes or no on to the wrapped dialect.
+/// Hands questions on to the wrapped dialect: those that are answered by yes or no, and what names are made of.
 macro_rules! as_inner {
     ($($question:ident)*) => {
         $(fn $question(&self) -> bool {
             INNER.$question()
         })*
+
+        fn dialect(&self) -> std::any::TypeId {
+            INNER.dialect()
+        }
+
+        fn is_delimited_identifier_start(&self, letter: char) -> bool {
+            INNER.is_delimited_identifier_start(letter)
+        }
+
+        fn is_identifier_start(&self, letter: char) -> bool {
+            INNER.is_identifier_start(letter)
+        }
+
+        fn is_identifier_part(&self, letter: char) -> bool {
+            INNER.is_identifier_part(letter)
+        }
     };
 }
 use as_inner;

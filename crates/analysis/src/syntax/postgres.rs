@@ -1,8 +1,6 @@
 //! Postgres' syntax: also `BETWEEN SYMMETRIC`, `COLLATE` after any expression, signs that bind as tightly as Postgres
 //! binds them, and `substring(… SIMILAR …)`.
 
-use std::any::TypeId;
-
 use sqlparser::ast::{BinaryOperator, Expr, UnaryOperator};
 use sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
 use sqlparser::keywords::Keyword;
@@ -58,24 +56,8 @@ impl Dialect for Postgres {
         supports_comment_optimizer_hint
     }
 
-    fn dialect(&self) -> TypeId {
-        INNER.dialect()
-    }
-
     fn identifier_quote_style(&self, identifier: &str) -> Option<char> {
         INNER.identifier_quote_style(identifier)
-    }
-
-    fn is_delimited_identifier_start(&self, ch: char) -> bool {
-        INNER.is_delimited_identifier_start(ch)
-    }
-
-    fn is_identifier_start(&self, ch: char) -> bool {
-        INNER.is_identifier_start(ch)
-    }
-
-    fn is_identifier_part(&self, ch: char) -> bool {
-        INNER.is_identifier_part(ch)
     }
 
     fn is_reserved_for_identifier(&self, keyword: Keyword) -> bool {

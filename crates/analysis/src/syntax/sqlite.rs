@@ -1,7 +1,5 @@
 //! SQLite's syntax: also shifts and `IS` between any two values.
 
-use std::any::TypeId;
-
 use sqlparser::ast::{BinaryOperator, Expr, Statement, UnaryOperator};
 use sqlparser::dialect::{Dialect, Precedence, SQLiteDialect};
 use sqlparser::keywords::Keyword;
@@ -27,22 +25,6 @@ impl Dialect for Sqlite {
         supports_notnull_operator
         supports_comma_separated_trim
         supports_numeric_literal_underscores
-    }
-
-    fn dialect(&self) -> TypeId {
-        INNER.dialect()
-    }
-
-    fn is_delimited_identifier_start(&self, ch: char) -> bool {
-        INNER.is_delimited_identifier_start(ch)
-    }
-
-    fn is_identifier_start(&self, ch: char) -> bool {
-        INNER.is_identifier_start(ch)
-    }
-
-    fn is_identifier_part(&self, ch: char) -> bool {
-        INNER.is_identifier_part(ch)
     }
 
     fn identifier_quote_style(&self, _: &str) -> Option<char> {

@@ -13,16 +13,14 @@ mod ui;
 mod v1;
 mod v3;
 
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use crate::http::routing::get;
 use axum::Router;
-use axum::extract::Request;
-use axum::http::StatusCode;
-use axum::middleware::{self, Next};
-use axum::response::IntoResponse as _;
-use tower_http::services::{ServeDir, ServeFile};
+use axum::http::{StatusCode, Uri, header};
+use axum::response::{IntoResponse as _, Response};
+use percent_encoding::percent_decode_str;
 
 use self::refusal::Refusal;
 use perihelion_runtime::TraceFinder;
@@ -55,49 +53,33 @@ pub fn router(finder: TraceFinder) -> Router {
 ///
 /// What a symbolic link leads to is not served: it may lie anywhere.
 pub fn interface(directory: &Path) -> Router {
-    let files = ServeDir::new(directory).fallback(ServeFile::new(directory.join("index.html")));
     let root: Arc<Path> = directory.into();
-    Router::new().fallback_service(files).layer(middleware::from_fn(
-        move |request: Request, next: Next| {
-            let root = Arc::clone(&root);
-            async move {
-                if leads_over_a_link(&root, request.uri().path()) {
-                    StatusCode::NOT_FOUND.into_response()
-                } else {
-                    next.run(request).await
-                }
-            }
-        },
-    ))
+    let serve = move |uri: Uri| async move { file(&root, uri.path()).await };
+    Router::new().fallback_service(get(serve))
 }
 
-/// Tells whether a link stands anywhere on the way to a file.
-fn leads_over_a_link(root: &Path, path: &str) -> bool {
-    let Ok(path) = percent_decoded(path) else { return true };
-    let mut at = root.to_owned();
-    path.split('/').filter(|part| !part.is_empty()).any(|part| {
-        at.push(part);
-        std::fs::symlink_metadata(&at).is_ok_and(|found| found.is_symlink())
-    })
+async fn file(root: &Path, path: &str) -> Response {
+    let Some(found) = place(root, path) else { return StatusCode::NOT_FOUND.into_response() };
+    let found = if found.is_file() { found } else { root.join("index.html") };
+    let kind = crate::page::kind(&found.to_string_lossy());
+    match tokio::fs::read(&found).await {
+        Ok(content) => ([(header::CONTENT_TYPE, kind)], content).into_response(),
+        Err(_) => StatusCode::NOT_FOUND.into_response(),
+    }
 }
 
-/// Reads `%2e` and the like.
-fn percent_decoded(text: &str) -> Result<String, std::string::FromUtf8Error> {
-    let bytes = text.as_bytes();
-    let mut decoded = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while let Some(byte) = bytes.get(at) {
-        let escaped = text.get(at + 1..at + 3).filter(|_| *byte == b'%');
-        match escaped.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
-            Some(byte) => {
-                decoded.push(byte);
-                at += 3;
-            }
-            None => {
-                decoded.push(*byte);
-                at += 1;
-            }
+/// Returns where a file would be; `None` for a path that leaves the directory, or that leads over a link.
+fn place(root: &Path, path: &str) -> Option<PathBuf> {
+    let path = percent_decode_str(path).decode_utf8().ok()?;
+    let mut place = root.to_owned();
+    for part in path.split('/').filter(|part| !part.is_empty()) {
+        let mut names = Path::new(part).components();
+        let is_name = matches!(names.next(), Some(Component::Normal(name)) if name == part);
+        place.push(part);
+        let is_link = std::fs::symlink_metadata(&place).is_ok_and(|found| found.is_symlink());
+        if !is_name || is_link {
+            return None;
         }
     }
-    String::from_utf8(decoded)
+    Some(place)
 }

@@ -15,6 +15,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
+use super::Failure;
 use super::pages::Paged;
 use super::program::plain_name;
 
@@ -116,7 +117,7 @@ impl Docling {
         path: &str,
         bytes: &[u8],
         most: usize,
-    ) -> Result<Paged, String> {
+    ) -> Result<Paged, Failure> {
         // Nothing in the document says the same by chance, nor on purpose.
         let mark = format!("<!-- {} -->", blake3::hash(bytes).to_hex());
         let body = json!({
@@ -136,7 +137,8 @@ impl Docling {
         drop((begin, body));
         let is_id = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
         if task.task_id.is_empty() || !task.task_id.chars().all(is_id) {
-            return Err("it names a task by more than letters and digits".to_owned());
+            let text = "it names a task by more than letters and digits";
+            return Err(Failure::Task(text.to_owned()));
         }
         let poll = format!("{}/v1/status/poll/{}", self.url, task.task_id);
         let poll = self.http.get(format!("{poll}?wait={}", WAIT.as_secs()));
@@ -146,7 +148,7 @@ impl Docling {
                 "pending" | "started" => {}
                 ended => {
                     let why = task.error_message.unwrap_or_default();
-                    return Err(shown(&format!("the task ended as {ended}. {why}")));
+                    return Err(Failure::Task(shown(&format!("the task ended as {ended}. {why}"))));
                 }
             }
             pause().await;
@@ -162,14 +164,15 @@ impl Docling {
         &self,
         request: &RequestBuilder,
         most: usize,
-    ) -> Result<T, String> {
+    ) -> Result<T, Failure> {
         loop {
-            let request = request.try_clone().ok_or("the request cannot be sent again")?;
+            let again = || Failure::Task("the request cannot be sent again".to_owned());
+            let request = request.try_clone().ok_or_else(again)?;
             let request = match &self.key {
                 Some(key) => request.header("X-Api-Key", key.expose_secret()),
                 None => request,
             };
-            let response = request.send().await.map_err(because)?;
+            let response = request.send().await?;
             let status = response.status();
             if matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
                 pause().await;
@@ -177,32 +180,28 @@ impl Docling {
             }
             let answer = body(response, most.saturating_mul(SWELLING)).await?;
             if status == StatusCode::UNAUTHORIZED || status == StatusCode::FORBIDDEN {
-                return Err(format!(
-                    "status {}: set its key in PERIHELION_DOCUMENTS_PARSER_API_KEY",
-                    status.as_u16()
-                ));
+                return Err(Failure::Key(status.as_u16()));
             }
             if !status.is_success() {
-                let output = String::from_utf8_lossy(&answer);
-                return Err(format!("status {}: {}", status.as_u16(), shown(&output)));
+                let text = shown(&String::from_utf8_lossy(&answer));
+                return Err(Failure::Status { status: status.as_u16(), text });
             }
-            return serde_json::from_slice(&answer)
-                .map_err(|error| format!("its answer cannot be read: {error}"));
+            return Ok(serde_json::from_slice(&answer)?);
         }
     }
 }
 
 impl Outcome {
-    fn paged(self, mark: &str, most: usize) -> Result<Paged, String> {
+    fn paged(self, mark: &str, most: usize) -> Result<Paged, Failure> {
         let is_read = matches!(self.status.as_deref(), None | Some("success" | "partial_success"));
         let Some(text) = self.document.md_content.filter(|_| is_read) else {
             let output = self.errors.into_iter().map(|one| one.error_message);
             let output = output.chain(self.failure.map(|failure| failure.to_string()));
             let output = output.collect::<Vec<_>>().join("; ");
-            return Err(shown(&format!("it ended without a text. {output}")));
+            return Err(Failure::Task(shown(&format!("it ended without a text. {output}"))));
         };
         if text.len() > most {
-            return Err(format!("it writes more than {most} bytes"));
+            return Err(Failure::TooLong(most));
         }
         let numbers = self.document.json_content.unwrap_or_default().pages();
         let texts: Vec<&str> = text.split(mark).collect();
@@ -229,27 +228,15 @@ async fn pause() {
 }
 
 /// Reads an answer of at most so many bytes.
-async fn body(mut response: Response, most: usize) -> Result<Vec<u8>, String> {
+async fn body(mut response: Response, most: usize) -> Result<Vec<u8>, Failure> {
     let mut read = Vec::new();
-    while let Some(piece) = response.chunk().await.map_err(because)? {
+    while let Some(piece) = response.chunk().await? {
         if read.len() + piece.len() > most {
-            return Err(format!("its answer has more than {most} bytes"));
+            return Err(Failure::TooLong(most));
         }
         read.extend_from_slice(&piece);
     }
     Ok(read)
-}
-
-/// Returns why a request failed, to the innermost cause.
-fn because(error: reqwest::Error) -> String {
-    let error = error.without_url();
-    let mut output = error.to_string();
-    let mut cause = std::error::Error::source(&error);
-    while let Some(inner) = cause {
-        output = format!("{output}: {inner}");
-        cause = inner.source();
-    }
-    output
 }
 
 fn shown(output: &str) -> String {

@@ -4,6 +4,7 @@
 //! pages, where the reader knows of pages, and is parsed like any other document.
 
 mod docling;
+mod failure;
 mod pages;
 mod program;
 
@@ -11,6 +12,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub use docling::Docling;
+pub use failure::Failure;
 pub(crate) use pages::Paged;
 
 use crate::Error;
@@ -48,12 +50,12 @@ impl External {
     }
 
     /// Makes the error that names it, for the operator.
-    pub(crate) fn failed(&self, path: &str, reason: impl Into<String>) -> Error {
+    pub(crate) fn failed(&self, path: &str, source: Failure) -> Error {
         let parser = match &self.reader {
             Reader::Program(program) => program.display().to_string(),
             Reader::Docling(docling) => docling.url().to_owned(),
         };
-        Error::External { path: path.to_owned(), parser, reason: reason.into() }
+        Error::External { path: path.to_owned(), parser, source }
     }
 
     /// Names it for who may see the document, which is not to see this machine's paths and addresses.
@@ -79,15 +81,9 @@ impl External {
                 Reader::Docling(docling) => docling.read(path, bytes, most).await,
             }
         };
-        match tokio::time::timeout(self.timeout, reading).await {
-            Ok(read) => read.map_err(|reason| self.failed(path, reason)),
-            Err(_) => {
-                let seconds = self.timeout.as_secs_f64();
-                let text =
-                    format!("it is not done within {seconds} s (documents.parser_timeout_sec)");
-                Err(self.failed(path, text))
-            }
-        }
+        let read = tokio::time::timeout(self.timeout, reading).await;
+        let read = read.unwrap_or_else(|_| Err(Failure::Timeout(self.timeout.as_secs_f64())));
+        read.map_err(|source| self.failed(path, source))
     }
 }
 

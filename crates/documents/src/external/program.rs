@@ -4,12 +4,14 @@
 //! left running, whatever becomes of the request.
 
 use std::path::Path;
-use std::process::{ExitStatus, Stdio};
+use std::process::Stdio;
 
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+
+use super::Failure;
 
 /// Variables of the environment that the program sees: no secret is among them.
 const PASSED: [&str; 5] = ["PATH", "HOME", "TMPDIR", "LANG", "LC_ALL"];
@@ -23,13 +25,13 @@ pub(crate) async fn read(
     path: &str,
     bytes: &[u8],
     most: usize,
-) -> Result<Vec<u8>, String> {
+) -> Result<Vec<u8>, Failure> {
     let passed = PASSED.iter().filter_map(|name| Some((*name, std::env::var_os(name)?)));
     let mut command = Command::new(program);
     command.arg(plain_name(path)).env_clear().envs(passed);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command.process_group(0).kill_on_drop(true);
-    let mut child = command.spawn().map_err(|error| format!("it cannot be started: {error}"))?;
+    let mut child = command.spawn().map_err(Failure::Start)?;
     // Dropped with this future, so that an end of the time ends them all.
     let _group = Group::of(&child);
     let stdin = child.stdin.take();
@@ -37,16 +39,12 @@ pub(crate) async fn read(
     let stderr = child.stderr.take();
     let ((), read, output) =
         tokio::join!(write(stdin, bytes), take(stdout, most), last_words(stderr));
-    let text = read.map_err(|error| error.to_string())?;
+    let text = read?;
     if text.len() > most {
-        return Err(format!("it writes more than {most} bytes"));
+        return Err(Failure::TooLong(most));
     }
-    let status = child.wait().await.map_err(|error| error.to_string())?;
-    if status.success() { Ok(text) } else { Err(ended_badly(status, &output)) }
-}
-
-fn ended_badly(status: ExitStatus, output: &str) -> String {
-    if output.is_empty() { status.to_string() } else { format!("{status}: {output}") }
+    let status = child.wait().await?;
+    if status.success() { Ok(text) } else { Err(Failure::Exit { status, output }) }
 }
 
 /// Returns the last part of a path with letters that no shell takes for anything else.

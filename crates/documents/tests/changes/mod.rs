@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::support::{Endpoint, input, kinds, scope};
+use crate::support::{Adds as _, Endpoint, input, kinds};
 use perihelion_database::{Database, query};
 use perihelion_documents::{Error, PageAt, Query};
 use sqlx::AssertSqlSafe;
@@ -28,25 +28,23 @@ async fn run(database: &Database, sql: &str) -> u64 {
 async fn a_place_is_read_without_the_rest_of_the_text() {
     for kind in kinds().await {
         let library = &kind.library;
-        let ann = scope("ann");
-        let added =
-            library.add(&ann, input("long.md", &long()), None, None, &|_| {}).await.unwrap();
+        let added = library.add(input("long.md", &long()), None, None, &|_| {}).await.unwrap();
         let id = &added.document.id;
-        let body = library.body(&ann, id).await.unwrap();
+        let body = library.body(id).await.unwrap();
         let characters: Vec<char> = body.chars().collect();
         assert_eq!(characters.len() as u64, added.document.characters);
         assert!(characters.len() > 100_000);
         for (start, end) in [(0, 3), (16_383, 16_385), (40_000, 90_000), (100_000, 100_000)] {
-            let read = library.read(&ann, id, Some(start), Some(end)).await.unwrap();
+            let read = library.read(id, Some(start), Some(end)).await.unwrap();
             assert_eq!(read.text, characters[start..end].iter().collect::<String>());
         }
         for (start, end) in [(5, Some(4)), (characters.len() + 1, None)] {
-            let refused = library.read(&ann, id, Some(start), end).await;
+            let refused = library.read(id, Some(start), end).await;
             assert!(matches!(refused, Err(Error::Range { .. })), "{refused:?}");
         }
 
         let asked = Query::new("Nummer150");
-        let before = library.retrieve(&ann, &asked, None, None).await.unwrap();
+        let before = library.retrieve(&asked, None, None).await.unwrap();
         let source = &before.passages[0].source;
         assert_eq!(characters[source.start..source.end].iter().collect::<String>(), source.quote);
         // Nothing else of the text is there any more, and nobody misses it.
@@ -56,11 +54,11 @@ async fn a_place_is_read_without_the_rest_of_the_text() {
             segment + 1
         );
         assert!(run(library.index().database(), &gone).await > 3);
-        let after = library.retrieve(&ann, &asked, None, None).await.unwrap();
+        let after = library.retrieve(&asked, None, None).await.unwrap();
         assert_eq!(after.passages[0], before.passages[0]);
-        let read = library.read(&ann, id, Some(source.start), Some(source.end)).await.unwrap();
+        let read = library.read(id, Some(source.start), Some(source.end)).await.unwrap();
         assert_eq!(read.text, source.quote);
-        let refused = library.read(&ann, id, Some(0), Some(10)).await;
+        let refused = library.read(id, Some(0), Some(10)).await;
         assert!(matches!(refused, Err(Error::Damaged { .. })), "{refused:?}");
         kind.end().await;
     }
@@ -73,32 +71,31 @@ async fn a_page_is_read_by_its_number_and_by_a_place_on_it() {
     let csv = "Größe,Maß\nfünf,zwölf\n";
     for kind in kinds().await {
         let library = &kind.library;
-        let ann = scope("ann");
-        let none = library.add(&ann, input("a.csv", csv), None, None, &|_| {}).await.unwrap();
-        let page = library.page(&ann, &none.document.id, PageAt::Number(1)).await.unwrap();
+        let none = library.add(input("a.csv", csv), None, None, &|_| {}).await.unwrap();
+        let page = library.page(&none.document.id, PageAt::Number(1)).await.unwrap();
         assert_eq!(page, None, "the format has none");
 
-        let mut prepared = library.prepare(&ann, input("paged.md", &long())).await.unwrap();
+        let mut prepared = library.prepare(input("paged.md", &long())).await.unwrap();
         let text = prepared.parsed.text.clone();
         let cut = text.find("## Artikel 100").unwrap();
         prepared.parsed.pages = [(1, 0, cut), (2, cut, text.len())]
             .map(|(number, start, end)| perihelion_documents::parse::Page { number, start, end })
             .to_vec();
-        let id = library.flip(&ann, &prepared).await.unwrap().id;
-        let first = library.page(&ann, &id, PageAt::Number(1)).await.unwrap().unwrap();
-        let second = library.page(&ann, &id, PageAt::Number(2)).await.unwrap().unwrap();
+        let id = library.flip(&prepared).await.unwrap().id;
+        let first = library.page(&id, PageAt::Number(1)).await.unwrap().unwrap();
+        let second = library.page(&id, PageAt::Number(2)).await.unwrap().unwrap();
         assert_eq!((first.text.as_str(), second.text.as_str()), text.split_at(cut));
         assert_eq!((first.start, first.end, first.pages), (0, text[..cut].chars().count(), 2));
         let length = text.chars().count();
         for (place, page) in
             [(0, &first), (first.end - 1, &first), (second.start, &second), (length, &second)]
         {
-            let found = library.page(&ann, &id, PageAt::Character(place)).await.unwrap();
+            let found = library.page(&id, PageAt::Character(place)).await.unwrap();
             assert_eq!(found.as_ref(), Some(page), "{place}");
         }
-        let beyond = library.page(&ann, &id, PageAt::Number(3)).await;
+        let beyond = library.page(&id, PageAt::Number(3)).await;
         assert!(matches!(beyond, Err(Error::Page { number: 3, last: 2 })), "{beyond:?}");
-        let beyond = library.page(&ann, &id, PageAt::Character(length + 1)).await;
+        let beyond = library.page(&id, PageAt::Character(length + 1)).await;
         assert!(matches!(beyond, Err(Error::Range { .. })), "{beyond:?}");
         kind.end().await;
     }
@@ -109,7 +106,6 @@ async fn a_page_is_read_by_its_number_and_by_a_place_on_it() {
 async fn a_change_of_one_paragraph_indexes_its_own_pieces_alone_and_all_quotes_are_true_after_it() {
     for kind in kinds().await {
         let library = &kind.library;
-        let ann = scope("ann");
         let endpoint = Endpoint::default();
         let database = library.index().database().of_tenant("tests");
         let numbers = async || {
@@ -117,34 +113,33 @@ async fn a_change_of_one_paragraph_indexes_its_own_pieces_alone_and_all_quotes_a
             rows.iter().map(|row| row.get::<i64>(0).unwrap()).collect::<BTreeSet<_>>()
         };
         let text = long();
-        library.add(&ann, input("long.md", &text), None, Some(&endpoint), &|_| {}).await.unwrap();
+        library.add(input("long.md", &text), None, Some(&endpoint), &|_| {}).await.unwrap();
         let before = numbers().await;
         let asked = Query::new("Nummer190");
-        let was = library.search(&ann, &asked, None).await.unwrap().hits.remove(0);
+        let was = library.search(&asked, None).await.unwrap().hits.remove(0);
 
         let changed =
             text.replacen("## Artikel 3\n\n", "## Artikel 3\n\nNeues über Elefanten. ", 1);
         let mut later = input("long.md", &changed);
         later.now += chrono::TimeDelta::days(1);
-        let second = library.add(&ann, later, None, Some(&endpoint), &|_| {}).await.unwrap();
+        let second = library.add(later, None, Some(&endpoint), &|_| {}).await.unwrap();
         let after = numbers().await;
         assert!((1..=3).contains(&after.difference(&before).count()));
         assert_eq!(after.len() as u64, second.document.chunks);
 
-        let body: Vec<char> =
-            library.body(&ann, &second.document.id).await.unwrap().chars().collect();
+        let body: Vec<char> = library.body(&second.document.id).await.unwrap().chars().collect();
         for words in ["Nummer190", "Nummer1", "Elefanten"] {
-            for hit in library.search(&ann, &Query::new(words), None).await.unwrap().hits {
+            for hit in library.search(&Query::new(words), None).await.unwrap().hits {
                 assert_eq!(body[hit.start..hit.end].iter().collect::<String>(), hit.quote);
             }
         }
-        let is = library.search(&ann, &asked, None).await.unwrap().hits.remove(0);
+        let is = library.search(&asked, None).await.unwrap().hits.remove(0);
         assert_eq!(is.quote, was.quote);
         assert_eq!(is.start, was.start + "Neues über Elefanten. ".chars().count());
         // All of it is as old as its change.
         let mut since = asked.clone();
         since.filters.since = Some(second.document.changed_at);
-        assert_eq!(library.search(&ann, &since, None).await.unwrap().hits[0], is);
+        assert_eq!(library.search(&since, None).await.unwrap().hits[0], is);
         kind.end().await;
     }
 }
@@ -154,12 +149,11 @@ async fn a_change_of_one_paragraph_indexes_its_own_pieces_alone_and_all_quotes_a
 async fn equal_paragraphs_are_kept_apart_and_counted() {
     for kind in kinds().await {
         let library = &kind.library;
-        let ann = scope("ann");
         let same = format!("The same words again. {}\n\n", "And more of them. ".repeat(60));
         for times in [4, 2, 3] {
             let text = format!("# Same\n\n{}", same.repeat(times));
-            let added = library.add(&ann, input("s.md", &text), None, None, &|_| {}).await.unwrap();
-            let hits = library.search(&ann, &Query::new("same words"), None).await.unwrap().hits;
+            let added = library.add(input("s.md", &text), None, None, &|_| {}).await.unwrap();
+            let hits = library.search(&Query::new("same words"), None).await.unwrap().hits;
             let places: BTreeSet<usize> = hits.iter().map(|hit| hit.start).collect();
             assert_eq!(places.len() as u64, added.document.chunks, "{times}");
         }

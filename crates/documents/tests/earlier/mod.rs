@@ -7,7 +7,7 @@ use perihelion_documents::{Library, Limits, PageAt, Parser, Query};
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _};
 
-use crate::support::{input, scope};
+use crate::support::{Adds as _, input, scope};
 
 /// The last migration before texts were divided into segments.
 const BEFORE: i64 = 23;
@@ -34,24 +34,23 @@ async fn documents_of_an_earlier_version_are_found_read_changed_and_deleted() {
     let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
     let open = async |name: &str| {
         let database = Database::open(&path(name)).await.unwrap();
-        Library::new(database, Parser::Here(Limits::default()))
+        Library::new(database, Parser::Here(Limits::default()), scope("ann"))
     };
-    let ann = scope("ann");
     let part =
         |n: usize| format!("## Teil {n}\n\nÜber Nummer{n}. {}\n\n", "Und so fort. ".repeat(40));
     let text = format!("# Maße\n\n{}", (0..1_100).map(part).collect::<String>());
     let now = open("now.db").await;
-    let mut prepared = now.prepare(&ann, input("long.md", &text)).await.unwrap();
+    let mut prepared = now.prepare(input("long.md", &text)).await.unwrap();
     let body = prepared.parsed.text.clone();
     let cut = body.find("## Teil 90").unwrap();
     prepared.parsed.pages = vec![
         Page { number: 1, start: 0, end: cut },
         Page { number: 2, start: cut, end: body.len() },
     ];
-    let document = now.flip(&ann, &prepared).await.unwrap();
+    let document = now.flip(&prepared).await.unwrap();
     let asked = Query::new("Nummer100");
-    let hits = now.search(&ann, &asked, None).await.unwrap().hits;
-    let page = now.page(&ann, &document.id, PageAt::Number(2)).await.unwrap();
+    let hits = now.search(&asked, None).await.unwrap().hits;
+    let page = now.page(&document.id, PageAt::Number(2)).await.unwrap();
     now.close().await;
 
     let options = SqliteConnectOptions::new().filename(path("then.db")).create_if_missing(true);
@@ -72,20 +71,20 @@ async fn documents_of_an_earlier_version_are_found_read_changed_and_deleted() {
     then.close().await.unwrap();
 
     let library = open("then.db").await;
-    assert_eq!(library.find(&ann, "long.md").await.unwrap(), document);
-    assert_eq!(library.body(&ann, &document.id).await.unwrap(), body);
-    assert_eq!(library.search(&ann, &asked, None).await.unwrap().hits, hits);
-    assert_eq!(library.page(&ann, &document.id, PageAt::Number(2)).await.unwrap(), page);
-    let used = library.room(&ann).await.unwrap().used;
+    assert_eq!(library.find("long.md").await.unwrap(), document);
+    assert_eq!(library.body(&document.id).await.unwrap(), body);
+    assert_eq!(library.search(&asked, None).await.unwrap().hits, hits);
+    assert_eq!(library.page(&document.id, PageAt::Number(2)).await.unwrap(), page);
+    let used = library.room().await.unwrap().used;
     assert_eq!(used.text_bytes, body.len() as u64);
     let changed = text.replacen("Über Nummer7.", "Über Nummer7 und Elefanten.", 1);
-    let added = library.add(&ann, input("long.md", &changed), None, None, &|_| {}).await.unwrap();
+    let added = library.add(input("long.md", &changed), None, None, &|_| {}).await.unwrap();
     assert_eq!(added.document.version, 2);
-    let after = library.search(&ann, &asked, None).await.unwrap().hits;
+    let after = library.search(&asked, None).await.unwrap().hits;
     assert_eq!((after.len(), &after[0].quote), (hits.len(), &hits[0].quote));
-    assert_eq!(library.room(&ann).await.unwrap().used.text_bytes, used.text_bytes + 14);
-    let deleted = library.delete(&ann, "long.md").await.unwrap();
+    assert_eq!(library.room().await.unwrap().used.text_bytes, used.text_bytes + 14);
+    let deleted = library.delete("long.md").await.unwrap();
     assert_eq!(deleted.attempts.len(), 2, "that of the earlier program among them");
-    assert_eq!(library.room(&ann).await.unwrap().used.documents, 0);
+    assert_eq!(library.room().await.unwrap().used.documents, 0);
     library.close().await;
 }

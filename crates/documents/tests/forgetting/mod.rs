@@ -7,7 +7,7 @@ use perihelion_documents::{Describer, Description, EmbeddingModel as _, Error, Q
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _};
 
-use crate::support::{Endpoint, Kind, input, kinds, scope};
+use crate::support::{Adds as _, Endpoint, Kind, input, kinds, scope};
 
 const CANARY: &str = "xylophonequartzwombat";
 
@@ -59,16 +59,15 @@ async fn left(kind: &Kind) -> Vec<&'static str> {
 async fn a_change_and_a_deletion_leave_no_byte_of_any_version() {
     for kind in kinds().await {
         let library = &kind.library;
-        let ann = scope("ann");
         let endpoint = Endpoint::default();
         let sayer = Sayer::default();
         for version in [1, 2] {
             let input = input("secret.md", &secret(version));
-            library.add(&ann, input, Some(&sayer), Some(&endpoint), &|_| {}).await.unwrap();
+            library.add(input, Some(&sayer), Some(&endpoint), &|_| {}).await.unwrap();
         }
         assert!(!kind.contains(&format!("{CANARY}1")), "of the former version");
         assert!(kind.contains(&format!("{CANARY}2")) || !kind.is_file());
-        let deleted = library.delete(&ann, "secret.md").await.unwrap();
+        let deleted = library.delete("secret.md").await.unwrap();
         let hashes = deleted.attempts.iter().map(|one| one.hash.clone());
         assert_eq!(hashes.collect::<std::collections::BTreeSet<_>>().len(), 2);
         assert!(!kind.contains(CANARY));
@@ -85,36 +84,36 @@ async fn what_an_interrupted_adding_left_is_deleted_by_its_path_or_its_age() {
         let ann = scope("ann");
         let endpoint = Endpoint::default();
         let begin = async || {
-            let prepared = library.prepare(&ann, input("secret.md", &secret(1))).await.unwrap();
-            assert!(library.describe(&ann, &prepared, &Sayer::default()).await.unwrap());
-            library.stage(&ann, &prepared).await.unwrap();
-            let texts = library.missing(&ann, "test", &prepared.meanings()).await.unwrap();
+            let prepared = library.prepare(input("secret.md", &secret(1))).await.unwrap();
+            assert!(library.describe(&prepared, &Sayer::default()).await.unwrap());
+            library.stage(&prepared).await.unwrap();
+            let texts = library.missing("test", &prepared.meanings()).await.unwrap();
             let words: Vec<String> = texts.iter().map(|(_, text)| text.clone()).collect();
             let vectors = endpoint.embed(&words).await.unwrap();
-            library.keep_vectors(&ann, "test", &texts, vectors).await.unwrap();
+            library.keep_vectors("test", &texts, vectors).await.unwrap();
             assert!(left(&kind).await.contains(&"recall_vector"));
             prepared
         };
         let prepared = begin().await;
-        assert!(library.list(&ann, None).await.unwrap().is_empty());
-        let found = library.attempts(&ann, &prepared.id[..12]).await.unwrap();
+        assert!(library.list(None).await.unwrap().is_empty());
+        let found = library.attempts(&prepared.id[..12]).await.unwrap();
         assert_eq!((found.len(), found[0].path.as_str()), (1, "secret.md"));
-        let theirs = library.delete(&scope("ben"), "secret.md").await;
+        let theirs = library.within(&scope("ben")).delete("secret.md").await;
         assert!(matches!(theirs, Err(Error::Unknown(_))), "{theirs:?}");
-        let deleted = library.delete(&ann, "secret.md").await.unwrap();
+        let deleted = library.delete("secret.md").await.unwrap();
         assert_eq!((deleted.title(), deleted.document.is_none()), ("secret.md", true));
         assert!(!kind.contains(CANARY));
         assert_eq!(left(&kind).await, Vec::<&str>::new());
-        let again = library.delete(&ann, "secret.md").await;
+        let again = library.delete("secret.md").await;
         assert!(matches!(again, Err(Error::Unknown(_))), "{again:?}");
 
         let prepared = begin().await;
         let late = prepared.now + TimeDelta::days(1);
         assert!(library.older(prepared.now).await.unwrap().is_empty());
         assert_eq!(library.older(late).await.unwrap(), [(ann.clone(), prepared.id.clone())]);
-        assert_eq!(library.abandoned(&ann, None, late).await.unwrap().len(), 1);
-        assert!(library.delete_older(&ann, &prepared.id, prepared.now).await.unwrap().is_none());
-        assert!(library.delete_older(&ann, &prepared.id, late).await.unwrap().is_some());
+        assert_eq!(library.abandoned(None, late).await.unwrap().len(), 1);
+        assert!(library.delete_older(&prepared.id, prepared.now).await.unwrap().is_none());
+        assert!(library.delete_older(&prepared.id, late).await.unwrap().is_some());
         assert!(!kind.contains(CANARY));
         assert_eq!(left(&kind).await, Vec::<&str>::new());
         kind.end().await;
@@ -126,20 +125,19 @@ async fn what_an_interrupted_adding_left_is_deleted_by_its_path_or_its_age() {
 async fn a_deletion_while_another_reads_what_was_there_says_so_and_the_next_one_leaves_nothing() {
     for kind in kinds().await.into_iter().filter(Kind::is_file) {
         let library = &kind.library;
-        let ann = scope("ann");
         for (path, text) in [("secret.md", secret(1)), ("other.md", "# Other".to_owned())] {
-            library.add(&ann, input(path, &text), None, None, &|_| {}).await.unwrap();
+            library.add(input(path, &text), None, None, &|_| {}).await.unwrap();
         }
         let options = SqliteConnectOptions::new().filename(kind.path().unwrap());
         let mut reader = options.connect().await.unwrap();
         sqlx::raw_sql("BEGIN; SELECT count(*) FROM document").execute(&mut reader).await.unwrap();
-        let message = library.delete(&ann, "secret.md").await.unwrap_err();
+        let message = library.delete("secret.md").await.unwrap_err();
         let is_named =
             matches!(message, Error::Database(perihelion_database::Error::Unscrubbed { .. }));
         assert!(is_named, "{message}");
-        assert!(library.search(&ann, &Query::new(CANARY), None).await.unwrap().hits.is_empty());
+        assert!(library.search(&Query::new(CANARY), None).await.unwrap().hits.is_empty());
         sqlx::raw_sql("COMMIT").execute(&mut reader).await.unwrap();
-        library.delete(&ann, "other.md").await.unwrap();
+        library.delete("other.md").await.unwrap();
         assert!(!kind.contains(CANARY), "the reader has its connection still");
         reader.close().await.unwrap();
         kind.end().await;
@@ -156,7 +154,7 @@ async fn a_copy_at_another_path_costs_no_request() {
         let sayer = Sayer::default();
         let add = async |owner, path: &str| {
             let input = input(path, &secret(1));
-            library.add(owner, input, Some(&sayer), Some(&endpoint), &|_| {}).await.unwrap()
+            library.within(owner).add(input, Some(&sayer), Some(&endpoint), &|_| {}).await.unwrap()
         };
         let message = || sayer.0.load(std::sync::atomic::Ordering::SeqCst);
         let first = add(&ann, "one.md").await;
@@ -168,9 +166,9 @@ async fn a_copy_at_another_path_costs_no_request() {
         assert_eq!(copy.document.description, first.document.description);
         assert!(copy.document.description.is_some());
         // Whatever the first one becomes, the copy is whole.
-        library.delete(&ann, "one.md").await.unwrap();
+        library.delete("one.md").await.unwrap();
         let query = Query::new(format!("{CANARY}1"));
-        let found = library.retrieve(&ann, &query, Some(&endpoint), None).await.unwrap();
+        let found = library.retrieve(&query, Some(&endpoint), None).await.unwrap();
         assert!(found.by_meaning && found.passages[0].source.document == copy.document.id);
         let other = perihelion_documents::Scope::new("others", "ann").unwrap();
         add(&other, "one.md").await;
@@ -210,7 +208,6 @@ impl perihelion_documents::EmbeddingModel for Waiting {
 async fn equal_texts_of_two_documents_that_are_added_at_once_are_embedded_once() {
     for kind in kinds().await {
         let library = &kind.library;
-        let ann = scope("ann");
         let waiting =
             Waiting { endpoint: Endpoint::default(), asking: tokio::sync::Semaphore::new(0) };
         let about_to_ask = |step| {
@@ -218,17 +215,15 @@ async fn equal_texts_of_two_documents_that_are_added_at_once_are_embedded_once()
                 waiting.asking.add_permits(1);
             }
         };
-        let add =
-            |path| library.add(&ann, input(path, &secret(1)), None, Some(&waiting), &about_to_ask);
+        let add = |path| library.add(input(path, &secret(1)), None, Some(&waiting), &about_to_ask);
         let (one, two) = tokio::join!(add("one.md"), add("two.md"));
         let one = one.unwrap();
         let two = two.unwrap();
         assert_eq!(one.embedded + two.embedded, waiting.endpoint.texts());
-        let mut texts =
-            library.prepare(&ann, input("three.md", &secret(1))).await.unwrap().meanings();
+        let mut texts = library.prepare(input("three.md", &secret(1))).await.unwrap().meanings();
         texts.dedup();
         assert_eq!(waiting.endpoint.texts(), texts.len() as u64);
-        let missing = library.missing(&ann, "test", &texts).await.unwrap();
+        let missing = library.missing("test", &texts).await.unwrap();
         assert!(missing.is_empty());
         kind.end().await;
     }

@@ -1,6 +1,6 @@
 //! Row-level security below every question: where a `WHERE` is forgotten, another tenant's rows are not seen.
 
-use crate::support::{Endpoint, input};
+use crate::support::{Adds as _, Endpoint, input, scope};
 use perihelion_database::{Database, query};
 use perihelion_documents::{Library, Limits, Parser, Scope};
 use perihelion_test_database::TestDatabase;
@@ -32,13 +32,13 @@ async fn a_forgotten_where_returns_nothing_of_another_tenant() {
     let Some(server) = TestDatabase::make().await else { return };
     let database = Database::open(&server.url).await.unwrap();
     assert!(!database.is_exempt().await.unwrap());
-    let library = Library::new(database.clone(), Parser::Here(Limits::default()));
+    let library = Library::new(database.clone(), Parser::Here(Limits::default()), scope("ann"));
     let endpoint = Endpoint::default();
     let theirs = Scope::new("theirs", "ann").unwrap();
     // So many that the first are merged into the lists, and the last ones wait.
     for number in 0..70 {
         let document = input(&format!("lease{number}.md"), "# Rent\n\nThe rent is 1,250 crowns.");
-        library.add(&theirs, document, None, Some(&endpoint), &|_| {}).await.unwrap();
+        library.within(&theirs).add(document, None, Some(&endpoint), &|_| {}).await.unwrap();
     }
 
     let of_them = database.of_tenant("theirs");

@@ -1,6 +1,6 @@
 //! What a tenant may keep of documents, on both databases.
 
-use crate::support::{input, kinds, scope};
+use crate::support::{Adds as _, input, kinds, scope};
 use perihelion_documents::{Error, Quotas, Usage};
 
 /// S3.05: a quota refuses by name what is too much, before any model is asked; what was kept stays, what shrinks is taken.
@@ -12,7 +12,7 @@ async fn what_exceeds_a_quota_is_refused_by_name_and_deleting_makes_room() {
         let ann = scope("ann");
         let ben = scope("ben");
         let add = async |owner, path: &str, text: &str| {
-            library.add(owner, input(path, text), None, None, &|_| {}).await
+            library.within(owner).add(input(path, text), None, None, &|_| {}).await
         };
         let first = add(&ann, "a.md", &"One sentence. ".repeat(20)).await.unwrap().document;
         add(&ben, "b.md", "# Other\n\nAnother owner of the same tenant.").await.unwrap();
@@ -35,19 +35,19 @@ async fn what_exceeds_a_quota_is_refused_by_name_and_deleting_makes_room() {
             }
             other => panic!("{other:?}"),
         }
-        assert_eq!(library.find(&ann, &first.id).await.unwrap().hash, first.hash);
-        let before = library.room(&ann).await.unwrap();
+        assert_eq!(library.find(&first.id).await.unwrap().hash, first.hash);
+        let before = library.room().await.unwrap();
         assert_eq!((before.used.documents, before.permitted), (2, quotas));
         assert_eq!(before.used.chunks, first.chunks + 1);
 
         add(&ann, "a.md", "# Short").await.unwrap();
-        let after = library.room(&ben).await.unwrap().used;
+        let after = library.within(&ben).room().await.unwrap().used;
         assert!(after.text_bytes < before.used.text_bytes && after.documents == 2);
         for owner in [&ann, &ben] {
-            let kept = library.list(owner, None).await.unwrap().remove(0);
-            library.delete(owner, &kept.id).await.unwrap();
+            let kept = library.within(owner).list(None).await.unwrap().remove(0);
+            library.within(owner).delete(&kept.id).await.unwrap();
         }
-        assert_eq!(library.room(&ann).await.unwrap().used, Usage::default());
+        assert_eq!(library.room().await.unwrap().used, Usage::default());
         add(&ben, "c.md", "# Third").await.unwrap();
         kind.end().await;
     }
@@ -64,7 +64,11 @@ async fn room_is_given_once_however_many_ask() {
             tokio::spawn(async move {
                 let owner = scope(&format!("owner{number}"));
                 let text = format!("# Number {number}");
-                library.add(&owner, input("one.md", &text), None, None, &|_| {}).await.is_ok()
+                library
+                    .within(&owner)
+                    .add(input("one.md", &text), None, None, &|_| {})
+                    .await
+                    .is_ok()
             })
         });
         let tasks: Vec<_> = tasks.collect();
@@ -73,7 +77,7 @@ async fn room_is_given_once_however_many_ask() {
             kept += u64::from(task.await.unwrap());
         }
         assert_eq!(kept, 3);
-        assert_eq!(library.room(&scope("owner0")).await.unwrap().used.documents, 3);
+        assert_eq!(library.within(&scope("owner0")).room().await.unwrap().used.documents, 3);
         kind.end().await;
     }
 }

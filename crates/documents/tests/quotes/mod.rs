@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use perihelion_documents::Query;
 
-use super::support::{Endpoint, input, kinds, scope};
+use super::support::{Adds as _, Endpoint, input, kinds};
 
 /// Numbers that look random and are the same each time.
 struct Draw(u64);
@@ -71,7 +71,6 @@ fn block(draw: &mut Draw) -> String {
 async fn every_quote_of_a_search_is_the_text_at_its_place() {
     for kind in kinds().await {
         let library = &kind.library;
-        let ann = scope("ann");
         let model = Endpoint::default();
         let mut draw = Draw(19);
         let mut quotes = 0;
@@ -86,15 +85,15 @@ async fn every_quote_of_a_search_is_the_text_at_its_place() {
                     _ => format!("# Version {version}\n\n{blocks}"),
                 };
                 let named = input(&format!("{number}.{ending}"), &text);
-                library.add(&ann, named, None, Some(&model), &|_| {}).await.unwrap();
-                let found = library.search(&ann, &Query::new(&only), None).await.unwrap().hits;
+                library.add(named, None, Some(&model), &|_| {}).await.unwrap();
+                let found = library.search(&Query::new(&only), None).await.unwrap().hits;
                 assert!(found[0].quote.contains(&only), "{:?}", found[0]);
             }
             for word in WORDS {
                 let question = Query::new(format!("{word} {}", draw.of(&WORDS)));
-                let mut found = library.search(&ann, &question, Some(&model)).await.unwrap().hits;
-                found.extend(library.search(&ann, &question, None).await.unwrap().hits);
-                let read = library.retrieve(&ann, &question, Some(&model), None).await.unwrap();
+                let mut found = library.search(&question, Some(&model)).await.unwrap().hits;
+                found.extend(library.search(&question, None).await.unwrap().hits);
+                let read = library.retrieve(&question, Some(&model), None).await.unwrap();
                 for passage in &read.passages {
                     let quote = &passage.source.quote;
                     assert!(passage.text.contains(quote), "{quote:?} in {:?}", passage.text);
@@ -103,7 +102,7 @@ async fn every_quote_of_a_search_is_the_text_at_its_place() {
                 let mut texts: BTreeMap<String, Vec<char>> = BTreeMap::new();
                 for source in found {
                     if !texts.contains_key(&source.document) {
-                        let whole = library.read(&ann, &source.document, None, None).await.unwrap();
+                        let whole = library.read(&source.document, None, None).await.unwrap();
                         texts.insert(source.document.clone(), whole.text.chars().collect());
                     }
                     let text = &texts[&source.document];

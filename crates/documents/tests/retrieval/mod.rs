@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use perihelion_documents::{Asking, Judgement, Query, Weights, evaluate};
 
-use crate::support::{Endpoint, input, kinds, scope};
+use crate::support::{Adds as _, Endpoint, input, kinds};
 
 /// S3.06: pieces of one parent take the room of no other: there are as many passages as were asked for.
 #[tokio::test(flavor = "multi_thread")]
@@ -18,12 +18,11 @@ async fn as_many_parents_are_read_as_were_asked_for_where_there_are_so_many() {
     let text = format!("# Tariffs\n\n{}", (0..240).map(paragraph).collect::<String>());
     for kind in kinds().await {
         let library = &kind.library;
-        let ann = scope("ann");
-        library.add(&ann, input("tariffs.md", &text), None, None, &|_| {}).await.unwrap();
+        library.add(input("tariffs.md", &text), None, None, &|_| {}).await.unwrap();
         for limit in [1, 8, 50] {
             let mut query = Query::new("tariff zone");
             query.limit = limit;
-            let found = library.retrieve(&ann, &query, None, None).await.unwrap();
+            let found = library.retrieve(&query, None, None).await.unwrap();
             let texts: BTreeSet<&String> = found.passages.iter().map(|one| &one.text).collect();
             assert_eq!((found.passages.len(), texts.len()), (limit, limit));
             let numbers: Vec<usize> = found.passages.iter().map(|one| one.number).collect();
@@ -31,7 +30,7 @@ async fn as_many_parents_are_read_as_were_asked_for_where_there_are_so_many() {
         }
         let mut few = Query::new("zone 17");
         few.limit = 1_000;
-        let all = library.retrieve(&ann, &few, None, None).await.unwrap().passages.len();
+        let all = library.retrieve(&few, None, None).await.unwrap().passages.len();
         assert!(all > 50 && all < 1_000, "all that there are: {all}");
         kind.end().await;
     }
@@ -41,11 +40,10 @@ async fn as_many_parents_are_read_as_were_asked_for_where_there_are_so_many() {
 #[tokio::test(flavor = "multi_thread")]
 async fn words_and_meaning_count_as_much_as_is_said() {
     for kind in kinds().await {
-        let ann = scope("ann");
         let endpoint = Endpoint::default();
         let add = async |path: &str, text: &str| {
             let input = input(path, text);
-            let added = kind.library.add(&ann, input, None, Some(&endpoint), &|_| {}).await;
+            let added = kind.library.add(input, None, Some(&endpoint), &|_| {}).await;
             added.unwrap().document.id
         };
         // The endpoint's vectors count letters: an anagram means the same to it.
@@ -56,10 +54,10 @@ async fn words_and_meaning_count_as_much_as_is_said() {
         for (weights, first) in [(words, &by_words), (meaning, &by_meaning)] {
             let library = kind.library.clone().with_weights(weights);
             let mut query = Query::new("listen");
-            let found = library.search(&ann, &query, Some(&endpoint)).await.unwrap().hits;
+            let found = library.search(&query, Some(&endpoint)).await.unwrap().hits;
             assert_eq!(found[0].document, *first, "{weights:?}");
             query.weights = Some(weights);
-            let found = kind.library.search(&ann, &query, Some(&endpoint)).await.unwrap().hits;
+            let found = kind.library.search(&query, Some(&endpoint)).await.unwrap().hits;
             assert_eq!(found[0].document, *first, "{weights:?}");
 
             let judgement = Judgement {
@@ -70,7 +68,7 @@ async fn words_and_meaning_count_as_much_as_is_said() {
             let model = Some(&endpoint as &_);
             let weights = Some(weights);
             let asking = Asking { weights, model, reranker: None };
-            let measures = evaluate(&kind.library, &ann, &[judgement], asking).await.unwrap();
+            let measures = kind.library.evaluate(&[judgement], asking).await.unwrap();
             assert_eq!(measures.mean_reciprocal_rank, 1.0);
         }
         kind.end().await;
@@ -92,15 +90,14 @@ async fn the_page_of_a_hit_is_the_one_on_which_the_words_are() {
         slides.concat()
     );
     for kind in kinds().await {
-        let ann = scope("ann");
-        kind.library.add(&ann, input("slides.fodp", &text), None, None, &|_| {}).await.unwrap();
+        kind.library.add(input("slides.fodp", &text), None, None, &|_| {}).await.unwrap();
         for (words, page) in
             [("rent", 1), ("tomato", 2), ("zebras", 3), ("zebras and tomatoes want sun", 2)]
         {
             let query = Query::new(words);
-            let hits = kind.library.search(&ann, &query, None).await.unwrap().hits;
+            let hits = kind.library.search(&query, None).await.unwrap().hits;
             assert_eq!((hits[0].page, hits.len()), (Some(page), 1), "{words}");
-            let found = kind.library.retrieve(&ann, &query, None, None).await.unwrap();
+            let found = kind.library.retrieve(&query, None, None).await.unwrap();
             assert_eq!(found.passages[0].source.page, Some(page), "{words}");
         }
         kind.end().await;
@@ -110,20 +107,19 @@ async fn the_page_of_a_hit_is_the_one_on_which_the_words_are() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_search_whose_endpoint_does_not_answer_says_so() {
     for kind in kinds().await {
-        let ann = scope("ann");
         let endpoint = Endpoint::default();
         let added = input("a.md", "The rent is 800.");
-        kind.library.add(&ann, added, None, Some(&endpoint), &|_| {}).await.unwrap();
+        kind.library.add(added, None, Some(&endpoint), &|_| {}).await.unwrap();
         let query = Query::new("rent");
         for (model, reason) in [(Some(&endpoint), None), (None, None)] {
-            let found = kind.library.search(&ann, &query, model.map(|one| one as _)).await.unwrap();
+            let found = kind.library.search(&query, model.map(|one| one as _)).await.unwrap();
             assert_eq!((found.hits.len(), found.by_words_only), (1, reason));
         }
         let down = Endpoint::failing_after(0);
-        let found = kind.library.search(&ann, &query, Some(&down)).await.unwrap();
+        let found = kind.library.search(&query, Some(&down)).await.unwrap();
         assert_eq!(found.hits.len(), 1);
         assert!(found.by_words_only.unwrap().contains("503"));
-        let found = kind.library.retrieve(&ann, &query, Some(&down), None).await.unwrap();
+        let found = kind.library.retrieve(&query, Some(&down), None).await.unwrap();
         assert_eq!((found.passages.len(), found.by_meaning), (1, false));
         assert!(found.by_words_only.unwrap().contains("503"));
         kind.end().await;

@@ -6,7 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use perihelion_database::Database;
-use perihelion_documents::{EmbeddingError, EmbeddingModel, Input, Library, Limits, Parser, Scope};
+use perihelion_documents::{
+    Describer, Document, EmbeddingError, EmbeddingModel, Error, Input, Library, Limits, Parser,
+    Scope, Step,
+};
 use perihelion_test_database::TestDatabase;
 
 /// A library on a database of one kind.
@@ -35,7 +38,7 @@ fn kind(
     directory: Option<tempfile::TempDir>,
     server: Option<TestDatabase>,
 ) -> Kind {
-    let library = Library::new(database.clone(), Parser::Here(Limits::default()));
+    let library = Library::new(database.clone(), Parser::Here(Limits::default()), scope("ann"));
     Kind { library, database, directory, server }
 }
 
@@ -64,6 +67,76 @@ impl Kind {
     pub async fn end(self) {
         self.database.close().await;
         drop(self.server);
+    }
+}
+
+/// What became of a document that was to be added.
+#[derive(Debug)]
+pub struct Added {
+    pub document: Document,
+    /// Its bytes were known: nothing was done.
+    pub unchanged: bool,
+    /// Texts that the embedding model was asked.
+    pub embedded: u64,
+    /// Why it is found by words alone, where the embedding model failed.
+    pub by_words_only: Option<String>,
+}
+
+/// All steps of adding at once, without a thread.
+pub trait Adds {
+    fn add(
+        &self,
+        input: Input,
+        describer: Option<&dyn Describer>,
+        model: Option<&dyn EmbeddingModel>,
+        progress: &(dyn Fn(Step) + Send + Sync),
+    ) -> impl Future<Output = Result<Added, Error>>;
+}
+
+impl Adds for Library {
+    async fn add(
+        &self,
+        input: Input,
+        describer: Option<&dyn Describer>,
+        model: Option<&dyn EmbeddingModel>,
+        progress: &(dyn Fn(Step) + Send + Sync),
+    ) -> Result<Added, Error> {
+        let hash = blake3::hash(&input.bytes).to_hex();
+        let known = self.at(&input.collection, &input.path).await?;
+        if let Some(document) = known.filter(|known| {
+            known.hash == hash.as_str()
+                && input.title.as_ref().is_none_or(|title| *title == known.title)
+        }) {
+            return Ok(Added { document, unchanged: true, embedded: 0, by_words_only: None });
+        }
+        progress(Step::Parse);
+        let prepared = self.prepare(input).await?;
+        if let Some(describer) = describer {
+            progress(Step::Describe);
+            self.describe(&prepared, describer).await?;
+        }
+        let mut embedded = 0;
+        let mut by_words_only = None;
+        if let Some(model) = model {
+            self.stage(&prepared).await?;
+            let missing = self.missing(model.model(), &prepared.meanings()).await?;
+            let mut done = 0;
+            for batch in missing.chunks(model.batch().max(1)) {
+                progress(Step::Embed { done, of: missing.len() });
+                match self.embed_batch(model, batch).await {
+                    Ok(count) => embedded += count as u64,
+                    Err(Error::Recall(perihelion_recall::Error::Embedding(error))) => {
+                        by_words_only = Some(error.to_string());
+                        break;
+                    }
+                    Err(error) => return Err(error),
+                }
+                done += batch.len();
+            }
+        }
+        progress(Step::Keep);
+        let document = self.flip(&prepared).await?;
+        Ok(Added { document, unchanged: false, embedded, by_words_only })
     }
 }
 

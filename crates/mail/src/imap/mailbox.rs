@@ -11,7 +11,8 @@ use crate::account::Servers;
 use crate::compose::Written;
 use crate::message::{self, bracketed};
 use crate::query::{imap_key, quoted};
-use crate::{Account, Compose, Error, Message, Summary, written};
+use crate::written::Draft;
+use crate::{Account, Error, Message, Summary};
 
 /// Most messages of a thread that are read.
 const THREAD: usize = 50;
@@ -117,46 +118,16 @@ impl ImapMailbox {
         read
     }
 
-    /// Keeps a new message as a draft and returns it.
-    pub async fn draft(&self, compose: &Compose, id: &str) -> Result<Message, Error> {
-        let written = written::new(&self.account, compose, id)?;
+    /// Keeps a draft and returns it.
+    pub async fn draft(&self, draft: Draft<'_>, id: &str) -> Result<Message, Error> {
         let mut imap = self.log_in().await?;
         let kept = within(async {
             let folders = Folders::read(&mut imap).await?;
-            self.keep(&mut imap, &folders, &written).await
-        })
-        .await;
-        let _ = imap.log_out().await;
-        kept
-    }
-
-    /// Keeps an answer to a message as a draft and returns it.
-    pub async fn reply(&self, answered: &str, text: &str, id: &str) -> Result<Message, Error> {
-        let mut imap = self.log_in().await?;
-        let kept = within(async {
-            let folders = Folders::read(&mut imap).await?;
-            let (answered, _) = self.message(&mut imap, &folders, answered).await?;
-            let written = written::answer(&self.account, &answered, text, id)?;
-            self.keep(&mut imap, &folders, &written).await
-        })
-        .await;
-        let _ = imap.log_out().await;
-        kept
-    }
-
-    /// Keeps a message that hands another one on, with what was attached to it, as a draft and returns it.
-    pub async fn forward(
-        &self,
-        forwarded: &str,
-        to: &[String],
-        text: &str,
-        id: &str,
-    ) -> Result<Message, Error> {
-        let mut imap = self.log_in().await?;
-        let kept = within(async {
-            let folders = Folders::read(&mut imap).await?;
-            let (message, bytes) = self.message(&mut imap, &folders, forwarded).await?;
-            let written = written::forward(&self.account, (&message, &bytes), to, text, id)?;
+            let followed = match draft.follows() {
+                Some(id) => Some(self.message(&mut imap, &folders, id).await?),
+                None => None,
+            };
+            let written = draft.write(&self.account, followed.as_ref(), id)?;
             self.keep(&mut imap, &folders, &written).await
         })
         .await;

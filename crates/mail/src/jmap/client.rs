@@ -108,7 +108,7 @@ impl JmapClient {
         let answer = self.login.on(self.http.post(self.api.clone())).json(&request).send().await?;
         let bytes = taken(answer).await?;
         let response: Response = serde_json::from_slice(&bytes)
-            .map_err(|error| Error::Server(format!("what is no JMAP: {error}")))?;
+            .map_err(|error| Error::Server(format!("invalid JMAP: {error}")))?;
         Ok(Answers(response.method_responses))
     }
 
@@ -118,7 +118,7 @@ impl JmapClient {
         let request = self.http.post(url).header("content-type", "message/rfc822").body(bytes);
         let bytes = taken(self.login.on(request).send().await?).await?;
         let uploaded: Uploaded = serde_json::from_slice(&bytes)
-            .map_err(|error| Error::Server(format!("what is no JMAP: {error}")))?;
+            .map_err(|error| Error::Server(format!("invalid JMAP: {error}")))?;
         Ok(uploaded.blob_id)
     }
 
@@ -197,7 +197,7 @@ impl Answers {
         call: usize,
         name: Option<&str>,
     ) -> Result<Result<T, Failure>, Error> {
-        let odd = |error: serde_json::Error| Error::Server(format!("what is no JMAP: {error}"));
+        let odd = |error: serde_json::Error| Error::Server(format!("invalid JMAP: {error}"));
         let id = call.to_string();
         let (method, value, _) = self
             .0
@@ -205,7 +205,7 @@ impl Answers {
             .find(|(method, _, of)| {
                 *of == id && name.is_none_or(|name| name == method || method == "error")
             })
-            .ok_or_else(|| Error::Server("no word about a call".to_owned()))?;
+            .ok_or_else(|| Error::Server("a call has no response".to_owned()))?;
         if method == "error" {
             return Ok(Err(serde_json::from_value(value.clone()).map_err(odd)?));
         }

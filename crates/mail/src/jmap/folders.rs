@@ -75,7 +75,9 @@ impl Folders {
         match (id, changed.failure()) {
             (Some(id), _) => Ok((name.to_owned(), id)),
             (None, Some(failure)) => Err(Error::Server(failure.text())),
-            (None, None) => Err(Error::Server("no word about a new folder".to_owned())),
+            (None, None) => {
+                Err(Error::Server("the response does not mention the new folder".to_owned()))
+            }
         }
     }
 }

@@ -9,7 +9,8 @@ use crate::account::JmapServer;
 use crate::compose::{self, Written};
 use crate::message::{self, bracketed};
 use crate::query::jmap_conditions;
-use crate::{Account, Compose, Error, Message, Summary, written};
+use crate::written::Draft;
+use crate::{Account, Error, Message, Summary};
 
 /// Most messages of a thread that are read.
 const THREAD: usize = 50;
@@ -96,28 +97,13 @@ impl JmapMailbox {
         Ok(messages)
     }
 
-    pub async fn draft(&self, compose: &Compose, id: &str) -> Result<Message, Error> {
+    pub async fn draft(&self, draft: Draft<'_>, id: &str) -> Result<Message, Error> {
         let folders = Folders::read(&self.client).await?;
-        self.keep(&folders, written::new(&self.account, compose, id)?).await
-    }
-
-    pub async fn reply(&self, answered: &str, text: &str, id: &str) -> Result<Message, Error> {
-        let folders = Folders::read(&self.client).await?;
-        let (answered, _) = self.message(&folders, answered).await?;
-        self.keep(&folders, written::answer(&self.account, &answered, text, id)?).await
-    }
-
-    pub async fn forward(
-        &self,
-        forwarded: &str,
-        to: &[String],
-        text: &str,
-        id: &str,
-    ) -> Result<Message, Error> {
-        let folders = Folders::read(&self.client).await?;
-        let (message, bytes) = self.message(&folders, forwarded).await?;
-        let written = written::forward(&self.account, (&message, &bytes), to, text, id)?;
-        self.keep(&folders, written).await
+        let followed = match draft.follows() {
+            Some(id) => Some(self.message(&folders, id).await?),
+            None => None,
+        };
+        self.keep(&folders, draft.write(&self.account, followed.as_ref(), id)?).await
     }
 
     async fn keep(&self, folders: &Folders, written: Written) -> Result<Message, Error> {

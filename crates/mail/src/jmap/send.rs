@@ -58,7 +58,7 @@ impl JmapMailbox {
             self.submit(&draft, &places, &identity, envelope).await?;
             return Ok(Sent { id: id.to_owned(), state: SentState::Sent, recipients });
         }
-        Err(Error::Server("its mailbox changes all the time".to_owned()))
+        Err(Error::Server("the mailbox changed at every attempt".to_owned()))
     }
 
     fn envelope(&self, recipients: &[String]) -> Result<Value, Error> {

@@ -57,7 +57,7 @@ pub(super) fn detect(path: &Path, text: &str) -> Option<Format> {
     if path.extension().is_some_and(|extension| extension == "toml") {
         return Some(Format::Codex);
     }
-    let keys: Map<String, Value> = json5::from_str(text).ok()?;
+    let keys: Map<String, Value> = serde_json::from_str(&without_comments(text)).ok()?;
     if keys.contains_key("mcpServers") {
         Some(Format::Claude)
     } else if keys.contains_key("servers") {
@@ -70,13 +70,14 @@ pub(super) fn detect(path: &Path, text: &str) -> Option<Format> {
 /// Reads the servers of a JSON file, in its order.
 pub(super) fn read(path: &Path, text: &str, format: Format) -> Result<Vec<Foreign>, Error> {
     let file = File { path };
-    let keys: Map<String, Value> = json5::from_str(text).map_err(|error| {
-        let (line, column) =
-            error.position().map_or((1, 1), |place| (place.line + 1, place.column + 1));
-        let path = path.to_owned();
-        let hint = String::new();
-        Error::Parse { path, line, column, message: format!("not JSON: {error}"), hint }
-    })?;
+    let keys: Map<String, Value> =
+        serde_json::from_str(&without_comments(text)).map_err(|error| Error::Parse {
+            path: path.to_owned(),
+            line: error.line(),
+            column: error.column(),
+            message: format!("not JSON: {error}"),
+            hint: String::new(),
+        })?;
     let key = if format == Format::VsCode { "servers" } else { "mcpServers" };
     let servers = keys.get(key).and_then(Value::as_object);
     let servers = servers.ok_or_else(|| {
@@ -88,6 +89,47 @@ pub(super) fn read(path: &Path, text: &str, format: Format) -> Result<Vec<Foreig
     let folder = folder(path);
     let entries = servers.iter();
     entries.map(|(name, entry)| file.server(key, name, entry, format, &folder)).collect()
+}
+
+/// Blanks out comments, and commas at the end of lists, which editors permit in JSON; everything else keeps its place.
+fn without_comments(text: &str) -> String {
+    let mut bytes = text.trim_start_matches('\u{feff}').as_bytes().to_vec();
+    let mut at = 0;
+    let mut comma = None;
+    while at < bytes.len() {
+        let rest = &bytes[at..];
+        let ends_at = |end: &[u8]| rest.windows(end.len()).position(|part| part == end);
+        let comment = match rest {
+            [b'/', b'/', ..] => Some(ends_at(b"\n").unwrap_or(rest.len())),
+            [b'/', b'*', ..] => Some(ends_at(b"*/").map_or(rest.len(), |end| end + 2)),
+            _ => None,
+        };
+        match (rest[0], comment) {
+            (_, Some(length)) => {
+                let comment = bytes[at..at + length].iter_mut();
+                comment.filter(|byte| **byte != b'\n').for_each(|byte| *byte = b' ');
+                at += length;
+                continue;
+            }
+            (b'"', _) => {
+                while let Some(byte) = bytes.get(at + 1).filter(|byte| **byte != b'"') {
+                    at += if *byte == b'\\' { 2 } else { 1 };
+                }
+                at += 1;
+                comma = None;
+            }
+            (b',', _) => comma = Some(at),
+            (b'}' | b']', _) => {
+                if let Some(comma) = comma.take() {
+                    bytes[comma] = b' ';
+                }
+            }
+            (byte, _) if byte.is_ascii_whitespace() => {}
+            _ => comma = None,
+        }
+        at += 1;
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// Returns what VS Code calls the workspace's folder.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::{Deserialize, Serialize};
-use toml::Spanned;
+use serde_spanned::Spanned;
 
 /// The whole file; the spans keep the order in which the tables were written.
 #[derive(Deserialize, JsonSchema)]

@@ -2,8 +2,7 @@
 
 mod table;
 
-use html5ever::tendril::TendrilSink as _;
-use markup5ever_rcdom::{Handle, NodeData, RcDom};
+use dom_query::{Document, NodeRef};
 
 use crate::builder::Builder;
 use crate::encoding::Decoded;
@@ -58,20 +57,19 @@ pub(crate) fn parse(decoded: &Decoded, limits: &Limits) -> Result<Parsed, Error>
     builder.warnings.extend(decoded.warnings.iter().cloned());
     let is_xml = decoded.text.trim_start().starts_with("<?xml");
     let closed = is_xml.then(|| closed(&decoded.text));
-    let dom = write(closed.as_ref().unwrap_or(&decoded.text), &mut builder);
-    builder.title = title(&dom.document);
-    builder.authors = authors(&dom.document);
+    let page = write(closed.as_ref().unwrap_or(&decoded.text), &mut builder);
+    builder.title = title(&page);
+    builder.authors = authors(&page);
     Ok(builder.finish())
 }
 
 /// Writes what a reader sees of a page.
-pub(crate) fn write(text: &str, builder: &mut Builder) -> RcDom {
-    let dom =
-        html5ever::parse_document(RcDom::default(), html5ever::ParseOpts::default()).one(text);
+pub(crate) fn write(text: &str, builder: &mut Builder) -> Document {
+    let page = Document::from(text);
     let mut walk = Walk { builder, inline: String::new(), item: None };
-    walk.children(&dom.document, 0, 0);
+    walk.children(page.root(), 0, 0);
     walk.flush();
-    dom
+    page
 }
 
 /// Writes the empty elements of XML (`<title/>`) as HTML knows them: it would take what follows as their content.
@@ -109,18 +107,19 @@ struct Walk<'b> {
 }
 
 impl Walk<'_> {
-    fn children(&mut self, node: &Handle, level: usize, lists: usize) {
-        for child in node.children.borrow().iter() {
+    fn children(&mut self, node: NodeRef<'_>, level: usize, lists: usize) {
+        for child in node.children_it(false) {
             self.node(child, level + 1, lists);
         }
     }
 
-    fn node(&mut self, node: &Handle, level: usize, lists: usize) {
-        if let NodeData::Text { contents } = &node.data {
-            self.inline.push_str(&contents.borrow());
+    fn node(&mut self, node: NodeRef<'_>, level: usize, lists: usize) {
+        if node.is_text() {
+            self.inline.push_str(&node.text());
             return;
         }
-        let Some(name) = element(node) else { return };
+        let Some(name) = node.node_name() else { return };
+        let name = &*name;
         if SKIPPED.contains(&name) || is_hidden(node) {
             return;
         }
@@ -143,7 +142,7 @@ impl Walk<'_> {
                 match table::grid(node) {
                     Some(grid) => {
                         for caption in table::captions(node) {
-                            self.builder.paragraph(&crate::builder::one_line(&text_of(&caption)));
+                            self.builder.paragraph(&crate::builder::one_line(&text_of(caption)));
                         }
                         self.builder.table(&grid);
                     }
@@ -165,18 +164,18 @@ impl Walk<'_> {
         }
     }
 
-    fn list(&mut self, node: &Handle, counted: bool, level: usize, lists: usize) {
-        let first = attribute(node, "start").and_then(|start| start.trim().parse::<i64>().ok());
+    fn list(&mut self, node: NodeRef<'_>, counted: bool, level: usize, lists: usize) {
+        let first = node.attr("start").and_then(|start| start.trim().parse::<i64>().ok());
         let mut number = first.unwrap_or(1);
         let outer = self.item.take();
-        for child in node.children.borrow().iter() {
-            if element(child).is_some_and(|name| matches!(name, "ul" | "ol" | "menu")) {
+        for child in node.children_it(false) {
+            if is_one_of(child, &["ul", "ol", "menu"]) {
                 self.node(child, level + 1, lists + 1);
                 continue;
             }
             let marker = if counted { format!("{number}.") } else { "-".to_owned() };
             number = number.saturating_add(1);
-            if element(child) == Some("li") && !is_hidden(child) {
+            if child.has_name("li") && !is_hidden(child) {
                 self.item = Some(Item { depth: lists, marker: Some(marker) });
                 self.children(child, level + 1, lists + 1);
                 self.flush();
@@ -213,98 +212,65 @@ fn lines(inline: &str) -> String {
     lines.filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n")
 }
 
-fn element(node: &Handle) -> Option<&str> {
-    match &node.data {
-        NodeData::Element { name, .. } => Some(&*name.local),
-        _ => None,
-    }
+fn is_one_of(node: NodeRef<'_>, names: &[&str]) -> bool {
+    node.node_name().is_some_and(|name| names.contains(&&*name))
 }
 
-fn attribute(node: &Handle, wanted: &str) -> Option<String> {
-    let NodeData::Element { attrs, .. } = &node.data else { return None };
-    let attrs = attrs.borrow();
-    attrs.iter().find(|attr| &*attr.name.local == wanted).map(|attr| attr.value.to_string())
-}
-
-fn is_hidden(node: &Handle) -> bool {
-    let style = attribute(node, "style").unwrap_or_default().replace(' ', "").to_lowercase();
-    attribute(node, "hidden").is_some()
-        || attribute(node, "aria-hidden").is_some_and(|value| value == "true")
-        || attribute(node, "role").is_some_and(|role| role == "navigation")
+fn is_hidden(node: NodeRef<'_>) -> bool {
+    let style = node.attr_or("style", "").replace(' ', "").to_lowercase();
+    node.has_attr("hidden")
+        || &*node.attr_or("aria-hidden", "") == "true"
+        || &*node.attr_or("role", "") == "navigation"
         || style.contains("display:none")
         || style.contains("visibility:hidden")
 }
 
-/// Returns a node's text on one line; space stands between its blocks.
-fn text_of(node: &Handle) -> String {
+/// Returns a node's text on one line, with a space between its blocks.
+fn text_of(node: NodeRef<'_>) -> String {
+    const INLINE: [&str; 10] = ["a", "b", "i", "u", "em", "strong", "span", "sub", "sup", "code"];
     let mut text = String::new();
-    // A stack of our own: pages may nest deeper than a thread's stack.
-    let mut open = vec![std::rc::Rc::clone(node)];
+    // A stack in memory: pages may nest deeper than a thread's stack.
+    let mut open = vec![node];
     while let Some(node) = open.pop() {
-        match &node.data {
-            NodeData::Text { contents } => text.push_str(&contents.borrow()),
-            NodeData::Element { name, .. } => {
-                let name = &*name.local;
-                if SKIPPED.contains(&name) || is_hidden(&node) {
-                    continue;
-                }
-                let inline = ["a", "b", "i", "u", "em", "strong", "span", "sub", "sup", "code"];
-                if !inline.contains(&name) {
-                    text.push(' ');
-                }
-            }
-            _ => {}
+        if node.is_text() {
+            text.push_str(&node.text());
+        } else if is_one_of(node, &SKIPPED) || (node.is_element() && is_hidden(node)) {
+            continue;
+        } else if node.is_element() && !is_one_of(node, &INLINE) {
+            text.push(' ');
         }
-        open.extend(node.children.borrow().iter().rev().cloned());
-        if matches!(element(&node), Some("td" | "th" | "li" | "p" | "div" | "br")) {
+        open.extend(node.children_it(true));
+        if is_one_of(node, &["td", "th", "li", "p", "div", "br"]) {
             text.push(' ');
         }
     }
     crate::builder::one_line(&text)
 }
 
-fn raw_text(node: &Handle) -> String {
+fn raw_text(node: NodeRef<'_>) -> String {
     let mut text = String::new();
-    let mut open = vec![std::rc::Rc::clone(node)];
-    while let Some(node) = open.pop() {
-        match &node.data {
-            NodeData::Text { contents } => text.push_str(&contents.borrow()),
-            _ if element(&node) == Some("br") => text.push('\n'),
-            _ => {}
+    for node in node.descendants_it() {
+        if node.is_text() {
+            text.push_str(&node.text());
+        } else if node.has_name("br") {
+            text.push('\n');
         }
-        open.extend(node.children.borrow().iter().rev().cloned());
     }
     text
 }
 
-fn title(document: &Handle) -> Option<String> {
-    let mut open = vec![std::rc::Rc::clone(document)];
-    while let Some(node) = open.pop() {
-        match element(&node) {
-            Some("title") => return Some(crate::builder::one_line(&raw_text(&node))),
-            Some("body" | "svg") => {}
-            _ => open.extend(node.children.borrow().iter().rev().cloned()),
-        }
-    }
-    None
+fn title(page: &Document) -> Option<String> {
+    let title = page.select_single("head title");
+    title.exists().then(|| crate::builder::one_line(&title.text()))
 }
 
 /// Returns what the head names as authors.
-fn authors(document: &Handle) -> Vec<String> {
-    let mut found = Vec::new();
-    let mut open = vec![std::rc::Rc::clone(document)];
-    while let Some(node) = open.pop() {
-        match element(&node) {
-            Some("meta") => {
-                let is_author = attribute(&node, "name")
-                    .is_some_and(|name| name.trim().eq_ignore_ascii_case("author"));
-                found.extend(attribute(&node, "content").filter(|_| is_author));
-            }
-            Some("body" | "svg") => {}
-            _ => open.extend(node.children.borrow().iter().rev().cloned()),
-        }
-    }
-    crate::authors::names(found)
+fn authors(page: &Document) -> Vec<String> {
+    let metas = page.select("head meta");
+    let is_author =
+        |meta: &&NodeRef<'_>| meta.attr_or("name", "").trim().eq_ignore_ascii_case("author");
+    let named = metas.nodes().iter().filter(is_author);
+    crate::authors::names(named.filter_map(|meta| Some(meta.attr("content")?.to_string())))
 }
 
 #[cfg(test)]

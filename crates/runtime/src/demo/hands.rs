@@ -51,7 +51,7 @@ pub(super) async fn set(home: &Path) -> Result<Stage, Error> {
 }
 
 fn servers(data: &DemoData, spec: &Path, atlas: &str) -> String {
-    let quote = |text: &dyn std::fmt::Display| toml::Value::String(text.to_string()).to_string();
+    let quote = |text: &dyn std::fmt::Display| toml_edit::Value::from(text.to_string()).to_string();
     format!(
         "[mcp_servers.timezones]\n\
          description = \"analyses the time zone database: counts, courses over time, charts\"\n\

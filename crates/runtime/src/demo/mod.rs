@@ -117,7 +117,7 @@ async fn set_star(home: &Path) -> Result<Stage, Error> {
 
 /// Writes the demo's servers file.
 fn servers(data: &demo_data::DemoData) -> String {
-    let quote = |path: &Path| toml::Value::String(path.display().to_string()).to_string();
+    let quote = |path: &Path| toml_edit::Value::from(path.display().to_string()).to_string();
     format!(
         "[mcp_servers.sql]\n\
          description = \"the IANA time zone database as tables: zones, their countries, every change of offset since 1970\"\n\

@@ -173,17 +173,20 @@ fn quotas(settings: &Settings) -> Quotas {
 ///
 /// # Errors
 /// When no HTTP client can be made for the parser.
-pub fn library_of(settings: &Settings, database: Database) -> Result<Library, reqwest::Error> {
+pub fn library_of(
+    settings: &Settings,
+    database: Database,
+    scope: Scope,
+) -> Result<Library, reqwest::Error> {
     let own = &settings.documents;
     let weights = Weights { words: own.weight_of_words, meaning: own.weight_of_meaning };
-    let library = Library::new(database, parser_of(settings)?);
+    let library = Library::new(database, parser_of(settings)?, scope);
     Ok(library.with_quotas(quotas(settings)).with_weights(weights))
 }
 
 /// What the options name.
 struct Opened {
     library: Library,
-    scope: Scope,
     embeddings: Option<Arc<dyn EmbeddingModel>>,
     settings: Settings,
 }
@@ -196,7 +199,7 @@ async fn open(options: &Options) -> Result<Opened, Error> {
     let database = Database::open(settings.store.database.expose()).await?;
     let scope = Scope::new(TENANT, &options.owner).map_err(perihelion_documents::Error::from)?;
     let embeddings = if options.words_only { None } else { embeddings(&settings)? };
-    let library = library_of(&settings, database)?;
+    let library = library_of(&settings, database, scope)?;
     let embeddings = embeddings.map(|endpoint| Arc::new(endpoint) as Arc<dyn EmbeddingModel>);
-    Ok(Opened { library, scope, embeddings, settings })
+    Ok(Opened { library, embeddings, settings })
 }

@@ -55,8 +55,6 @@ struct Shelf {
     undescribed: bool,
     /// Opened when something is added or deleted: who only searches needs neither threads nor the keys to them.
     threads: OnceCell<DocumentThreads>,
-    /// Those of a caller that does not say whose call it is.
-    scope: Scope,
     /// Whether callers may say whose call it is: those alone that started this process.
     believes_callers: bool,
     collection: Option<String>,
@@ -70,7 +68,7 @@ impl Server {
     /// # Errors
     /// [`Error`] naming what cannot be opened.
     pub async fn open(options: &Options, believes_callers: bool) -> Result<Self, Error> {
-        let Opened { library, scope, embeddings, settings } = super::open(options).await?;
+        let Opened { library, embeddings, settings } = super::open(options).await?;
         let root = match &options.root {
             Some(path) => Some(
                 Root::open(path).map_err(|source| Error::Root { path: path.clone(), source })?,
@@ -85,7 +83,6 @@ impl Server {
             settings,
             undescribed: options.undescribed,
             threads: OnceCell::new(),
-            scope,
             believes_callers,
             collection,
             root,
@@ -245,13 +242,13 @@ impl Shelf {
         self.embeddings.as_deref()
     }
 
-    async fn threads(&self) -> Result<&DocumentThreads, Error> {
+    async fn threads(&self, meta: &RequestMetaObject) -> Result<DocumentThreads, Error> {
         let open = async || {
             let settings = &self.settings;
             let model = if self.undescribed { None } else { summarizer(&settings.models)? };
             let keys = Keyring::of_found(settings.encryption.exposed())?;
             let url = settings.store.database.expose();
-            Ok(DocumentThreads {
+            Ok::<_, Error>(DocumentThreads {
                 library: self.library.clone(),
                 store: checkpoint::open_sealed(url, keys).await?,
                 model,
@@ -259,21 +256,22 @@ impl Shelf {
                 stop: CancellationToken::new(),
             })
         };
-        self.threads.get_or_try_init(open).await
+        let threads = self.threads.get_or_try_init(open).await?.clone();
+        Ok(DocumentThreads { library: self.library(meta)?, ..threads })
     }
 
-    /// Returns whose documents a call is about.
-    fn scope(&self, meta: &RequestMetaObject) -> Result<Scope, Error> {
+    /// Returns the documents that a call is about.
+    fn library(&self, meta: &RequestMetaObject) -> Result<Library, Error> {
         let tenant = meta.get(TENANT_META).and_then(|tenant| tenant.as_str());
-        match tenant.filter(|_| self.believes_callers) {
-            None => Ok(self.scope.clone()),
-            Some(tenant) => Ok(Scope::new(tenant, self.scope.owner())
-                .map_err(perihelion_documents::Error::from)?),
-        }
+        let Some(tenant) = tenant.filter(|_| self.believes_callers) else {
+            return Ok(self.library.clone());
+        };
+        let scope = Scope::new(tenant, self.library.scope().owner());
+        Ok(self.library.within(&scope.map_err(perihelion_documents::Error::from)?))
     }
 
     async fn list(&self, meta: &RequestMetaObject) -> Result<Vec<Document>, Error> {
-        Ok(self.library.list(&self.scope(meta)?, self.collection.as_deref()).await?)
+        Ok(self.library(meta)?.list(self.collection.as_deref()).await?)
     }
 
     async fn read(
@@ -283,14 +281,14 @@ impl Shelf {
         start: usize,
         end: usize,
     ) -> Result<Read, Error> {
-        Ok(self.library.read(&self.scope(meta)?, document, Some(start), Some(end)).await?)
+        Ok(self.library(meta)?.read(document, Some(start), Some(end)).await?)
     }
 
     async fn delete(&self, meta: &RequestMetaObject, document: &str) -> Result<Deleted, Error> {
         if self.read_only {
             return Err(Error::ReadOnly);
         }
-        Ok(self.threads().await?.delete(&self.scope(meta)?, document).await?)
+        Ok(self.threads(meta).await?.delete(document).await?)
     }
 
     async fn add(
@@ -322,8 +320,8 @@ impl Shelf {
             collection: self.collection.clone().unwrap_or_else(|| COLLECTION.to_owned()),
             title: asked.title,
         };
-        let threads = self.threads().await?;
-        let added = threads.add_sent(&self.scope(meta)?, place, bytes).await?;
+        let threads = self.threads(meta).await?;
+        let added = threads.add_sent(place, bytes).await?;
         let why = if threads.model.is_some() { NO_ANSWER } else { NO_MODEL };
         let not_described = added.document.description.is_none().then(|| why.to_owned());
         Ok(AddedDocument {
@@ -364,13 +362,13 @@ impl Shelf {
             query.filters.collection.clone_from(&self.collection);
         }
         query.limit = asked.limit.unwrap_or(DEFAULT_HITS).clamp(1, MAX_HITS);
-        let scope = self.scope(meta)?;
+        let library = self.library(meta)?;
         if asked.parents {
-            let found = self.library.retrieve(&scope, &query, self.model(), None).await?;
+            let found = library.retrieve(&query, self.model(), None).await?;
             let hits = found.passages.into_iter().map(Hit::of_passage).collect();
             return Ok(Hits { hits, by_words_only: found.by_words_only });
         }
-        let found = self.library.search(&scope, &query, self.model()).await?;
+        let found = library.search(&query, self.model()).await?;
         let hits = found.hits.into_iter().map(|source| Hit { source, parent: None }).collect();
         Ok(Hits { hits, by_words_only: found.by_words_only })
     }

@@ -47,7 +47,7 @@ pub fn load<T: DeserializeOwned>(path: &Path) -> Result<T, Error> {
 /// # Errors
 /// [`Error::Parse`] with line, column and, for an unknown key, the nearest valid one.
 pub fn parse<T: DeserializeOwned>(path: &Path, text: &str) -> Result<T, Error> {
-    toml::from_str(text).map_err(|error| {
+    toml_edit::de::from_str(text).map_err(|error| {
         let (line, column) = error.span().map_or((1, 1), |span| position(text, span.start));
         let message = error.message().to_owned();
         let hint = nearest_hint(&message);

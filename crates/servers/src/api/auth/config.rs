@@ -40,7 +40,7 @@ pub struct Login {
     pub url: String,
     /// JSON, unless `form` is set.
     #[serde(default)]
-    pub body: BTreeMap<String, toml::Value>,
+    pub body: BTreeMap<String, serde_json::Value>,
     #[serde(default)]
     pub form: bool,
     #[serde(default)]

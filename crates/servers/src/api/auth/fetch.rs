@@ -126,17 +126,20 @@ fn form(pairs: &[(String, String)]) -> String {
     url.finish()
 }
 
-fn json(value: &toml::Value) -> Result<Value, Error> {
+/// How a date of TOML arrives as JSON.
+const DATE: &str = "$__toml_private_datetime";
+
+fn json(value: &Value) -> Result<Value, Error> {
     Ok(match value {
-        toml::Value::String(text) => Value::from(expanded(text)?),
-        toml::Value::Integer(number) => Value::from(*number),
-        toml::Value::Float(number) => Value::from(*number),
-        toml::Value::Boolean(flag) => Value::from(*flag),
-        toml::Value::Datetime(at) => Value::from(at.to_string()),
-        toml::Value::Array(list) => Value::Array(list.iter().map(json).collect::<Result<_, _>>()?),
-        toml::Value::Table(table) => {
-            let entries = table.iter().map(|(name, value)| Ok((name.clone(), json(value)?)));
-            Value::Object(entries.collect::<Result<_, Error>>()?)
-        }
+        Value::String(text) => Value::from(expanded(text)?),
+        Value::Array(list) => Value::Array(list.iter().map(json).collect::<Result<_, _>>()?),
+        Value::Object(table) => match table.get(DATE) {
+            Some(date) => date.clone(),
+            None => {
+                let entries = table.iter().map(|(name, value)| Ok((name.clone(), json(value)?)));
+                Value::Object(entries.collect::<Result<_, Error>>()?)
+            }
+        },
+        other => other.clone(),
     })
 }

@@ -1,6 +1,6 @@
 //! The table of what is refused and what is accepted; every known way round the guard is a row.
 
-use super::accepted::ACCEPTED;
+use super::accepted_tests::ACCEPTED;
 use super::*;
 
 pub(super) fn policy() -> Policy {
