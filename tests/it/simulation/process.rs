@@ -102,5 +102,5 @@ pub fn runner(sim: &Arc<Sim>, truth: &Arc<dyn Store>, process: usize) -> Runner<
     let sim = Arc::clone(sim);
     let truth = Arc::clone(truth);
     let graph = graph(&sim, process);
-    Runner::new(graph, Arc::new(Watched { sim, process, truth }))
+    Runner::new(graph, Arc::new(Watched { sim, process, truth, states: StateCache::default() }))
 }

@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use perihelion::checkpoint::{
     BlobRow, Commit, EffectKind, EffectRow, EffectSettlement, EffectStatus, Effects, Encoded,
     Error, EventPosition, EventRow, Events, Leases, Loaded, NewThread, OpenInterrupt, PendingRow,
-    Questions, RunEnd, RunRow, SnapshotRow, StepRow, Steps, Store, ThreadDump, ThreadFilter,
+    Questions, RunEnd, RunRow, SnapshotRow, StateCache, StepRow, Steps, Store, ThreadDump, ThreadFilter,
     ThreadInfo, ThreadStatus, Threads, Transfer, Waiting, Wanted,
 };
 use perihelion::ids::{InterruptId, RunId, ThreadId};
@@ -25,6 +25,7 @@ pub struct Watched {
     pub sim: Arc<Sim>,
     pub process: usize,
     pub truth: Arc<dyn Store>,
+    pub states: StateCache,
 }
 
 fn unreachable() -> Error {
@@ -87,6 +88,20 @@ impl Watched {
             }
         }
         work.await
+    }
+
+    /// Reads what a state is restored from, as the flaw of this store has it.
+    async fn seen(
+        &self,
+        thread: ThreadId,
+        work: impl Future<Output = Result<Loaded, Error>>,
+    ) -> Result<Loaded, Error> {
+        let mut loaded = self.read(work).await?;
+        self.see_head(self.truth.info(thread).await?.head);
+        if self.sim.has(Flaw::ForgetsPending) {
+            loaded.pending.clear();
+        }
+        Ok(loaded)
     }
 
     fn see_head(&self, head: u64) {
@@ -312,12 +327,20 @@ impl Steps for Watched {
     }
 
     async fn load(&self, thread: ThreadId, at: Option<u64>) -> Result<Loaded, Error> {
-        let mut loaded = self.read(self.truth.load(thread, at)).await?;
-        self.see_head(self.truth.info(thread).await?.head);
-        if self.sim.has(Flaw::ForgetsPending) {
-            loaded.pending.clear();
-        }
-        Ok(loaded)
+        self.seen(thread, self.truth.load(thread, at)).await
+    }
+
+    async fn load_since(
+        &self,
+        thread: ThreadId,
+        since: u64,
+        at: Option<u64>,
+    ) -> Result<Loaded, Error> {
+        self.seen(thread, self.truth.load_since(thread, since, at)).await
+    }
+
+    fn state_cache(&self) -> Option<&StateCache> {
+        Some(&self.states)
     }
 
     async fn history(

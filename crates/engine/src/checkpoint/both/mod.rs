@@ -32,7 +32,7 @@ use perihelion_database::Database;
 
 use super::{
     BlobRow, Commit, EffectRow, EffectSettlement, Encoded, Error, EventRow, Loaded, PendingRow,
-    RunEnd, RunRow, ThreadInfo, limits::moment,
+    RunEnd, RunRow, StateCache, ThreadInfo, limits::moment,
 };
 use crate::clock;
 use crate::ids::{InterruptId, RunId, ThreadId};
@@ -60,6 +60,9 @@ pub struct Claim<'a> {
 pub trait Backend: Send + Sync {
     /// Returns the database, for all that is done alike.
     fn database(&self) -> &Database;
+
+    /// Returns the states that were restored from the database.
+    fn states(&self) -> &StateCache;
 
     fn claim(&self, claim: Claim<'_>) -> impl Future<Output = Result<ThreadInfo, Error>> + Send;
 
@@ -89,10 +92,12 @@ pub trait Backend: Send + Sync {
         blobs: &[BlobRow],
     ) -> impl Future<Output = Result<(), Error>> + Send;
 
+    /// Reads what is needed to restore a thread; where `since` is given, the steps from there on and no snapshot.
     fn load(
         &self,
         thread: ThreadId,
         at: Option<u64>,
+        since: Option<u64>,
     ) -> impl Future<Output = Result<Loaded, Error>> + Send;
 
     /// Records effects, in one attempt.

@@ -5,7 +5,7 @@ use perihelion_database::{Database, Query, Row, Transaction, query};
 
 use super::{
     super::{
-        BlobRow, Commit, Error, Loaded, PendingRow, SnapshotRow, StepRow, Steps,
+        BlobRow, Commit, Error, Loaded, PendingRow, SnapshotRow, StateCache, StepRow, Steps,
         chain::{not_beyond, verified},
         checksum,
         limits::big,
@@ -48,7 +48,20 @@ impl<B: Backend> Steps for B {
     }
 
     async fn load(&self, thread: ThreadId, at: Option<u64>) -> Result<Loaded, Error> {
-        Backend::load(self, thread, at).await
+        Backend::load(self, thread, at, None).await
+    }
+
+    async fn load_since(
+        &self,
+        thread: ThreadId,
+        since: u64,
+        at: Option<u64>,
+    ) -> Result<Loaded, Error> {
+        Backend::load(self, thread, at, Some(since)).await
+    }
+
+    fn state_cache(&self) -> Option<&StateCache> {
+        Some(self.states())
     }
 
     async fn history(

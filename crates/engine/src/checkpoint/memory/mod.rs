@@ -21,7 +21,7 @@ use self::state::State;
 use super::{
     BlobRow, Commit, EffectRow, EffectSettlement, Effects, Encoded, Error, EventPosition, EventRow,
     Events, Leases, Loaded, NewThread, OpenInterrupt, Outbox, PendingRow, Questions, RunEnd,
-    RunRow, SnapshotRow, StepRow, Steps, Store, ThreadDump, ThreadFilter, ThreadInfo, ThreadStatus,
+    RunRow, SnapshotRow, StateCache, StepRow, Steps, Store, ThreadDump, ThreadFilter, ThreadInfo, ThreadStatus,
     Threads, Transfer, Waiting, Wanted,
 };
 use crate::ids::{InterruptId, RunId, ThreadId};
@@ -30,6 +30,7 @@ use crate::ids::{InterruptId, RunId, ThreadId};
 #[derive(Default)]
 pub struct MemoryStore {
     state: Mutex<State>,
+    states: StateCache,
 }
 
 impl MemoryStore {
@@ -67,10 +68,12 @@ impl Threads for MemoryStore {
     }
 
     async fn delete(&self, thread: ThreadId) -> Result<(), Error> {
+        self.states.forget(thread);
         self.state().delete(thread, None)
     }
 
     async fn delete_as_seen(&self, seen: &ThreadInfo) -> Result<(), Error> {
+        self.states.forget(seen.id);
         self.state().delete(seen.id, Some(seen))
     }
 
@@ -152,7 +155,20 @@ impl Steps for MemoryStore {
     }
 
     async fn load(&self, thread: ThreadId, at: Option<u64>) -> Result<Loaded, Error> {
-        self.state().load(thread, at)
+        self.state().load(thread, at, None)
+    }
+
+    async fn load_since(
+        &self,
+        thread: ThreadId,
+        since: u64,
+        at: Option<u64>,
+    ) -> Result<Loaded, Error> {
+        self.state().load(thread, at, Some(since))
+    }
+
+    fn state_cache(&self) -> Option<&StateCache> {
+        Some(&self.states)
     }
 
     async fn history(

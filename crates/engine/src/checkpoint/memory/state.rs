@@ -170,15 +170,22 @@ impl State {
         Ok(found.map(|row| BlobRow::clone(row)))
     }
 
-    pub(super) fn load(&self, thread: ThreadId, at: Option<u64>) -> Result<Loaded, Error> {
+    pub(super) fn load(
+        &self,
+        thread: ThreadId,
+        at: Option<u64>,
+        since: Option<u64>,
+    ) -> Result<Loaded, Error> {
         let kept = self.get(thread)?;
         let head = kept.info.head;
         let at = at.unwrap_or(head);
         if at > head || at < kept.base {
             return Err(Error::UnknownStep { thread, seq: at, head });
         }
-        let snapshot = self.snapshot(thread, at).map(|snapshot| SnapshotRow::clone(&snapshot));
-        let after = snapshot.as_ref().map_or(0, |snapshot| snapshot.seq);
+        let snapshot = since.is_none().then(|| self.snapshot(thread, at)).flatten();
+        let snapshot = snapshot.map(|snapshot| SnapshotRow::clone(&snapshot));
+        let after = since.map(|since| since.saturating_sub(1));
+        let after = after.or(snapshot.as_ref().map(|snapshot| snapshot.seq)).unwrap_or_default();
         Ok(Loaded {
             info: kept.info.clone(),
             snapshot,

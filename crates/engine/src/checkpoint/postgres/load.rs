@@ -22,7 +22,7 @@ const LOAD: &str = concat!(
     line!(),
     ", newest AS (
         SELECT s.* FROM line CROSS JOIN LATERAL (
-            SELECT * FROM snapshot WHERE thread_id = line.id AND seq <= line.upto
+            SELECT * FROM snapshot WHERE $3::bigint IS NULL AND thread_id = line.id AND seq <= line.upto
             ORDER BY seq DESC LIMIT 1
         ) s ORDER BY s.seq DESC LIMIT 1
      )
@@ -33,7 +33,7 @@ const LOAD: &str = concat!(
      UNION ALL
      SELECT 1, s.seq, s.schema_version, s.codec, s.delta, NULL, NULL, NULL, s.run, s.at, s.kind, s.hash, s.frontier, NULL
      FROM line JOIN step s ON s.thread_id = line.id AND s.seq <= line.upto
-        AND s.seq > coalesce((SELECT seq FROM newest), 0)
+        AND s.seq > coalesce($3, (SELECT seq FROM newest), 0)
      UNION ALL
      SELECT 2, p.step, NULL, p.codec, p.body, p.checksum, NULL, NULL, NULL, NULL, NULL, NULL, NULL, p.task
      FROM pending p JOIN thread t ON t.id = p.thread_id
@@ -48,15 +48,18 @@ pub(super) async fn load(
     store: &PostgresStore,
     thread: ThreadId,
     at: Option<u64>,
+    since: Option<u64>,
 ) -> Result<Loaded, Error> {
     let ThreadRow { mut info, base } = read_info(&store.database, thread).await?;
     let head = info.head;
     if at.is_some_and(|at| at > head || at < base) {
         return Err(Error::UnknownStep { thread, seq: at.unwrap_or(head), head });
     }
+    let after = since.map(|since| since.saturating_sub(1));
     let rows = idempotent!(store.connections, |c| each row of sqlx::query(LOAD)
         .bind(thread.0)
-        .bind(at.map_or(i64::MAX, big)))?;
+        .bind(at.map_or(i64::MAX, big))
+        .bind(after.map(big)))?;
     let mut snapshot = None;
     let mut steps: Vec<StepRow> = Vec::with_capacity(rows.len());
     let mut pending: Vec<PendingRow> = Vec::new();
@@ -72,7 +75,8 @@ pub(super) async fn load(
     pending.sort_unstable_by_key(|row| row.task);
     // Somebody may have committed, or deleted the thread, between the two reads; the second one is
     // consistent in itself.
-    let reached = match reached(thread, snapshot.as_ref(), &steps, at.unwrap_or(head)) {
+    let after = after.or(snapshot.as_ref().map(|snapshot| snapshot.seq)).unwrap_or_default();
+    let reached = match reached(thread, after, &steps, at.unwrap_or(head)) {
         Ok(reached) => reached,
         Err(error) => return Err(read_info(&store.database, thread).await.err().unwrap_or(error)),
     };

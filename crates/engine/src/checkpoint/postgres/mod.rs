@@ -30,7 +30,7 @@ use sqlx::PgConnection;
 
 use super::{
     BlobRow, Commit, EffectRow, EffectSettlement, Encoded, Error, EventRow, Loaded, Outbox,
-    PendingRow, RunEnd, RunRow, Store, ThreadInfo,
+    PendingRow, RunEnd, RunRow, StateCache, Store, ThreadInfo,
     both::{Backend, Claim},
 };
 use crate::clock::{self, Clock};
@@ -40,6 +40,7 @@ use crate::ids::{InterruptId, RunId, ThreadId};
 pub struct PostgresStore {
     connections: Arc<Connections>,
     database: Database,
+    states: StateCache,
     commits: together::Group<Commit>,
     appends: together::Group<events::Append>,
 }
@@ -66,7 +67,9 @@ impl PostgresStore {
         migrations::run_postgres(&connections).await?;
         let commits = together::group();
         let appends = together::group();
-        Ok(Self { database: Arc::clone(&connections).into(), connections, commits, appends })
+        let states = StateCache::default();
+        let database = Arc::clone(&connections).into();
+        Ok(Self { database, states, connections, commits, appends })
     }
 
     /// Lends the connection that the next commit would use to statements of the caller's own.
@@ -86,6 +89,10 @@ impl PostgresStore {
 impl Backend for PostgresStore {
     fn database(&self) -> &Database {
         &self.database
+    }
+
+    fn states(&self) -> &StateCache {
+        &self.states
     }
 
     async fn claim(&self, claim: Claim<'_>) -> Result<ThreadInfo, Error> {
@@ -126,8 +133,13 @@ impl Backend for PostgresStore {
         pending::save(self, thread, fence, row, blobs).await
     }
 
-    async fn load(&self, thread: ThreadId, at: Option<u64>) -> Result<Loaded, Error> {
-        load::load(self, thread, at).await
+    async fn load(
+        &self,
+        thread: ThreadId,
+        at: Option<u64>,
+        since: Option<u64>,
+    ) -> Result<Loaded, Error> {
+        load::load(self, thread, at, since).await
     }
 
     async fn record(

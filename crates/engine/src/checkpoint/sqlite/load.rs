@@ -21,9 +21,10 @@ pub(super) async fn load(
     database: &Database,
     thread: ThreadId,
     at: Option<u64>,
+    since: Option<u64>,
 ) -> Result<Loaded, Error> {
     let mut transaction = database.begin_reading().await?;
-    let loaded = read_all(&mut transaction, thread, at).await;
+    let loaded = read_all(&mut transaction, thread, at, since).await;
     transaction.settle(loaded).await
 }
 
@@ -31,6 +32,7 @@ async fn read_all(
     transaction: &mut Transaction<'_>,
     thread: ThreadId,
     at: Option<u64>,
+    since: Option<u64>,
 ) -> Result<Loaded, Error> {
     let ThreadRow { info, base } = read(transaction, thread).await?;
     let at = at.unwrap_or(info.head);
@@ -41,10 +43,14 @@ async fn read_all(
     if let Some(beyond) = transaction.fetch_optional(&beyond).await? {
         not_beyond(thread, beyond.get("seq")?)?;
     }
-    let snapshot = newest_snapshot(transaction, thread, at).await?;
-    let after = snapshot.as_ref().map_or(0, |snapshot| snapshot.seq);
+    let snapshot = match since {
+        None => newest_snapshot(transaction, thread, at).await?,
+        Some(_) => None,
+    };
+    let after = since.map(|since| since.saturating_sub(1));
+    let after = after.or(snapshot.as_ref().map(|snapshot| snapshot.seq)).unwrap_or_default();
     let steps = steps(transaction, thread, after, at).await?;
-    reached(thread, snapshot.as_ref(), &steps, at)?;
+    reached(thread, after, &steps, at)?;
     let pending = if at == info.head {
         pending(transaction, thread, info.head + 1).await?
     } else {

@@ -27,7 +27,7 @@ use sqlx::SqliteConnection;
 
 use super::{
     BlobRow, Commit, EffectRow, EffectSettlement, Encoded, Error, EventRow, Loaded, Outbox,
-    PendingRow, RunEnd, RunRow, Store, ThreadInfo,
+    PendingRow, RunEnd, RunRow, StateCache, Store, ThreadInfo,
     both::{Backend, Claim},
 };
 use crate::ids::{InterruptId, RunId, ThreadId};
@@ -36,6 +36,7 @@ use crate::ids::{InterruptId, RunId, ThreadId};
 pub struct SqliteStore {
     file: Arc<File>,
     database: Database,
+    states: StateCache,
 }
 
 impl SqliteStore {
@@ -48,7 +49,7 @@ impl SqliteStore {
         let path = path_of(url_or_path)?;
         let file = Arc::new(File::open(&path, Deleted::Left).await?);
         migrations::run_sqlite(&file).await?;
-        Ok(Self { database: Arc::clone(&file).into(), file })
+        Ok(Self { database: Arc::clone(&file).into(), file, states: StateCache::default() })
     }
 
     /// Lends the writing connection to statements of the caller's own; commits wait until it is back.
@@ -67,6 +68,10 @@ impl SqliteStore {
 impl Backend for SqliteStore {
     fn database(&self) -> &Database {
         &self.database
+    }
+
+    fn states(&self) -> &StateCache {
+        &self.states
     }
 
     async fn claim(&self, claim: Claim<'_>) -> Result<ThreadInfo, Error> {
@@ -107,8 +112,13 @@ impl Backend for SqliteStore {
         pending::save(self, (thread, fence), row, blobs).await
     }
 
-    async fn load(&self, thread: ThreadId, at: Option<u64>) -> Result<Loaded, Error> {
-        load::load(&self.database, thread, at).await
+    async fn load(
+        &self,
+        thread: ThreadId,
+        at: Option<u64>,
+        since: Option<u64>,
+    ) -> Result<Loaded, Error> {
+        load::load(&self.database, thread, at, since).await
     }
 
     async fn record(
