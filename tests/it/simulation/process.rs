@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
-use perihelion::checkpoint::Store;
+use perihelion::checkpoint::{StateCache, Store};
 use perihelion::graph::Limits;
 use perihelion::ids::ThreadId;
 use perihelion::runner::{Durability, Error, RunOptions, RunOutcome, Runner};

@@ -6,7 +6,7 @@ use std::sync::{
 };
 use std::time::Duration;
 
-use perihelion::checkpoint::{Error, PostgresStore, Store};
+use perihelion::checkpoint::{Error, Fence, PostgresStore, Store};
 use perihelion::graph::node_fn;
 use perihelion::runner::{self, RunOptions};
 
@@ -86,7 +86,7 @@ async fn no_method_waits_for_a_silent_connection_for_ever() {
             0 => drop(store.info(thread).await.unwrap()),
             1 => drop(store.load(thread, None).await.unwrap()),
             2 => drop(store.history(thread, None, 9).await.unwrap()),
-            3 => store.renew(thread, writer.fence, TTL).await.unwrap(),
+            3 => store.renew(Fence::new(thread, writer.fence), TTL).await.unwrap(),
             4 => drop(store.effects(thread, None).await.unwrap()),
             5 => writer.steps(1).await,
             // These begin with a sign of life, which is what is swallowed.

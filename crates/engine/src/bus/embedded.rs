@@ -7,7 +7,7 @@ use async_trait::async_trait;
 
 use super::log::{Log, Notice};
 use super::{Bus, CallReceiver, Subscription, ThreadEvent};
-use crate::checkpoint::{Error, EventRow, Store};
+use crate::checkpoint::{Error, EventRow, Fence, Store};
 use crate::ids::ThreadId;
 
 /// How often a subscriber looks for what other processes told: one indexed read of a local file.
@@ -30,8 +30,8 @@ impl Bus for Embedded {
         &self.0.store
     }
 
-    async fn publish(&self, thread: ThreadId, fence: u64, batch: &EventRow) -> Result<(), Error> {
-        self.0.publish(thread, fence, batch).await
+    async fn publish(&self, fence: Fence, batch: &EventRow) -> Result<(), Error> {
+        self.0.publish(fence, batch).await
     }
 
     async fn read(&self, thread: ThreadId, after: u64) -> Result<Vec<ThreadEvent>, Error> {

@@ -29,7 +29,7 @@ pub use log::Notice;
 pub use postgres::Postgres;
 pub use publisher::{Publisher, RunToPublish};
 
-use crate::checkpoint::{Error, EventRow, Store};
+use crate::checkpoint::{Error, EventRow, Fence, Store};
 use crate::ids::{RunId, ThreadId};
 
 /// An event as heard.
@@ -56,7 +56,7 @@ pub trait Bus: std::fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// As [`Events::append_events`](crate::checkpoint::Events::append_events), whose crash contract is this one's.
-    async fn publish(&self, thread: ThreadId, fence: u64, batch: &EventRow) -> Result<(), Error>;
+    async fn publish(&self, fence: Fence, batch: &EventRow) -> Result<(), Error>;
 
     /// Returns events with ids above `after` that are there already, oldest first; at most some hundreds.
     ///

@@ -13,7 +13,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::log::{Log, Notice};
 use super::{Bus, CallReceiver, Calls, Subscription, ThreadEvent};
-use crate::checkpoint::{Error, EventRow, Store};
+use crate::checkpoint::{Error, EventRow, Fence, Store};
 use crate::clock;
 use crate::ids::ThreadId;
 
@@ -65,8 +65,8 @@ impl Bus for Postgres {
         &self.log.store
     }
 
-    async fn publish(&self, thread: ThreadId, fence: u64, batch: &EventRow) -> Result<(), Error> {
-        self.log.publish(thread, fence, batch).await
+    async fn publish(&self, fence: Fence, batch: &EventRow) -> Result<(), Error> {
+        self.log.publish(fence, batch).await
     }
 
     async fn read(&self, thread: ThreadId, after: u64) -> Result<Vec<ThreadEvent>, Error> {

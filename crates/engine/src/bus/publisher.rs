@@ -9,10 +9,10 @@ use tracing::Instrument as _;
 use super::Bus;
 use super::event_queue::{Ending, EventQueue, EventSender};
 use super::log_writer::EventLogWriter;
-use crate::checkpoint::Error;
+use crate::checkpoint::{Error, Fence};
 use crate::clock;
 use crate::graph::{EndStatus, State};
-use crate::ids::{RunId, ThreadId};
+use crate::ids::RunId;
 
 /// How long events are collected before they are written: often enough for an eye that reads along.
 const BATCH_WINDOW: Duration = Duration::from_millis(75);
@@ -26,9 +26,7 @@ const FAREWELL: Duration = Duration::from_secs(5);
 /// What a publisher must know of a claimed thread.
 #[derive(Clone, Copy, Debug)]
 pub struct RunToPublish {
-    pub thread: ThreadId,
-    /// Fencing token from the claim.
-    pub fence: u64,
+    pub fence: Fence,
     pub run: RunId,
     /// Newest committed step.
     pub head: u64,
@@ -112,7 +110,9 @@ async fn work<S: State>(bus: Arc<dyn Bus>, published: RunToPublish, event_queue:
     }
     match event_queue.dropped() {
         0 => {}
-        dropped => tracing::warn!(dropped, thread = %published.thread, "events were left out"),
+        dropped => {
+            tracing::warn!(dropped, thread = %published.fence.thread, "events were left out")
+        }
     }
     bus.prune().await;
 }

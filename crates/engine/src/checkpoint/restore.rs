@@ -125,9 +125,7 @@ fn read_pending<S: State>(
     seq: u64,
     rows: Vec<PendingRow>,
 ) -> Result<Vec<(u32, Written<S>)>, Error> {
-    rows.into_iter()
-        .map(|row| Ok((row.task, from_pending(thread, seq + 1, &row.body)?)))
-        .collect()
+    rows.into_iter().map(|row| Ok((row.task, from_pending(thread, seq + 1, &row.body)?))).collect()
 }
 
 /// The name under which a return to an earlier step is stored.

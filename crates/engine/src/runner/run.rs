@@ -18,7 +18,8 @@ use super::spans::Spans;
 use super::task::RunContext;
 use crate::bus::{Publisher, RunToPublish};
 use crate::checkpoint::{
-    Error as StoreError, NewThread, RunEnd, RunStatus, Store, ThreadInfo, ThreadStatus, restore,
+    Error as StoreError, Fence, NewThread, RunEnd, RunStatus, Store, ThreadInfo, ThreadStatus,
+    restore,
 };
 use crate::graph::{Engine, EngineError, Graph, Position, State};
 use crate::ids::ThreadId;
@@ -295,6 +296,7 @@ impl<S: State> Runner<S> {
     ) -> Result<RunOutcome<S>, Error> {
         let restored = &claimed.restored;
         let thread = restored.info.id;
+        let fence = Fence::from(&restored.info);
         let mut writer = self.writer(claimed, options.durability);
         let store = self.store.as_ref();
         let mut snapshots =
@@ -321,10 +323,9 @@ impl<S: State> Runner<S> {
         }
         let first_step = position.head + 1;
         *publisher = options.publish.map(|bus| {
-            let fence = restored.info.fence;
             let run = claimed.run;
             let head = position.head;
-            Publisher::begin::<S>(bus, RunToPublish { thread, fence, run, head, continues })
+            Publisher::begin::<S>(bus, RunToPublish { fence, run, head, continues })
         });
         if let Some(most) = options.max_crashes {
             self.refuse_crash_loop(claimed, most).await?;
@@ -344,7 +345,7 @@ impl<S: State> Runner<S> {
             thread,
             run: claimed.run,
             claimed: Claimed {
-                fence: restored.info.fence,
+                fence,
                 clock: claimed.clock,
                 made_at: restored.info.created_at.timestamp_micros(),
             },

@@ -48,7 +48,8 @@ async fn read_family(
     }
     // The subgraphs of a subgraph name the thread at the top.
     if dump.info.root.is_none() {
-        let places: Vec<_> = family::places(&dump).into_iter().map(|id| Value::from(id.0)).collect();
+        let places: Vec<_> =
+            family::places(&dump).into_iter().map(|id| Value::from(id.0)).collect();
         if let Some(row) = find_any(transaction, "SELECT id FROM thread WHERE id", &places).await? {
             return Err(family::stray(&dump, ThreadId(row.get("id")?)));
         }

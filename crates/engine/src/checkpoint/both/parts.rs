@@ -55,7 +55,8 @@ pub(super) async fn find_any(
         let places = (1..=these.len()).map(|place| format!("${place}")).collect::<Vec<_>>();
         let text = format!("{statement} IN ({}) LIMIT 1", places.join(", "));
         let find = query(AssertSqlSafe(text)).unprepared();
-        let row = transaction.fetch_optional(&these.iter().cloned().fold(find, Query::bind)).await?;
+        let row =
+            transaction.fetch_optional(&these.iter().cloned().fold(find, Query::bind)).await?;
         if row.is_some() {
             return Ok(row);
         }

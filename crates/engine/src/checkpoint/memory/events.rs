@@ -3,19 +3,15 @@
 use std::time::Duration;
 
 use super::{
-    super::{Error, EventPosition, EventRow, ThreadStatus, limits::moment},
+    super::{Error, EventPosition, EventRow, Fence, ThreadStatus, limits::moment},
     state::{Kept, State},
 };
-use crate::{clock, ids::ThreadId};
+use crate::clock;
 
 impl State {
-    pub(super) fn append_events(
-        &mut self,
-        thread: ThreadId,
-        fence: u64,
-        batch: &EventRow,
-    ) -> Result<(), Error> {
-        let kept = self.fenced(thread, fence)?;
+    pub(super) fn append_events(&mut self, fence: Fence, batch: &EventRow) -> Result<(), Error> {
+        let kept = self.fenced(fence)?;
+        let thread = fence.thread;
         let first = batch.first;
         let last = kept.position.last;
         if first != last + 1 {

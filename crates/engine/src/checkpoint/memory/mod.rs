@@ -19,10 +19,10 @@ use async_trait::async_trait;
 
 use self::state::State;
 use super::{
-    BlobRow, Commit, EffectRow, EffectSettlement, Effects, Encoded, Error, EventPosition, EventRow,
-    Events, Leases, Loaded, NewThread, OpenInterrupt, Outbox, PendingRow, Questions, RunEnd,
-    RunRow, SnapshotRow, StateCache, StepRow, Steps, Store, ThreadDump, ThreadFilter, ThreadInfo, ThreadStatus,
-    Threads, Transfer, Waiting, Wanted,
+    BlobRow, Claim, Commit, EffectRow, EffectSettlement, Effects, Encoded, Error, EventPosition,
+    EventRow, Events, Fence, Leases, Loaded, NewThread, OpenInterrupt, Outbox, PendingRow,
+    Questions, RunEnd, RunRow, SnapshotRow, StateCache, StepRow, Steps, Store, ThreadDump,
+    ThreadFilter, ThreadInfo, ThreadStatus, Threads, Transfer, Waiting, Wanted,
 };
 use crate::ids::{InterruptId, RunId, ThreadId};
 
@@ -84,53 +84,24 @@ impl Threads for MemoryStore {
 
 #[async_trait]
 impl Leases for MemoryStore {
-    async fn claim(
-        &self,
-        thread: ThreadId,
-        owner: &str,
-        ttl: Duration,
-        force: bool,
-    ) -> Result<ThreadInfo, Error> {
-        self.state().claim(thread, None, owner, ttl, force)
-    }
-
-    async fn claim_at(
-        &self,
-        thread: ThreadId,
-        fence: u64,
-        owner: &str,
-        ttl: Duration,
-        force: bool,
-    ) -> Result<ThreadInfo, Error> {
-        self.state().claim(thread, Some(fence), owner, ttl, force)
+    async fn claim(&self, claim: Claim<'_>) -> Result<ThreadInfo, Error> {
+        self.state().claim(claim)
     }
 
     async fn waiting(&self, wanted: &Wanted) -> Result<Vec<Waiting>, Error> {
         Ok(self.state().waiting(wanted))
     }
 
-    async fn renew(&self, thread: ThreadId, fence: u64, ttl: Duration) -> Result<(), Error> {
-        self.state().renew(thread, fence, ttl)
+    async fn renew(&self, fence: Fence, ttl: Duration) -> Result<(), Error> {
+        self.state().renew(fence, ttl)
     }
 
-    async fn begin_run(
-        &self,
-        thread: ThreadId,
-        fence: u64,
-        run: RunId,
-        exports_trace: bool,
-    ) -> Result<RunRow, Error> {
-        self.state().begin_run(thread, fence, run, exports_trace)
+    async fn begin_run(&self, fence: Fence, run: RunId, exports: bool) -> Result<RunRow, Error> {
+        self.state().begin_run(fence, run, exports)
     }
 
-    async fn end_run(
-        &self,
-        thread: ThreadId,
-        fence: u64,
-        run: RunId,
-        end: RunEnd<'_>,
-    ) -> Result<(), Error> {
-        self.state().end_run(thread, fence, run, end)
+    async fn end_run(&self, fence: Fence, run: RunId, end: RunEnd<'_>) -> Result<(), Error> {
+        self.state().end_run(fence, run, end)
     }
 
     async fn runs(&self, thread: ThreadId) -> Result<Vec<RunRow>, Error> {
@@ -146,12 +117,11 @@ impl Steps for MemoryStore {
 
     async fn save_pending(
         &self,
-        thread: ThreadId,
-        fence: u64,
+        fence: Fence,
         row: &PendingRow,
         blobs: &[BlobRow],
     ) -> Result<(), Error> {
-        self.state().save_pending(thread, fence, row, blobs)
+        self.state().save_pending(fence, row, blobs)
     }
 
     async fn load(&self, thread: ThreadId, at: Option<u64>) -> Result<Loaded, Error> {
@@ -191,22 +161,12 @@ impl Steps for MemoryStore {
 
 #[async_trait]
 impl Effects for MemoryStore {
-    async fn record_effects(
-        &self,
-        thread: ThreadId,
-        fence: u64,
-        effects: &[EffectRow],
-    ) -> Result<(), Error> {
-        self.state().record(thread, fence, effects)
+    async fn record_effects(&self, fence: Fence, effects: &[EffectRow]) -> Result<(), Error> {
+        self.state().record(fence, effects)
     }
 
-    async fn settle_effect(
-        &self,
-        thread: ThreadId,
-        fence: u64,
-        end: &EffectSettlement,
-    ) -> Result<(), Error> {
-        self.state().settle(thread, fence, end)
+    async fn settle_effect(&self, fence: Fence, end: &EffectSettlement) -> Result<(), Error> {
+        self.state().settle(fence, end)
     }
 
     async fn effects(&self, thread: ThreadId, step: Option<u64>) -> Result<Vec<EffectRow>, Error> {
@@ -235,13 +195,8 @@ impl Questions for MemoryStore {
 
 #[async_trait]
 impl Events for MemoryStore {
-    async fn append_events(
-        &self,
-        thread: ThreadId,
-        fence: u64,
-        batch: &EventRow,
-    ) -> Result<(), Error> {
-        self.state().append_events(thread, fence, batch)
+    async fn append_events(&self, fence: Fence, batch: &EventRow) -> Result<(), Error> {
+        self.state().append_events(fence, batch)
     }
 
     async fn event_position(&self, thread: ThreadId) -> Result<EventPosition, Error> {

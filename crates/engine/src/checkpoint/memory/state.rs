@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::super::{
-    BlobRow, EffectRow, Error, EventPosition, EventRow, Loaded, NewThread, OpenInterrupt,
+    BlobRow, EffectRow, Error, EventPosition, EventRow, Fence, Loaded, NewThread, OpenInterrupt,
     PendingExport, PendingRow, RunRow, SnapshotRow, StepRow, ThreadDump, ThreadFilter, ThreadInfo,
     ThreadStatus, Waiting, Wanted, blobs, chain,
     limits::{lease, moment, text},
@@ -89,12 +89,10 @@ impl State {
     }
 
     /// Returns the thread for a writer that holds the newest fencing token.
-    pub(super) fn fenced(&mut self, thread: ThreadId, fence: u64) -> Result<&mut Kept, Error> {
-        let kept = self.get_mut(thread)?;
-        match kept.info.fence {
-            current if current == fence => Ok(kept),
-            current => Err(Error::Fenced { thread, token: fence, current }),
-        }
+    pub(super) fn fenced(&mut self, fence: Fence) -> Result<&mut Kept, Error> {
+        let kept = self.get_mut(fence.thread)?;
+        fence.check(kept.info.fence)?;
+        Ok(kept)
     }
 
     /// Returns the thread and those it was forked from, each with the last step that counts in it.

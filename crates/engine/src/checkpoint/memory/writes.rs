@@ -4,9 +4,9 @@ use std::{sync::Arc, time::Duration};
 
 use super::{
     super::{
-        BlobRow, Commit, EffectKind, EffectRow, EffectSettlement, EffectStatus, Encoded, Error,
-        NewThread, PendingExport, PendingRow, RunEnd, RunRow, RunStatus, SnapshotRow, StepRow,
-        ThreadDump, ThreadInfo, ThreadStatus, chain,
+        BlobRow, Claim, Commit, EffectKind, EffectRow, EffectSettlement, EffectStatus, Encoded,
+        Error, Fence, NewThread, PendingExport, PendingRow, RunEnd, RunRow, RunStatus, SnapshotRow,
+        StepRow, ThreadDump, ThreadInfo, ThreadStatus, chain,
         limits::{lease, moment, text},
     },
     state::{Kept, State, fresh},
@@ -42,20 +42,14 @@ impl State {
         Ok(info)
     }
 
-    pub(super) fn claim(
-        &mut self,
-        thread: ThreadId,
-        fence: Option<u64>,
-        owner: &str,
-        ttl: Duration,
-        force: bool,
-    ) -> Result<ThreadInfo, Error> {
+    pub(super) fn claim(&mut self, claim: Claim<'_>) -> Result<ThreadInfo, Error> {
+        let Claim { thread, seen, owner, ttl, force } = claim;
         let now = moment(clock::now());
         let kept = self.get_mut(thread)?;
         let info = &mut kept.info;
         let is_claimed = !force && info.lease_until.is_some_and(|until| until > now);
         let may_continue = matches!(info.status, ThreadStatus::Queued | ThreadStatus::Busy);
-        if is_claimed || fence.is_some_and(|fence| fence != info.fence || !may_continue) {
+        if is_claimed || seen.is_some_and(|seen| seen != info.fence || !may_continue) {
             return Err(info.clone().busy());
         }
         kept.woken = false;
@@ -68,13 +62,8 @@ impl State {
         Ok(info.clone())
     }
 
-    pub(super) fn renew(
-        &mut self,
-        thread: ThreadId,
-        fence: u64,
-        ttl: Duration,
-    ) -> Result<(), Error> {
-        let lease_until = &mut self.fenced(thread, fence)?.info.lease_until;
+    pub(super) fn renew(&mut self, fence: Fence, ttl: Duration) -> Result<(), Error> {
+        let lease_until = &mut self.fenced(fence)?.info.lease_until;
         // One that comes behind the end of its run would lock a thread at rest.
         *lease_until = lease_until.map(|_| moment(clock::now() + lease(ttl)));
         Ok(())
@@ -82,13 +71,13 @@ impl State {
 
     pub(super) fn begin_run(
         &mut self,
-        thread: ThreadId,
-        fence: u64,
+        fence: Fence,
         run: RunId,
-        exports_trace: bool,
+        exports: bool,
     ) -> Result<RunRow, Error> {
         let now = moment(clock::now());
-        let kept = self.fenced(thread, fence)?;
+        let thread = fence.thread;
+        let kept = self.fenced(fence)?;
         kept.info.status = ThreadStatus::Busy;
         kept.info.updated_at = now;
         let place = *kept.run_index.entry(run).or_insert(kept.runs.len());
@@ -109,7 +98,7 @@ impl State {
                 new
             }
         };
-        if exports_trace {
+        if exports {
             let newest = kept.runs.last().map_or(begun.number, |last| last.number);
             let new = PendingExport { thread, from_run: newest, to_run: newest, since: now };
             self.exports.entry(thread).or_insert(new).to_run = newest;
@@ -119,13 +108,12 @@ impl State {
 
     pub(super) fn end_run(
         &mut self,
-        thread: ThreadId,
-        fence: u64,
+        fence: Fence,
         run: RunId,
         end: RunEnd<'_>,
     ) -> Result<(), Error> {
         let now = moment(clock::now());
-        let kept = self.fenced(thread, fence)?;
+        let kept = self.fenced(fence)?;
         if let Some(row) = kept.run_index.get(&run).and_then(|place| kept.runs.get_mut(*place)) {
             // What came after its end stands.
             if row.status != RunStatus::Running {
@@ -148,7 +136,7 @@ impl State {
 
     pub(super) fn commit(&mut self, commit: &Commit) -> Result<(), Error> {
         let seq = commit.step.seq;
-        let kept = self.fenced(commit.thread, commit.fence)?;
+        let kept = self.fenced(Fence::new(commit.thread, commit.fence))?;
         if seq != kept.info.head + 1 {
             return Err(Error::Conflict { thread: commit.thread, seq, head: kept.info.head });
         }
@@ -177,14 +165,17 @@ impl State {
 
     pub(super) fn save_pending(
         &mut self,
-        thread: ThreadId,
-        fence: u64,
+        fence: Fence,
         row: &PendingRow,
         blobs: &[BlobRow],
     ) -> Result<(), Error> {
-        let kept = self.fenced(thread, fence)?;
+        let kept = self.fenced(fence)?;
         if row.step != kept.info.head + 1 {
-            return Err(Error::Conflict { thread, seq: row.step, head: kept.info.head });
+            return Err(Error::Conflict {
+                thread: fence.thread,
+                seq: row.step,
+                head: kept.info.head,
+            });
         }
         kept.pending.entry((row.step, row.task)).or_insert_with(|| row.clone());
         self.keep_blobs(blobs);
@@ -207,14 +198,9 @@ impl State {
         Ok(())
     }
 
-    pub(super) fn record(
-        &mut self,
-        thread: ThreadId,
-        fence: u64,
-        effects: &[EffectRow],
-    ) -> Result<(), Error> {
-        self.fenced(thread, fence)?;
-        effects.iter().try_for_each(|effect| self.keep_effect(thread, effect))
+    pub(super) fn record(&mut self, fence: Fence, effects: &[EffectRow]) -> Result<(), Error> {
+        self.fenced(fence)?;
+        effects.iter().try_for_each(|effect| self.keep_effect(fence.thread, effect))
     }
 
     /// Keeps the first record under a key; a repetition is ignored, a question's wherever it stands.
@@ -236,14 +222,10 @@ impl State {
         Ok(())
     }
 
-    pub(super) fn settle(
-        &mut self,
-        thread: ThreadId,
-        fence: u64,
-        end: &EffectSettlement,
-    ) -> Result<(), Error> {
+    pub(super) fn settle(&mut self, fence: Fence, end: &EffectSettlement) -> Result<(), Error> {
+        let thread = fence.thread;
         let unknown = Error::UnknownEffect { thread, step: end.step, task: end.task };
-        let kept = self.fenced(thread, fence)?;
+        let kept = self.fenced(fence)?;
         let Some(effect) = kept.effects.get_mut(&(end.step, end.task, end.key.clone())) else {
             return Err(unknown);
         };

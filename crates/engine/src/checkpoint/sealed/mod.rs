@@ -31,7 +31,9 @@ pub use self::keyring::Keyring;
 pub(super) use self::label::shown;
 pub(super) use self::seal::key_name;
 pub(super) use self::using::check;
-use super::{BlobRow, EffectSettlement, EffectStatus, Effects as _, Error, Outbox, StateCache, Store};
+use super::{
+    BlobRow, EffectSettlement, EffectStatus, Effects as _, Error, Outbox, StateCache, Store,
+};
 use crate::clock::Clock;
 use crate::ids::{InterruptId, ThreadId};
 

@@ -4,11 +4,10 @@ use async_trait::async_trait;
 
 use super::{
     super::{
-        BlobRow, Commit, Error, Loaded, PendingRow, SnapshotRow, StateCache, StepRow, Steps,
+        BlobRow, Commit, Error, Fence, Loaded, PendingRow, SnapshotRow, StateCache, StepRow, Steps,
         chain::verified,
     },
-    SealedStore,
-    values,
+    SealedStore, values,
 };
 use crate::ids::ThreadId;
 
@@ -23,13 +22,12 @@ impl Steps for SealedStore {
 
     async fn save_pending(
         &self,
-        thread: ThreadId,
-        fence: u64,
+        fence: Fence,
         row: &PendingRow,
         blobs: &[BlobRow],
     ) -> Result<(), Error> {
-        let row = values::seal_pending(&self.keys, thread, row)?;
-        self.inner.save_pending(thread, fence, &row, &self.seal_blobs(blobs)?).await
+        let row = values::seal_pending(&self.keys, fence.thread, row)?;
+        self.inner.save_pending(fence, &row, &self.seal_blobs(blobs)?).await
     }
 
     async fn load(&self, thread: ThreadId, at: Option<u64>) -> Result<Loaded, Error> {

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 
 use super::super::{
-    BlobRow, Commit, Error, Loaded, PendingRow, SnapshotRow, StateCache, StepRow,
+    BlobRow, Commit, Error, Fence, Loaded, PendingRow, SnapshotRow, StateCache, StepRow,
 };
 use crate::ids::ThreadId;
 
@@ -27,8 +27,7 @@ pub trait Steps: Send + Sync {
     /// idempotent per task.
     async fn save_pending(
         &self,
-        thread: ThreadId,
-        fence: u64,
+        fence: Fence,
         row: &PendingRow,
         blobs: &[BlobRow],
     ) -> Result<(), Error>;
