@@ -29,7 +29,7 @@ pub struct Watched {
 }
 
 fn unreachable() -> Error {
-    Error::Database(sqlx::Error::Io(std::io::Error::other("the connection broke")))
+    sqlx::Error::Io(std::io::Error::other("the connection broke")).into()
 }
 
 impl Watched {

@@ -1,5 +1,6 @@
 //! A network that swallows packets: nobody hears that a connection is gone, and yet nobody waits for ever.
 
+use perihelion_database as database;
 use std::sync::{
     Arc,
     atomic::{AtomicU8, Ordering},
@@ -106,7 +107,10 @@ async fn a_database_that_is_silent_altogether_is_unreachable_until_it_is_back() 
     let commit = writer.next(encoded(&serde_json::json!("late")));
     network.dig(Hole::All);
     let error = writer.commit(&commit).await.unwrap_err();
-    assert!(matches!(error, Error::Unreachable { .. }) && error.is_passing(), "{error:?}");
+    assert!(
+        matches!(error, Error::Database(database::Error::Unreachable { .. })) && error.is_passing(),
+        "{error:?}"
+    );
     assert!(error.to_string().contains("did not answer within"), "{error}");
     network.dig(Hole::Nothing);
     writer.commit(&commit).await.unwrap();

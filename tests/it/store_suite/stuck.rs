@@ -1,5 +1,6 @@
 //! A transaction in SQLite that broke off, by a full disk or because its caller left, harms no later one.
 
+use perihelion_database as database;
 use std::sync::Arc;
 
 use futures::future::{poll_immediate, select};
@@ -41,7 +42,10 @@ async fn a_store_continues_after_a_full_disk_broke_off_a_transaction() {
     for _ in 0..2 {
         fill(&sqlite).await;
         let refused = store.import(&dump).await;
-        assert!(matches!(refused, Err(Error::Full { .. })), "{refused:?}");
+        assert!(
+            matches!(refused, Err(Error::Database(database::Error::Full { .. }))),
+            "{refused:?}"
+        );
         // What needs a transaction and what needs none, over the same connection.
         store
             .begin_run(Fence::new(writer.thread, writer.fence), RunId::new(), false)

@@ -42,8 +42,7 @@ impl PostgresStore {
     /// Connects and migrates; one query when the database is up to date.
     ///
     /// # Errors
-    /// [`Error::Unreachable`] when the address or the server is no good, [`Error::Newer`] when a newer
-    /// version migrated the database.
+    /// [`Error::Database`] when the address or the server is no good, or a newer version migrated the database.
     pub async fn open(url: &str) -> Result<Self, Error> {
         Self::open_within(url, SILENCE).await
     }

@@ -33,8 +33,7 @@ impl SqliteStore {
     /// Opens a file, named as `sqlite:PATH` or as a bare path, and migrates it.
     ///
     /// # Errors
-    /// [`Error::Unreachable`] when the file cannot be opened or is not one of ours, [`Error::Newer`] when
-    /// a newer version migrated it.
+    /// [`Error::Database`] when the file cannot be opened, is not one of ours, or a newer version migrated it.
     pub async fn open(url_or_path: &str) -> Result<Self, Error> {
         let path = path_of(url_or_path)?;
         let file = Arc::new(File::open(&path, Deleted::Left).await?);

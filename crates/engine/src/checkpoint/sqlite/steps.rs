@@ -2,7 +2,7 @@
 //!
 //! A step is one statement, which those of other threads may share a flush with; with texts beside it, one transaction.
 
-use perihelion_database::{Transaction, query, sqlite::code};
+use perihelion_database::{self as database, Transaction, query, sqlite::code};
 use sqlx::{Connection as _, Sqlite, SqliteConnection, query::Query, sqlite::SqliteArguments};
 
 use super::{
@@ -31,7 +31,9 @@ impl OwnSteps for SqliteStore {
     async fn commit(&self, commit: &Commit) -> Result<(), Error> {
         match self.write(committing(commit), &commit.blobs, 0).await {
             Ok(_) => Ok(()),
-            Err(Error::Database(error)) if code(&error).as_deref() == Some(STALE) => {
+            Err(Error::Database(database::Error::Failed(error)))
+                if code(&error).as_deref() == Some(STALE) =>
+            {
                 let Commit { thread, fence, .. } = *commit;
                 let place = explain(&self.database, Fence::new(thread, fence)).await?;
                 Err(Error::Conflict { thread, seq: commit.step.seq, head: place.head })
