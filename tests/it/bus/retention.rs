@@ -31,7 +31,7 @@ async fn on_postgres() {
 /// Events of threads at rest go when they are old enough, ids continue, and a thread under way keeps its own.
 async fn check(store: &Arc<dyn Store>) {
     let bus: Arc<dyn perihelion::bus::Bus> =
-        Arc::new(perihelion::bus::Embedded::new(Arc::clone(store), DAY));
+        perihelion::bus::open("memory:", Arc::clone(store), DAY);
     let world = World::default();
     let runner = runner(&graph(|g| g.node("a", world.speaker("a")).entry("a")), store);
     let thread = world.thread(&runner).await;

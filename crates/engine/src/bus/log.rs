@@ -83,11 +83,6 @@ impl Log {
         Ok(())
     }
 
-    /// Calls those who wait in this process; nobody is no failure.
-    pub(super) fn call(&self, thread: ThreadId) {
-        self.calls.call(thread, Notice::Look);
-    }
-
     pub(super) async fn read(
         &self,
         thread: ThreadId,
