@@ -21,6 +21,7 @@ use crate::checkpoint::{
     Error as StoreError, Fence, NewThread, RunEnd, RunStatus, Store, ThreadInfo, ThreadStatus,
     restore,
 };
+use crate::failpoint::{Point, wrap};
 use crate::graph::{Engine, EngineError, Graph, Position, State};
 use crate::ids::ThreadId;
 use crate::journal::{Claimed, by_step, verify_keys};
@@ -31,7 +32,7 @@ use crate::observer::{ActiveRun, report};
 pub struct Runner<S: State> {
     graph: Arc<Graph<S>>,
     store: Arc<dyn Store>,
-    process: Arc<str>,
+    pub(super) process: Arc<str>,
     pub(super) tenant: Arc<str>,
     pub(super) lease: Duration,
     pub(super) exports_traces: bool,
@@ -77,18 +78,6 @@ impl<S: State> Runner<S> {
         &self.store
     }
 
-    pub(super) fn lease(&self) -> Duration {
-        self.lease
-    }
-
-    pub(super) fn exports_traces(&self) -> bool {
-        self.exports_traces
-    }
-
-    pub(super) fn process(&self) -> &str {
-        &self.process
-    }
-
     /// Makes a thread that has not run yet.
     ///
     /// # Errors
@@ -99,6 +88,20 @@ impl<S: State> Runner<S> {
         title: Option<String>,
     ) -> Result<ThreadInfo, Error> {
         self.create_for(&self.tenant, thread, title).await
+    }
+
+    /// Makes a thread of a named tenant that has not run yet.
+    ///
+    /// # Errors
+    /// As [`Threads::create`](crate::checkpoint::Threads::create).
+    pub async fn create_for(
+        &self,
+        tenant: &str,
+        thread: ThreadId,
+        title: Option<String>,
+    ) -> Result<ThreadInfo, Error> {
+        let new = NewThread { tenant: tenant.to_owned(), ..self.new_thread(thread, title) };
+        Ok(wrap(Point::ThreadCreate, self.store().create(new)).await?)
     }
 
     pub(super) fn new_thread(&self, id: ThreadId, title: Option<String>) -> NewThread {

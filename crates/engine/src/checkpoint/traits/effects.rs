@@ -26,9 +26,5 @@ pub trait Effects: Send + Sync {
     async fn effects(&self, thread: ThreadId, step: Option<u64>) -> Result<Vec<EffectRow>, Error>;
 
     /// Returns the effects of `step` and of any later one, which a crash may have left uncommitted.
-    async fn effects_from(&self, thread: ThreadId, step: u64) -> Result<Vec<EffectRow>, Error> {
-        let mut effects = self.effects(thread, None).await?;
-        effects.retain(|effect| effect.step >= step);
-        Ok(effects)
-    }
+    async fn effects_from(&self, thread: ThreadId, step: u64) -> Result<Vec<EffectRow>, Error>;
 }
