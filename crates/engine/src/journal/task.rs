@@ -14,7 +14,7 @@ use super::live::Live;
 use super::notes::{Kept, random_bits};
 use super::recorded::Recorded;
 use crate::checkpoint::{
-    EffectKind, EffectRow, EffectSettlement, EffectStatus, Encoded, Error, Store, read_blob,
+    EffectKind, EffectRow, EffectSettlement, EffectStatus, Encoded, Fence, Store, read_blob,
 };
 use crate::clock::{self, Clock};
 use crate::failpoint::{Point, wrap};
