@@ -206,3 +206,34 @@ async fn what_is_kept_of_a_thread_in_postgres_is_never_stale() {
         async || -> Arc<dyn Store> { Arc::new(PostgresStore::open(&database.url).await.unwrap()) };
     is_never_stale(open).await;
 }
+
+/// Returns the processor time of this process so far, in hundredths of a second.
+fn ticks() -> u64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
+    let fields = stat.rsplit_once(')').unwrap().1.split_whitespace();
+    fields.skip(11).take(2).map(|field| field.parse::<u64>().unwrap()).sum()
+}
+
+/// `cargo nextest run -p perihelion-engine --test turns --run-ignored only --no-capture`
+#[tokio::test]
+#[ignore = "a measurement"]
+#[expect(clippy::print_stdout, reason = "a measurement")]
+async fn the_processor_time_of_forty_turns_by_the_age_of_their_thread() {
+    let place = Place::make();
+    let store = place.open().await;
+    let runner = runner(&store);
+    let thread = ThreadId::new();
+    let mut began = ticks();
+    for turn in 1..=400 {
+        ask(&runner, thread, turn).await;
+        for _ in 0..4 {
+            runner.state(thread, None).await.unwrap();
+        }
+        if turn % 40 == 0 {
+            let now = ticks();
+            println!("turns {} to {turn}: {} ms each", turn - 39, (now - began) as f64 / 4.0);
+            began = now;
+        }
+    }
+    store.close().await;
+}

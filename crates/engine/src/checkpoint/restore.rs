@@ -32,6 +32,20 @@ pub struct Restored<S: State> {
     pub since_snapshot: usize,
 }
 
+impl<S: State> Restored<S> {
+    /// Returns what is kept for the next reader.
+    fn known(&self) -> KnownState {
+        KnownState {
+            state: Arc::<S>::clone(&self.state),
+            seq: self.seq,
+            frontier: self.frontier.clone(),
+            hash: self.hash,
+            snapshot_size: self.snapshot_size,
+            since_snapshot: self.since_snapshot,
+        }
+    }
+}
+
 /// Reads a thread at a step (its head by default) and folds the stored rows into a state.
 ///
 /// Every delta read is checked against the hash chain, the step of the snapshot included. A snapshot
@@ -50,14 +64,14 @@ pub async fn restore<S: State>(
         && let Some((known, snapshot)) = cache.find(thread, at)
     {
         if let Some(restored) = restore_since(store, thread, at, known, snapshot).await? {
-            cache.keep(&restored);
+            cache.keep(thread, restored.known());
             return Ok(restored);
         }
         cache.forget(thread);
     }
     let restored = restore_from_snapshot(store, thread, at).await?;
     if let Some(cache) = store.state_cache() {
-        cache.keep(&restored);
+        cache.keep(thread, restored.known());
     }
     Ok(restored)
 }

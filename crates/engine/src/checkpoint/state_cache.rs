@@ -4,7 +4,6 @@ use std::any::Any;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::Restored;
 use crate::graph::{Frontier, State};
 use crate::ids::ThreadId;
 
@@ -50,7 +49,7 @@ impl Entry {
 /// A state of a thread that was restored before.
 #[derive(Clone)]
 pub(super) struct KnownState {
-    state: Arc<dyn Any + Send + Sync>,
+    pub(super) state: Arc<dyn Any + Send + Sync>,
     pub(super) seq: u64,
     pub(super) frontier: Frontier,
     pub(super) hash: [u8; 32],
@@ -89,20 +88,11 @@ impl StateCache {
     }
 
     /// Keeps a state that is newer than those that are there.
-    pub(super) fn keep<S: State>(&self, restored: &Restored<S>) {
-        let known = KnownState {
-            state: Arc::clone(&restored.state) as Arc<dyn Any + Send + Sync>,
-            seq: restored.seq,
-            frontier: restored.frontier.clone(),
-            hash: restored.hash,
-            snapshot_size: restored.snapshot_size,
-            since_snapshot: restored.since_snapshot,
-        };
+    pub(super) fn keep(&self, thread: ThreadId, known: KnownState) {
         // A state after steps that were dropped has no hash to be checked by.
         if known.hash == [0; 32] || known.bytes() > BYTES / 2 {
             return;
         }
-        let thread = restored.info.id;
         let kept = &mut *self.kept();
         kept.uses += 1;
         let entry = kept.threads.entry(thread).or_default();
