@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use perihelion_engine::checkpoint::{
-    Keyring, MemoryStore, PostgresStore, SealedStore, SqliteStore, Steps, Store, Threads as _,
+    Keyring, MemoryStore, PostgresStore, SealedStore, SqliteStore, Store,
 };
 use perihelion_engine::graph::{Context, END, GraphBuilder, Log, NodeError, NodeOutput, node_fn};
 use perihelion_engine::ids::ThreadId;

@@ -235,17 +235,17 @@ impl Leases for Watched {
     }
 
     async fn renew(&self, fence: Fence, ttl: Duration) -> Result<(), Error> {
-        let work = async |fence| self.truth.renew(fence, ttl).await;
+        let work = async |fence: Fence| self.truth.renew(fence, ttl).await;
         self.write("renew", self.fenced("renew", fence, work)).await
     }
 
     async fn begin_run(&self, fence: Fence, run: RunId, exports: bool) -> Result<RunRow, Error> {
-        let work = async |fence| self.truth.begin_run(fence, run, exports).await;
+        let work = async |fence: Fence| self.truth.begin_run(fence, run, exports).await;
         self.write("begin_run", self.fenced("begin_run", fence, work)).await
     }
 
     async fn end_run(&self, fence: Fence, run: RunId, end: RunEnd<'_>) -> Result<(), Error> {
-        let work = async |fence| self.truth.end_run(fence, run, end).await;
+        let work = async |fence: Fence| self.truth.end_run(fence, run, end).await;
         self.write("end_run", self.fenced("end_run", fence, work)).await
     }
 
@@ -260,7 +260,7 @@ impl Steps for Watched {
         let seq = commit.step.seq;
         let hash = commit.step.hash;
         let is_lost = self.sim.has(Flaw::LosesSteps) && self.sim.board().rng.chance(20);
-        let work = async |fence| {
+        let work = async |fence: Fence| {
             if is_lost {
                 Ok(())
             } else {
@@ -281,7 +281,7 @@ impl Steps for Watched {
         row: &PendingRow,
         blobs: &[BlobRow],
     ) -> Result<(), Error> {
-        let work = async |fence| self.truth.save_pending(fence, row, blobs).await;
+        let work = async |fence: Fence| self.truth.save_pending(fence, row, blobs).await;
         let fenced = self.fenced("save_pending", fence, work);
         let result = self.write("save_pending", fenced).await;
         if result.is_ok() {
@@ -341,7 +341,7 @@ impl Steps for Watched {
 #[async_trait]
 impl Effects for Watched {
     async fn record_effects(&self, fence: Fence, effects: &[EffectRow]) -> Result<(), Error> {
-        let work = async |fence| self.truth.record_effects(fence, effects).await;
+        let work = async |fence: Fence| self.truth.record_effects(fence, effects).await;
         let fenced = self.fenced("record_effects", fence, work);
         let result = self.write("record_effects", fenced).await;
         if result.is_ok() {
@@ -354,7 +354,7 @@ impl Effects for Watched {
         if self.sim.has(Flaw::FailsAtRandom) && self.sim.board().rng.chance(10) {
             return Err(Error::Damaged("at random".to_owned()));
         }
-        let work = async |fence| self.truth.settle_effect(fence, end).await;
+        let work = async |fence: Fence| self.truth.settle_effect(fence, end).await;
         self.write("settle_effect", self.fenced("settle_effect", fence, work)).await
     }
 
@@ -392,7 +392,7 @@ impl Questions for Watched {
 #[async_trait]
 impl Events for Watched {
     async fn append_events(&self, fence: Fence, batch: &EventRow) -> Result<(), Error> {
-        let work = async |fence| self.truth.append_events(fence, batch).await;
+        let work = async |fence: Fence| self.truth.append_events(fence, batch).await;
         self.write("append_events", self.fenced("append_events", fence, work)).await
     }
 
