@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use perihelion::checkpoint::{PostgresStore, Store, Wanted};
+use perihelion::checkpoint::{Claim, PostgresStore, Store, Wanted};
 
 use perihelion::graph::{Context, GraphBuilder, NodeOutput, Target, node_fn};
 use perihelion::ids::ThreadId;
@@ -117,7 +117,7 @@ async fn claims(store: &Arc<dyn Store>) -> Vec<f64> {
         let thread = ThreadId::new();
         runner.create(thread, None).await.unwrap();
         let began = Instant::now();
-        store.claim(thread, "measured", Duration::from_secs(15), false).await.unwrap();
+        store.claim(Claim::new(thread, "measured", Duration::from_secs(15))).await.unwrap();
         each.push(began.elapsed().as_secs_f64() * 1e3);
         store.delete(thread).await.unwrap();
     }

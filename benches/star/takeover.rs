@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use perihelion::checkpoint::{Store, Wanted};
+use perihelion::checkpoint::{Claim, Store, Wanted};
 use perihelion::clock;
 use perihelion::dispatch::{self, Scope};
 use perihelion::ids::ThreadId;
@@ -52,7 +52,7 @@ pub async fn measure(options: Options) -> anyhow::Result<()> {
         runner.create(thread, None).await?;
         runner.submit(thread, work.input("t0")).await?;
         let ttl = Duration::from_millis(1500 + 97 * number as u64);
-        let info = store.claim(thread, "elsewhere/boot+pid/1/1/1", ttl, false).await?;
+        let info = store.claim(Claim::new(thread, "elsewhere/boot+pid/1/1/1", ttl)).await?;
         lost.push((thread, info.lease_until.unwrap_or_default()));
     }
     let mut delays = Vec::with_capacity(LOST);

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use perihelion::checkpoint::{
-    self, Commit, Encoded, RunEnd, RunStatus, StepRow, Store, ThreadStatus,
+    self, Claim, Commit, Encoded, Fence, RunEnd, RunStatus, StepRow, Store, ThreadStatus,
 };
 use perihelion::ids::{RunId, ThreadId};
 use serde_json::{Value, json};
@@ -203,9 +203,9 @@ async fn repeat(store: &dyn Store, thread: ThreadId, part: &str, [old, new]: [&s
     let delta = String::from_utf8(delta).unwrap().replace(old, new);
     repeated.delta = Encoded::json_text(delta.into_bytes(), usize::MAX).unwrap();
     let lease = std::time::Duration::from_secs(60);
-    let fence = store.claim(thread, "saboteur", lease, true).await.unwrap().fence;
+    let fence = store.claim(Claim::new(thread, "saboteur", lease).forced()).await.unwrap().fence;
     let run = RunId::new();
-    store.begin_run(thread, fence, run, false).await.unwrap();
+    store.begin_run(Fence::new(thread, fence), run, false).await.unwrap();
     let mut step = StepRow { seq: head.seq + 1, run, ..repeated };
     step.hash = fingerprint(&head.hash, &step).unwrap();
     let status = ThreadStatus::Busy;
@@ -213,7 +213,7 @@ async fn repeat(store: &dyn Store, thread: ThreadId, part: &str, [old, new]: [&s
     let blobs = Vec::new();
     store.commit(&Commit { thread, fence, step, status, clears_pending, blobs }).await.unwrap();
     let end = RunEnd::new(RunStatus::Done, ThreadStatus::Idle);
-    store.end_run(thread, fence, run, end).await.unwrap();
+    store.end_run(Fence::new(thread, fence), run, end).await.unwrap();
 }
 
 /// Takes the lines that hold a text out of a log.

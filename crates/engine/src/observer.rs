@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use crate::clock;
+use crate::ids::ThreadId;
 
 /// What the engine reports; each method does nothing unless it is implemented.
 pub trait Observer: Send + Sync {
@@ -21,6 +22,12 @@ pub trait Observer: Send + Sync {
 
     /// The commit of a step was acknowledged, or failed.
     fn step_committed(&self, _took: Duration, _committed: bool) {}
+
+    /// Steps of a thread were read and folded into its state.
+    fn steps_folded(&self, _thread: ThreadId, _steps: usize) {}
+
+    /// A snapshot of a thread with this many bytes of JSON was read.
+    fn snapshot_read(&self, _thread: ThreadId, _bytes: usize) {}
 
     /// An effect was recorded for the first time.
     fn effect_recorded(&self, _kind: &'static str) {}

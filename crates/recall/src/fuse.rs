@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 /// How little the first ranks differ; 60 in the paper.
-pub const RANK_CONSTANT: f64 = 60.0;
+const RANK_CONSTANT: f64 = 60.0;
 
 /// Fuses lists, each best first and with a weight; of equal ones the one with the smaller key first.
 pub fn fuse<K: Ord + Clone>(lists: &[(f64, &[K])]) -> Vec<(K, f64)> {

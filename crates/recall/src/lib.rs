@@ -1,8 +1,8 @@
 //! One index for everything that is looked up by words or by meaning: tools, endpoints, schemas, skills, memories,
 //! documents.
 //!
-//! Enter at [`Index`], which has two implementations: [`MemoryIndex`] for what a process knows anyway, and [`StoredIndex`] in the
-//! database. Both read text with the same analyser ([`words`]), count with the same BM25 ([`bm25`]) and so give the same list. An [`Item`] is
+//! Enter at [`StoredIndex`], the [`Index`] in the database, and at [`WordIndex`] for what a process knows anyway. Both read
+//! text with the same analyser ([`words`]), count with the same BM25 ([`bm25`]) and so give the same list. An [`Item`] is
 //! text with attributes; its [`Scope`] (tenant, owner) and kind say where it lies, and nothing can be put, found or
 //! removed without one. What is found by meaning needs vectors: the caller asks an [`EmbeddingModel`] and hands them over, so that
 //! the request is an effect like any other where a run makes it; without vectors everything works by words.
@@ -17,7 +17,6 @@ mod error;
 mod fuse;
 mod index;
 mod item;
-mod measure;
 mod memory;
 mod posting;
 mod scope;
@@ -28,11 +27,10 @@ pub mod words;
 
 pub use embedding::{EmbeddingError, EmbeddingModel, embed_pending};
 pub use error::Error;
-pub use fuse::{RANK_CONSTANT, fuse};
+pub use fuse::fuse;
 pub use index::Index;
 pub use item::{Field, Item};
-pub use measure::{average_precision, ndcg};
-pub use memory::{MemoryIndex, WordIndex};
+pub use memory::WordIndex;
 pub use scope::Scope;
 pub use search::{Filter, Found, Hit, QueryVector, Search, Weights};
 pub use store::{Generation, Kept, Pending, StoredIndex};

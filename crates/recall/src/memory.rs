@@ -1,15 +1,11 @@
-//! An index in memory, for what a process knows anyway: tools, endpoints, schemas.
+//! Words in memory, for what a process knows anyway: tools, endpoints, schemas.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{PoisonError, RwLock};
-
-use async_trait::async_trait;
 
 use crate::{
-    Error, Filter, Found, Hit, Index, Item, Scope, Search,
+    Error, Item,
     bm25::{Occurrences, Posting, Scored, Statistics, join, rank},
     posting::QUARTERS,
-    search::matches,
     words::{Language, beginning, related, terms, wanted},
 };
 
@@ -76,20 +72,6 @@ impl WordIndex {
         let postings = near.into_iter().flat_map(at).collect();
         Occurrences { weight: word.weight, postings: join(postings), likeness: RELATED }
     }
-
-    /// Takes a text out again, given as it was added.
-    fn remove(&mut self, number: u64, fields: &[(f64, &str)]) {
-        let (_, counts, length) = counted(fields);
-        for term in counts.keys() {
-            let Some(postings) = self.postings.get_mut(term) else { continue };
-            postings.retain(|posting| posting.item != number);
-            if postings.is_empty() {
-                self.postings.remove(term);
-            }
-        }
-        self.statistics.items -= 1;
-        self.statistics.length -= u64::from(length);
-    }
 }
 
 /// Returns the language of a text in weighted parts, its terms with their counts, and its length.
@@ -113,117 +95,11 @@ pub(crate) fn fields_of(item: &Item) -> Vec<(f64, &str)> {
     item.fields.iter().map(|field| (field.weight, field.text.as_str())).collect()
 }
 
-/// An index in memory, with the scopes of the stored one.
-#[derive(Debug, Default)]
-pub struct MemoryIndex {
-    spaces: RwLock<BTreeMap<(Scope, String), Space>>,
-}
-
-#[derive(Debug, Default)]
-struct Space {
-    words: WordIndex,
-    items: BTreeMap<u64, Item>,
-    numbers: BTreeMap<String, u64>,
-}
-
-impl MemoryIndex {
-    /// Makes an empty index.
-    pub fn new() -> Self {
-        Self::default()
-    }
-}
-
-impl Space {
-    fn put(&mut self, item: &Item) {
-        self.remove(&item.id);
-        let number = self.words.add(&fields_of(item));
-        self.items.insert(number, item.clone());
-        self.numbers.insert(item.id.clone(), number);
-    }
-
-    fn remove(&mut self, id: &str) -> bool {
-        let Some(number) = self.numbers.remove(id) else { return false };
-        if let Some(item) = self.items.remove(&number) {
-            self.words.remove(number, &fields_of(&item));
-        }
-        true
-    }
-
-    fn passes(&self, filter: &Filter, number: u64) -> bool {
-        self.items.get(&number).is_some_and(|item| matches(filter, item))
-    }
-}
-
-#[async_trait]
-impl Index for MemoryIndex {
-    async fn put(&self, scope: &Scope, kind: &str, items: &[Item]) -> Result<(), Error> {
-        check_names(kind, items)?;
-        let mut spaces = self.spaces.write().unwrap_or_else(PoisonError::into_inner);
-        let space = spaces.entry((scope.clone(), kind.to_owned())).or_default();
-        items.iter().for_each(|item| space.put(item));
-        Ok(())
-    }
-
-    async fn search(&self, search: &Search) -> Result<Found, Error> {
-        let spaces = self.spaces.read().unwrap_or_else(PoisonError::into_inner);
-        let key = |scope: &Scope| (scope.clone(), search.kind.clone());
-        let mut hits: Vec<Hit> = Vec::new();
-        for scope in search.distinct_scopes() {
-            let Some(space) = spaces.get(&key(scope)) else { continue };
-            let occurrences = space.words.occurrences(&[(1.0, &search.text)]);
-            let passes = |number| space.passes(&search.filter, number);
-            for one in rank(space.words.statistics, &occurrences, passes) {
-                let Some(item) = space.items.get(&one.item) else { continue };
-                hits.push(hit(scope, item, one));
-            }
-        }
-        hits.sort_by(|one, other| other.words.unwrap_or(0.0).total_cmp(&one.words.unwrap_or(0.0)));
-        hits.truncate(search.limit);
-        Ok(Found { hits, by_meaning: false })
-    }
-
-    async fn remove(&self, scope: &Scope, kind: &str, ids: &[String]) -> Result<u64, Error> {
-        let mut spaces = self.spaces.write().unwrap_or_else(PoisonError::into_inner);
-        let Some(space) = spaces.get_mut(&(scope.clone(), kind.to_owned())) else { return Ok(0) };
-        Ok(ids.iter().filter(|id| space.remove(id)).count() as u64)
-    }
-
-    async fn remove_parent(&self, scope: &Scope, kind: &str, parent: &str) -> Result<u64, Error> {
-        let mut spaces = self.spaces.write().unwrap_or_else(PoisonError::into_inner);
-        let Some(space) = spaces.get_mut(&(scope.clone(), kind.to_owned())) else { return Ok(0) };
-        let of_parent = space.items.values().filter(|item| item.parent.as_deref() == Some(parent));
-        let ids: Vec<String> = of_parent.map(|item| item.id.clone()).collect();
-        Ok(ids.iter().filter(|id| space.remove(id)).count() as u64)
-    }
-
-    async fn count(&self, scope: &Scope, kind: &str) -> Result<u64, Error> {
-        let spaces = self.spaces.read().unwrap_or_else(PoisonError::into_inner);
-        Ok(spaces
-            .get(&(scope.clone(), kind.to_owned()))
-            .map_or(0, |space| space.items.len() as u64))
-    }
-}
-
 pub(crate) fn check_names(kind: &str, items: &[Item]) -> Result<(), Error> {
     if kind.is_empty() || items.iter().any(|item| item.id.is_empty()) {
         Err(Error::Unnamed)
     } else {
         Ok(())
-    }
-}
-
-fn hit(scope: &Scope, item: &Item, scored: Scored) -> Hit {
-    Hit {
-        scope: scope.clone(),
-        id: item.id.clone(),
-        parent: item.parent.clone(),
-        payload: item.payload.clone(),
-        attributes: item.attributes.clone(),
-        at: item.at,
-        score: scored.score,
-        words: Some(scored.score),
-        coverage: scored.coverage,
-        similarity: None,
     }
 }
 

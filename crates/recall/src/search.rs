@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 
-use crate::{Item, Scope};
+use crate::Scope;
 
 /// A question to an index.
 #[derive(Clone, Debug)]
@@ -113,16 +113,6 @@ impl Search {
         }
         scopes
     }
-}
-
-/// Tells whether an item passes a filter.
-pub(crate) fn matches(filter: &Filter, item: &Item) -> bool {
-    let has = |(name, value): (&String, &String)| item.attributes.get(name) == Some(value);
-    let is_of = |parent: &String| item.parent.as_ref() == Some(parent);
-    filter.attributes.iter().all(has)
-        && (filter.parents.is_empty() || filter.parents.iter().any(is_of))
-        && filter.since.is_none_or(|since| item.at.is_some_and(|at| at >= since))
-        && filter.until.is_none_or(|until| item.at.is_some_and(|at| at < until))
 }
 
 /// What a search found.

@@ -190,11 +190,13 @@ impl Error {
 
     /// Returns whether the database could not be reached, which may pass by itself.
     pub fn is_unreachable(&self) -> bool {
-        matches!(
-            self,
-            Self::Store(checkpoint::Error::Unreachable { .. })
-                | Self::Database(perihelion_database::Error::Unreachable { .. })
-        )
+        match self {
+            Self::Store(error) => error.is_unreachable(),
+            Self::Database(error) => {
+                matches!(error, perihelion_database::Error::Unreachable { .. })
+            }
+            _ => false,
+        }
     }
 
     /// Returns whether somebody else holds the thread for now.

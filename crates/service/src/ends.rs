@@ -183,10 +183,10 @@ mod tests {
         let of_store = |error| Error::from(error);
         let url = || "sqlite:x".to_owned();
         let lost = [
-            checkpoint::Error::Unreachable { url: url(), reason: "gone".into() },
-            checkpoint::Error::Full { url: url(), reason: "disk".into() },
-            checkpoint::Error::Locked("by another process".into()),
-            checkpoint::Error::ReadOnly { url: url() },
+            database::Error::Unreachable { url: url(), reason: "gone".into() }.into(),
+            database::Error::Full { url: url(), reason: "disk".into() }.into(),
+            database::Error::Locked { url: url() }.into(),
+            database::Error::ReadOnly { url: url() }.into(),
             checkpoint::Error::NoDatabase { url: url() },
             checkpoint::Error::Fenced { thread, token: 1, current: 2 },
             checkpoint::Error::Conflict { thread, seq: 1, head: 1 },

@@ -3,6 +3,7 @@
 use uuid::Uuid;
 
 use super::kept;
+use perihelion_database as database;
 use perihelion_engine::checkpoint;
 use perihelion_engine::ids::ThreadId;
 use perihelion_runtime as runtime;
@@ -83,7 +84,7 @@ impl Error {
             Self::Runtime(runtime::Error::Store(error)) => {
                 if error.is_of_another_writer() {
                     Cause::Store
-                } else if matches!(error, checkpoint::Error::Database(_)) {
+                } else if matches!(error, checkpoint::Error::Database(database::Error::Failed(_))) {
                     of_database(error.is_passing())
                 } else if error.is_of_database() {
                     Cause::Store

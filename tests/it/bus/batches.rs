@@ -1,6 +1,6 @@
 //! The log of a store: ids, fences, and what becomes of a batch that does not fit.
 
-use perihelion::checkpoint::{Error, EventPosition, EventRow};
+use perihelion::checkpoint::{Error, EventPosition, EventRow, Fence};
 use serde_json::json;
 
 use super::bus;
@@ -26,7 +26,7 @@ async fn batches_come_back_as_they_were_told(on: &Fixture) {
     let mut first = 1;
     for count in [1, 3, 2] {
         let batch = batch(&writer, first, count);
-        bus.publish(writer.thread, writer.fence, &batch).await.unwrap();
+        bus.publish(Fence::new(writer.thread, writer.fence), &batch).await.unwrap();
         first += u64::from(count);
     }
     let mark = on.store.event_position(writer.thread).await.unwrap();
@@ -48,15 +48,17 @@ async fn batches_come_back_as_they_were_told(on: &Fixture) {
 async fn a_process_that_lost_the_thread_tells_nothing(on: &Fixture) {
     let zombie = Writer::new(&on.store).await;
     let bus = bus(on, &on.store);
-    bus.publish(zombie.thread, zombie.fence, &batch(&zombie, 1, 2)).await.unwrap();
+    bus.publish(Fence::new(zombie.thread, zombie.fence), &batch(&zombie, 1, 2)).await.unwrap();
     let heir = Writer::claim(&on.store, zombie.thread).await;
-    let heard_events = bus.publish(zombie.thread, zombie.fence, &batch(&zombie, 3, 1)).await;
+    let heard_events =
+        bus.publish(Fence::new(zombie.thread, zombie.fence), &batch(&zombie, 3, 1)).await;
     assert!(matches!(heard_events, Err(Error::Fenced { .. })), "{heard_events:?}");
     // Not even what it told before it lost the thread.
-    let heard_events = bus.publish(zombie.thread, zombie.fence, &batch(&zombie, 1, 2)).await;
+    let heard_events =
+        bus.publish(Fence::new(zombie.thread, zombie.fence), &batch(&zombie, 1, 2)).await;
     assert!(matches!(heard_events, Err(Error::Fenced { .. })), "{heard_events:?}");
     assert_eq!(bus.read(zombie.thread, 2).await.unwrap(), []);
-    bus.publish(heir.thread, heir.fence, &batch(&heir, 3, 1)).await.unwrap();
+    bus.publish(Fence::new(heir.thread, heir.fence), &batch(&heir, 3, 1)).await.unwrap();
     let heard_events = bus.read(heir.thread, 2).await.unwrap();
     assert_eq!((heard_events.len(), heard_events[0].run), (1, heir.run));
 }
@@ -68,10 +70,11 @@ async fn a_batch_that_does_not_follow_the_newest_is_refused_and_a_repeated_one_i
     let thread = writer.thread;
     let fence = writer.fence;
     let store = &on.store;
-    store.append_events(thread, fence, &batch(&writer, 1, 2)).await.unwrap();
-    store.append_events(thread, fence, &batch(&writer, 1, 2)).await.unwrap();
+    store.append_events(Fence::new(thread, fence), &batch(&writer, 1, 2)).await.unwrap();
+    store.append_events(Fence::new(thread, fence), &batch(&writer, 1, 2)).await.unwrap();
     for (first, count) in [(4, 1), (2, 1), (1, 3)] {
-        let heard_events = store.append_events(thread, fence, &batch(&writer, first, count)).await;
+        let heard_events =
+            store.append_events(Fence::new(thread, fence), &batch(&writer, first, count)).await;
         assert!(matches!(heard_events, Err(Error::EventGap { last: 2, .. })), "{heard_events:?}");
     }
     assert_eq!(store.event_position(thread).await.unwrap(), EventPosition { last: 2, step: 1 });
@@ -82,7 +85,7 @@ async fn events_go_with_their_thread(on: &Fixture) {
     let writer = Writer::new(&on.store).await;
     let thread = writer.thread;
     let store = &on.store;
-    store.append_events(thread, writer.fence, &batch(&writer, 1, 1)).await.unwrap();
+    store.append_events(Fence::new(thread, writer.fence), &batch(&writer, 1, 1)).await.unwrap();
     store.delete(thread).await.unwrap();
     let gone = store.events_after(thread, 0, 9).await;
     assert!(matches!(gone, Err(Error::UnknownThread(_))), "{gone:?}");

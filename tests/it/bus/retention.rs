@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use perihelion::checkpoint::{self, RunEnd, Store, ThreadStatus};
+use perihelion::checkpoint::{self, Fence, RunEnd, Store, ThreadStatus};
 use perihelion::runner::RunOptions;
 
 use super::{DAY, all, steps};
@@ -31,7 +31,7 @@ async fn on_postgres() {
 /// Events of threads at rest go when they are old enough, ids continue, and a thread under way keeps its own.
 async fn check(store: &Arc<dyn Store>) {
     let bus: Arc<dyn perihelion::bus::Bus> =
-        Arc::new(perihelion::bus::Embedded::new(Arc::clone(store), DAY));
+        perihelion::bus::open("memory:", Arc::clone(store), DAY);
     let world = World::default();
     let runner = runner(&graph(|g| g.node("a", world.speaker("a")).entry("a")), store);
     let thread = world.thread(&runner).await;
@@ -43,10 +43,13 @@ async fn check(store: &Arc<dyn Store>) {
     let busy = Writer::claim(store, thread).await;
     assert_eq!(store.info(thread).await.unwrap().status, ThreadStatus::Busy);
     assert_eq!(store.prune_events(Duration::ZERO, 100).await.unwrap(), 0);
-    store.begin_run(thread, busy.fence, busy.run, false).await.unwrap();
+    store.begin_run(Fence::new(thread, busy.fence), busy.run, false).await.unwrap();
     let run = checkpoint::RunStatus::Done;
     let status = ThreadStatus::Idle;
-    store.end_run(thread, busy.fence, busy.run, RunEnd::new(run, status)).await.unwrap();
+    store
+        .end_run(Fence::new(thread, busy.fence), busy.run, RunEnd::new(run, status))
+        .await
+        .unwrap();
 
     assert!(store.prune_events(Duration::ZERO, 1).await.unwrap() == 1);
     while store.prune_events(Duration::ZERO, 1).await.unwrap() > 0 {}

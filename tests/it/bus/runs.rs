@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::StreamExt as _;
 use perihelion::bus::{Bus, Subscription, ThreadEvent};
-use perihelion::checkpoint::{Error, EventPosition, EventRow, Store};
+use perihelion::checkpoint::{Error, EventPosition, EventRow, Fence, Store};
 use perihelion::graph::{Context, Graph, NodeOutput, StreamMode, Target, node_fn};
 use perihelion::ids::ThreadId;
 use perihelion::runner::{RunOptions, RunResult};
@@ -225,11 +225,11 @@ impl Bus for Slow {
         self.inner.store()
     }
 
-    async fn publish(&self, thread: ThreadId, fence: u64, batch: &EventRow) -> Result<(), Error> {
+    async fn publish(&self, fence: Fence, batch: &EventRow) -> Result<(), Error> {
         while !self.is_open.load(Ordering::SeqCst) {
             self.opened.notified().await;
         }
-        self.inner.publish(thread, fence, batch).await
+        self.inner.publish(fence, batch).await
     }
 
     async fn read(&self, thread: ThreadId, after: u64) -> Result<Vec<ThreadEvent>, Error> {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use perihelion::checkpoint::{Leases as _, SqliteStore, Store as _};
+use perihelion::checkpoint::{Claim, Leases as _, SqliteStore, Store as _};
 use perihelion::ids::ThreadId;
 use perihelion::llm::scripted::Rule;
 use serde_json::Value;
@@ -109,7 +109,7 @@ async fn a_thread_under_way_is_not_deleted_unless_that_is_forced() {
     let store = store(&world).await;
     let busy = ThreadId::from_name("busy").0;
     let hour = Duration::from_secs(3600);
-    store.claim(busy, "elsewhere/boot+pid/7/7/1", hour, false).await.unwrap();
+    store.claim(Claim::new(busy, "elsewhere/boot+pid/7/7/1", hour)).await.unwrap();
     store.close().await;
     for (thread, how) in
         [("busy", "being run by process 7 on elsewhere"), ("queued", "queued for the workers")]

@@ -1,5 +1,6 @@
 //! A worker whose database has no room: its thread is another's to continue with, not a failed one.
 
+use perihelion_database as database;
 use std::sync::Arc;
 
 use perihelion::checkpoint::{self, SqliteStore, Store, ThreadStatus};
@@ -39,7 +40,13 @@ async fn a_run_that_found_the_disk_full_is_queued_again_by_its_worker_and_failed
         bound(&sqlite, "PRAGMA max_page_count = 1").await;
         let options = RunOptions { hands_over, ..RunOptions::default() };
         let error = runner.wake(thread, options).await.unwrap_err();
-        assert!(matches!(error, Error::Store(checkpoint::Error::Full { .. })), "{error}");
+        assert!(
+            matches!(
+                error,
+                Error::Store(checkpoint::Error::Database(database::Error::Full { .. }))
+            ),
+            "{error}"
+        );
         let info = store.info(thread).await.unwrap();
         assert_eq!(info.status, left);
         assert!(info.error.is_some_and(|error| error.contains("is full")));

@@ -128,6 +128,35 @@ async fn two_workers_share_many_threads(on: Kind) {
     assert_eq!(site.world.model.requests().len(), 2 * threads.len());
 }
 
+/// Processes that submit at the same time; `SUBMITTERS` names another number.
+const SUBMITTERS: usize = 24;
+
+/// 37 G3
+#[tokio::test]
+async fn many_processes_submit_to_one_new_file_at_once_and_none_is_half_there() {
+    let many = std::env::var("SUBMITTERS").ok().and_then(|many| many.parse().ok());
+    let site = sqlite(answering()).await;
+    let names: Vec<String> = (0..many.unwrap_or(SUBMITTERS)).map(|n| format!("p{n}")).collect();
+    let submit = async |name: &String| {
+        let args = ["run", "What is it?", "--thread", name, "--detach", "-q"];
+        site.world.run(&args).await
+    };
+    let mut stored = Vec::new();
+    for ended in futures::future::join_all(names.iter().map(submit)).await {
+        match ended.status.code() {
+            Some(0) => stored.push(ended.stdout.trim().to_owned()),
+            _ => assert!(ended.stderr.contains("is in the middle of a write"), "{ended:?}"),
+        }
+    }
+    assert!(!stored.is_empty());
+    let drained = site.world.run(&["worker", "--drain", "--concurrency", "3"]).await.code(0).stderr;
+    for thread in &stored {
+        assert_eq!(drained.matches(&format!("{thread}: done")).count(), 1, "{drained}");
+    }
+    // Of what was refused nothing is asked: once for the supervisor and once for the answer of each that was stored.
+    assert_eq!(site.world.model.requests().len(), 2 * stored.len());
+}
+
 async fn a_worker_that_is_stopped_hands_its_threads_over(on: Kind) {
     let hanging = first(Rule::new(Reply::hang()).role(Role::Qa).nth(1), noting());
     let site = site(on, hanging).await;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use perihelion::checkpoint::{self, RunStatus, Store, ThreadStatus, Waiting, Wanted};
+use perihelion::checkpoint::{self, Claim, Fence, RunStatus, Store, ThreadStatus, Waiting, Wanted};
 use perihelion::dispatch::{self, Dispatcher, Scope, Wake};
 use perihelion::graph::{Context, node_fn};
 use perihelion::ids::ThreadId;
@@ -268,7 +268,7 @@ async fn a_thread_is_found_when_its_lease_has_run_out_or_its_holder_is_dead(on: 
     let thread = world.thread(&runner).await;
     let elsewhere = "elsewhere/boot+pid/1/1/1";
     let ttl = Duration::from_secs(3600);
-    let info = on.store.claim(thread, elsewhere, ttl, false).await.unwrap();
+    let info = on.store.claim(Claim::new(thread, elsewhere, ttl)).await.unwrap();
     assert!(calls(&dispatcher).await.is_empty());
     assert_eq!(wake(&runner, thread).await, None);
     let wanted = Wanted {
@@ -281,7 +281,7 @@ async fn a_thread_is_found_when_its_lease_has_run_out_or_its_holder_is_dead(on: 
     };
     let seen = on.store.waiting(&wanted).await.unwrap();
     assert_eq!(seen, [Waiting { thread, holder: Some(elsewhere.to_owned()) }]);
-    on.store.renew(thread, info.fence, Duration::ZERO).await.unwrap();
+    on.store.renew(Fence::new(thread, info.fence), Duration::ZERO).await.unwrap();
     assert_eq!(threads(&calls(&dispatcher).await), [thread]);
     assert_eq!(wake(&runner, thread).await, None, "its question was never stored");
     assert_eq!(on.status(thread).await, ThreadStatus::Idle);
@@ -429,7 +429,7 @@ async fn a_thread_is_found_behind_any_number_that_others_hold(on: &Place) {
     for _ in 0..600 {
         let gate_of_node = world.thread(&runner).await;
         on.store
-            .claim(gate_of_node, &owner_name(), Duration::from_secs(3600), false)
+            .claim(Claim::new(gate_of_node, &owner_name(), Duration::from_secs(3600)))
             .await
             .unwrap();
     }

@@ -1,5 +1,6 @@
 //! Two versions of the program at work on one database.
 
+use perihelion_database as database;
 use std::sync::Arc;
 
 use perihelion::checkpoint::{self, Error as StoreError, Store};
@@ -66,7 +67,8 @@ async fn meets_a_newer_migration(store: Arc<dyn Store>, url: &str) {
     let program = runner::<old::Ledger>(&store, &outside, None);
     let thread = waiting(&program).await;
     let refused = checkpoint::open(url).await.err();
-    let Some(error @ StoreError::Newer { found: 9001, .. }) = refused else {
+    let Some(error @ StoreError::Database(database::Error::Newer { found: 9001, .. })) = refused
+    else {
         panic!("{refused:?}")
     };
     assert!(error.to_string().contains("upgrade this binary"), "{error}");

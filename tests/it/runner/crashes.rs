@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use perihelion::checkpoint::{ThreadFilter, ThreadStatus};
+use perihelion::checkpoint::{Claim, Fence, ThreadFilter, ThreadStatus};
 use perihelion::graph::{Outcome, node_fn};
 use perihelion::ids::RunId;
 use perihelion::runner::{Error, RunOptions, RunResult, Verdict, owner_name};
@@ -168,8 +168,8 @@ async fn a_crash_after_the_last_commit_leaves_nothing_to_run(on: &Fixture) {
     let thread = world.thread(&runner).await;
     let run = start(&runner, thread).await.run;
     // As if the process had ended between the last commit and giving the thread back.
-    let taken = on.store.claim(thread, "elsewhere", Duration::ZERO, false).await.unwrap();
-    on.store.begin_run(thread, taken.fence, run, false).await.unwrap();
+    let taken = on.store.claim(Claim::new(thread, "elsewhere", Duration::ZERO)).await.unwrap();
+    on.store.begin_run(Fence::new(thread, taken.fence), run, false).await.unwrap();
     let outcome = resume(&runner, thread).await;
     assert!(is_done(&outcome));
     assert_eq!((outcome.steps, world.count("a")), (0, 1));
@@ -218,9 +218,9 @@ async fn a_question_whose_process_died_before_it_was_stored_is_named_and_can_be_
     let (rest, _) = me.rsplit_once('/').unwrap();
     let dead = format!("{rest}/1");
     for (turn, begins) in [(0, true), (1, true), (2, false)] {
-        let taken = on.store.claim(thread, &dead, LEASE, false).await.unwrap();
+        let taken = on.store.claim(Claim::new(thread, &dead, LEASE)).await.unwrap();
         if begins {
-            on.store.begin_run(thread, taken.fence, RunId::new(), false).await.unwrap();
+            on.store.begin_run(Fence::new(thread, taken.fence), RunId::new(), false).await.unwrap();
         }
         if turn == 1 {
             let woken = runner.wake(thread, RunOptions::default()).await.unwrap();

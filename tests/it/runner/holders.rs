@@ -1,6 +1,6 @@
 //! One runner per thread: the second is told so, and one that lost the thread writes nothing.
 
-use perihelion::checkpoint::{Error as StoreError, RunStatus, ThreadStatus};
+use perihelion::checkpoint::{Claim, Error as StoreError, RunStatus, ThreadStatus};
 use perihelion::graph::{Context, node_fn};
 use perihelion::runner::{Error, RunOptions};
 use serde_json::json;
@@ -101,7 +101,7 @@ async fn a_runner_that_lost_its_thread_commits_nothing_and_sends_nothing(on: &Fi
         futures::future::join(stale.start(thread, input(), RunOptions::default()), async {
             gate.reached().await;
             let ttl = Duration::ZERO;
-            on.store.claim(thread, "elsewhere/boot/1/1", ttl, true).await.unwrap();
+            on.store.claim(Claim::new(thread, "elsewhere/boot/1/1", ttl).forced()).await.unwrap();
             gate.open();
         })
         .await;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
-use perihelion::checkpoint::Store;
+use perihelion::checkpoint::{StateCache, Store};
 use perihelion::graph::Limits;
 use perihelion::ids::ThreadId;
 use perihelion::runner::{Durability, Error, RunOptions, RunOutcome, Runner};
@@ -102,5 +102,5 @@ pub fn runner(sim: &Arc<Sim>, truth: &Arc<dyn Store>, process: usize) -> Runner<
     let sim = Arc::clone(sim);
     let truth = Arc::clone(truth);
     let graph = graph(&sim, process);
-    Runner::new(graph, Arc::new(Watched { sim, process, truth }))
+    Runner::new(graph, Arc::new(Watched { sim, process, truth, states: StateCache::default() }))
 }

@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use perihelion::checkpoint::{
-    BlobRow, Commit, EffectKind, EffectRow, EffectSettlement, EffectStatus, Effects, Encoded,
-    Error, EventPosition, EventRow, Events, Leases, Loaded, NewThread, OpenInterrupt, PendingRow,
-    Questions, RunEnd, RunRow, SnapshotRow, StepRow, Steps, Store, ThreadDump, ThreadFilter,
-    ThreadInfo, ThreadStatus, Threads, Transfer, Waiting, Wanted,
+    BlobRow, Claim, Commit, EffectKind, EffectRow, EffectSettlement, EffectStatus, Effects,
+    Encoded, Error, EventPosition, EventRow, Events, Fence, Leases, Loaded, NewThread,
+    OpenInterrupt, PendingRow, Questions, RunEnd, RunRow, SnapshotRow, StateCache, StepRow, Steps,
+    Store, ThreadDump, ThreadFilter, ThreadInfo, ThreadStatus, Threads, Transfer, Waiting, Wanted,
 };
 use perihelion::ids::{InterruptId, RunId, ThreadId};
 use serde_json::{Value, json};
@@ -25,10 +25,11 @@ pub struct Watched {
     pub sim: Arc<Sim>,
     pub process: usize,
     pub truth: Arc<dyn Store>,
+    pub states: StateCache,
 }
 
 fn unreachable() -> Error {
-    Error::Database(sqlx::Error::Io(std::io::Error::other("the connection broke")))
+    sqlx::Error::Io(std::io::Error::other("the connection broke")).into()
 }
 
 impl Watched {
@@ -55,11 +56,11 @@ impl Watched {
     async fn fenced<T: Send + std::fmt::Debug>(
         &self,
         label: &'static str,
-        thread: ThreadId,
-        fence: u64,
-        work: impl AsyncFnOnce(u64) -> Result<T, Error>,
+        fence: Fence,
+        work: impl AsyncFnOnce(Fence) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let current = self.truth.info(thread).await?.fence;
+        let thread = fence.thread;
+        let current = Fence::from(&self.truth.info(thread).await?);
         if fence == current {
             return work(fence).await;
         }
@@ -87,6 +88,20 @@ impl Watched {
             }
         }
         work.await
+    }
+
+    /// Reads what a state is restored from, as the flaw of this store has it.
+    async fn seen(
+        &self,
+        thread: ThreadId,
+        work: impl Future<Output = Result<Loaded, Error>>,
+    ) -> Result<Loaded, Error> {
+        let mut loaded = self.read(work).await?;
+        self.see_head(self.truth.info(thread).await?.head);
+        if self.sim.has(Flaw::ForgetsPending) {
+            loaded.pending.clear();
+        }
+        Ok(loaded)
     }
 
     fn see_head(&self, head: u64) {
@@ -192,42 +207,21 @@ impl Threads for Watched {
 #[async_trait]
 impl Leases for Watched {
     /// A lease that somebody else holds may have run out by now, whatever he believes.
-    async fn claim(
-        &self,
-        thread: ThreadId,
-        owner: &str,
-        ttl: Duration,
-        force: bool,
-    ) -> Result<ThreadInfo, Error> {
-        if self.sim.has(Flaw::RefusesClaims) && self.sim.board().is_calm {
+    /// The runners of the simulation seize a thread whose holder is dead; here nobody is known to be.
+    async fn claim(&self, claim: Claim<'_>) -> Result<ThreadInfo, Error> {
+        let is_first_look = claim.seen.is_none();
+        if is_first_look && self.sim.has(Flaw::RefusesClaims) && self.sim.board().is_calm {
             let until = chrono::DateTime::UNIX_EPOCH;
-            return Err(Error::Busy { thread, owner: owner.to_owned(), until });
+            let owner = claim.owner.to_owned();
+            return Err(Error::Busy { thread: claim.thread, owner, until });
         }
         let work = async {
-            let runs_out = {
+            let runs_out = is_first_look && {
                 let mut board = self.sim.board();
                 board.is_calm || board.lives[self.process].is_quick || board.rng.chance(70)
             };
-            let info = self.truth.claim(thread, owner, ttl, force || runs_out).await?;
-            self.sim.board().take(self.process);
-            self.see_head(info.head);
-            self.see_orphans(&info).await;
-            Ok(info)
-        };
-        self.write("claim", work).await
-    }
-
-    /// The runners of the simulation seize a thread whose holder is dead; here nobody is known to be.
-    async fn claim_at(
-        &self,
-        thread: ThreadId,
-        fence: u64,
-        owner: &str,
-        ttl: Duration,
-        force: bool,
-    ) -> Result<ThreadInfo, Error> {
-        let work = async {
-            let info = self.truth.claim_at(thread, fence, owner, ttl, force).await?;
+            let force = claim.force || runs_out;
+            let info = self.truth.claim(Claim { force, ..claim }).await?;
             self.sim.board().take(self.process);
             self.see_head(info.head);
             self.see_orphans(&info).await;
@@ -240,31 +234,19 @@ impl Leases for Watched {
         self.read(self.truth.waiting(wanted)).await
     }
 
-    async fn renew(&self, thread: ThreadId, fence: u64, ttl: Duration) -> Result<(), Error> {
-        let work = async |fence| self.truth.renew(thread, fence, ttl).await;
-        self.write("renew", self.fenced("renew", thread, fence, work)).await
+    async fn renew(&self, fence: Fence, ttl: Duration) -> Result<(), Error> {
+        let work = async |fence: Fence| self.truth.renew(fence, ttl).await;
+        self.write("renew", self.fenced("renew", fence, work)).await
     }
 
-    async fn begin_run(
-        &self,
-        thread: ThreadId,
-        fence: u64,
-        run: RunId,
-        exports_trace: bool,
-    ) -> Result<RunRow, Error> {
-        let work = async |fence| self.truth.begin_run(thread, fence, run, exports_trace).await;
-        self.write("begin_run", self.fenced("begin_run", thread, fence, work)).await
+    async fn begin_run(&self, fence: Fence, run: RunId, exports: bool) -> Result<RunRow, Error> {
+        let work = async |fence: Fence| self.truth.begin_run(fence, run, exports).await;
+        self.write("begin_run", self.fenced("begin_run", fence, work)).await
     }
 
-    async fn end_run(
-        &self,
-        thread: ThreadId,
-        fence: u64,
-        run: RunId,
-        end: RunEnd<'_>,
-    ) -> Result<(), Error> {
-        let work = async |fence| self.truth.end_run(thread, fence, run, end).await;
-        self.write("end_run", self.fenced("end_run", thread, fence, work)).await
+    async fn end_run(&self, fence: Fence, run: RunId, end: RunEnd<'_>) -> Result<(), Error> {
+        let work = async |fence: Fence| self.truth.end_run(fence, run, end).await;
+        self.write("end_run", self.fenced("end_run", fence, work)).await
     }
 
     async fn runs(&self, thread: ThreadId) -> Result<Vec<RunRow>, Error> {
@@ -278,14 +260,14 @@ impl Steps for Watched {
         let seq = commit.step.seq;
         let hash = commit.step.hash;
         let is_lost = self.sim.has(Flaw::LosesSteps) && self.sim.board().rng.chance(20);
-        let work = async |fence| {
+        let work = async |fence: Fence| {
             if is_lost {
                 Ok(())
             } else {
-                self.truth.commit(&Commit { fence, ..commit.clone() }).await
+                self.truth.commit(&Commit { fence: fence.token, ..commit.clone() }).await
             }
         };
-        let fenced = self.fenced("commit", commit.thread, commit.fence, work);
+        let fenced = self.fenced("commit", Fence::new(commit.thread, commit.fence), work);
         let result = self.write("commit", fenced).await;
         if result.is_ok() {
             self.sim.board().record.acks.push(Ack { seq, hash });
@@ -295,13 +277,12 @@ impl Steps for Watched {
 
     async fn save_pending(
         &self,
-        thread: ThreadId,
-        fence: u64,
+        fence: Fence,
         row: &PendingRow,
         blobs: &[BlobRow],
     ) -> Result<(), Error> {
-        let work = async |fence| self.truth.save_pending(thread, fence, row, blobs).await;
-        let fenced = self.fenced("save_pending", thread, fence, work);
+        let work = async |fence: Fence| self.truth.save_pending(fence, row, blobs).await;
+        let fenced = self.fenced("save_pending", fence, work);
         let result = self.write("save_pending", fenced).await;
         if result.is_ok() {
             let mut board = self.sim.board();
@@ -312,12 +293,20 @@ impl Steps for Watched {
     }
 
     async fn load(&self, thread: ThreadId, at: Option<u64>) -> Result<Loaded, Error> {
-        let mut loaded = self.read(self.truth.load(thread, at)).await?;
-        self.see_head(self.truth.info(thread).await?.head);
-        if self.sim.has(Flaw::ForgetsPending) {
-            loaded.pending.clear();
-        }
-        Ok(loaded)
+        self.seen(thread, self.truth.load(thread, at)).await
+    }
+
+    async fn load_since(
+        &self,
+        thread: ThreadId,
+        since: u64,
+        at: Option<u64>,
+    ) -> Result<Loaded, Error> {
+        self.seen(thread, self.truth.load_since(thread, since, at)).await
+    }
+
+    fn state_cache(&self) -> Option<&StateCache> {
+        Some(&self.states)
     }
 
     async fn history(
@@ -351,32 +340,22 @@ impl Steps for Watched {
 
 #[async_trait]
 impl Effects for Watched {
-    async fn record_effects(
-        &self,
-        thread: ThreadId,
-        fence: u64,
-        effects: &[EffectRow],
-    ) -> Result<(), Error> {
-        let work = async |fence| self.truth.record_effects(thread, fence, effects).await;
-        let fenced = self.fenced("record_effects", thread, fence, work);
+    async fn record_effects(&self, fence: Fence, effects: &[EffectRow]) -> Result<(), Error> {
+        let work = async |fence: Fence| self.truth.record_effects(fence, effects).await;
+        let fenced = self.fenced("record_effects", fence, work);
         let result = self.write("record_effects", fenced).await;
         if result.is_ok() {
-            self.see_answers(thread, effects);
+            self.see_answers(fence.thread, effects);
         }
         result
     }
 
-    async fn settle_effect(
-        &self,
-        thread: ThreadId,
-        fence: u64,
-        end: &EffectSettlement,
-    ) -> Result<(), Error> {
+    async fn settle_effect(&self, fence: Fence, end: &EffectSettlement) -> Result<(), Error> {
         if self.sim.has(Flaw::FailsAtRandom) && self.sim.board().rng.chance(10) {
             return Err(Error::Damaged("at random".to_owned()));
         }
-        let work = async |fence| self.truth.settle_effect(thread, fence, end).await;
-        self.write("settle_effect", self.fenced("settle_effect", thread, fence, work)).await
+        let work = async |fence: Fence| self.truth.settle_effect(fence, end).await;
+        self.write("settle_effect", self.fenced("settle_effect", fence, work)).await
     }
 
     async fn effects(&self, thread: ThreadId, step: Option<u64>) -> Result<Vec<EffectRow>, Error> {
@@ -412,14 +391,9 @@ impl Questions for Watched {
 
 #[async_trait]
 impl Events for Watched {
-    async fn append_events(
-        &self,
-        thread: ThreadId,
-        fence: u64,
-        batch: &EventRow,
-    ) -> Result<(), Error> {
-        let work = async |fence| self.truth.append_events(thread, fence, batch).await;
-        self.write("append_events", self.fenced("append_events", thread, fence, work)).await
+    async fn append_events(&self, fence: Fence, batch: &EventRow) -> Result<(), Error> {
+        let work = async |fence: Fence| self.truth.append_events(fence, batch).await;
+        self.write("append_events", self.fenced("append_events", fence, work)).await
     }
 
     async fn event_position(&self, thread: ThreadId) -> Result<EventPosition, Error> {

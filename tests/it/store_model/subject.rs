@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-use perihelion::checkpoint::{self, RunEnd, Store, ThreadDump, ThreadFilter};
+use perihelion::checkpoint::{self, Claim, Fence, RunEnd, Store, ThreadDump, ThreadFilter};
 use perihelion::ids::{RunId, ThreadId};
 use proptest_state_machine::StateMachineTest;
 use serde_json::{Value, json};
@@ -128,15 +128,22 @@ impl Subject {
             }
             Op::Claim { thread, owner, is_long, force } => {
                 let owner = format!("owner {owner}");
-                let claimed = store.claim(id(*thread), &owner, ttl(*is_long), *force).await;
+                let claimed = store
+                    .claim(Claim {
+                        force: *force,
+                        ..Claim::new(id(*thread), &owner, ttl(*is_long))
+                    })
+                    .await;
                 names.result(&claimed, |info| names.info(info))
             }
-            Op::Renew { fence, is_long } => {
-                names.result(&store.renew(id(fence.thread), aim.fence, ttl(*is_long)).await, done)
-            }
+            Op::Renew { fence, is_long } => names.result(
+                &store.renew(Fence::new(id(fence.thread), aim.fence), ttl(*is_long)).await,
+                done,
+            ),
             Op::BeginRun { fence, run } => {
                 let run = runs[usize::from(*run)];
-                let begun = store.begin_run(id(fence.thread), aim.fence, run, false).await;
+                let begun =
+                    store.begin_run(Fence::new(id(fence.thread), aim.fence), run, false).await;
                 let number = begun.map(|run| run.number);
                 names.result(&number, |number| json!(number))
             }
@@ -146,8 +153,7 @@ impl Subject {
                 let error = error.then_some("it failed");
                 let ended = store
                     .end_run(
-                        thread,
-                        aim.fence,
+                        Fence::new(thread, aim.fence),
                         run,
                         RunEnd { error, ..RunEnd::new(*run_status, *status) },
                     )
@@ -167,7 +173,9 @@ impl Subject {
                 let top = top(story, fence.thread, aim.step);
                 let blobs = rows::blobs(*body, (id(top.0), top.1));
                 names.result(
-                    &store.save_pending(id(fence.thread), aim.fence, &row, &blobs).await,
+                    &store
+                        .save_pending(Fence::new(id(fence.thread), aim.fence), &row, &blobs)
+                        .await,
                     done,
                 )
             }
@@ -185,12 +193,17 @@ impl Subject {
             Op::Record { fence, name, status, body } => {
                 let thread = id(fence.thread);
                 let row = rows::effect(thread, aim.step, *name, (*status, *body, story.count));
-                names.result(&store.record_effect(thread, aim.fence, &row).await, done)
+                names.result(
+                    &store
+                        .record_effects(Fence::new(thread, aim.fence), std::slice::from_ref(&row))
+                        .await,
+                    done,
+                )
             }
             Op::Settle { fence, name, status, body, attempt } => {
                 let thread = id(fence.thread);
                 let end = rows::settlement(thread, aim.step, *name, (*status, *body, *attempt));
-                names.result(&store.settle_effect(thread, aim.fence, &end).await, done)
+                names.result(&store.settle_effect(Fence::new(thread, aim.fence), &end).await, done)
             }
             Op::Effects { thread, step } => {
                 names.result(&store.effects(id(*thread), *step).await, |rows| effects(rows))

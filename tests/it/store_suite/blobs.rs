@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use perihelion::checkpoint::{
-    BlobRow, Commit, Encoded, Error, MemoryStore, NewThread, PendingRow, Store, Transfer as _,
-    blob_row, read_blob, read_dump, write_dump,
+    BlobRow, Commit, Encoded, Error, Fence, MemoryStore, NewThread, PendingRow, Store,
+    Transfer as _, blob_row, read_blob, read_dump, write_dump,
 };
 use perihelion::graph::{Blob, BlobName, BlobText};
 use perihelion::ids::ThreadId;
@@ -118,7 +118,7 @@ async fn a_text_of_a_pending_write_is_kept_with_it(on: &Fixture) {
     let blobs = [row(thread, 2, &found)];
     // A repetition after a lost reply changes nothing.
     for _ in 0..2 {
-        on.store.save_pending(thread, fence, &pending, &blobs).await.unwrap();
+        on.store.save_pending(Fence::new(thread, fence), &pending, &blobs).await.unwrap();
     }
     assert_eq!(writer.reads(&found).await.unwrap(), found.text);
     let dump = on.store.export(thread).await.unwrap();
@@ -140,11 +140,11 @@ async fn a_refused_write_keeps_no_text(on: &Fixture) {
     let mut holder = Writer::claim(&on.store, thread).await;
     assert!(matches!(zombie.commit(&late).await, Err(Error::Fenced { .. })));
     let pending = pending_naming(&found, 3);
-    let refused = on.store.save_pending(thread, stale, &pending, &blobs).await;
+    let refused = on.store.save_pending(Fence::new(thread, stale), &pending, &blobs).await;
     assert!(matches!(refused, Err(Error::Fenced { .. })), "{refused:?}");
     holder.steps(1).await;
     // Of the holder, and behind its head.
-    let refused = on.store.save_pending(thread, holder.fence, &pending, &blobs).await;
+    let refused = on.store.save_pending(Fence::new(thread, holder.fence), &pending, &blobs).await;
     assert!(matches!(refused, Err(Error::Conflict { .. })), "{refused:?}");
     let again = Commit { fence: holder.fence, ..late };
     let refused = on.store.commit(&again).await;

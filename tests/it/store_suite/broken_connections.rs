@@ -8,7 +8,9 @@ use std::sync::{
     atomic::{AtomicU8, Ordering},
 };
 
-use perihelion::checkpoint::{EffectSettlement, EffectStatus, Error, PostgresStore, Store};
+use perihelion::checkpoint::{
+    Claim, EffectSettlement, EffectStatus, Error, Fence, PostgresStore, Store,
+};
 use serde_json::json;
 use sqlx::PgConnection;
 
@@ -170,13 +172,23 @@ async fn journal_writes_survive_a_lost_reply_and_are_kept_once() {
             match write {
                 0 => {
                     assert_eq!(
-                        store.begin_run(thread, fence, writer.run, false).await.unwrap().number,
+                        store
+                            .begin_run(Fence::new(thread, fence), writer.run, false)
+                            .await
+                            .unwrap()
+                            .number,
                         1
                     )
                 }
-                1 => store.save_pending(thread, fence, &writer.pending(0), &[]).await.unwrap(),
-                2 => store.record_effect(thread, fence, &call).await.unwrap(),
-                3 => store.settle_effect(thread, fence, &end).await.unwrap(),
+                1 => store
+                    .save_pending(Fence::new(thread, fence), &writer.pending(0), &[])
+                    .await
+                    .unwrap(),
+                2 => store
+                    .record_effects(Fence::new(thread, fence), std::slice::from_ref(&call))
+                    .await
+                    .unwrap(),
+                3 => store.settle_effect(Fence::new(thread, fence), &end).await.unwrap(),
                 _ => store.put_snapshot(thread, &writer.snapshot(1)).await.unwrap(),
             }
             assert!(proxy.has_cut());
@@ -206,7 +218,12 @@ async fn every_method_works_after_the_server_closed_all_connections() {
         match round {
             0 => writer.steps(1).await,
             1 => drop(store.info(writer.thread).await.unwrap()),
-            2 => drop(store.claim(writer.thread, "b", super::writer::TTL, true).await.unwrap()),
+            2 => drop(
+                store
+                    .claim(Claim::new(writer.thread, "b", super::writer::TTL).forced())
+                    .await
+                    .unwrap(),
+            ),
             3 => drop(store.create(super::writer::new_thread()).await.unwrap()),
             4 => drop(store.export(writer.thread).await.unwrap()),
             _ => store.delete(writer.thread).await.unwrap(),

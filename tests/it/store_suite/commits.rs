@@ -1,5 +1,6 @@
 //! Committing steps, in order and whole.
 
+use perihelion::checkpoint::Fence;
 use perihelion::{
     checkpoint::{Error, ThreadStatus},
     ids::ThreadId,
@@ -103,10 +104,22 @@ async fn an_acknowledged_step_is_seen_through_another_connection(on: &Fixture) {
 async fn reopening_finds_everything(on: &Fixture) {
     let mut writer = Writer::with_steps(&on.store, 4).await;
     let (id, question) = writer.question(0);
-    writer.store.begin_run(writer.thread, writer.fence, writer.run, false).await.unwrap();
-    writer.store.record_effect(writer.thread, writer.fence, &question).await.unwrap();
+    writer
+        .store
+        .begin_run(Fence::new(writer.thread, writer.fence), writer.run, false)
+        .await
+        .unwrap();
+    writer
+        .store
+        .record_effects(Fence::new(writer.thread, writer.fence), std::slice::from_ref(&question))
+        .await
+        .unwrap();
     writer.store.put_snapshot(writer.thread, &writer.snapshot(2)).await.unwrap();
-    writer.store.save_pending(writer.thread, writer.fence, &writer.pending(1), &[]).await.unwrap();
+    writer
+        .store
+        .save_pending(Fence::new(writer.thread, writer.fence), &writer.pending(1), &[])
+        .await
+        .unwrap();
     let before = on.store.load(writer.thread, None).await.unwrap();
     on.store.close().await;
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use perihelion::checkpoint::{Error, Store};
+use perihelion::checkpoint::{Claim, Error, Fence, Store};
 use serde_json::json;
 
 use super::{
@@ -65,7 +65,8 @@ async fn takeovers_leave_no_gap_and_no_foreign_step(on: &Fixture) {
             let mut acknowledged = Vec::new();
             let mut fenced = 0;
             for round in 0..8 {
-                let info = store.claim(thread, &format!("p{n}"), TTL, true).await.unwrap();
+                let info =
+                    store.claim(Claim::new(thread, &format!("p{n}"), TTL).forced()).await.unwrap();
                 // However they are scheduled, two of the three have been robbed before they write.
                 if round == 0 {
                     all_claimed.wait().await;
@@ -122,9 +123,20 @@ async fn parallel_tasks_record_their_effects_side_by_side(on: &Fixture) {
         tokio::spawn(async move {
             let mut call = writer.tool_call(task);
             call.task = task;
-            writer.store.record_effect(writer.thread, writer.fence, &call).await.unwrap();
+            writer
+                .store
+                .record_effects(
+                    Fence::new(writer.thread, writer.fence),
+                    std::slice::from_ref(&call),
+                )
+                .await
+                .unwrap();
             let row = writer.pending(task);
-            writer.store.save_pending(writer.thread, writer.fence, &row, &[]).await.unwrap();
+            writer
+                .store
+                .save_pending(Fence::new(writer.thread, writer.fence), &row, &[])
+                .await
+                .unwrap();
         })
     });
     for task in futures::future::join_all(tasks).await {

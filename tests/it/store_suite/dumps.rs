@@ -1,7 +1,7 @@
 //! Threads as files, carried between stores.
 
 use perihelion::checkpoint::{
-    Codec, Encoded, Error, MemoryStore, NewThread, Steps as _, ThreadDump, ThreadStatus,
+    Codec, Encoded, Error, Fence, MemoryStore, NewThread, Steps as _, ThreadDump, ThreadStatus,
     Threads as _, Transfer as _, read_dump, write_dump,
 };
 use serde_json::json;
@@ -29,19 +29,25 @@ async fn rich_thread(on: &Fixture) -> Writer {
     let mut writer = Writer::new(&on.store).await;
     let thread = writer.thread;
     let fence = writer.fence;
-    on.store.begin_run(thread, fence, writer.run, false).await.unwrap();
+    on.store.begin_run(Fence::new(thread, fence), writer.run, false).await.unwrap();
     let awkward = Encoded { codec: Codec::Json, bytes: b" {\"b\":1.0,\n \"a\": 1e2} ".to_vec() };
     let packed = Encoded::json(&"long ".repeat(2000), 0).unwrap();
     for delta in [encoded(&json!({"z": 1, "a": 0.1})), awkward, packed, prose(3000)] {
         let mut call = writer.tool_call(0);
         call.outcome = Some(delta.clone());
-        on.store.record_effect(thread, fence, &call).await.unwrap();
+        on.store
+            .record_effects(Fence::new(thread, fence), std::slice::from_ref(&call))
+            .await
+            .unwrap();
         let commit = writer.next(delta);
         writer.commit(&commit).await.unwrap();
     }
     on.store.put_snapshot(thread, &writer.snapshot(2)).await.unwrap();
-    on.store.save_pending(thread, fence, &writer.pending(1), &[]).await.unwrap();
-    on.store.record_effect(thread, fence, &writer.question(1).1).await.unwrap();
+    on.store.save_pending(Fence::new(thread, fence), &writer.pending(1), &[]).await.unwrap();
+    on.store
+        .record_effects(Fence::new(thread, fence), std::slice::from_ref(&writer.question(1).1))
+        .await
+        .unwrap();
     let child = NewThread {
         id: thread.child("team:1:0"),
         root: Some(thread),
@@ -185,7 +191,11 @@ async fn an_imported_thread_continues(on: &Fixture) {
     assert_eq!((info.owner, info.fence), (None, writer.fence), "no lease, and no token twice");
     let mut heir = Writer::claim(&on.store, writer.thread).await;
     assert_eq!(
-        on.store.begin_run(heir.thread, heir.fence, heir.run, false).await.unwrap().number,
+        on.store
+            .begin_run(Fence::new(heir.thread, heir.fence), heir.run, false)
+            .await
+            .unwrap()
+            .number,
         2
     );
     heir.steps(2).await;

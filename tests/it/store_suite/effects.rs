@@ -1,5 +1,6 @@
 //! Recorded effects (X2) and questions to a person.
 
+use perihelion::checkpoint::Fence;
 use perihelion::{
     checkpoint::{EffectRow, EffectSettlement, EffectStatus, Error, NewThread},
     ids::InterruptId,
@@ -46,7 +47,10 @@ async fn effects_read_back_in_order_of_step_task_and_number(on: &Fixture) {
             // Keys descend, so that an order by key would be seen.
             let mut row = writer.tool_call(200 - step * 10 - task * 2 - number);
             (row.task, row.number) = (task, number);
-            on.store.record_effect(writer.thread, writer.fence, &row).await.unwrap();
+            on.store
+                .record_effects(Fence::new(writer.thread, writer.fence), std::slice::from_ref(&row))
+                .await
+                .unwrap();
             rows.push(row);
         }
         writer.steps(1).await;
@@ -57,7 +61,10 @@ async fn effects_read_back_in_order_of_step_task_and_number(on: &Fixture) {
     finished.status = EffectStatus::Failed;
     finished.outcome = Some(encoded(&json!({"error": "429"})));
     finished.ended_at = Some(finished.started_at + chrono::Duration::seconds(1));
-    on.store.record_effect(writer.thread, writer.fence, &finished).await.unwrap();
+    on.store
+        .record_effects(Fence::new(writer.thread, writer.fence), std::slice::from_ref(&finished))
+        .await
+        .unwrap();
     rows.push(finished);
 
     rows.sort_by_key(|row| (row.step, row.task, row.number));
@@ -71,8 +78,14 @@ async fn the_first_record_under_a_key_stands(on: &Fixture) {
     let writer = Writer::new(&on.store).await;
     let first = writer.tool_call(0);
     let second = EffectRow { name: "files.delete".to_owned(), ..first.clone() };
-    on.store.record_effect(writer.thread, writer.fence, &first).await.unwrap();
-    on.store.record_effect(writer.thread, writer.fence, &second).await.unwrap();
+    on.store
+        .record_effects(Fence::new(writer.thread, writer.fence), std::slice::from_ref(&first))
+        .await
+        .unwrap();
+    on.store
+        .record_effects(Fence::new(writer.thread, writer.fence), std::slice::from_ref(&second))
+        .await
+        .unwrap();
     assert_eq!(on.store.effects(writer.thread, None).await.unwrap(), [first]);
 }
 
@@ -81,12 +94,15 @@ async fn effects_of_one_task_are_one_write(on: &Fixture) {
     let thread = writer.thread;
     let fence = writer.fence;
     let rows: Vec<EffectRow> = (0..40).map(|number| writer.tool_call(number)).collect();
-    on.store.record_effects(thread, fence, &rows[..1]).await.unwrap();
-    on.store.record_effects(thread, fence, &rows).await.expect("what is there already stays");
+    on.store.record_effects(Fence::new(thread, fence), &rows[..1]).await.unwrap();
+    on.store
+        .record_effects(Fence::new(thread, fence), &rows)
+        .await
+        .expect("what is there already stays");
     assert_eq!(on.store.effects(thread, None).await.unwrap(), rows);
 
     let stranger = [writer.tool_call(50), writer.tool_call(51)];
-    let refused = on.store.record_effects(thread, fence - 1, &stranger).await;
+    let refused = on.store.record_effects(Fence::new(thread, fence - 1), &stranger).await;
     assert!(matches!(refused, Err(Error::Fenced { .. })), "{refused:?}");
     assert_eq!(on.store.effects(thread, None).await.unwrap(), rows);
 }
@@ -97,16 +113,19 @@ async fn a_started_effect_is_settled_once(on: &Fixture) {
     let thread = writer.thread;
     let fence = writer.fence;
     let call = writer.tool_call(0);
-    on.store.record_effect(thread, fence, &call).await.unwrap();
+    on.store.record_effects(Fence::new(thread, fence), std::slice::from_ref(&call)).await.unwrap();
     let done = settlement(&call, EffectStatus::Done, "written");
-    on.store.settle_effect(thread, fence, &done).await.unwrap();
+    on.store.settle_effect(Fence::new(thread, fence), &done).await.unwrap();
     let found = on.store.effects(thread, None).await.unwrap().remove(0);
     assert_eq!((found.status, &found.outcome), (EffectStatus::Done, &done.outcome));
     assert!(found.ended_at.unwrap() > found.started_at);
 
-    on.store.settle_effect(thread, fence, &done).await.expect("a repetition changes nothing");
+    on.store
+        .settle_effect(Fence::new(thread, fence), &done)
+        .await
+        .expect("a repetition changes nothing");
     let other = settlement(&call, EffectStatus::Done, "something else");
-    let refused = on.store.settle_effect(thread, fence, &other).await;
+    let refused = on.store.settle_effect(Fence::new(thread, fence), &other).await;
     assert!(matches!(refused, Err(Error::UnknownEffect { step: 1, task: 0, .. })), "{refused:?}");
     assert_eq!(on.store.effects(thread, None).await.unwrap(), [found]);
 }
@@ -115,9 +134,12 @@ async fn a_started_effect_is_settled_once(on: &Fixture) {
 async fn a_further_attempt_is_recorded_before_it_is_sent(on: &Fixture) {
     let writer = Writer::new(&on.store).await;
     let call = writer.tool_call(0);
-    on.store.record_effect(writer.thread, writer.fence, &call).await.unwrap();
+    on.store
+        .record_effects(Fence::new(writer.thread, writer.fence), std::slice::from_ref(&call))
+        .await
+        .unwrap();
     let again = EffectSettlement { attempt: 2, ..settlement(&call, EffectStatus::Started, "") };
-    on.store.settle_effect(writer.thread, writer.fence, &again).await.unwrap();
+    on.store.settle_effect(Fence::new(writer.thread, writer.fence), &again).await.unwrap();
     let found = on.store.effects(writer.thread, None).await.unwrap().remove(0);
     assert_eq!((found.attempt, found.status), (2, EffectStatus::Started));
     assert_eq!((found.outcome, found.ended_at), (None, None));
@@ -128,18 +150,21 @@ async fn a_failed_effect_can_be_tried_again_and_a_done_one_cannot(on: &Fixture) 
     let thread = writer.thread;
     let fence = writer.fence;
     let call = writer.tool_call(0);
-    on.store.record_effect(thread, fence, &call).await.unwrap();
+    on.store.record_effects(Fence::new(thread, fence), std::slice::from_ref(&call)).await.unwrap();
     let failed = settlement(&call, EffectStatus::Failed, "refused");
-    on.store.settle_effect(thread, fence, &failed).await.unwrap();
-    on.store.settle_effect(thread, fence, &failed).await.expect("a repetition changes nothing");
+    on.store.settle_effect(Fence::new(thread, fence), &failed).await.unwrap();
+    on.store
+        .settle_effect(Fence::new(thread, fence), &failed)
+        .await
+        .expect("a repetition changes nothing");
     let mut again = EffectSettlement { attempt: 2, ..settlement(&call, EffectStatus::Started, "") };
     again.outcome = None;
-    on.store.settle_effect(thread, fence, &again).await.unwrap();
+    on.store.settle_effect(Fence::new(thread, fence), &again).await.unwrap();
     let found = on.store.effects(thread, None).await.unwrap().remove(0);
     assert_eq!((found.attempt, found.status, found.outcome), (2, EffectStatus::Started, None));
     let done = EffectSettlement { attempt: 2, ..settlement(&call, EffectStatus::Done, "ok") };
-    on.store.settle_effect(thread, fence, &done).await.unwrap();
-    let refused = on.store.settle_effect(thread, fence, &again).await;
+    on.store.settle_effect(Fence::new(thread, fence), &done).await.unwrap();
+    let refused = on.store.settle_effect(Fence::new(thread, fence), &again).await;
     assert!(matches!(refused, Err(Error::UnknownEffect { .. })), "{refused:?}");
 }
 
@@ -147,7 +172,10 @@ async fn effects_from_a_step_on_are_read_without_the_older_ones(on: &Fixture) {
     let writer = Writer::new(&on.store).await;
     for step in [1, 2, 4] {
         let call = EffectRow { step, ..writer.tool_call(0) };
-        on.store.record_effect(writer.thread, writer.fence, &call).await.unwrap();
+        on.store
+            .record_effects(Fence::new(writer.thread, writer.fence), std::slice::from_ref(&call))
+            .await
+            .unwrap();
     }
     let found = on.store.effects_from(writer.thread, 2).await.unwrap();
     assert_eq!(found.iter().map(|row| row.step).collect::<Vec<_>>(), [2, 4]);
@@ -156,14 +184,17 @@ async fn effects_from_a_step_on_are_read_without_the_older_ones(on: &Fixture) {
 async fn settling_what_was_never_recorded_is_refused(on: &Fixture) {
     let writer = Writer::new(&on.store).await;
     let end = settlement(&writer.tool_call(0), EffectStatus::Done, "ok");
-    let refused = on.store.settle_effect(writer.thread, writer.fence, &end).await;
+    let refused = on.store.settle_effect(Fence::new(writer.thread, writer.fence), &end).await;
     assert!(matches!(refused, Err(Error::UnknownEffect { .. })), "{refused:?}");
 }
 
 async fn an_interrupt_is_answered_once(on: &Fixture) {
     let writer = Writer::with_steps(&on.store, 1).await;
     let (id, question) = writer.question(0);
-    on.store.record_effect(writer.thread, writer.fence, &question).await.unwrap();
+    on.store
+        .record_effects(Fence::new(writer.thread, writer.fence), std::slice::from_ref(&question))
+        .await
+        .unwrap();
     let open = on.store.open_interrupts(writer.thread).await.unwrap().remove(0);
     assert_eq!((open.id, open.thread, open.step, open.task), (id, writer.thread, 2, 0));
     assert_eq!((open.kind, open.payload), ("clarification".to_owned(), question.request));
@@ -184,7 +215,13 @@ async fn of_two_answers_at_once_exactly_one_wins(on: &Fixture) {
     let stores = [on.another().await, on.another().await];
     for number in 0..5 {
         let (id, question) = writer.question(number);
-        on.store.record_effect(writer.thread, writer.fence, &question).await.unwrap();
+        on.store
+            .record_effects(
+                Fence::new(writer.thread, writer.fence),
+                std::slice::from_ref(&question),
+            )
+            .await
+            .unwrap();
         let answers = (0..8).map(|n: usize| {
             let store = stores[n % 2].clone();
             tokio::spawn(async move { store.answer(id, &encoded(&json!(n))).await.map(|()| n) })
@@ -217,8 +254,14 @@ async fn open_interrupts_include_those_of_subgraphs(on: &Fixture) {
     let (second, mut late) = top.question(0);
     late.started_at += chrono::Duration::seconds(5);
     let (first, early) = below.question(0);
-    on.store.record_effect(top.thread, top.fence, &late).await.unwrap();
-    on.store.record_effect(below.thread, below.fence, &early).await.unwrap();
+    on.store
+        .record_effects(Fence::new(top.thread, top.fence), std::slice::from_ref(&late))
+        .await
+        .unwrap();
+    on.store
+        .record_effects(Fence::new(below.thread, below.fence), std::slice::from_ref(&early))
+        .await
+        .unwrap();
     let ids = |open: Vec<perihelion::checkpoint::OpenInterrupt>| {
         open.into_iter().map(|it| it.id).collect::<Vec<_>>()
     };
@@ -230,7 +273,10 @@ async fn open_interrupts_include_those_of_subgraphs(on: &Fixture) {
 async fn an_answer_to_an_unknown_interrupt_is_refused(on: &Fixture) {
     let writer = Writer::new(&on.store).await;
     let call = writer.tool_call(0);
-    on.store.record_effect(writer.thread, writer.fence, &call).await.unwrap();
+    on.store
+        .record_effects(Fence::new(writer.thread, writer.fence), std::slice::from_ref(&call))
+        .await
+        .unwrap();
     let id = InterruptId::derive(writer.thread, 9, 0, b"0");
     let refused = on.store.answer(id, &encoded(&json!("?"))).await;
     assert!(matches!(refused, Err(Error::UnknownInterrupt(unknown)) if unknown == id));

@@ -1,5 +1,6 @@
 //! Forks share history instead of copying it (X3).
 
+use perihelion::checkpoint::Fence;
 use perihelion::{
     checkpoint::{Error, NewThread},
     ids::ThreadId,
@@ -109,9 +110,12 @@ async fn a_fork_starts_without_pending_writes_effects_and_runs(on: &Fixture) {
     let source = Writer::with_steps(&on.store, 2).await;
     let thread = source.thread;
     let fence = source.fence;
-    on.store.begin_run(thread, fence, source.run, false).await.unwrap();
-    on.store.save_pending(thread, fence, &source.pending(0), &[]).await.unwrap();
-    on.store.record_effect(thread, fence, &source.question(0).1).await.unwrap();
+    on.store.begin_run(Fence::new(thread, fence), source.run, false).await.unwrap();
+    on.store.save_pending(Fence::new(thread, fence), &source.pending(0), &[]).await.unwrap();
+    on.store
+        .record_effects(Fence::new(thread, fence), std::slice::from_ref(&source.question(0).1))
+        .await
+        .unwrap();
     let branch = fork(on, thread, 2).await.thread;
     assert!(on.store.load(branch, None).await.unwrap().pending.is_empty());
     assert!(on.store.effects(branch, None).await.unwrap().is_empty());

@@ -1,5 +1,6 @@
 //! Opening, migrating and refusing databases.
 
+use perihelion_database as database;
 use std::sync::Arc;
 
 use perihelion::checkpoint::{self, Error, PostgresStore, SqliteStore, Store, Threads as _};
@@ -48,7 +49,7 @@ async fn a_postgres_database_of_a_newer_version_is_refused_untouched() {
     .await
     .unwrap();
     match PostgresStore::open(url).await.err() {
-        Some(error @ Error::Newer { found: 9001, .. }) => {
+        Some(error @ Error::Database(database::Error::Newer { found: 9001, .. })) => {
             assert!(error.to_string().contains("upgrade this binary"));
         }
         other => panic!("{other:?}"),
@@ -74,7 +75,10 @@ async fn a_sqlite_file_of_a_newer_version_is_refused_untouched() {
     sqlx::Connection::close(connection).await.unwrap();
     set(9001).await;
     let refused = checkpoint::open(url).await.err();
-    assert!(matches!(refused, Some(Error::Newer { found: 9001, .. })), "{refused:?}");
+    assert!(
+        matches!(refused, Some(Error::Database(database::Error::Newer { found: 9001, .. }))),
+        "{refused:?}"
+    );
     set(version.unwrap()).await;
     assert_eq!(on.another().await.info(writer.thread).await.unwrap().head, 1);
 }
@@ -87,7 +91,10 @@ async fn a_file_that_is_not_ours_is_refused_and_left_alone() {
         .unwrap();
     let before = std::fs::read(&text).unwrap();
     let refused = checkpoint::open(&text.display().to_string()).await.err();
-    assert!(matches!(refused, Some(Error::Unreachable { .. })), "{refused:?}");
+    assert!(
+        matches!(refused, Some(Error::Database(database::Error::Unreachable { .. }))),
+        "{refused:?}"
+    );
     assert_eq!(std::fs::read(&text).unwrap(), before);
 
     let foreign = directory.path().join("foreign.db").display().to_string();
@@ -99,7 +106,7 @@ async fn a_file_that_is_not_ours_is_refused_and_left_alone() {
     assert!(message.contains("another program"), "{message}");
 
     let message = checkpoint::open(&directory.path().display().to_string()).await.err().unwrap();
-    assert!(matches!(message, Error::Unreachable { .. }), "{message}");
+    assert!(matches!(message, Error::Database(database::Error::Unreachable { .. })), "{message}");
 }
 
 #[cfg(unix)]
@@ -124,7 +131,7 @@ async fn an_unreachable_server_is_named_without_its_password() {
     let message = format!("{error} {error:?}");
     assert!(message.contains(&format!("postgres://ann:***@127.0.0.1:{port}/p")), "{message}");
     assert!(!message.contains("s3cret"), "{message}");
-    assert!(matches!(error, Error::Unreachable { .. }));
+    assert!(matches!(error, Error::Database(database::Error::Unreachable { .. })));
 
     let absent = server().await.url("no_such_db");
     let message = checkpoint::open(&absent).await.err().unwrap().to_string();
@@ -135,7 +142,7 @@ async fn an_unreachable_server_is_named_without_its_password() {
 async fn a_refused_login_is_named_without_its_password() {
     let database = server().await.fresh().await;
     let error = checkpoint::open(&database.url_as("no_such_role", "s3cret")).await.err().unwrap();
-    assert!(matches!(error, Error::Unreachable { .. }), "{error}");
+    assert!(matches!(error, Error::Database(database::Error::Unreachable { .. })), "{error}");
     let message = format!("{error} {error:?}");
     assert!(message.contains("no_such_role") && !message.contains("s3cret"), "{message}");
 }
@@ -151,7 +158,10 @@ async fn addresses_choose_the_store() {
     }
     for wrong in ["", "sqlite:", "sqlite::memory:", "sqlite:a.db?cache=shared", "redis://h/1"] {
         let refused = checkpoint::open(wrong).await.err();
-        assert!(matches!(refused, Some(Error::Unreachable { .. })), "{wrong}: {refused:?}");
+        assert!(
+            matches!(refused, Some(Error::Database(database::Error::Unreachable { .. }))),
+            "{wrong}: {refused:?}"
+        );
     }
 }
 
@@ -183,8 +193,8 @@ async fn a_full_disk_is_named_and_what_was_committed_stays_and_continues_once_th
     bound("PRAGMA max_page_count = 1").await;
     let large = writer.next(prose(1_000_000));
     let error = writer.commit(&large).await.unwrap_err();
-    assert!(matches!(error, Error::Full { .. }), "{error}");
-    assert!(error.to_string().contains("free space and resume the thread"), "{error}");
+    assert!(matches!(error, Error::Database(database::Error::Full { .. })), "{error}");
+    assert!(error.to_string().contains("free space and try again"), "{error}");
     let loaded = store.load(writer.thread, None).await.unwrap();
     assert_eq!((loaded.info.head, loaded.steps.len()), (3, 3));
     bound("PRAGMA max_page_count = 1000000").await;

@@ -1,6 +1,6 @@
 //! The export cursor: whose traces have not arrived yet.
 
-use perihelion::checkpoint::{Error, RunEnd, RunStatus, ThreadStatus};
+use perihelion::checkpoint::{Error, Fence, RunEnd, RunStatus, ThreadStatus};
 use perihelion::ids::ThreadId;
 
 use super::{on_every_store, stores::Fixture, writer::Writer};
@@ -15,10 +15,13 @@ on_every_store!(
 /// Begins and ends a run of a thread.
 async fn run(on: &Fixture, thread: ThreadId) {
     let writer = Writer::claim(&on.store, thread).await;
-    on.store.begin_run(thread, writer.fence, writer.run, true).await.unwrap();
+    on.store.begin_run(Fence::new(thread, writer.fence), writer.run, true).await.unwrap();
     let done = RunStatus::Done;
     let idle = ThreadStatus::Idle;
-    on.store.end_run(thread, writer.fence, writer.run, RunEnd::new(done, idle)).await.unwrap();
+    on.store
+        .end_run(Fence::new(thread, writer.fence), writer.run, RunEnd::new(done, idle))
+        .await
+        .unwrap();
 }
 
 async fn pending(on: &Fixture, thread: ThreadId) -> Option<(u32, u32)> {
@@ -50,7 +53,7 @@ async fn a_run_that_begins_while_the_one_before_is_delivered_stays_pending(on: &
     let thread = Writer::new(&on.store).await.thread;
     run(on, thread).await;
     let writer = Writer::claim(&on.store, thread).await;
-    on.store.begin_run(thread, writer.fence, writer.run, true).await.unwrap();
+    on.store.begin_run(Fence::new(thread, writer.fence), writer.run, true).await.unwrap();
     on.store.outbox().unwrap().paid(thread, 1).await.unwrap();
     assert_eq!(pending(on, thread).await, Some((2, 2)));
 }
@@ -58,7 +61,8 @@ async fn a_run_that_begins_while_the_one_before_is_delivered_stays_pending(on: &
 async fn a_run_that_is_refused_has_nothing_pending(on: &Fixture) {
     let zombie = Writer::new(&on.store).await;
     let _heir = Writer::claim(&on.store, zombie.thread).await;
-    let refused = on.store.begin_run(zombie.thread, zombie.fence, zombie.run, true).await;
+    let refused =
+        on.store.begin_run(Fence::new(zombie.thread, zombie.fence), zombie.run, true).await;
     assert!(matches!(refused, Err(Error::Fenced { .. })), "{refused:?}");
     assert_eq!(pending(on, zombie.thread).await, None);
 }

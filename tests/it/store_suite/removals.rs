@@ -1,5 +1,6 @@
 //! Deleting and shortening threads, with forks that share their steps.
 
+use perihelion::checkpoint::{Claim, Fence};
 use perihelion::{
     checkpoint::{Error, NewThread, RunEnd, RunStatus, ThreadFilter, ThreadStatus},
     ids::ThreadId,
@@ -56,10 +57,13 @@ async fn a_deleted_thread_is_gone_with_everything_of_it_and_its_subgraphs(on: &F
     let child = child_of(on, top.thread, "team:1:0").await;
     let bystander = Writer::with_steps(&on.store, 3).await;
     on.store.put_snapshot(top.thread, &top.snapshot(2)).await.unwrap();
-    on.store.begin_run(top.thread, top.fence, top.run, false).await.unwrap();
-    on.store.save_pending(top.thread, top.fence, &top.pending(0), &[]).await.unwrap();
+    on.store.begin_run(Fence::new(top.thread, top.fence), top.run, false).await.unwrap();
+    on.store.save_pending(Fence::new(top.thread, top.fence), &top.pending(0), &[]).await.unwrap();
     let (id, question) = top.question(0);
-    on.store.record_effect(top.thread, top.fence, &question).await.unwrap();
+    on.store
+        .record_effects(Fence::new(top.thread, top.fence), std::slice::from_ref(&question))
+        .await
+        .unwrap();
 
     on.store.delete(top.thread).await.unwrap();
     for thread in [top.thread, child.thread] {
@@ -158,7 +162,10 @@ async fn a_truncated_thread_keeps_what_follows_the_snapshot(on: &Fixture) {
     let mut writer = Writer::new(&on.store).await;
     for seq in 1..=8 {
         let call = writer.tool_call(seq);
-        on.store.record_effect(writer.thread, writer.fence, &call).await.unwrap();
+        on.store
+            .record_effects(Fence::new(writer.thread, writer.fence), std::slice::from_ref(&call))
+            .await
+            .unwrap();
         writer.steps(1).await;
     }
     for seq in [2, 5, 7] {
@@ -253,8 +260,11 @@ async fn a_thread_that_was_taken_up_since_it_was_seen_is_not_deleted(on: &Fixtur
             2 => {
                 let run = RunStatus::Done;
                 let status = ThreadStatus::Idle;
-                let end =
-                    on.store.end_run(thread, writer.fence, writer.run, RunEnd::new(run, status));
+                let end = on.store.end_run(
+                    Fence::new(thread, writer.fence),
+                    writer.run,
+                    RunEnd::new(run, status),
+                );
                 end.await.unwrap();
             }
             _ => drop(Writer::claim(&on.store, thread).await),
@@ -277,7 +287,7 @@ async fn a_run_that_begins_beside_a_deletion_either_finds_the_thread_gone_or_kee
     for _ in 0..20 {
         let seen = on.store.create(new_thread()).await.unwrap();
         let run = async {
-            let info = on.store.claim(seen.id, "tester", super::writer::TTL, false).await?;
+            let info = on.store.claim(Claim::new(seen.id, "tester", super::writer::TTL)).await?;
             let mut writer = Writer::claimed(&on.store, seen.id, info.fence, 0);
             writer.steps(1).await;
             Ok(())

@@ -1,5 +1,6 @@
 //! Runs of a thread.
 
+use perihelion::checkpoint::Fence;
 use perihelion::{
     checkpoint::{RunEnd, RunRow, RunStatus, ThreadStatus},
     ids::RunId,
@@ -30,10 +31,10 @@ async fn runs_are_numbered_from_one_and_listed_in_order(on: &Fixture) {
         let thread = writer.thread;
         let fence = writer.fence;
         let run = writer.run;
-        begun.push(on.store.begin_run(thread, fence, run, false).await.unwrap());
+        begun.push(on.store.begin_run(Fence::new(thread, fence), run, false).await.unwrap());
         assert_eq!(begun.last().unwrap().number, number);
         on.store
-            .end_run(thread, fence, run, RunEnd::new(outcome, ThreadStatus::Idle))
+            .end_run(Fence::new(thread, fence), run, RunEnd::new(outcome, ThreadStatus::Idle))
             .await
             .unwrap();
     }
@@ -50,17 +51,28 @@ async fn beginning_a_run_again_keeps_its_number(on: &Fixture) {
     let thread = writer.thread;
     let fence = writer.fence;
     let run = writer.run;
-    on.store.begin_run(thread, fence, run, false).await.unwrap();
+    on.store.begin_run(Fence::new(thread, fence), run, false).await.unwrap();
     on.store
-        .end_run(thread, fence, run, RunEnd::new(RunStatus::Interrupted, ThreadStatus::Interrupted))
+        .end_run(
+            Fence::new(thread, fence),
+            run,
+            RunEnd::new(RunStatus::Interrupted, ThreadStatus::Interrupted),
+        )
         .await
         .unwrap();
     let writer = Writer::claim(&on.store, thread).await;
-    assert_eq!(on.store.begin_run(thread, writer.fence, run, false).await.unwrap().number, 1);
+    assert_eq!(
+        on.store.begin_run(Fence::new(thread, writer.fence), run, false).await.unwrap().number,
+        1
+    );
     let runs = on.store.runs(thread).await.unwrap();
     assert_eq!((runs.len(), runs[0].status, runs[0].ended_at), (1, RunStatus::Running, None));
     assert_eq!(
-        on.store.begin_run(thread, writer.fence, RunId::new(), false).await.unwrap().number,
+        on.store
+            .begin_run(Fence::new(thread, writer.fence), RunId::new(), false)
+            .await
+            .unwrap()
+            .number,
         2
     );
 }
@@ -69,8 +81,7 @@ async fn ending_a_run_that_never_began_still_gives_the_thread_back(on: &Fixture)
     let writer = Writer::new(&on.store).await;
     on.store
         .end_run(
-            writer.thread,
-            writer.fence,
+            Fence::new(writer.thread, writer.fence),
             RunId::new(),
             RunEnd::new(RunStatus::Done, ThreadStatus::Idle),
         )
@@ -86,15 +97,18 @@ async fn an_end_that_is_sent_twice_leaves_what_came_in_between(on: &Fixture) {
     let thread = writer.thread;
     let fence = writer.fence;
     let run = writer.run;
-    on.store.begin_run(thread, fence, run, false).await.unwrap();
+    on.store.begin_run(Fence::new(thread, fence), run, false).await.unwrap();
     let (id, question) = writer.question(0);
-    on.store.record_effect(thread, fence, &question).await.unwrap();
+    on.store
+        .record_effects(Fence::new(thread, fence), std::slice::from_ref(&question))
+        .await
+        .unwrap();
     let end = RunEnd::new(RunStatus::Interrupted, ThreadStatus::Interrupted);
-    on.store.end_run(thread, fence, run, end).await.unwrap();
+    on.store.end_run(Fence::new(thread, fence), run, end).await.unwrap();
     on.store.answer(id, &encoded(&json!("yes"))).await.unwrap();
     assert_eq!(on.store.info(thread).await.unwrap().status, ThreadStatus::Queued);
 
-    on.store.end_run(thread, fence, run, end).await.unwrap();
+    on.store.end_run(Fence::new(thread, fence), run, end).await.unwrap();
     let info = on.store.info(thread).await.unwrap();
     assert_eq!(info.status, ThreadStatus::Queued, "the answer is not waited for in vain");
 }

@@ -3,8 +3,8 @@
 use std::{path::Path, str::FromStr, sync::Arc};
 
 use perihelion::checkpoint::{
-    EffectSettlement, EffectStatus, Error, EventRow, MemoryStore, NewThread, RunEnd, RunStatus,
-    Store, ThreadStatus, blob_row, open, read_blob, read_dump, write_dump,
+    EffectSettlement, EffectStatus, Error, EventRow, Fence, MemoryStore, NewThread, RunEnd,
+    RunStatus, Store, ThreadStatus, blob_row, open, read_blob, read_dump, write_dump,
 };
 use perihelion::graph::{BlobName, BlobText};
 use serde_json::json;
@@ -23,12 +23,12 @@ async fn talkative(store: &Arc<dyn Store>) -> Writer {
     let thread = store.create(NewThread { title, ..new_thread() }).await.unwrap().id;
     let mut writer = Writer::claim(store, thread).await;
     let fence = writer.fence;
-    store.begin_run(thread, fence, writer.run, false).await.unwrap();
+    store.begin_run(Fence::new(thread, fence), writer.run, false).await.unwrap();
     for number in 0..3 {
         let mut call = writer.tool_call(number);
         call.request = encoded(&json!({ "asked": CANARY }));
-        store.record_effect(thread, fence, &call).await.unwrap();
-        store.settle_effect(thread, fence, &settlement(&call)).await.unwrap();
+        store.record_effects(Fence::new(thread, fence), std::slice::from_ref(&call)).await.unwrap();
+        store.settle_effect(Fence::new(thread, fence), &settlement(&call)).await.unwrap();
         let mut commit = writer.next(encoded(&json!([{ "said": CANARY, "number": number }])));
         commit.step.frontier = json!([CANARY]).to_string().into_bytes();
         commit.step.hash = chained(&writer, &commit);
@@ -44,23 +44,22 @@ async fn talkative(store: &Arc<dyn Store>) -> Writer {
     store.put_snapshot(thread, &snapshot).await.unwrap();
     let mut pending = writer.pending(0);
     pending.body = encoded(&json!({ "pending": CANARY }));
-    store.save_pending(thread, fence, &pending, &[]).await.unwrap();
+    store.save_pending(Fence::new(thread, fence), &pending, &[]).await.unwrap();
     let body = encoded(&json!([{ "event": CANARY }]));
     let run = writer.run;
     let at = chrono::DateTime::UNIX_EPOCH;
     let batch = EventRow { first: 1, count: 1, run, step: 3, body, at };
-    store.append_events(thread, fence, &batch).await.unwrap();
+    store.append_events(Fence::new(thread, fence), &batch).await.unwrap();
     let (id, mut question) = writer.question(1);
     question.request = encoded(&json!({ "question": CANARY }));
-    store.record_effect(thread, fence, &question).await.unwrap();
+    store.record_effects(Fence::new(thread, fence), std::slice::from_ref(&question)).await.unwrap();
     store.answer(id, &encoded(&json!({ "answer": CANARY }))).await.unwrap();
     let why = format!("failed: {CANARY}");
     let run = RunStatus::Failed;
     let thread_status = ThreadStatus::Failed;
     store
         .end_run(
-            thread,
-            fence,
+            Fence::new(thread, fence),
             writer.run,
             RunEnd { error: Some(&why), ..RunEnd::new(run, thread_status) },
         )
@@ -169,15 +168,21 @@ async fn new_writes_take_the_first_key_and_older_ones_still_read() {
     let mut writer = talkative(&first).await;
     let (asked, question) = writer.question(7);
     let mut heir = Writer::claim(&first, writer.thread).await;
-    first.record_effect(heir.thread, heir.fence, &question).await.unwrap();
+    first
+        .record_effects(Fence::new(heir.thread, heir.fence), std::slice::from_ref(&question))
+        .await
+        .unwrap();
     let call = heir.tool_call(9);
-    first.record_effect(heir.thread, heir.fence, &call).await.unwrap();
+    first
+        .record_effects(Fence::new(heir.thread, heir.fence), std::slice::from_ref(&call))
+        .await
+        .unwrap();
 
     let both = sealed(Arc::clone(&on.store), &["2026", "2025"]);
     read(&both, &before).await.expect("threads from before encryption open");
     // What the older key began, the newer one ends, once.
-    both.settle_effect(heir.thread, heir.fence, &settlement(&call)).await.unwrap();
-    both.settle_effect(heir.thread, heir.fence, &settlement(&call)).await.unwrap();
+    both.settle_effect(Fence::new(heir.thread, heir.fence), &settlement(&call)).await.unwrap();
+    both.settle_effect(Fence::new(heir.thread, heir.fence), &settlement(&call)).await.unwrap();
     assert_eq!(both.asked_below(asked).await.unwrap(), Some(writer.thread));
     both.answer(asked, &encoded(&json!("yes"))).await.unwrap();
     let again = both.answer(asked, &encoded(&json!("no"))).await;

@@ -1,12 +1,13 @@
 //! A network that swallows packets: nobody hears that a connection is gone, and yet nobody waits for ever.
 
+use perihelion_database as database;
 use std::sync::{
     Arc,
     atomic::{AtomicU8, Ordering},
 };
 use std::time::Duration;
 
-use perihelion::checkpoint::{Error, PostgresStore, Store};
+use perihelion::checkpoint::{Error, Fence, PostgresStore, Store};
 use perihelion::graph::node_fn;
 use perihelion::runner::{self, RunOptions};
 
@@ -86,7 +87,7 @@ async fn no_method_waits_for_a_silent_connection_for_ever() {
             0 => drop(store.info(thread).await.unwrap()),
             1 => drop(store.load(thread, None).await.unwrap()),
             2 => drop(store.history(thread, None, 9).await.unwrap()),
-            3 => store.renew(thread, writer.fence, TTL).await.unwrap(),
+            3 => store.renew(Fence::new(thread, writer.fence), TTL).await.unwrap(),
             4 => drop(store.effects(thread, None).await.unwrap()),
             5 => writer.steps(1).await,
             // These begin with a sign of life, which is what is swallowed.
@@ -106,7 +107,10 @@ async fn a_database_that_is_silent_altogether_is_unreachable_until_it_is_back() 
     let commit = writer.next(encoded(&serde_json::json!("late")));
     network.dig(Hole::All);
     let error = writer.commit(&commit).await.unwrap_err();
-    assert!(matches!(error, Error::Unreachable { .. }) && error.is_passing(), "{error:?}");
+    assert!(
+        matches!(error, Error::Database(database::Error::Unreachable { .. })) && error.is_passing(),
+        "{error:?}"
+    );
     assert!(error.to_string().contains("did not answer within"), "{error}");
     network.dig(Hole::Nothing);
     writer.commit(&commit).await.unwrap();

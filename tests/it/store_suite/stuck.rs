@@ -1,9 +1,10 @@
 //! A transaction in SQLite that broke off, by a full disk or because its caller left, harms no later one.
 
+use perihelion_database as database;
 use std::sync::Arc;
 
 use futures::future::{poll_immediate, select};
-use perihelion::checkpoint::{Error, SqliteStore, Store};
+use perihelion::checkpoint::{Error, Fence, SqliteStore, Store};
 use perihelion::ids::RunId;
 use tempfile::TempDir;
 
@@ -41,9 +42,15 @@ async fn a_store_continues_after_a_full_disk_broke_off_a_transaction() {
     for _ in 0..2 {
         fill(&sqlite).await;
         let refused = store.import(&dump).await;
-        assert!(matches!(refused, Err(Error::Full { .. })), "{refused:?}");
+        assert!(
+            matches!(refused, Err(Error::Database(database::Error::Full { .. }))),
+            "{refused:?}"
+        );
         // What needs a transaction and what needs none, over the same connection.
-        store.begin_run(writer.thread, writer.fence, RunId::new(), false).await.unwrap();
+        store
+            .begin_run(Fence::new(writer.thread, writer.fence), RunId::new(), false)
+            .await
+            .unwrap();
         writer.steps(1).await;
     }
     store.import(&dump).await.unwrap();
@@ -57,7 +64,8 @@ async fn a_store_continues_after_a_call_was_given_up_at_any_moment() {
     let store: Arc<dyn Store> = sqlite.clone();
     let mut writer = Writer::with_steps(&store, 1).await;
     for polls in 0..40 {
-        let begin = Box::pin(store.begin_run(writer.thread, writer.fence, RunId::new(), true));
+        let begin =
+            Box::pin(store.begin_run(Fence::new(writer.thread, writer.fence), RunId::new(), true));
         let patience = Box::pin(async {
             for _ in 0..polls {
                 tokio::task::yield_now().await;

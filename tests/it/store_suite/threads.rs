@@ -1,5 +1,6 @@
 //! Making and listing threads.
 
+use perihelion::checkpoint::Claim;
 use perihelion::{
     checkpoint::{Error, NewThread, ThreadFilter, ThreadStatus},
     ids::ThreadId,
@@ -57,7 +58,7 @@ async fn threads_are_listed_newest_first_and_filtered(on: &Fixture) {
     let child = NewThread { root: Some(ids[0]), namespace: "t:1:0".to_owned(), ..new_thread() };
     let child = on.store.create(child).await.unwrap().id;
     // The oldest is touched last.
-    on.store.claim(ids[0], "a", super::writer::TTL, false).await.unwrap();
+    on.store.claim(Claim::new(ids[0], "a", super::writer::TTL)).await.unwrap();
 
     let listed = async |filter: ThreadFilter| -> Vec<ThreadId> {
         let found = on.store.list(&filter).await.unwrap();
@@ -92,7 +93,7 @@ async fn threads_at_the_top_are_counted_by_status(on: &Fixture) {
     store.create(new_thread()).await.unwrap();
     let child = NewThread { root: Some(first), namespace: "t:1:0".to_owned(), ..new_thread() };
     store.create(child).await.unwrap();
-    store.claim(first, "a", super::writer::TTL, false).await.unwrap();
+    store.claim(Claim::new(first, "a", super::writer::TTL)).await.unwrap();
     assert_eq!((count(ThreadStatus::Idle).await, count(ThreadStatus::Busy).await), (1, 1));
     store.close().await;
 }

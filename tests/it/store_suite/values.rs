@@ -1,6 +1,6 @@
 //! Values of every kind and size.
 
-use perihelion::checkpoint::{Codec, Encoded, SnapshotRow, chain_hash};
+use perihelion::checkpoint::{Codec, Encoded, Fence, SnapshotRow, chain_hash};
 use serde_json::json;
 
 use super::{
@@ -59,7 +59,10 @@ async fn values_of_every_size_read_back_the_same(on: &Fixture) {
     call.request = prose(five_megabytes);
     call.outcome = Some(prose(five_megabytes));
     call.attempt = u32::MAX;
-    on.store.record_effect(writer.thread, writer.fence, &call).await.unwrap();
+    on.store
+        .record_effects(Fence::new(writer.thread, writer.fence), std::slice::from_ref(&call))
+        .await
+        .unwrap();
 
     let other = on.another().await;
     let loaded = other.load(writer.thread, None).await.unwrap();

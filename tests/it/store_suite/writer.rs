@@ -1,5 +1,6 @@
 //! A process that holds a thread and commits steps to it.
 
+use perihelion::checkpoint::Claim;
 use std::{sync::Arc, time::Duration};
 
 use perihelion::{
@@ -53,7 +54,7 @@ impl Writer {
 
     /// Claims a thread as a process does that continues it.
     pub async fn claim(store: &Arc<dyn Store>, thread: ThreadId) -> Self {
-        let info = store.claim(thread, "tester", TTL, true).await.unwrap();
+        let info = store.claim(Claim::new(thread, "tester", TTL).forced()).await.unwrap();
         let newest = store.history(thread, None, 1).await.unwrap();
         Self {
             store: Arc::clone(store),

@@ -31,7 +31,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use perihelion::checkpoint::Store;
+use perihelion::checkpoint::{Claim, Store};
 use perihelion::config::{Overrides, Settings};
 use perihelion::graph::RunEvent;
 use perihelion::ids::ThreadId;
@@ -248,7 +248,10 @@ impl Room {
         run.abort();
         assert!(run.await.unwrap_err().is_cancelled());
         // The holder is this very process, which lives; so the lease is made to run out.
-        self.store.claim(self.thread, "a crashed process", Duration::ZERO, true).await.unwrap();
+        self.store
+            .claim(Claim::new(self.thread, "a crashed process", Duration::ZERO).forced())
+            .await
+            .unwrap();
     }
 
     async fn state(&self) -> Arc<GraphState> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use perihelion::checkpoint::{MemoryStore, Store};
+use perihelion::checkpoint::{Claim, Fence, MemoryStore, Store};
 use perihelion::config::Settings;
 use perihelion::graph::RunEvent;
 use perihelion::ids::ThreadId;
@@ -87,8 +87,11 @@ async fn a_trace_that_a_new_question_closes_is_sent_again_under_its_final_ids() 
     let runtime = open(settings.clone(), home.path(), Arc::clone(&store)).await;
     ask(&runtime, thread).await;
     // A run that dies before its input is committed: the same question opens a trace of its own then.
-    let info = store.claim(thread, "nobody", Duration::ZERO, true).await.unwrap();
-    store.begin_run(thread, info.fence, perihelion::ids::RunId::new(), true).await.unwrap();
+    let info = store.claim(Claim::new(thread, "nobody", Duration::ZERO).forced()).await.unwrap();
+    store
+        .begin_run(Fence::new(thread, info.fence), perihelion::ids::RunId::new(), true)
+        .await
+        .unwrap();
     runtime.close().await;
     let runtime = open(settings.clone(), home.path(), Arc::clone(&store)).await;
     runtime.flush_exports().await.unwrap();
@@ -119,7 +122,7 @@ async fn die_during_a_run(runtime: Runtime, store: &Arc<dyn Store>, thread: Thre
         () = called => {}
     }
     // The lease of a dead process runs out.
-    store.claim(thread, "nobody", Duration::ZERO, true).await.unwrap();
+    store.claim(Claim::new(thread, "nobody", Duration::ZERO).forced()).await.unwrap();
     runtime.close().await;
 }
 

@@ -1,5 +1,6 @@
 //! One whole trace, whatever happened to the process meanwhile.
 
+use perihelion::checkpoint::Claim;
 use std::time::Duration;
 
 use perihelion::graph::RunEvent;
@@ -100,7 +101,7 @@ async fn a_run_whose_process_died_and_that_was_resumed_is_one_trace() {
         () = in_the_middle(listener) => {}
     }
     // The lease of a dead process runs out.
-    demo.store().claim(demo.thread, "nobody", Duration::ZERO, true).await.unwrap();
+    demo.store().claim(Claim::new(demo.thread, "nobody", Duration::ZERO).forced()).await.unwrap();
     assert_whole(&demo.trace(None).await.spans);
     demo.runtime.resume(demo.thread, demo.runtime.run_options()).await.unwrap();
     assert_fixed(&demo).await;

@@ -8,7 +8,7 @@ use futures::StreamExt as _;
 use serde_json::Value;
 
 use super::{CallReceiver, Calls, Subscription, ThreadEvent};
-use crate::checkpoint::{Error, EventRow, Store};
+use crate::checkpoint::{Error, EventRow, Fence, Store};
 use crate::clock;
 use crate::failpoint::{Point, wrap};
 use crate::ids::ThreadId;
@@ -69,13 +69,9 @@ impl Log {
         Arc::new(Self { store, calls: Calls::default(), every, kept, pruned: Mutex::default() })
     }
 
-    pub(super) async fn publish(
-        &self,
-        thread: ThreadId,
-        fence: u64,
-        batch: &EventRow,
-    ) -> Result<(), Error> {
-        wrap(Point::EventCommit, self.store.append_events(thread, fence, batch)).await?;
+    pub(super) async fn publish(&self, fence: Fence, batch: &EventRow) -> Result<(), Error> {
+        wrap(Point::EventCommit, self.store.append_events(fence, batch)).await?;
+        let thread = fence.thread;
         if self.calls.is_waited_for(thread) {
             let notice = if batch.body.bytes.len() <= HANDED_ON {
                 Notice::Reported(events_of(batch)?.collect())
@@ -85,11 +81,6 @@ impl Log {
             self.calls.call(thread, notice);
         }
         Ok(())
-    }
-
-    /// Calls those who wait in this process; nobody is no failure.
-    pub(super) fn call(&self, thread: ThreadId) {
-        self.calls.call(thread, Notice::Look);
     }
 
     pub(super) async fn read(

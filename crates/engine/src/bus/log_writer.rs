@@ -45,10 +45,10 @@ impl EventLogWriter {
         published: RunToPublish,
     ) -> Result<Self, Error> {
         let store = bus.store();
-        let mark = store.event_position(published.thread).await?;
+        let mark = store.event_position(published.fence.thread).await?;
         let mut step = mark.step;
         if mark.last == 0 {
-            let forked_from = store.info(published.thread).await?.forked_from;
+            let forked_from = store.info(published.fence.thread).await?.forked_from;
             step = forked_from.map_or(0, |(_, seq)| seq);
         }
         let bus = Arc::clone(bus);
@@ -113,7 +113,7 @@ impl EventLogWriter {
                 body: Encoded::json(&events, self.bus.store().compress_above())?,
                 at: clock::now(),
             };
-            self.bus.publish(self.published.thread, self.published.fence, &batch).await?;
+            self.bus.publish(self.published.fence, &batch).await?;
             (self.last, self.step) = (batch.last(), batch.step);
             self.is_new = false;
             self.lines.drain(..count);
@@ -132,7 +132,7 @@ impl EventLogWriter {
         let mut before = upto + 1;
         'reading: while before > after + 1 {
             let store = self.bus.store();
-            let rows = store.history(self.published.thread, Some(before), STEPS).await?;
+            let rows = store.history(self.published.fence.thread, Some(before), STEPS).await?;
             for row in &rows {
                 if row.seq <= after {
                     break 'reading;

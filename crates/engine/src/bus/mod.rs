@@ -8,12 +8,12 @@
 //! subscribers: each knows the id up to which it has heard.
 
 mod calls;
-mod embedded;
 mod event_queue;
 mod log;
 mod log_writer;
 mod postgres;
 mod publisher;
+mod store_bus;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,13 +23,12 @@ use futures::stream::BoxStream;
 use serde_json::Value;
 
 pub use calls::{CallReceiver, Calls};
-pub use embedded::Embedded;
 pub use event_queue::EventSender;
 pub use log::Notice;
-pub use postgres::Postgres;
 pub use publisher::{Publisher, RunToPublish};
 
-use crate::checkpoint::{Error, EventRow, Store};
+use self::{postgres::Listener, store_bus::StoreBus};
+use crate::checkpoint::{Error, EventRow, Fence, Store};
 use crate::ids::{RunId, ThreadId};
 
 /// An event as heard.
@@ -56,7 +55,7 @@ pub trait Bus: std::fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// As [`Events::append_events`](crate::checkpoint::Events::append_events), whose crash contract is this one's.
-    async fn publish(&self, thread: ThreadId, fence: u64, batch: &EventRow) -> Result<(), Error>;
+    async fn publish(&self, fence: Fence, batch: &EventRow) -> Result<(), Error>;
 
     /// Returns events with ids above `after` that are there already, oldest first; at most some hundreds.
     ///
@@ -90,9 +89,6 @@ pub trait Bus: std::fmt::Debug + Send + Sync {
 /// Events of threads at rest are dropped when they are older than `kept`. Nothing is connected before
 /// somebody subscribes.
 pub fn open(url: &str, store: Arc<dyn Store>, kept: Duration) -> Arc<dyn Bus> {
-    if url.starts_with("postgres:") || url.starts_with("postgresql:") {
-        Arc::new(Postgres::new(url, store, kept))
-    } else {
-        Arc::new(Embedded::new(store, kept))
-    }
+    let is_shared = url.starts_with("postgres:") || url.starts_with("postgresql:");
+    Arc::new(StoreBus::new(store, kept, is_shared.then(|| Listener::new(url))))
 }

@@ -9,10 +9,10 @@ use tracing::Instrument as _;
 use super::Bus;
 use super::event_queue::{Ending, EventQueue, EventSender};
 use super::log_writer::EventLogWriter;
-use crate::checkpoint::Error;
+use crate::checkpoint::{Error, Fence};
 use crate::clock;
 use crate::graph::{EndStatus, State};
-use crate::ids::{RunId, ThreadId};
+use crate::ids::RunId;
 
 /// How long events are collected before they are written: often enough for an eye that reads along.
 const BATCH_WINDOW: Duration = Duration::from_millis(75);
@@ -26,9 +26,7 @@ const FAREWELL: Duration = Duration::from_secs(5);
 /// What a publisher must know of a claimed thread.
 #[derive(Clone, Copy, Debug)]
 pub struct RunToPublish {
-    pub thread: ThreadId,
-    /// Fencing token from the claim.
-    pub fence: u64,
+    pub fence: Fence,
     pub run: RunId,
     /// Newest committed step.
     pub head: u64,
@@ -68,20 +66,32 @@ impl Publisher {
 
 /// Writes what is left in the queue until the run has ended or lost its thread.
 async fn work<S: State>(bus: Arc<dyn Bus>, published: RunToPublish, event_queue: Arc<EventQueue>) {
+    let Some(()) = write_to_end::<S>(&bus, published, &event_queue).await else { return };
+    match event_queue.dropped() {
+        0 => {}
+        dropped => {
+            tracing::warn!(dropped, thread = %published.fence.thread, "events were left out")
+        }
+    }
+    bus.prune().await;
+}
+
+/// Writes until the run has ended; none where the thread is another process's now, or no more.
+async fn write_to_end<S: State>(
+    bus: &Arc<dyn Bus>,
+    published: RunToPublish,
+    event_queue: &EventQueue,
+) -> Option<()> {
     let mut log_writer = loop {
-        match EventLogWriter::open::<S>(&bus, published).await {
+        match EventLogWriter::open::<S>(bus, published).await {
             Ok(log_writer) => break log_writer,
-            Err(error) if is_over(&error) => return,
-            Err(_) => clock::sleep(PATIENCE).await,
+            Err(error) => wait_after(&error).await?,
         }
     };
     loop {
         // First of all, what the runs before it left untold.
         while let Err(error) = log_writer.write().await {
-            if is_over(&error) {
-                return;
-            }
-            clock::sleep(PATIENCE).await;
+            wait_after(&error).await?;
         }
         event_queue.filled().await;
         tokio::select! {
@@ -90,31 +100,26 @@ async fn work<S: State>(bus: Arc<dyn Bus>, published: RunToPublish, event_queue:
         }
         let (waiting, ending) = event_queue.take();
         while let Err(error) = log_writer.line_up::<S>(&waiting).await {
-            if is_over(&error) {
-                return;
-            }
-            clock::sleep(PATIENCE).await;
+            wait_after(&error).await?;
         }
         let Some(ending) = ending else { continue };
         while let Err(error) = log_writer.line_up_end::<S>(&ending).await {
-            if is_over(&error) {
-                return;
-            }
-            clock::sleep(PATIENCE).await;
+            wait_after(&error).await?;
         }
         while let Err(error) = log_writer.write().await {
-            if is_over(&error) {
-                return;
-            }
-            clock::sleep(PATIENCE).await;
+            wait_after(&error).await?;
         }
-        break;
+        return Some(());
     }
-    match event_queue.dropped() {
-        0 => {}
-        dropped => tracing::warn!(dropped, thread = %published.thread, "events were left out"),
+}
+
+/// Waits until a write that failed may be tried again; none where that is in vain.
+async fn wait_after(error: &Error) -> Option<()> {
+    if is_over(error) {
+        return None;
     }
-    bus.prune().await;
+    clock::sleep(PATIENCE).await;
+    Some(())
 }
 
 /// Returns whether trying again is in vain: the thread is another process's now, or no more.

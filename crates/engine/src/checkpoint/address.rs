@@ -12,8 +12,8 @@ use super::{Error, Keyring, MemoryStore, PostgresStore, SealedStore, SqliteStore
 /// when missing), `postgres://` and `postgresql://` name a server.
 ///
 /// # Errors
-/// [`Error::Unreachable`] for an address that is none of these or cannot be opened, [`Error::Newer`]
-/// when the database was migrated by a newer version.
+/// [`Error::Database`] for an address that is none of these or cannot be opened, and for a database that a newer
+/// version migrated.
 pub async fn open(url: &str) -> Result<Arc<dyn Store>, Error> {
     Ok(match address::read(url)? {
         Address::Memory => Arc::new(MemoryStore::new()),

@@ -142,14 +142,14 @@ pub(super) fn of_returns(steps: &[StepRow], snapshots: &[u64]) -> BTreeSet<u64> 
         .collect()
 }
 
-/// Returns the last step that a snapshot and the steps after it reach; an error when one is missing before `wanted`.
+/// Returns the last step that steps after `from` reach; an error when one is missing before `wanted`.
 pub(super) fn reached(
     thread: ThreadId,
-    snapshot: Option<&SnapshotRow>,
+    from: u64,
     steps: &[StepRow],
     wanted: u64,
 ) -> Result<u64, Error> {
-    let mut reached = snapshot.map_or(0, |snapshot| snapshot.seq);
+    let mut reached = from;
     for step in steps {
         if step.seq != reached + 1 {
             break;

@@ -1,7 +1,7 @@
 //! Why a store refused or failed.
 
 use chrono::{DateTime, Utc};
-use perihelion_database::is_passing;
+use perihelion_database as database;
 
 use crate::ids::{InterruptId, ThreadId};
 
@@ -59,11 +59,6 @@ pub enum Error {
         "the thread {thread} has no unfinished effect with that key at step {step}, task {task}; nothing was written"
     )]
     UnknownEffect { thread: ThreadId, step: u64, task: u32 },
-    /// The database was migrated by a newer version of this program.
-    #[error(
-        "the database {url} was written by a newer version of perihelion (migration {found}, this version knows {known}); upgrade this binary"
-    )]
-    Newer { url: String, found: i64, known: i64 },
     /// The stored data has a newer schema version than this graph's state.
     #[error(
         "the thread {thread} was written with state schema {found}, this version knows {known}; upgrade this binary"
@@ -108,33 +103,14 @@ pub enum Error {
     Encode(#[source] serde_json::Error),
     #[error("a value cannot be compressed: {0}")]
     Compress(#[source] std::io::Error),
-    /// The database cannot be reached; `url` carries no password.
-    #[error("cannot open the database {url}: {reason}; check --database or DATABASE_URL")]
-    Unreachable { url: String, reason: String },
     /// Nothing can be read from a database that was never made.
     #[error(
         "there is no database at {url}; `perihelion run` makes one, --database or DATABASE_URL names another"
     )]
     NoDatabase { url: String },
-    /// The disk or the database is full; nothing of the attempted write was kept.
-    #[error(
-        "the database {url} is full: {reason}; free space and resume the thread, nothing committed is lost"
-    )]
-    Full { url: String, reason: String },
-    /// Another process has begun to write to the database's file and has not finished; the text says what to do.
-    #[error("{0}")]
-    Locked(String),
-    /// The database, or where it lies, can be read only; nothing was written.
-    #[error(
-        "the database {url} can only be read: copy it to where it can be written to, or name another one with --database"
-    )]
-    ReadOnly { url: String },
-    /// Something was deleted, but bytes of it stay in the log of the file for now; the text says until when.
-    #[error("{0}")]
-    Unscrubbed(String),
-    /// The database answered with an error of its own.
-    #[error("the database failed: {0}")]
-    Database(#[from] sqlx::Error),
+    /// The database could not be used, or answered with an error of its own.
+    #[error(transparent)]
+    Database(database::Error),
     /// The file or stream that a thread is exported to refused it.
     #[error("cannot write the exported thread: {0}")]
     Export(#[source] std::io::Error),
@@ -161,16 +137,16 @@ impl Error {
 
     /// Returns whether the database is to blame, not what was asked of it.
     pub fn is_of_database(&self) -> bool {
-        matches!(
-            self,
-            Self::Unreachable { .. }
-                | Self::NoDatabase { .. }
-                | Self::Full { .. }
-                | Self::Locked(_)
-                | Self::ReadOnly { .. }
-                | Self::Newer { .. }
-                | Self::Database(_)
-        )
+        match self {
+            Self::NoDatabase { .. } => true,
+            Self::Database(error) => !matches!(error, database::Error::Unscrubbed { .. }),
+            _ => false,
+        }
+    }
+
+    /// Returns whether the database could not be reached, which may pass by itself.
+    pub fn is_unreachable(&self) -> bool {
+        matches!(self, Self::Database(database::Error::Unreachable { .. }))
     }
 
     /// Returns whether another process wrote to the thread since it was taken or read.
@@ -188,31 +164,21 @@ impl Error {
     ///
     /// Whatever was to be written may be tried again as it is, once that has passed.
     pub fn is_passing(&self) -> bool {
-        match self {
-            Self::Unreachable { .. } | Self::Full { .. } | Self::Locked(_) => true,
-            Self::Database(error) => is_passing(error),
-            _ => false,
+        matches!(self, Self::Database(error) if error.is_passing())
+    }
+}
+
+impl From<database::Error> for Error {
+    fn from(error: database::Error) -> Self {
+        match error {
+            column @ database::Error::Column { .. } => Self::Damaged(column.to_string()),
+            other => Self::Database(other),
         }
     }
 }
 
-impl From<perihelion_database::Error> for Error {
-    fn from(error: perihelion_database::Error) -> Self {
-        match error {
-            perihelion_database::Error::Newer { url, found, known } => {
-                Self::Newer { url, found, known }
-            }
-            perihelion_database::Error::Unreachable { url, reason } => {
-                Self::Unreachable { url, reason }
-            }
-            perihelion_database::Error::Full { url, reason } => Self::Full { url, reason },
-            locked @ perihelion_database::Error::Locked { .. } => Self::Locked(locked.to_string()),
-            perihelion_database::Error::ReadOnly { url } => Self::ReadOnly { url },
-            perihelion_database::Error::Failed(error) => Self::Database(error),
-            unscrubbed @ perihelion_database::Error::Unscrubbed { .. } => {
-                Self::Unscrubbed(unscrubbed.to_string())
-            }
-            column @ perihelion_database::Error::Column { .. } => Self::Damaged(column.to_string()),
-        }
+impl From<sqlx::Error> for Error {
+    fn from(error: sqlx::Error) -> Self {
+        Self::Database(error.into())
     }
 }

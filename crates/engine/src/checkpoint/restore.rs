@@ -5,11 +5,14 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::state_cache::KnownState;
 use super::{
-    Encoded, Error, Loaded, StepKind, StepRow, Steps, ThreadInfo, ThreadStatus, chain_hash,
+    Encoded, Error, Loaded, PendingRow, StepKind, StepRow, Steps, ThreadInfo, ThreadStatus,
+    chain_hash,
 };
 use crate::graph::{Frontier, State, Target, Written};
 use crate::ids::ThreadId;
+use crate::observer::report;
 
 /// A thread's state at a step, with what a writer needs to continue from there.
 #[derive(Clone, Debug)]
@@ -29,10 +32,25 @@ pub struct Restored<S: State> {
     pub since_snapshot: usize,
 }
 
+impl<S: State> Restored<S> {
+    /// Returns what is kept for the next reader.
+    fn known(&self) -> KnownState {
+        KnownState {
+            state: Arc::<S>::clone(&self.state),
+            seq: self.seq,
+            frontier: self.frontier.clone(),
+            hash: self.hash,
+            snapshot_size: self.snapshot_size,
+            since_snapshot: self.since_snapshot,
+        }
+    }
+}
+
 /// Reads a thread at a step (its head by default) and folds the stored rows into a state.
 ///
 /// Every delta read is checked against the hash chain, the step of the snapshot included. A snapshot
-/// stands for the steps before it: it is guarded by its own checksum, and they are not read.
+/// stands for the steps before it: it is guarded by its own checksum, and they are not read. A store that keeps restored
+/// states ([`Steps::state_cache`]) gives only what came after the newest of them.
 ///
 /// # Errors
 /// [`Error::UnknownThread`], [`Error::UnknownStep`], [`Error::Corrupt`] when the hash chain breaks or a
@@ -42,51 +60,86 @@ pub async fn restore<S: State>(
     thread: ThreadId,
     at: Option<u64>,
 ) -> Result<Restored<S>, Error> {
+    if let Some(cache) = store.state_cache()
+        && let Some((known, snapshot)) = cache.find(thread, at)
+    {
+        if let Some(restored) = restore_since(store, thread, at, known, snapshot).await? {
+            cache.keep(thread, restored.known());
+            return Ok(restored);
+        }
+        cache.forget(thread);
+    }
+    let restored = restore_from_snapshot(store, thread, at).await?;
+    if let Some(cache) = store.state_cache() {
+        cache.keep(thread, restored.known());
+    }
+    Ok(restored)
+}
+
+/// Folds what came after a state that is known, where the thread still has the step that it belongs to.
+async fn restore_since<S: State>(
+    store: &dyn Steps,
+    thread: ThreadId,
+    at: Option<u64>,
+    known: KnownState,
+    snapshot: Option<(u64, usize)>,
+) -> Result<Option<Restored<S>>, Error> {
+    let Some(mut state) = known.state::<S>() else { return Ok(None) };
+    let Loaded { info, steps, pending, .. } = match store.load_since(thread, known.seq, at).await {
+        // The thread was shortened, or deleted and made again; a read of the whole says what is wrong, if anything is.
+        Err(Error::Corrupt { .. } | Error::UnknownStep { .. } | Error::UnknownThread(_)) => {
+            return Ok(None);
+        }
+        loaded => loaded?,
+    };
+    let mut steps = steps.into_iter();
+    let base = steps.next().filter(|row| row.seq == known.seq && row.hash == known.hash);
+    let Some(base) = base else { return Ok(None) };
+    let seq = at.unwrap_or(info.head);
+    let mut chain = Chain { thread, last: Some(base), cut: None };
+    let snapshot = snapshot.filter(|(of, _)| (known.seq..=seq).contains(of));
+    let uncovered = snapshot.map_or(known.seq, |(of, _)| of);
+    let folded = chain.fold(store, &mut state, steps.collect(), uncovered).await?;
+    let (snapshot_size, since_snapshot) = match snapshot {
+        Some((of, size)) if of > known.seq => (size, folded),
+        _ => (known.snapshot_size, known.since_snapshot + folded),
+    };
+    let (frontier, hash) =
+        if seq == known.seq { (known.frontier, known.hash) } else { chain.end(seq, false)? };
+    let pending = read_pending(thread, seq, pending)?;
+    Ok(Some(Restored { info, state, seq, frontier, hash, pending, snapshot_size, since_snapshot }))
+}
+
+async fn restore_from_snapshot<S: State>(
+    store: &dyn Steps,
+    thread: ThreadId,
+    at: Option<u64>,
+) -> Result<Restored<S>, Error> {
     let Loaded { info, snapshot, steps, pending } = store.load(thread, at).await?;
     let seq = at.unwrap_or(info.head);
-    let mut state = S::default();
+    let mut state = Arc::new(S::default());
     let mut snapshot_size = 0;
-    let mut since_snapshot = 0;
     let mut chain = Chain { thread, last: None, cut: None };
     if let Some(snapshot) = snapshot {
         let json = snapshot.state.to_json_bytes();
         let json = json.map_err(|error| unreadable(thread, snapshot.seq, "snapshot", error))?;
         snapshot_size = json.len();
-        state = current_form::<S, S>(thread, snapshot.seq, snapshot.schema_version, &json)?;
+        state = current_form::<S, S>(thread, snapshot.seq, snapshot.schema_version, &json)?.into();
         chain.begin_at(store, snapshot.seq).await?;
+        report(|observer| observer.snapshot_read(thread, snapshot_size));
     }
-    // What came before the newest return to an earlier step is checked, and not folded.
-    let fork = steps.iter().rev().find(|step| step.kind == StepKind::Fork).map(|step| step.seq);
-    for step in steps {
-        if chain.last.as_ref().is_some_and(|last| step.seq <= last.seq) {
-            continue;
-        }
-        let json = step.delta.to_json_bytes();
-        let json = json.map_err(|error| unreadable(thread, step.seq, "delta", error))?;
-        chain.verify(&step, &json)?;
-        since_snapshot += json.len();
-        if fork.is_none_or(|fork| fork <= step.seq) {
-            let version = step.schema_version;
-            let written = current_form::<S, Vec<Written<S>>>(thread, step.seq, version, &json)?;
-            if let Some(to) = forked_to(&step, &written) {
-                state = Arc::unwrap_or_clone(
-                    Box::pin(restore::<S>(store, thread, Some(to))).await?.state,
-                );
-            }
-            for one in written {
-                state.apply(one.update);
-            }
-        }
-        drop(json);
-        chain.last = Some(step);
-    }
+    let since_snapshot = chain.fold(store, &mut state, steps, 0).await?;
     let (frontier, hash) = chain.end(seq, seq < info.head || info.status == ThreadStatus::Idle)?;
-    let pending = pending
-        .into_iter()
-        .map(|row| Ok((row.task, from_pending(thread, seq + 1, &row.body)?)))
-        .collect::<Result<Vec<_>, Error>>()?;
-    let state = Arc::new(state);
+    let pending = read_pending(thread, seq, pending)?;
     Ok(Restored { info, state, seq, frontier, hash, pending, snapshot_size, since_snapshot })
+}
+
+fn read_pending<S: State>(
+    thread: ThreadId,
+    seq: u64,
+    rows: Vec<PendingRow>,
+) -> Result<Vec<(u32, Written<S>)>, Error> {
+    rows.into_iter().map(|row| Ok((row.task, from_pending(thread, seq + 1, &row.body)?))).collect()
 }
 
 /// The name under which a return to an earlier step is stored.
@@ -153,6 +206,44 @@ impl Chain {
             }
         }
         Ok(())
+    }
+
+    /// Follows the chain along steps and merges what they wrote into a state; returns the JSON bytes of those after `uncovered`.
+    async fn fold<S: State>(
+        &mut self,
+        store: &dyn Steps,
+        state: &mut Arc<S>,
+        steps: Vec<StepRow>,
+        uncovered: u64,
+    ) -> Result<usize, Error> {
+        let thread = self.thread;
+        report(|observer| observer.steps_folded(thread, steps.len()));
+        let mut bytes = 0;
+        // What came before the newest return to an earlier step is checked, and not folded.
+        let fork = steps.iter().rev().find(|step| step.kind == StepKind::Fork).map(|step| step.seq);
+        for step in steps {
+            if self.last.as_ref().is_some_and(|last| step.seq <= last.seq) {
+                continue;
+            }
+            let json = step.delta.to_json_bytes();
+            let json = json.map_err(|error| unreadable(thread, step.seq, "delta", error))?;
+            self.verify(&step, &json)?;
+            if step.seq > uncovered {
+                bytes += json.len();
+            }
+            if fork.is_none_or(|fork| fork <= step.seq) {
+                let version = step.schema_version;
+                let written = current_form::<S, Vec<Written<S>>>(thread, step.seq, version, &json)?;
+                if let Some(to) = forked_to(&step, &written) {
+                    *state = Box::pin(restore::<S>(store, thread, Some(to))).await?.state;
+                }
+                let state = Arc::make_mut(state);
+                written.into_iter().for_each(|one| state.apply(one.update));
+            }
+            drop(json);
+            self.last = Some(step);
+        }
+        Ok(bytes)
     }
 
     /// Checks a step against its predecessor; the first one after a cut has none to check against.

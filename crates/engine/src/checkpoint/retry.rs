@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use backon::{BackoffBuilder as _, ExponentialBuilder};
+use perihelion_database as database;
 
 use super::Error;
 use crate::clock;
@@ -41,7 +42,7 @@ where
 
 /// Tells a database that will be back from one that somebody has to make room in.
 fn is_away(error: &Error) -> bool {
-    error.is_passing() && !matches!(error, Error::Full { .. })
+    error.is_passing() && !matches!(error, Error::Database(database::Error::Full { .. }))
 }
 
 #[cfg(test)]
@@ -64,8 +65,11 @@ mod tests {
     /// X2
     #[tokio::test]
     async fn an_outcome_waits_for_a_database_that_is_away_and_nothing_else_does() {
-        let away = || Error::Unreachable { url: "db".into(), reason: "refused".into() };
-        let full = || Error::Full { url: "db".into(), reason: "disk".into() };
+        let away = || {
+            Error::from(database::Error::Unreachable { url: "db".into(), reason: "refused".into() })
+        };
+        let full =
+            || Error::from(database::Error::Full { url: "db".into(), reason: "disk".into() });
         let fenced = || Error::Fenced { thread: ThreadId::new(), token: 1, current: 2 };
         assert_eq!(written(true, 1, away).await, (true, 2));
         assert_eq!(written(false, 1, away).await, (false, 1));

@@ -194,7 +194,7 @@ impl ThreadInfo {
 }
 
 /// One committed step.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StepRow {
     /// Position in the thread, from 1, without gaps.
     pub seq: u64,
@@ -205,8 +205,10 @@ pub struct StepRow {
     /// What the step's tasks wrote: the encoded list of their updates in frontier order, with their nodes.
     pub delta: Encoded,
     /// Encoded next frontier: what runs after this step.
+    #[serde(with = "super::dump::lines::verbatim")]
     pub frontier: Vec<u8>,
     /// BLAKE3 over the previous step's hash, the decoded delta and the frontier.
+    #[serde(with = "super::hex::digest")]
     pub hash: [u8; 32],
     /// Set by the store (database time).
     pub at: DateTime<Utc>,
@@ -242,17 +244,18 @@ pub struct BlobRow {
 }
 
 /// The whole state at a step.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SnapshotRow {
     pub seq: u64,
     pub schema_version: u32,
     pub state: Encoded,
     /// The names of the texts that the state names, as a JSON list; none where there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blobs: Option<Encoded>,
 }
 
 /// What one finished task wrote in a step that is not committed yet.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PendingRow {
     /// The step it belongs to (head + 1).
     pub step: u64,
@@ -274,13 +277,14 @@ pub struct Loaded {
 }
 
 /// One recorded effect.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EffectRow {
     /// The step during which it happened (head + 1 at that time).
     pub step: u64,
     /// Index of the task in the frontier.
     pub task: u32,
     /// BLAKE3 key for effects (32 bytes), the id for interrupts (16 bytes).
+    #[serde(with = "super::hex::key")]
     pub key: Vec<u8>,
     /// Order within the task, from 0.
     pub number: u32,

@@ -194,44 +194,25 @@ impl Blobs for Blob {
     }
 }
 
-impl<T: Blobs> Blobs for Option<T> {
-    fn each_blob(&self, see: &mut dyn FnMut(&Blob)) {
-        self.iter().for_each(|one| one.each_blob(see));
-    }
+macro_rules! blobs_within {
+    ($([$($generic:tt)+] $kind:ty: $each:ident, $each_mut:ident;)+) => {$(
+        impl<$($generic)+> Blobs for $kind {
+            fn each_blob(&self, see: &mut dyn FnMut(&Blob)) {
+                self.$each().for_each(|one| one.each_blob(see));
+            }
 
-    fn each_blob_mut(&mut self, see: &mut dyn FnMut(&mut Blob)) {
-        self.iter_mut().for_each(|one| one.each_blob_mut(see));
-    }
+            fn each_blob_mut(&mut self, see: &mut dyn FnMut(&mut Blob)) {
+                self.$each_mut().for_each(|one| one.each_blob_mut(see));
+            }
+        }
+    )+};
 }
 
-impl<T: Blobs> Blobs for Vec<T> {
-    fn each_blob(&self, see: &mut dyn FnMut(&Blob)) {
-        self.iter().for_each(|one| one.each_blob(see));
-    }
-
-    fn each_blob_mut(&mut self, see: &mut dyn FnMut(&mut Blob)) {
-        self.iter_mut().for_each(|one| one.each_blob_mut(see));
-    }
-}
-
-impl<K, T: Blobs> Blobs for BTreeMap<K, T> {
-    fn each_blob(&self, see: &mut dyn FnMut(&Blob)) {
-        self.values().for_each(|one| one.each_blob(see));
-    }
-
-    fn each_blob_mut(&mut self, see: &mut dyn FnMut(&mut Blob)) {
-        self.values_mut().for_each(|one| one.each_blob_mut(see));
-    }
-}
-
-impl<K, T: Blobs> Blobs for HashMap<K, T> {
-    fn each_blob(&self, see: &mut dyn FnMut(&Blob)) {
-        self.values().for_each(|one| one.each_blob(see));
-    }
-
-    fn each_blob_mut(&mut self, see: &mut dyn FnMut(&mut Blob)) {
-        self.values_mut().for_each(|one| one.each_blob_mut(see));
-    }
+blobs_within! {
+    [T: Blobs] Option<T>: iter, iter_mut;
+    [T: Blobs] Vec<T>: iter, iter_mut;
+    [K, T: Blobs] BTreeMap<K, T>: values, values_mut;
+    [K, T: Blobs] HashMap<K, T>: values, values_mut;
 }
 
 impl<T: Blobs + Clone> Blobs for Log<T> {

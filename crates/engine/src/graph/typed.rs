@@ -30,61 +30,49 @@ impl<E: StdError + 'static> From<E> for EffectError {
     }
 }
 
+/// Makes the methods that perform effects of each class.
+macro_rules! effects {
+    ($($(#[$doc:meta])+ $name:ident: $class:expr;)+) => {$(
+        $(#[$doc])+
+        pub async fn $name<'a, T, Fut>(
+            &self,
+            name: &str,
+            request: &(impl Serialize + Sync + ?Sized),
+            perform: impl FnMut(String) -> Fut + Send + 'a,
+        ) -> Result<T, NodeError>
+        where
+            T: Serialize + DeserializeOwned + Send + 'a,
+            Fut: Future<Output = Result<T, EffectError>> + Send + 'a,
+        {
+            self.typed($class, name, request, perform).await
+        }
+    )+};
+}
+
 impl TaskContext {
-    /// Performs an effect that must not happen twice, or reads its recorded outcome back.
-    ///
-    /// Its intent is committed before `perform` is called with a key that is stable over all attempts. Where a crash
-    /// or an error leaves open whether it happened, a person is asked; [`EffectError::no_effect`] says that it did not.
-    ///
-    /// # Errors
-    /// [`NodeError`] when it failed, a person must decide, the run is cancelled, or its outcome does not fit `T`.
-    pub async fn once<'a, T, Fut>(
-        &self,
-        name: &str,
-        request: &(impl Serialize + Sync + ?Sized),
-        perform: impl FnMut(String) -> Fut + Send + 'a,
-    ) -> Result<T, NodeError>
-    where
-        T: Serialize + DeserializeOwned + Send + 'a,
-        Fut: Future<Output = Result<T, EffectError>> + Send + 'a,
-    {
-        self.typed(EffectClass::Action { repeatable: false }, name, request, perform).await
-    }
+    effects! {
+        /// Performs an effect that must not happen twice, or reads its recorded outcome back.
+        ///
+        /// Its intent is committed before `perform` is called with a key that is stable over all attempts. Where a crash
+        /// or an error leaves open whether it happened, a person is asked; [`EffectError::no_effect`] says that it did not.
+        ///
+        /// # Errors
+        /// [`NodeError`] when it failed, a person must decide, the run is cancelled, or its outcome does not fit `T`.
+        once: EffectClass::Action { repeatable: false };
 
-    /// Performs an effect that may be sent again under the same key, or reads its recorded outcome back.
-    ///
-    /// Where a crash leaves open whether it happened it is sent again, with the key by which the other side knows it.
-    ///
-    /// # Errors
-    /// As [`TaskContext::once`].
-    pub async fn idempotent<'a, T, Fut>(
-        &self,
-        name: &str,
-        request: &(impl Serialize + Sync + ?Sized),
-        perform: impl FnMut(String) -> Fut + Send + 'a,
-    ) -> Result<T, NodeError>
-    where
-        T: Serialize + DeserializeOwned + Send + 'a,
-        Fut: Future<Output = Result<T, EffectError>> + Send + 'a,
-    {
-        self.typed(EffectClass::Action { repeatable: true }, name, request, perform).await
-    }
+        /// Performs an effect that may be sent again under the same key, or reads its recorded outcome back.
+        ///
+        /// Where a crash leaves open whether it happened it is sent again, with the key by which the other side knows it.
+        ///
+        /// # Errors
+        /// As [`TaskContext::once`].
+        idempotent: EffectClass::Action { repeatable: true };
 
-    /// Asks something that changes nothing, or reads its recorded answer back.
-    ///
-    /// # Errors
-    /// As [`TaskContext::once`]; nobody is ever asked about it.
-    pub async fn read_only<'a, T, Fut>(
-        &self,
-        name: &str,
-        request: &(impl Serialize + Sync + ?Sized),
-        perform: impl FnMut(String) -> Fut + Send + 'a,
-    ) -> Result<T, NodeError>
-    where
-        T: Serialize + DeserializeOwned + Send + 'a,
-        Fut: Future<Output = Result<T, EffectError>> + Send + 'a,
-    {
-        self.typed(EffectClass::Inquiry, name, request, perform).await
+        /// Asks something that changes nothing, or reads its recorded answer back.
+        ///
+        /// # Errors
+        /// As [`TaskContext::once`]; nobody is ever asked about it.
+        read_only: EffectClass::Inquiry;
     }
 
     /// Asks a person and returns the answer once there is one that fits `A`.

@@ -45,7 +45,7 @@ impl TaskJournal {
     }
 
     async fn write(&self, point: Point, rows: &[EffectRow]) -> Result<(), NodeError> {
-        let recorded = self.store.record_effects(self.place.thread, self.claimed.fence, rows);
+        let recorded = self.store.record_effects(self.claimed.fence, rows);
         wrap(point, recorded).await.map_err(recorder)?;
         for row in rows {
             report(|observer| observer.effect_recorded(row.kind.as_str()));

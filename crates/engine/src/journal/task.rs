@@ -14,7 +14,7 @@ use super::live::Live;
 use super::notes::{Kept, random_bits};
 use super::recorded::Recorded;
 use crate::checkpoint::{
-    EffectKind, EffectRow, EffectSettlement, EffectStatus, Encoded, Error, Store, read_blob,
+    EffectKind, EffectRow, EffectSettlement, EffectStatus, Encoded, Fence, Store, read_blob,
 };
 use crate::clock::{self, Clock};
 use crate::failpoint::{Point, wrap};
@@ -42,7 +42,7 @@ pub enum Mode {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Claimed {
     /// The thread's fencing token.
-    pub fence: u64,
+    pub fence: Fence,
     /// The clock of the thread's store, which dates what its holders do on any machine.
     pub clock: Clock,
     /// When the thread was made, in microseconds since the Unix epoch.
@@ -188,7 +188,7 @@ impl TaskJournal {
         let task = self.place.task;
         let end =
             EffectSettlement { step, task, key: key.as_bytes().to_vec(), status, outcome, attempt };
-        let settled = self.store.settle_effect(self.place.thread, self.claimed.fence, &end);
+        let settled = self.store.settle_effect(self.claimed.fence, &end);
         wrap(point, settled).await.map_err(recorder)
     }
 
@@ -206,14 +206,8 @@ impl TaskJournal {
         if self.seen_alive() < PAUSE {
             return Ok(());
         }
-        let thread = self.place.thread;
-        let token = self.claimed.fence;
-        let current = self.store.info(thread).await.map_err(recorder)?.fence;
-        if current == token {
-            Ok(())
-        } else {
-            Err(recorder(Error::Fenced { thread, token, current }))
-        }
+        let current = self.store.info(self.place.thread).await.map_err(recorder)?.fence;
+        self.claimed.fence.check(current).map_err(recorder)
     }
 
     pub(super) fn encode(&self, value: &Value) -> Result<Encoded, NodeError> {

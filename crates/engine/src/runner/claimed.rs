@@ -11,7 +11,7 @@ use super::outcome::{Durability, Error, RunOutcome, RunResult};
 use super::run::Runner;
 use super::writer::{Claim, Writer};
 use crate::checkpoint::{
-    Error as StoreError, Restored, RunEnd, RunStatus, ThreadInfo, ThreadStatus, restore,
+    Error as StoreError, Fence, Restored, RunEnd, RunStatus, ThreadInfo, ThreadStatus, restore,
 };
 use crate::clock::Clock;
 use crate::failpoint::{Point, wrap};
@@ -59,8 +59,8 @@ impl<S: State> Runner<S> {
     ) -> Result<ClaimedThread<S>, Error> {
         let store = self.store();
         let thread = read.info.id;
-        let guard = LeaseGuard::new(self.process());
-        let info = lease::claim(store.as_ref(), thread, guard.owner(), self.lease()).await?;
+        let guard = LeaseGuard::new(&self.process);
+        let info = lease::claim(store.as_ref(), thread, guard.owner(), self.lease).await?;
         self.claimed(read, info, guard, cancel).await
     }
 
@@ -70,10 +70,10 @@ impl<S: State> Runner<S> {
         read: Restored<S>,
         cancel: &CancellationToken,
     ) -> Result<ClaimedThread<S>, Error> {
-        let guard = LeaseGuard::new(self.process());
+        let guard = LeaseGuard::new(&self.process);
         let store = self.store().as_ref();
         let owner = guard.owner();
-        let info = lease::claim_as_seen(store, &read.info, owner, self.lease()).await?;
+        let info = lease::claim_as_seen(store, &read.info, owner, self.lease).await?;
         self.claimed(read, info, guard, cancel).await
     }
 
@@ -96,7 +96,7 @@ impl<S: State> Runner<S> {
         let span = Arc::new(OnceLock::new());
         let kept = Arc::clone(store);
         let seen = Arc::clone(&span);
-        let renewal = lease::keep(kept, thread, info.fence, self.lease(), stop.clone(), seen);
+        let renewal = lease::keep(kept, Fence::from(&info), self.lease, stop.clone(), seen);
         let is_unmoved =
             before.owner.is_none() && before.fence + 1 == info.fence && before.head == info.head;
         let mut restored =
@@ -104,7 +104,7 @@ impl<S: State> Runner<S> {
         restored.info = info;
         // Dated like all that happens in it; time limits count from there.
         let run = RunId::begun_at(restored.info.updated_at);
-        let begin = store.begin_run(thread, restored.info.fence, run, self.exports_traces());
+        let begin = store.begin_run(Fence::from(&restored.info), run, self.exports_traces);
         let clock = store.clock(wrap(Point::RunBegin, begin).await?.started_at);
         Ok(ClaimedThread {
             restored,
@@ -129,8 +129,8 @@ impl<S: State> Runner<S> {
         claimed: &ClaimedThread<S>,
         end: RunEnd<'_>,
     ) -> Result<(), Error> {
-        let info = &claimed.restored.info;
-        let ended = self.store().end_run(info.id, info.fence, claimed.run, end);
+        let fence = Fence::from(&claimed.restored.info);
+        let ended = self.store().end_run(fence, claimed.run, end);
         Ok(wrap(Point::RunEnd, ended).await?)
     }
 

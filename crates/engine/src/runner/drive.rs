@@ -196,8 +196,8 @@ impl<S: State> Drive<S> {
         let body = Encoded { codec: Codec::Json, bytes: body };
         let row = PendingRow { step, task, body };
         let blobs = self.writer.blobs(step, &texts)?;
-        let RunContext { store, thread, claimed, .. } = &self.context;
-        let kept = store.save_pending(*thread, claimed.fence, &row, &blobs);
+        let RunContext { store, claimed, .. } = &self.context;
+        let kept = store.save_pending(claimed.fence, &row, &blobs);
         failpoint::wrap(Point::PendingSave, kept).await?;
         self.has_pending = true;
         Ok(())

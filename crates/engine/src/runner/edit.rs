@@ -201,10 +201,10 @@ impl<S: State> Runner<S> {
 
     /// Returns whether a thread, or a subgraph of it, ever asked this; only looked up to explain a refusal.
     async fn was_asked(&self, thread: ThreadId, interrupt: InterruptId) -> Result<bool, Error> {
-        let filter = ThreadFilter { with_children: true, ..ThreadFilter::default() };
-        let threads = self.store().list(&filter).await?;
-        for info in threads.iter().filter(|info| info.id == thread || info.root == Some(thread)) {
-            let effects = self.store().effects(info.id, None).await?;
+        let filter = ThreadFilter { root: Some(thread), ..ThreadFilter::default() };
+        let children = self.store().list(&filter).await?;
+        for id in children.iter().map(|child| child.id).chain([thread]) {
+            let effects = self.store().effects(id, None).await?;
             let is_it = |key: &[u8]| key == interrupt.0.as_bytes();
             if effects.iter().any(|row| row.kind == EffectKind::Interrupt && is_it(&row.key)) {
                 return Ok(true);

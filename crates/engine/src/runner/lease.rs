@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::Span;
 
-use crate::checkpoint::{Error, Leases, Store, ThreadInfo};
+use crate::checkpoint::{Claim, Error, Fence, Leases, Store, ThreadInfo};
 use crate::clock;
 use crate::failpoint::{Point, wrap};
 use crate::ids::ThreadId;
@@ -110,7 +110,7 @@ pub(super) async fn claim(
     owner: &str,
     ttl: Duration,
 ) -> Result<ThreadInfo, Error> {
-    let refused = match wrap(Point::Claim, store.claim(thread, owner, ttl, false)).await {
+    let refused = match wrap(Point::Claim, store.claim(Claim::new(thread, owner, ttl))).await {
         Err(error @ Error::Busy { .. }) => error,
         other => return other,
     };
@@ -136,22 +136,23 @@ pub(super) async fn claim_as_seen(
         tracing::info!(thread = %seen.id, holder = ?seen.owner, "taking the thread over from a dead process");
     }
     let point = if is_dead { Point::Takeover } else { Point::Claim };
-    wrap(point, store.claim_at(seen.id, seen.fence, owner, ttl, is_dead)).await
+    let claim = Claim { thread: seen.id, seen: Some(seen.fence), owner, ttl, force: is_dead };
+    wrap(point, store.claim(claim)).await
 }
 
 /// Renews the lease until dropped; stops the run when the thread was lost to another process.
 pub(super) fn keep(
     store: Arc<dyn Leases>,
-    thread: ThreadId,
-    fence: u64,
+    fence: Fence,
     ttl: Duration,
     stop: CancellationToken,
     span: Arc<OnceLock<Span>>,
 ) -> AbortOnDropHandle<()> {
+    let thread = fence.thread;
     AbortOnDropHandle::new(tokio::spawn(async move {
         loop {
             clock::sleep(ttl / 3).await;
-            let renewed = wrap(Point::Renew, store.renew(thread, fence, ttl)).await;
+            let renewed = wrap(Point::Renew, store.renew(fence, ttl)).await;
             let _within = span.get().map(Span::enter);
             match renewed {
                 Ok(()) => {}

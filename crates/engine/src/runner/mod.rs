@@ -16,7 +16,6 @@ mod edit;
 mod input;
 mod lease;
 mod listeners;
-mod making;
 mod outcome;
 mod replay;
 mod room;

@@ -18,8 +18,10 @@ use super::spans::Spans;
 use super::task::RunContext;
 use crate::bus::{Publisher, RunToPublish};
 use crate::checkpoint::{
-    Error as StoreError, NewThread, RunEnd, RunStatus, Store, ThreadInfo, ThreadStatus, restore,
+    Error as StoreError, Fence, NewThread, RunEnd, RunStatus, Store, ThreadInfo, ThreadStatus,
+    restore,
 };
+use crate::failpoint::{Point, wrap};
 use crate::graph::{Engine, EngineError, Graph, Position, State};
 use crate::ids::ThreadId;
 use crate::journal::{Claimed, by_step, verify_keys};
@@ -30,7 +32,7 @@ use crate::observer::{ActiveRun, report};
 pub struct Runner<S: State> {
     graph: Arc<Graph<S>>,
     store: Arc<dyn Store>,
-    process: Arc<str>,
+    pub(super) process: Arc<str>,
     pub(super) tenant: Arc<str>,
     pub(super) lease: Duration,
     pub(super) exports_traces: bool,
@@ -76,18 +78,6 @@ impl<S: State> Runner<S> {
         &self.store
     }
 
-    pub(super) fn lease(&self) -> Duration {
-        self.lease
-    }
-
-    pub(super) fn exports_traces(&self) -> bool {
-        self.exports_traces
-    }
-
-    pub(super) fn process(&self) -> &str {
-        &self.process
-    }
-
     /// Makes a thread that has not run yet.
     ///
     /// # Errors
@@ -98,6 +88,20 @@ impl<S: State> Runner<S> {
         title: Option<String>,
     ) -> Result<ThreadInfo, Error> {
         self.create_for(&self.tenant, thread, title).await
+    }
+
+    /// Makes a thread of a named tenant that has not run yet.
+    ///
+    /// # Errors
+    /// As [`Threads::create`](crate::checkpoint::Threads::create).
+    pub async fn create_for(
+        &self,
+        tenant: &str,
+        thread: ThreadId,
+        title: Option<String>,
+    ) -> Result<ThreadInfo, Error> {
+        let new = NewThread { tenant: tenant.to_owned(), ..self.new_thread(thread, title) };
+        Ok(wrap(Point::ThreadCreate, self.store().create(new)).await?)
     }
 
     pub(super) fn new_thread(&self, id: ThreadId, title: Option<String>) -> NewThread {
@@ -295,6 +299,7 @@ impl<S: State> Runner<S> {
     ) -> Result<RunOutcome<S>, Error> {
         let restored = &claimed.restored;
         let thread = restored.info.id;
+        let fence = Fence::from(&restored.info);
         let mut writer = self.writer(claimed, options.durability);
         let store = self.store.as_ref();
         let mut snapshots =
@@ -321,10 +326,9 @@ impl<S: State> Runner<S> {
         }
         let first_step = position.head + 1;
         *publisher = options.publish.map(|bus| {
-            let fence = restored.info.fence;
             let run = claimed.run;
             let head = position.head;
-            Publisher::begin::<S>(bus, RunToPublish { thread, fence, run, head, continues })
+            Publisher::begin::<S>(bus, RunToPublish { fence, run, head, continues })
         });
         if let Some(most) = options.max_crashes {
             self.refuse_crash_loop(claimed, most).await?;
@@ -344,7 +348,7 @@ impl<S: State> Runner<S> {
             thread,
             run: claimed.run,
             claimed: Claimed {
-                fence: restored.info.fence,
+                fence,
                 clock: claimed.clock,
                 made_at: restored.info.created_at.timestamp_micros(),
             },

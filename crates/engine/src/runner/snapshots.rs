@@ -73,6 +73,9 @@ impl Snapshots {
             let encoded = tokio::task::spawn_blocking(encode).await;
             let (row, size) = encoded.map_err(|error| Error::Damaged(error.to_string()))??;
             wrap(Point::SnapshotWrite, store.put_snapshot(thread, &row)).await?;
+            if let Some(cache) = store.state_cache() {
+                cache.note_snapshot(thread, seq, size);
+            }
             Ok(size)
         };
         let task = tokio::spawn(writing.in_current_span());

@@ -133,7 +133,7 @@ impl<P: State, C: State> Subgraph<P, C> {
                 Err(Stop::Run(Error::Store(StoreError::Busy { .. }))) if tries < PATIENCE => {
                     tries += 1;
                     tokio::select! {
-                        () = clock::sleep(self.runner.lease() * 2 / PATIENCE) => {}
+                        () = clock::sleep(self.runner.lease * 2 / PATIENCE) => {}
                         () = ctx.port().until_cancelled() => return Err(NodeError::Cancelled.into()),
                     }
                 }

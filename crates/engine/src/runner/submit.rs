@@ -14,8 +14,8 @@ use crate::ids::{RunId, ThreadId};
 impl<S: State> Runner<S> {
     /// Gives a thread a new input and leaves the run to the workers: [`Runner::wake`] continues with it.
     ///
-    /// The input is a durable step when this returns, and so is the call to the workers. A crash in
-    /// between leaves the thread busy with a dead holder, which a worker's next look sets right.
+    /// The input is a durable step when this returns, and after an error it is not there. A crash, or a database that is
+    /// away, before the call to the workers leaves the thread busy with a dead holder, which a worker's next look sets right.
     ///
     /// # Errors
     /// As [`Runner::start`].
@@ -36,10 +36,17 @@ impl<S: State> Runner<S> {
             self.take_input(restored, &mut position, input, &mut writer, &mut snapshots).await;
         snapshots.finish::<S>(None).await;
         if let Err(error) = taken {
-            return Err(self.break_off(&claimed, error).await);
+            let newest =
+                self.store().history(thread, None, 1).await.ok().and_then(|mut it| it.pop());
+            if newest.is_none_or(|newest| newest.run != claimed.run) {
+                return Err(self.break_off(&claimed, error).await);
+            }
         }
+        // From here on the input is stored, whatever becomes of the rest: the submission is not refused any more.
         let end = RunEnd::new(RunStatus::Queued, ThreadStatus::Queued);
-        self.release(&claimed, end).await?;
+        if let Err(error) = self.release(&claimed, end).await {
+            tracing::warn!(%thread, %error, "the workers could not be called; one of them finds the thread");
+        }
         Ok(claimed.run)
     }
 

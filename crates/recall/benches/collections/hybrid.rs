@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use perihelion_embeddings::Endpoint;
 use perihelion_recall::{
-    EmbeddingModel as _, Index, MemoryIndex, QueryVector, Search, StoredIndex, Weights, cosine,
-    embed_pending, fuse,
+    EmbeddingModel as _, Index, QueryVector, Search, StoredIndex, Weights, cosine, embed_pending,
+    fuse,
 };
 
 use crate::lsa::Lsa;
+use crate::reference::Reference;
 use crate::{Collection, Lists, endpoint, measure};
 
 /// What is weighed how: words, and meaning.
@@ -26,7 +27,7 @@ const COMPARED: usize = 100;
 /// Measures a collection that lies in the stores already; returns whether all is reached.
 pub async fn judged(
     collection: &Collection,
-    memory: &MemoryIndex,
+    memory: &Reference,
     stores: &[(&str, StoredIndex)],
 ) -> bool {
     let texts: Vec<String> = collection.items.iter().map(|item| item.meaning_text()).collect();
@@ -84,7 +85,7 @@ async fn embed(model: &Endpoint, texts: &[String]) -> Vec<Vec<f32>> {
     vectors
 }
 
-async fn by_words(collection: &Collection, memory: &MemoryIndex) -> Ranks {
+async fn by_words(collection: &Collection, memory: &Reference) -> Ranks {
     let ids = collection.items.iter().enumerate().map(|(number, item)| (item.id.as_str(), number));
     let numbers: BTreeMap<&str, usize> = ids.collect();
     let mut ranks = Ranks::new();

@@ -11,17 +11,22 @@ mod cranfield;
 mod endpoint;
 mod hybrid;
 mod lsa;
+mod measure;
+#[path = "../../tests/both/reference.rs"]
+mod reference;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use perihelion_database::{Database, query};
-use perihelion_recall::{
-    Index, Item, MemoryIndex, QueryVector, Scope, Search, StoredIndex, average_precision,
-    content_hash, ndcg,
-};
+use perihelion_recall::{Index, Item, QueryVector, Scope, Search, StoredIndex, content_hash};
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
+
+use self::{
+    measure::{average_precision, ndcg},
+    reference::Reference,
+};
 
 /// Texts, questions by number, and what is relevant to each.
 pub struct Collection {
@@ -70,7 +75,7 @@ fn measure(collection: &Collection, lists: &Lists) -> (f64, f64) {
 }
 
 async fn judged(collection: &Collection, stores: &[(&str, StoredIndex)]) -> bool {
-    let memory = MemoryIndex::new();
+    let memory = Reference::default();
     memory.put(&collection.scope(), collection.name, &collection.items).await.unwrap();
     let (lists, took) = ask(&memory, collection, 1000).await;
     let (map, gain) = measure(collection, &lists);

@@ -65,44 +65,15 @@ impl StoredIndex {
         self.database.of_tenant(scope.tenant())
     }
 
-    /// Keeps items as [`Index::put`] does, in a transaction of the caller's: together with rows of its own.
-    ///
-    /// # Errors
-    /// As [`Index::put`].
-    pub async fn put_in(
-        transaction: &mut Transaction<'_>,
-        scope: &Scope,
-        kind: &str,
-        items: &[Item],
-    ) -> Result<(), Error> {
-        put::put(transaction, scope, kind, items).await
-    }
-
-    /// Removes items as [`Index::remove`] does, in a transaction of the caller's, who calls [`Database::scrub`] after it.
-    ///
-    /// # Errors
-    /// As [`Index::remove`].
-    pub async fn remove_in(
-        transaction: &mut Transaction<'_>,
-        scope: &Scope,
-        kind: &str,
-        ids: &[String],
+    /// Ends a removal, and leaves no byte of what it removed.
+    async fn settle(
+        &self,
+        transaction: Transaction<'_>,
+        removed: Result<u64, Error>,
     ) -> Result<u64, Error> {
-        remove::by_id(transaction, scope, kind, ids).await
-    }
-
-    /// Removes a parent's items as [`Index::remove_parent`] does, in a transaction of the caller's, who calls
-    /// [`Database::scrub`] after it.
-    ///
-    /// # Errors
-    /// As [`Index::remove_parent`].
-    pub async fn remove_parent_in(
-        transaction: &mut Transaction<'_>,
-        scope: &Scope,
-        kind: &str,
-        parent: &str,
-    ) -> Result<u64, Error> {
-        remove::by_parent(transaction, scope, kind, parent).await
+        let removed = transaction.settle(removed).await?;
+        self.database.scrub().await?;
+        Ok(removed)
     }
 }
 
@@ -111,7 +82,7 @@ impl Index for StoredIndex {
     async fn put(&self, scope: &Scope, kind: &str, items: &[Item]) -> Result<(), Error> {
         let database = self.database_of(scope);
         let mut transaction = database.begin().await?;
-        put::put(&mut transaction, scope, kind, items).await?;
+        Self::put_in(&mut transaction, scope, kind, items).await?;
         Ok(transaction.commit().await?)
     }
 
@@ -122,19 +93,15 @@ impl Index for StoredIndex {
     async fn remove(&self, scope: &Scope, kind: &str, ids: &[String]) -> Result<u64, Error> {
         let database = self.database_of(scope);
         let mut transaction = database.begin().await?;
-        let removed = remove::by_id(&mut transaction, scope, kind, ids).await?;
-        transaction.commit().await?;
-        self.database.scrub().await?;
-        Ok(removed)
+        let removed = Self::remove_in(&mut transaction, scope, kind, ids).await;
+        self.settle(transaction, removed).await
     }
 
     async fn remove_parent(&self, scope: &Scope, kind: &str, parent: &str) -> Result<u64, Error> {
         let database = self.database_of(scope);
         let mut transaction = database.begin().await?;
-        let removed = remove::by_parent(&mut transaction, scope, kind, parent).await?;
-        transaction.commit().await?;
-        self.database.scrub().await?;
-        Ok(removed)
+        let removed = Self::remove_parent_in(&mut transaction, scope, kind, parent).await;
+        self.settle(transaction, removed).await
     }
 
     async fn count(&self, scope: &Scope, kind: &str) -> Result<u64, Error> {

@@ -6,6 +6,7 @@ use perihelion_database::{Transaction, Value};
 use serde_json::json;
 
 use super::{
+    StoredIndex,
     lists::Lists,
     recent::{Recent, Terms},
     remove,
@@ -29,54 +30,59 @@ struct New<'a> {
     length: u32,
 }
 
-/// Keeps items in place of those with their ids.
-pub(super) async fn put(
-    transaction: &mut Transaction<'_>,
-    scope: &Scope,
-    kind: &str,
-    items: &[Item],
-) -> Result<(), Error> {
-    check_names(kind, items)?;
-    if items.is_empty() {
-        return Ok(());
-    }
-    // Of two with one id the later one counts.
-    let by_id: BTreeMap<&str, usize> =
-        items.iter().enumerate().map(|(at, item)| (item.id.as_str(), at)).collect();
-    let kept =
-        items.iter().enumerate().filter(|(at, item)| by_id.get(item.id.as_str()) == Some(at));
-    let kept: Vec<&Item> = kept.map(|(_, item)| item).collect();
-
-    let mut space = space::lock_or_make(transaction, scope, kind).await?;
-    let mut lists = Lists::of(kind, space.id);
-    let mut recent = Recent::of(kind, space.id);
-    let ids: Vec<String> = by_id.keys().map(|id| (*id).to_owned()).collect();
-    let replaced = remove::rows_by_id(transaction, space.id, &ids).await?;
-    let stands = (&mut lists, &mut recent);
-    remove::take_out(transaction, scope, &mut space, stands, replaced).await?;
-
-    let first = space.next_number;
-    let mut new: Vec<New<'_>> = Vec::new();
-    for item in kept {
-        let (language, counts, length) = counted(&fields_of(item));
-        new.push(New { item, number: space.next_number, language, counts, length });
-        space.next_number += 1;
-    }
-    let mut terms = Terms::new();
-    for one in &new {
-        for (term, count) in &one.counts {
-            let posting = Posting { item: one.number, count: *count, length: one.length };
-            terms.entry(term.clone()).or_default().push(posting);
+impl StoredIndex {
+    /// Keeps items as [`Index::put`](crate::Index::put) does, in a transaction of the caller's: together with rows of its own.
+    ///
+    /// # Errors
+    /// As [`Index::put`](crate::Index::put).
+    pub async fn put_in(
+        transaction: &mut Transaction<'_>,
+        scope: &Scope,
+        kind: &str,
+        items: &[Item],
+    ) -> Result<(), Error> {
+        check_names(kind, items)?;
+        if items.is_empty() {
+            return Ok(());
         }
-        space.languages.insert(one.language);
-        space.statistics.items += 1;
-        space.statistics.length += u64::from(one.length);
+        // Of two with one id the later one counts.
+        let by_id: BTreeMap<&str, usize> =
+            items.iter().enumerate().map(|(at, item)| (item.id.as_str(), at)).collect();
+        let kept =
+            items.iter().enumerate().filter(|(at, item)| by_id.get(item.id.as_str()) == Some(at));
+        let kept: Vec<&Item> = kept.map(|(_, item)| item).collect();
+
+        let mut space = space::lock_or_make(transaction, scope, kind).await?;
+        let mut lists = Lists::of(kind, space.id);
+        let mut recent = Recent::of(kind, space.id);
+        let ids: Vec<String> = by_id.keys().map(|id| (*id).to_owned()).collect();
+        let replaced = remove::rows_by_id(transaction, space.id, &ids).await?;
+        let stands = (&mut lists, &mut recent);
+        remove::take_out(transaction, scope, &mut space, stands, replaced).await?;
+
+        let first = space.next_number;
+        let mut new: Vec<New<'_>> = Vec::new();
+        for item in kept {
+            let (language, counts, length) = counted(&fields_of(item));
+            new.push(New { item, number: space.next_number, language, counts, length });
+            space.next_number += 1;
+        }
+        let mut terms = Terms::new();
+        for one in &new {
+            for (term, count) in &one.counts {
+                let posting = Posting { item: one.number, count: *count, length: one.length };
+                terms.entry(term.clone()).or_default().push(posting);
+            }
+            space.languages.insert(one.language);
+            space.statistics.items += 1;
+            space.statistics.length += u64::from(one.length);
+        }
+        recent.add(transaction, &mut space, &mut lists, (first, terms)).await?;
+        recent.write(transaction, &mut space).await?;
+        lists.write(transaction).await?;
+        insert(transaction, &space, &new).await?;
+        space::save(transaction, &space).await
     }
-    recent.add(transaction, &mut space, &mut lists, (first, terms)).await?;
-    recent.write(transaction, &mut space).await?;
-    lists.write(transaction).await?;
-    insert(transaction, &space, &new).await?;
-    space::save(transaction, &space).await
 }
 
 async fn insert(

@@ -6,6 +6,7 @@ use perihelion_database::{Row, Transaction, query};
 use sqlx::AssertSqlSafe;
 
 use super::{
+    StoredIndex,
     lists::Lists,
     recent::Recent,
     space::{self, Space},
@@ -24,30 +25,41 @@ pub(super) struct Placed {
     length: u64,
 }
 
-pub(super) async fn by_id(
-    transaction: &mut Transaction<'_>,
-    scope: &Scope,
-    kind: &str,
-    ids: &[String],
-) -> Result<u64, Error> {
-    let Some(mut space) = space::lock(transaction, scope, kind).await? else { return Ok(0) };
-    let placed = rows_by_id(transaction, space.id, ids).await?;
-    finish(transaction, scope, kind, &mut space, placed).await
-}
+impl StoredIndex {
+    /// Removes items as [`Index::remove`](crate::Index::remove) does, in a transaction of the caller's, who calls
+    /// [`Database::scrub`](perihelion_database::Database::scrub) after it.
+    ///
+    /// # Errors
+    /// As [`Index::remove`](crate::Index::remove).
+    pub async fn remove_in(
+        transaction: &mut Transaction<'_>,
+        scope: &Scope,
+        kind: &str,
+        ids: &[String],
+    ) -> Result<u64, Error> {
+        let Some(mut space) = space::lock(transaction, scope, kind).await? else { return Ok(0) };
+        let placed = rows_by_id(transaction, space.id, ids).await?;
+        finish(transaction, scope, kind, &mut space, placed).await
+    }
 
-pub(super) async fn by_parent(
-    transaction: &mut Transaction<'_>,
-    scope: &Scope,
-    kind: &str,
-    parent: &str,
-) -> Result<u64, Error> {
-    let Some(mut space) = space::lock(transaction, scope, kind).await? else { return Ok(0) };
-    let read = query(
-        "SELECT number, hash, terms, length FROM recall_item WHERE space = $1 AND parent = $2",
-    );
-    let rows = transaction.fetch_all(&read.bind(space.id).bind(parent)).await?;
-    let placed = rows.iter().map(decode).collect::<Result<Vec<_>, _>>()?;
-    finish(transaction, scope, kind, &mut space, placed).await
+    /// Removes a parent's items as [`StoredIndex::remove_in`] does.
+    ///
+    /// # Errors
+    /// As [`Index::remove`](crate::Index::remove).
+    pub async fn remove_parent_in(
+        transaction: &mut Transaction<'_>,
+        scope: &Scope,
+        kind: &str,
+        parent: &str,
+    ) -> Result<u64, Error> {
+        let Some(mut space) = space::lock(transaction, scope, kind).await? else { return Ok(0) };
+        let read = query(
+            "SELECT number, hash, terms, length FROM recall_item WHERE space = $1 AND parent = $2",
+        );
+        let rows = transaction.fetch_all(&read.bind(space.id).bind(parent)).await?;
+        let placed = rows.iter().map(decode).collect::<Result<Vec<_>, _>>()?;
+        finish(transaction, scope, kind, &mut space, placed).await
+    }
 }
 
 async fn finish(

@@ -1,9 +1,10 @@
 //! The same items give the same list, wherever they are kept.
 
 use perihelion_database::Database;
-use perihelion_recall::{Index, Item, MemoryIndex, Scope, Search, StoredIndex};
-
+use perihelion_recall::{Index, Item, Scope, Search, StoredIndex};
 use perihelion_test_database::TestDatabase;
+
+use super::reference::Reference;
 
 const WORDS: [&str; 24] = [
     "invoice",
@@ -78,7 +79,7 @@ async fn fill_and_ask(index: &dyn Index) -> Vec<Vec<(String, u64)>> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn memory_sqlite_and_postgres_give_the_same_hundred_with_the_same_scores() {
-    let expected = fill_and_ask(&MemoryIndex::new()).await;
+    let expected = fill_and_ask(&Reference::default()).await;
     assert!(expected.iter().all(|list| list.len() == 100), "the questions are no test");
     let sqlite = StoredIndex::new(Database::open("memory:").await.unwrap());
     assert_eq!(fill_and_ask(&sqlite).await, expected);

@@ -1,4 +1,4 @@
-//! The index on SQLite and Postgres, and where it holds for it, in memory.
+//! The index on SQLite and Postgres.
 #![expect(
     clippy::unwrap_used,
     reason = "clippy exempts only the test functions themselves, not what they share"
@@ -12,5 +12,6 @@ mod generations;
 mod kept;
 mod merging;
 mod pgvector;
+mod reference;
 mod scopes;
 mod searching;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{Holder, Threads};
 use crate::Error;
 use perihelion_engine::checkpoint::{
-    self, RunEnd, RunStatus, Store, ThreadFilter, ThreadInfo, ThreadStatus,
+    self, Claim, Fence, RunEnd, RunStatus, Store, ThreadFilter, ThreadInfo, ThreadStatus,
 };
 use perihelion_engine::clock;
 use perihelion_engine::ids::{RunId, ThreadId};
@@ -79,13 +79,13 @@ fn is_going(info: &ThreadInfo) -> bool {
 /// Takes a thread and ends its run.
 async fn end(store: &dyn Store, thread: ThreadId) -> Result<(), checkpoint::Error> {
     let owner = runner::owner_name();
-    let taken = store.claim(thread, &owner, LEASE, true).await?;
+    let taken = store.claim(Claim::new(thread, &owner, LEASE).forced()).await?;
     let under_way = store.runs(thread).await?.pop().filter(|run| run.status == RunStatus::Running);
     let run = match under_way {
         Some(run) => run.id,
         None => {
             let run = RunId::new();
-            store.begin_run(thread, taken.fence, run, false).await?;
+            store.begin_run(Fence::new(thread, taken.fence), run, false).await?;
             run
         }
     };
@@ -94,5 +94,5 @@ async fn end(store: &dyn Store, thread: ThreadId) -> Result<(), checkpoint::Erro
         finish_reason: Some("cancelled"),
         ..RunEnd::new(RunStatus::Cancelled, ThreadStatus::Failed)
     };
-    store.end_run(thread, taken.fence, run, end).await
+    store.end_run(Fence::new(thread, taken.fence), run, end).await
 }

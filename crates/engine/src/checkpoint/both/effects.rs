@@ -5,7 +5,7 @@ use perihelion_database::{Database, Query, query};
 
 use super::{
     super::{
-        EffectRow, EffectSettlement, Effects, Error, checksum,
+        EffectRow, EffectSettlement, Effects, Error, Fence, checksum,
         limits::{big, moment, text},
         retry::retry,
     },
@@ -17,24 +17,13 @@ use crate::ids::ThreadId;
 
 #[async_trait]
 impl<B: Backend> Effects for B {
-    async fn record_effects(
-        &self,
-        thread: ThreadId,
-        fence: u64,
-        effects: &[EffectRow],
-    ) -> Result<(), Error> {
-        let write = || self.record(thread, fence, effects);
+    async fn record_effects(&self, fence: Fence, effects: &[EffectRow]) -> Result<(), Error> {
+        let write = || self.record(fence, effects);
         retry(effects.iter().any(|effect| effect.outcome.is_some()), write).await
     }
 
-    async fn settle_effect(
-        &self,
-        thread: ThreadId,
-        fence: u64,
-        end: &EffectSettlement,
-    ) -> Result<(), Error> {
-        let write = || self.settle(thread, fence, end);
-        retry(end.outcome.is_some(), write).await
+    async fn settle_effect(&self, fence: Fence, end: &EffectSettlement) -> Result<(), Error> {
+        retry(end.outcome.is_some(), || self.settle(fence, end)).await
     }
 
     async fn effects(&self, thread: ThreadId, step: Option<u64>) -> Result<Vec<EffectRow>, Error> {

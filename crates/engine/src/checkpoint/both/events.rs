@@ -7,7 +7,7 @@ use perihelion_database::{Database, query};
 
 use super::{
     super::{
-        Error, EventPosition, EventRow, Events,
+        Error, EventPosition, EventRow, Events, Fence,
         limits::{big, micros},
     },
     Backend, decode, info, now,
@@ -17,13 +17,8 @@ use crate::ids::ThreadId;
 
 #[async_trait]
 impl<B: Backend> Events for B {
-    async fn append_events(
-        &self,
-        thread: ThreadId,
-        fence: u64,
-        batch: &EventRow,
-    ) -> Result<(), Error> {
-        self.append(thread, fence, batch).await
+    async fn append_events(&self, fence: Fence, batch: &EventRow) -> Result<(), Error> {
+        self.append(fence, batch).await
     }
 
     async fn event_position(&self, thread: ThreadId) -> Result<EventPosition, Error> {
@@ -87,11 +82,11 @@ const IS_THERE: &str = "SELECT t.events, EXISTS (SELECT 1 FROM event e
 /// Says why a batch was not appended; nothing is wrong where it is there already.
 pub(in super::super) async fn why_not_appended(
     database: &Database,
-    thread: ThreadId,
-    fence: u64,
+    fence: Fence,
     batch: &EventRow,
 ) -> Result<(), Error> {
-    explain(database, thread, fence).await?;
+    explain(database, fence).await?;
+    let thread = fence.thread;
     let is_there = query(IS_THERE)
         .bind(thread.0)
         .bind(big(batch.first))

@@ -1,14 +1,16 @@
 //! Whole threads, out.
 
 use async_trait::async_trait;
-use perihelion_database::{Transaction, query};
+use perihelion_database::{Transaction, Value, query};
 
 use super::{
-    super::{Error, SnapshotRow, StepRow, ThreadDump, Transfer, blobs::keep_named, chain},
+    super::{Error, SnapshotRow, StepRow, ThreadDump, Transfer, blobs::keep_named, chain, family},
     Backend, blobs,
     decode::{self, ThreadRow},
     effects::{self, ALL},
-    import, leases, read,
+    import, leases,
+    parts::find_any,
+    read,
     steps::{check_end, newest_snapshot, pending, snapshots_between, steps},
 };
 use crate::ids::ThreadId;
@@ -35,10 +37,6 @@ impl<B: Backend> Transfer for B {
 
 const CHILDREN: &str = "SELECT id FROM thread WHERE root_id = $1 ORDER BY namespace, id";
 
-/// Subgraphs' threads that are not this one's, by what their rows say.
-const OTHERS: &str =
-    "SELECT id, namespace FROM thread WHERE namespace <> '' AND root_id IS DISTINCT FROM $1";
-
 async fn read_family(
     transaction: &mut Transaction<'_>,
     thread: ThreadId,
@@ -50,27 +48,15 @@ async fn read_family(
     }
     // The subgraphs of a subgraph name the thread at the top.
     if dump.info.root.is_none() {
-        check_family(transaction, &dump).await?;
+        let places: Vec<_> =
+            family::places(&dump).into_iter().map(|id| Value::from(id.0)).collect();
+        if let Some(row) = find_any(transaction, "SELECT id FROM thread WHERE id", &places).await? {
+            return Err(family::stray(&dump, ThreadId(row.get("id")?)));
+        }
     }
     dump.blobs = blobs::all(transaction, thread).await?;
     keep_named(&mut dump)?;
     Ok(dump)
-}
-
-/// Refuses a family of which a member says that it is another thread's: its id derives from its place in this one.
-async fn check_family(transaction: &mut Transaction<'_>, dump: &ThreadDump) -> Result<(), Error> {
-    let thread = dump.info.id;
-    let family: Vec<ThreadId> =
-        dump.children.iter().map(|child| child.info.id).chain([thread]).collect();
-    for row in transaction.fetch_all(&query(OTHERS).bind(thread.0)).await? {
-        let id = ThreadId(row.get("id")?);
-        let namespace: String = row.get("namespace")?;
-        if family.iter().any(|member| member.child(&namespace) == id) {
-            let reason = format!("its subgraph's thread {id} says that it is another thread's");
-            return Err(Error::Corrupt { thread, seq: dump.info.head, reason });
-        }
-    }
-    Ok(())
 }
 
 async fn read_one(

@@ -7,10 +7,10 @@ use perihelion_database::{Query, query};
 
 use super::{
     super::{
-        Error, Leases, RunEnd, RunRow, ThreadInfo, Waiting, Wanted,
+        Claim, Error, Fence, Leases, RunEnd, RunRow, ThreadInfo, Waiting, Wanted,
         limits::{big, micros},
     },
-    Backend, Claim,
+    Backend, OwnLeases,
     columns::run_columns,
     decode, info, now,
     refusal::explain,
@@ -19,25 +19,8 @@ use crate::ids::{RunId, ThreadId};
 
 #[async_trait]
 impl<B: Backend> Leases for B {
-    async fn claim(
-        &self,
-        thread: ThreadId,
-        owner: &str,
-        ttl: Duration,
-        force: bool,
-    ) -> Result<ThreadInfo, Error> {
-        Backend::claim(self, Claim { thread, fence: None, owner, ttl, force }).await
-    }
-
-    async fn claim_at(
-        &self,
-        thread: ThreadId,
-        fence: u64,
-        owner: &str,
-        ttl: Duration,
-        force: bool,
-    ) -> Result<ThreadInfo, Error> {
-        Backend::claim(self, Claim { thread, fence: Some(fence), owner, ttl, force }).await
+    async fn claim(&self, claim: Claim<'_>) -> Result<ThreadInfo, Error> {
+        OwnLeases::claim(self, claim).await
     }
 
     async fn waiting(&self, wanted: &Wanted) -> Result<Vec<Waiting>, Error> {
@@ -56,40 +39,28 @@ impl<B: Backend> Leases for B {
         rows.iter().map(decode::waiting).collect()
     }
 
-    async fn renew(&self, thread: ThreadId, fence: u64, ttl: Duration) -> Result<(), Error> {
+    async fn renew(&self, fence: Fence, ttl: Duration) -> Result<(), Error> {
         let database = self.database();
         let of_sqlite = renew!("$4 + $3");
         let of_postgres = renew!("now() + $3 * interval '1 microsecond'");
         let renew = query(database.dialect().pick(of_sqlite, of_postgres))
-            .bind(thread.0)
-            .bind(big(fence))
+            .bind(fence.thread.0)
+            .bind(big(fence.token))
             .bind(micros(ttl))
             .bind(now())
             .repeatable();
         if database.execute(&renew).await? == 0 {
-            explain(database, thread, fence).await?;
+            explain(database, fence).await?;
         }
         Ok(())
     }
 
-    async fn begin_run(
-        &self,
-        thread: ThreadId,
-        fence: u64,
-        run: RunId,
-        exports_trace: bool,
-    ) -> Result<RunRow, Error> {
-        Backend::begin_run(self, thread, fence, run, exports_trace).await
+    async fn begin_run(&self, fence: Fence, run: RunId, exports: bool) -> Result<RunRow, Error> {
+        OwnLeases::begin_run(self, fence, run, exports).await
     }
 
-    async fn end_run(
-        &self,
-        thread: ThreadId,
-        fence: u64,
-        run: RunId,
-        end: RunEnd<'_>,
-    ) -> Result<(), Error> {
-        Backend::end_run(self, thread, fence, run, end).await
+    async fn end_run(&self, fence: Fence, run: RunId, end: RunEnd<'_>) -> Result<(), Error> {
+        OwnLeases::end_run(self, fence, run, end).await
     }
 
     async fn runs(&self, thread: ThreadId) -> Result<Vec<RunRow>, Error> {
@@ -141,9 +112,9 @@ const RUNS: &str =
     concat!("SELECT ", run_columns!(), " FROM run WHERE thread_id = $1 ORDER BY number");
 
 /// Finds a run that has ended.
-pub(in super::super) fn ended(thread: ThreadId, run: RunId) -> Query {
+pub(in super::super) fn ended(fence: Fence, run: RunId) -> Query {
     query("SELECT 1 AS one FROM run WHERE thread_id = $1 AND id = $2 AND status <> 'running'")
-        .bind(thread.0)
+        .bind(fence.thread.0)
         .bind(run.0)
 }
 

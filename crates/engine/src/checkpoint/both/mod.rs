@@ -25,14 +25,14 @@ mod removal;
 pub(super) mod steps;
 mod threads;
 
-use std::{future::Future, time::Duration};
+use std::future::Future;
 
 use chrono::{DateTime, Utc};
 use perihelion_database::Database;
 
 use super::{
-    BlobRow, Commit, EffectRow, EffectSettlement, Encoded, Error, EventRow, Loaded, PendingRow,
-    RunEnd, RunRow, ThreadInfo, limits::moment,
+    BlobRow, Claim, Commit, EffectRow, EffectSettlement, Encoded, Error, EventRow, Fence, Loaded,
+    PendingRow, RunEnd, RunRow, StateCache, ThreadInfo, limits::moment,
 };
 use crate::clock;
 use crate::ids::{InterruptId, RunId, ThreadId};
@@ -45,71 +45,51 @@ pub(super) use self::{
     threads::{info, read},
 };
 
-/// A claim of a thread.
-#[derive(Clone, Copy)]
-pub struct Claim<'a> {
-    pub(super) thread: ThreadId,
-    /// Where it is given, only while it is the newest and the thread may continue.
-    pub(super) fence: Option<u64>,
-    pub(super) owner: &'a str,
-    pub(super) ttl: Duration,
-    pub(super) force: bool,
-}
-
-/// What a database does in a way of its own; each method keeps the promise of the trait's that is named like it.
-pub trait Backend: Send + Sync {
+/// A database, with what it does in a way of its own; each method keeps the promise of the trait's that is named like it.
+pub trait Backend: OwnLeases + OwnSteps + OwnJournal {
     /// Returns the database, for all that is done alike.
     fn database(&self) -> &Database;
 
+    /// Returns the states that were restored from the database.
+    fn states(&self) -> &StateCache;
+}
+
+/// Claims, and the runs under them.
+pub trait OwnLeases: Send + Sync {
     fn claim(&self, claim: Claim<'_>) -> impl Future<Output = Result<ThreadInfo, Error>> + Send;
 
     fn begin_run(
         &self,
-        thread: ThreadId,
-        fence: u64,
+        fence: Fence,
         run: RunId,
-        exports_trace: bool,
+        exports: bool,
     ) -> impl Future<Output = Result<RunRow, Error>> + Send;
 
-    fn end_run(
-        &self,
-        thread: ThreadId,
-        fence: u64,
-        run: RunId,
-        end: RunEnd<'_>,
-    ) -> impl Future<Output = Result<(), Error>> + Send;
+    fn end_run(&self, fence: Fence, run: RunId, end: RunEnd<'_>) -> impl Done;
+}
 
-    fn commit(&self, commit: &Commit) -> impl Future<Output = Result<(), Error>> + Send;
+/// Steps, what unfinished ones have already, and reading what a state is restored from.
+pub trait OwnSteps: Send + Sync {
+    fn commit(&self, commit: &Commit) -> impl Done;
 
-    fn save_pending(
-        &self,
-        thread: ThreadId,
-        fence: u64,
-        row: &PendingRow,
-        blobs: &[BlobRow],
-    ) -> impl Future<Output = Result<(), Error>> + Send;
+    fn save_pending(&self, fence: Fence, row: &PendingRow, blobs: &[BlobRow]) -> impl Done;
 
+    /// Reads what is needed to restore a thread; where `since` is given, the steps from there on and no snapshot.
     fn load(
         &self,
         thread: ThreadId,
         at: Option<u64>,
+        since: Option<u64>,
     ) -> impl Future<Output = Result<Loaded, Error>> + Send;
+}
 
+/// Effects, answers and events on their way in.
+pub trait OwnJournal: Send + Sync {
     /// Records effects, in one attempt.
-    fn record(
-        &self,
-        thread: ThreadId,
-        fence: u64,
-        effects: &[EffectRow],
-    ) -> impl Future<Output = Result<(), Error>> + Send;
+    fn record(&self, fence: Fence, effects: &[EffectRow]) -> impl Done;
 
     /// Records the end of an effect, in one attempt.
-    fn settle(
-        &self,
-        thread: ThreadId,
-        fence: u64,
-        end: &EffectSettlement,
-    ) -> impl Future<Output = Result<(), Error>> + Send;
+    fn settle(&self, fence: Fence, end: &EffectSettlement) -> impl Done;
 
     /// Answers an interrupt and wakes its thread; says whether it was open.
     fn answer(
@@ -119,13 +99,13 @@ pub trait Backend: Send + Sync {
     ) -> impl Future<Output = Result<bool, Error>> + Send;
 
     /// Appends a batch of events, or finds it there already.
-    fn append(
-        &self,
-        thread: ThreadId,
-        fence: u64,
-        batch: &EventRow,
-    ) -> impl Future<Output = Result<(), Error>> + Send;
+    fn append(&self, fence: Fence, batch: &EventRow) -> impl Done;
 }
+
+/// The end of a write.
+pub trait Done: Future<Output = Result<(), Error>> + Send {}
+
+impl<F: Future<Output = Result<(), Error>> + Send> Done for F {}
 
 /// Returns this machine's time, which dates the rows of a SQLite file: all its processes share the machine.
 ///

@@ -1,6 +1,6 @@
 //! Rows of an import, as many to a statement as a message bears.
 
-use perihelion_database::{Error, Query, Transaction, query};
+use perihelion_database::{Error, Query, Row, Transaction, Value, query};
 use sqlx::AssertSqlSafe;
 
 /// Bytes that one statement of an import keeps; a single longer row is a statement of its own.
@@ -43,6 +43,25 @@ impl Insert {
         let values = (0..rows).map(row).collect::<Vec<_>>().join(", ");
         format!("{} VALUES {values}{}", self.into, self.on_conflict)
     }
+}
+
+/// Reads the first row, if any, of a statement that ends in the column that has one of the values.
+pub(super) async fn find_any(
+    transaction: &mut Transaction<'_>,
+    statement: &str,
+    values: &[Value],
+) -> Result<Option<Row>, Error> {
+    for these in values.chunks(MOST) {
+        let places = (1..=these.len()).map(|place| format!("${place}")).collect::<Vec<_>>();
+        let text = format!("{statement} IN ({}) LIMIT 1", places.join(", "));
+        let find = query(AssertSqlSafe(text)).unprepared();
+        let row =
+            transaction.fetch_optional(&these.iter().cloned().fold(find, Query::bind)).await?;
+        if row.is_some() {
+            return Ok(row);
+        }
+    }
+    Ok(None)
 }
 
 /// Splits rows into those that one statement keeps.

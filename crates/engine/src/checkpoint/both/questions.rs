@@ -5,7 +5,7 @@ use perihelion_database::query;
 
 use super::{
     super::{EffectStatus, Encoded, Error, OpenInterrupt, Questions, checksum},
-    Backend, decode, info,
+    Backend, OwnJournal, decode, info,
 };
 use crate::ids::{InterruptId, ThreadId};
 
@@ -26,7 +26,7 @@ impl<B: Backend> Questions for B {
     }
 
     async fn answer(&self, interrupt: InterruptId, answer: &Encoded) -> Result<(), Error> {
-        if Backend::answer(self, interrupt, answer).await? {
+        if OwnJournal::answer(self, interrupt, answer).await? {
             return Ok(());
         }
         let known = query(KNOWN).bind(&interrupt.0.as_bytes()[..]);

@@ -2,64 +2,53 @@
 
 use perihelion_database::{Database, Query, Row, Transaction, query};
 
-use super::{super::Error, decode::count};
+use super::{
+    super::{Error, Fence},
+    decode::count,
+};
 use crate::failpoint::{Point, Side, reach};
-use crate::ids::ThreadId;
 
 /// Reads where a thread stands.
 pub(in super::super) const HEAD_AND_FENCE: &str = "SELECT head, fence FROM thread WHERE id = $1";
 
-/// Where a thread stands.
+/// Where a thread stands: its newest step, and its newest fencing token.
+#[derive(Clone, Copy)]
 pub(in super::super) struct HeadAndFence {
     pub(in super::super) head: u64,
-    fence: u64,
+    token: u64,
 }
 
 impl HeadAndFence {
-    pub(in super::super) fn of(row: &Row) -> Result<Self, Error> {
-        Ok(Self { head: count(row, "head")?, fence: count(row, "fence")? })
-    }
-
-    /// Returns it where the token is the thread's newest.
-    pub(in super::super) fn checked(
-        found: Option<Self>,
-        thread: ThreadId,
-        fence: u64,
-    ) -> Result<Self, Error> {
-        match found {
-            None => Err(Error::UnknownThread(thread)),
-            Some(place) if place.fence != fence => Err(place.fenced(thread, fence)),
-            Some(place) => Ok(place),
-        }
+    /// Reads it where the token is the thread's newest.
+    pub(in super::super) fn of(found: Option<Row>, fence: Fence) -> Result<Self, Error> {
+        let row = found.ok_or(Error::UnknownThread(fence.thread))?;
+        let place = Self { head: count(&row, "head")?, token: count(&row, "fence")? };
+        if place.token == fence.token { Ok(place) } else { Err(place.fenced(fence)) }
     }
 
     /// Refuses a token as one that was stale when the statement looked.
-    pub(in super::super) fn fenced(&self, thread: ThreadId, token: u64) -> Error {
+    pub(in super::super) fn fenced(self, fence: Fence) -> Error {
         reach(Point::Fenced, Side::After);
-        Error::Fenced { thread, token, current: self.fence }
+        fence.stale(self.token)
     }
 }
 
-fn place(thread: ThreadId) -> Query {
-    query(HEAD_AND_FENCE).bind(thread.0)
+fn place(fence: Fence) -> Query {
+    query(HEAD_AND_FENCE).bind(fence.thread.0)
 }
 
 /// Returns where the thread stands; an error when it is unknown or the token is not its newest.
 pub(in super::super) async fn explain(
     database: &Database,
-    thread: ThreadId,
-    fence: u64,
+    fence: Fence,
 ) -> Result<HeadAndFence, Error> {
-    let found = database.fetch_short(&place(thread)).await?;
-    HeadAndFence::checked(found.as_ref().map(HeadAndFence::of).transpose()?, thread, fence)
+    HeadAndFence::of(database.fetch_short(&place(fence)).await?, fence)
 }
 
 /// Checks the token within the transaction that writes.
 pub(in super::super) async fn check(
     transaction: &mut Transaction<'_>,
-    thread: ThreadId,
-    fence: u64,
+    fence: Fence,
 ) -> Result<HeadAndFence, Error> {
-    let found = transaction.fetch_optional(&place(thread)).await?;
-    HeadAndFence::checked(found.as_ref().map(HeadAndFence::of).transpose()?, thread, fence)
+    HeadAndFence::of(transaction.fetch_optional(&place(fence)).await?, fence)
 }

@@ -5,12 +5,12 @@ use perihelion_database::{Database, Query, Row, Transaction, query};
 
 use super::{
     super::{
-        BlobRow, Commit, Error, Loaded, PendingRow, SnapshotRow, StepRow, Steps,
+        BlobRow, Commit, Error, Fence, Loaded, PendingRow, SnapshotRow, StateCache, StepRow, Steps,
         chain::{not_beyond, verified},
         checksum,
         limits::big,
     },
-    Backend, blobs,
+    Backend, OwnSteps, blobs,
     columns::{snapshot_columns, step_columns},
     decode, info,
 };
@@ -34,21 +34,33 @@ pub(in super::super) use line;
 #[async_trait]
 impl<B: Backend> Steps for B {
     async fn commit(&self, commit: &Commit) -> Result<(), Error> {
-        Backend::commit(self, commit).await
+        OwnSteps::commit(self, commit).await
     }
 
     async fn save_pending(
         &self,
-        thread: ThreadId,
-        fence: u64,
+        fence: Fence,
         row: &PendingRow,
         blobs: &[BlobRow],
     ) -> Result<(), Error> {
-        Backend::save_pending(self, thread, fence, row, blobs).await
+        OwnSteps::save_pending(self, fence, row, blobs).await
     }
 
     async fn load(&self, thread: ThreadId, at: Option<u64>) -> Result<Loaded, Error> {
-        Backend::load(self, thread, at).await
+        OwnSteps::load(self, thread, at, None).await
+    }
+
+    async fn load_since(
+        &self,
+        thread: ThreadId,
+        since: u64,
+        at: Option<u64>,
+    ) -> Result<Loaded, Error> {
+        OwnSteps::load(self, thread, at, Some(since)).await
+    }
+
+    fn state_cache(&self) -> Option<&StateCache> {
+        Some(self.states())
     }
 
     async fn history(

@@ -48,10 +48,12 @@ impl<B: Backend> Threads for B {
     }
 
     async fn delete(&self, thread: ThreadId) -> Result<(), Error> {
+        self.states().forget(thread);
         removal::delete(self.database(), thread, None).await
     }
 
     async fn delete_as_seen(&self, seen: &ThreadInfo) -> Result<(), Error> {
+        self.states().forget(seen.id);
         removal::delete(self.database(), seen.id, Some(seen)).await
     }
 

@@ -1,28 +1,27 @@
 //! The lines of the file, one kind per row of a store.
 
-use chrono::{DateTime, Utc};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use serde_json::value::RawValue;
 
 use super::super::{
-    BlobRow, Codec, EffectKind, EffectRow, EffectStatus, Encoded, Error, PendingRow, RunRow,
-    SnapshotRow, StepKind, StepRow, ThreadInfo,
+    BlobRow, Codec, EffectRow, Encoded, Error, PendingRow, RunRow, SnapshotRow, StepRow,
+    ThreadInfo,
     hex::{from_hex, to_hex},
 };
 use crate::graph::BlobName;
-use crate::ids::{RunId, ThreadId};
+use crate::ids::ThreadId;
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Line {
     Header(Header),
     Thread(Box<ThreadInfo>),
-    Snapshot(Snapshot),
+    Snapshot(SnapshotRow),
     /// What a return to an earlier step came to, where steps before it were dropped.
-    Returned(Snapshot),
-    Step(Box<Step>),
-    Pending(Pending),
-    Effect(Box<Effect>),
+    Returned(SnapshotRow),
+    Step(Box<StepRow>),
+    Pending(PendingRow),
+    Effect(Box<EffectRow>),
     Run(RunRow),
     Blob(Blob),
     /// Shows that nothing is missing before it.
@@ -66,10 +65,6 @@ impl Verbatim {
         }
     }
 
-    fn of(body: &Encoded) -> Result<Self, Error> {
-        Ok(Self::new(&body.to_json_bytes()?))
-    }
-
     fn into_bytes(self) -> Result<Vec<u8>, Error> {
         match self {
             Self::Json(raw) => Ok(raw.get().as_bytes().to_vec()),
@@ -85,157 +80,59 @@ impl Verbatim {
     }
 }
 
-#[derive(Serialize, Deserialize)]
-pub(super) struct Snapshot {
-    seq: u64,
-    schema_version: u32,
-    state: Verbatim,
-    /// The texts that the state names.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    blobs: Option<Verbatim>,
-}
-
-impl Snapshot {
-    pub(super) fn new(row: &SnapshotRow) -> Result<Self, Error> {
-        let SnapshotRow { seq, schema_version, ref state, ref blobs } = *row;
-        let blobs = blobs.as_ref().map(Verbatim::of).transpose()?;
-        Ok(Self { seq, schema_version, state: Verbatim::of(state)?, blobs })
-    }
-
-    pub(super) fn into_row(self) -> Result<SnapshotRow, Error> {
-        let Self { seq, schema_version, state, blobs } = self;
-        let blobs = blobs.map(Verbatim::into_encoded).transpose()?;
-        Ok(SnapshotRow { seq, schema_version, state: state.into_encoded()?, blobs })
+impl Encoded {
+    /// Decodes it, so that it can be written as it is.
+    pub(super) fn plain(&self) -> Result<Self, Error> {
+        Ok(Self { codec: Codec::Json, bytes: self.to_json_bytes()?.into_owned() })
     }
 }
 
-#[derive(Serialize, Deserialize)]
-pub(super) struct Step {
-    seq: u64,
-    kind: StepKind,
-    run: RunId,
-    at: DateTime<Utc>,
-    schema_version: u32,
-    hash: String,
-    frontier: Verbatim,
-    delta: Verbatim,
-}
-
-impl Step {
-    pub(super) fn new(row: &StepRow) -> Result<Self, Error> {
-        Ok(Self {
-            seq: row.seq,
-            kind: row.kind,
-            run: row.run,
-            at: row.at,
-            schema_version: row.schema_version,
-            hash: to_hex(&row.hash),
-            frontier: Verbatim::new(&row.frontier),
-            delta: Verbatim::of(&row.delta)?,
-        })
-    }
-
-    pub(super) fn into_row(self) -> Result<StepRow, Error> {
-        let hash = from_hex(&self.hash)?;
-        Ok(StepRow {
-            seq: self.seq,
-            kind: self.kind,
-            run: self.run,
-            at: self.at,
-            schema_version: self.schema_version,
-            hash: hash
-                .try_into()
-                .map_err(|_| Error::Damaged(format!("the hash has not 32 bytes: {}", self.hash)))?,
-            frontier: self.frontier.into_bytes()?,
-            delta: self.delta.into_encoded()?,
-        })
+impl Serialize for Encoded {
+    /// Writes one that is [`Encoded::plain`]: its bytes are the JSON.
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        Verbatim::new(&self.bytes).serialize(to)
     }
 }
 
-#[derive(Serialize, Deserialize)]
-pub(super) struct Pending {
-    step: u64,
-    task: u32,
-    body: Verbatim,
+impl<'de> Deserialize<'de> for Encoded {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        Verbatim::deserialize(from)?.into_encoded().map_err(D::Error::custom)
+    }
 }
 
-impl Pending {
-    pub(super) fn new(row: &PendingRow) -> Result<Self, Error> {
-        Ok(Self { step: row.step, task: row.task, body: Verbatim::of(&row.body)? })
+/// Bytes that are no [`Encoded`], written as [`Verbatim`].
+pub(in super::super) mod verbatim {
+    use super::{Deserialize, Deserializer, Serialize, Serializer, Verbatim};
+    use serde::de::Error as _;
+
+    pub(in super::super::super) fn serialize<S: Serializer>(
+        bytes: &[u8],
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        Verbatim::new(bytes).serialize(to)
     }
 
-    pub(super) fn into_row(self) -> Result<PendingRow, Error> {
-        Ok(PendingRow { step: self.step, task: self.task, body: self.body.into_encoded()? })
+    pub(in super::super::super) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Vec<u8>, D::Error> {
+        Verbatim::deserialize(from)?.into_bytes().map_err(D::Error::custom)
     }
 }
 
 /// A text that rows before it name, by what it is.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Blob {
-    text: Verbatim,
+    text: Encoded,
 }
 
 impl Blob {
     pub(super) fn new(row: &BlobRow) -> Result<Self, Error> {
-        Ok(Self { text: Verbatim::of(&row.body)? })
+        Ok(Self { text: row.body.plain()? })
     }
 
     /// The step that names it is found when the whole file is read.
     pub(super) fn into_row(self, owner: ThreadId) -> Result<BlobRow, Error> {
-        let body = self.text.into_encoded()?;
-        let hash = BlobName::of(&body.decode::<String>()?).hash;
-        Ok(BlobRow { owner, step: 0, hash, body })
-    }
-}
-
-#[derive(Serialize, Deserialize)]
-pub(super) struct Effect {
-    step: u64,
-    task: u32,
-    number: u32,
-    key: String,
-    kind: EffectKind,
-    status: EffectStatus,
-    name: String,
-    attempt: u32,
-    started_at: DateTime<Utc>,
-    ended_at: Option<DateTime<Utc>>,
-    request: Verbatim,
-    outcome: Option<Verbatim>,
-}
-
-impl Effect {
-    pub(super) fn new(row: &EffectRow) -> Result<Self, Error> {
-        Ok(Self {
-            step: row.step,
-            task: row.task,
-            number: row.number,
-            key: to_hex(&row.key),
-            kind: row.kind,
-            status: row.status,
-            name: row.name.clone(),
-            attempt: row.attempt,
-            started_at: row.started_at,
-            ended_at: row.ended_at,
-            request: Verbatim::of(&row.request)?,
-            outcome: row.outcome.as_ref().map(Verbatim::of).transpose()?,
-        })
-    }
-
-    pub(super) fn into_row(self) -> Result<EffectRow, Error> {
-        Ok(EffectRow {
-            step: self.step,
-            task: self.task,
-            number: self.number,
-            key: from_hex(&self.key)?,
-            kind: self.kind,
-            status: self.status,
-            name: self.name,
-            attempt: self.attempt,
-            started_at: self.started_at,
-            ended_at: self.ended_at,
-            request: self.request.into_encoded()?,
-            outcome: self.outcome.map(Verbatim::into_encoded).transpose()?,
-        })
+        let hash = BlobName::of(&self.text.decode::<String>()?).hash;
+        Ok(BlobRow { owner, step: 0, hash, body: self.text })
     }
 }

@@ -5,13 +5,13 @@
 //! all before it. Deliberately absent: any repair, a file that was cut or altered is refused; and any secret,
 //! so anyone who alters a file on purpose can make its digest again.
 
-mod lines;
+pub(super) mod lines;
 
 use std::io::{BufRead, Write};
 
 use self::lines::{Header, Line};
 use super::{
-    BlobRow, EffectRow, Error, PendingRow, RunRow, SnapshotRow, StepRow, ThreadInfo, blobs,
+    BlobRow, EffectRow, Encoded, Error, PendingRow, RunRow, SnapshotRow, StepRow, ThreadInfo, blobs,
 };
 
 /// A whole thread, independent of any store.
@@ -73,19 +73,21 @@ pub fn write_dump(dump: &ThreadDump, mut to: impl Write) -> Result<(), Error> {
     for thread in std::iter::once(dump).chain(&dump.children) {
         put(&Line::Thread(Box::new(without_place(&thread.info))))?;
         if let Some(row) = &thread.snapshot {
-            put(&Line::Snapshot(lines::Snapshot::new(row)?))?;
+            put(&Line::Snapshot(plain(row)?))?;
         }
         for row in &thread.returned {
-            put(&Line::Returned(lines::Snapshot::new(row)?))?;
+            put(&Line::Returned(plain(row)?))?;
         }
         for row in &thread.steps {
-            put(&Line::Step(Box::new(lines::Step::new(row)?)))?;
+            put(&Line::Step(Box::new(StepRow { delta: row.delta.plain()?, ..row.clone() })))?;
         }
         for row in &thread.pending {
-            put(&Line::Pending(lines::Pending::new(row)?))?;
+            put(&Line::Pending(PendingRow { body: row.body.plain()?, ..*row }))?;
         }
         for row in &thread.effects {
-            put(&Line::Effect(Box::new(lines::Effect::new(row)?)))?;
+            let request = row.request.plain()?;
+            let outcome = row.outcome.as_ref().map(Encoded::plain).transpose()?;
+            put(&Line::Effect(Box::new(EffectRow { request, outcome, ..row.clone() })))?;
         }
         for row in &thread.runs {
             put(&Line::Run(row.clone()))?;
@@ -99,6 +101,11 @@ pub fn write_dump(dump: &ThreadDump, mut to: impl Write) -> Result<(), Error> {
     let end = Line::End(lines::End { lines: written, digest });
     serde_json::to_writer(&mut to, &end).map_err(|e| Error::Export(e.into()))?;
     to.write_all(b"\n").and_then(|()| to.flush()).map_err(Error::Export)
+}
+
+fn plain(row: &SnapshotRow) -> Result<SnapshotRow, Error> {
+    let blobs = row.blobs.as_ref().map(Encoded::plain).transpose()?;
+    Ok(SnapshotRow { state: row.state.plain()?, blobs, ..*row })
 }
 
 /// Leaves out what only holds in the store that the thread was in: the file has the shared steps itself.
@@ -205,11 +212,11 @@ fn empty(info: ThreadInfo) -> ThreadDump {
 
 fn add(thread: &mut ThreadDump, line: Line) -> Result<(), Error> {
     match line {
-        Line::Snapshot(row) => thread.snapshot = Some(row.into_row()?),
-        Line::Returned(row) => thread.returned.push(row.into_row()?),
-        Line::Step(row) => thread.steps.push(row.into_row()?),
-        Line::Pending(row) => thread.pending.push(row.into_row()?),
-        Line::Effect(row) => thread.effects.push(row.into_row()?),
+        Line::Snapshot(row) => thread.snapshot = Some(row),
+        Line::Returned(row) => thread.returned.push(row),
+        Line::Step(row) => thread.steps.push(*row),
+        Line::Pending(row) => thread.pending.push(row),
+        Line::Effect(row) => thread.effects.push(*row),
         Line::Run(row) => thread.runs.push(row),
         Line::Blob(row) => thread.blobs.push(row.into_row(thread.info.id)?),
         Line::Header(_) | Line::Thread(_) | Line::End(_) => {}

@@ -2,20 +2,21 @@
 
 use std::time::Duration;
 
-use super::{
-    super::{Error, EventPosition, EventRow, ThreadStatus, limits::moment},
-    state::{Kept, State},
-};
-use crate::{clock, ids::ThreadId};
+use async_trait::async_trait;
 
-impl State {
-    pub(super) fn append_events(
-        &mut self,
-        thread: ThreadId,
-        fence: u64,
-        batch: &EventRow,
-    ) -> Result<(), Error> {
-        let kept = self.fenced(thread, fence)?;
+use super::{
+    super::{Error, EventPosition, EventRow, Events, Fence, ThreadStatus, limits::moment},
+    MemoryStore,
+};
+use crate::clock;
+use crate::ids::ThreadId;
+
+#[async_trait]
+impl Events for MemoryStore {
+    async fn append_events(&self, fence: Fence, batch: &EventRow) -> Result<(), Error> {
+        let state = &mut *self.state();
+        let kept = state.fenced(fence)?;
+        let thread = fence.thread;
         let first = batch.first;
         let last = kept.position.last;
         if first != last + 1 {
@@ -32,11 +33,27 @@ impl State {
         Ok(())
     }
 
-    pub(super) fn prune_events(&mut self, kept_for: Duration, most: u32) -> u64 {
+    async fn event_position(&self, thread: ThreadId) -> Result<EventPosition, Error> {
+        Ok(self.state().get(thread)?.position)
+    }
+
+    async fn events_after(
+        &self,
+        thread: ThreadId,
+        after: u64,
+        limit: u32,
+    ) -> Result<Vec<EventRow>, Error> {
+        let state = self.state();
+        let newer = state.get(thread)?.events.iter().skip_while(|row| row.last() <= after);
+        Ok(newer.take(limit as usize).cloned().collect())
+    }
+
+    async fn prune_events(&self, kept_for: Duration, most: u32) -> Result<u64, Error> {
+        let state = &mut *self.state();
         let before = moment(clock::now())
             - chrono::TimeDelta::from_std(kept_for).unwrap_or(chrono::TimeDelta::MAX / 2);
         let mut left = most;
-        for kept in self.threads.values_mut() {
+        for kept in state.threads.values_mut() {
             if matches!(kept.info.status, ThreadStatus::Busy | ThreadStatus::Queued) {
                 continue;
             }
@@ -46,13 +63,6 @@ impl State {
                 !goes
             });
         }
-        u64::from(most - left)
-    }
-}
-
-impl Kept {
-    pub(super) fn events_after(&self, after: u64, limit: u32) -> Vec<EventRow> {
-        let newer = self.events.iter().skip_while(|row| row.last() <= after);
-        newer.take(limit as usize).cloned().collect()
+        Ok(u64::from(most - left))
     }
 }

@@ -5,31 +5,26 @@
 //! Deliberately absent: compression, since nothing is written anywhere.
 
 mod events;
+mod journal;
+mod leases;
 mod outbox;
-mod removal;
 mod state;
-mod writes;
+mod steps;
+mod threads;
 
-use std::{
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 
-use self::state::State;
-use super::{
-    BlobRow, Commit, EffectRow, EffectSettlement, Effects, Encoded, Error, EventPosition, EventRow,
-    Events, Leases, Loaded, NewThread, OpenInterrupt, Outbox, PendingRow, Questions, RunEnd,
-    RunRow, SnapshotRow, StepRow, Steps, Store, ThreadDump, ThreadFilter, ThreadInfo, ThreadStatus,
-    Threads, Transfer, Waiting, Wanted,
-};
-use crate::ids::{InterruptId, RunId, ThreadId};
+use self::state::{Kept, State};
+use super::{Error, Outbox, StateCache, Store, ThreadDump, ThreadInfo, Transfer, chain};
+use crate::ids::ThreadId;
 
 /// A store that lives as long as the value; no call waits.
 #[derive(Default)]
 pub struct MemoryStore {
     state: Mutex<State>,
+    states: StateCache,
 }
 
 impl MemoryStore {
@@ -45,215 +40,45 @@ impl MemoryStore {
 }
 
 #[async_trait]
-impl Threads for MemoryStore {
-    async fn create(&self, new: NewThread) -> Result<ThreadInfo, Error> {
-        self.state().create(new, None)
-    }
-
-    async fn info(&self, thread: ThreadId) -> Result<ThreadInfo, Error> {
-        Ok(self.state().get(thread)?.info.clone())
-    }
-
-    async fn fork(&self, source: ThreadId, at: u64, new: NewThread) -> Result<ThreadInfo, Error> {
-        self.state().create(new, Some((source, at)))
-    }
-
-    async fn list(&self, filter: &ThreadFilter) -> Result<Vec<ThreadInfo>, Error> {
-        Ok(self.state().list(filter))
-    }
-
-    async fn count_threads(&self) -> Result<Vec<(ThreadStatus, u64)>, Error> {
-        Ok(self.state().count_threads())
-    }
-
-    async fn delete(&self, thread: ThreadId) -> Result<(), Error> {
-        self.state().delete(thread, None)
-    }
-
-    async fn delete_as_seen(&self, seen: &ThreadInfo) -> Result<(), Error> {
-        self.state().delete(seen.id, Some(seen))
-    }
-
-    async fn truncate(&self, thread: ThreadId, seq: u64) -> Result<(), Error> {
-        self.state().truncate(thread, seq)
-    }
-}
-
-#[async_trait]
-impl Leases for MemoryStore {
-    async fn claim(
-        &self,
-        thread: ThreadId,
-        owner: &str,
-        ttl: Duration,
-        force: bool,
-    ) -> Result<ThreadInfo, Error> {
-        self.state().claim(thread, None, owner, ttl, force)
-    }
-
-    async fn claim_at(
-        &self,
-        thread: ThreadId,
-        fence: u64,
-        owner: &str,
-        ttl: Duration,
-        force: bool,
-    ) -> Result<ThreadInfo, Error> {
-        self.state().claim(thread, Some(fence), owner, ttl, force)
-    }
-
-    async fn waiting(&self, wanted: &Wanted) -> Result<Vec<Waiting>, Error> {
-        Ok(self.state().waiting(wanted))
-    }
-
-    async fn renew(&self, thread: ThreadId, fence: u64, ttl: Duration) -> Result<(), Error> {
-        self.state().renew(thread, fence, ttl)
-    }
-
-    async fn begin_run(
-        &self,
-        thread: ThreadId,
-        fence: u64,
-        run: RunId,
-        exports_trace: bool,
-    ) -> Result<RunRow, Error> {
-        self.state().begin_run(thread, fence, run, exports_trace)
-    }
-
-    async fn end_run(
-        &self,
-        thread: ThreadId,
-        fence: u64,
-        run: RunId,
-        end: RunEnd<'_>,
-    ) -> Result<(), Error> {
-        self.state().end_run(thread, fence, run, end)
-    }
-
-    async fn runs(&self, thread: ThreadId) -> Result<Vec<RunRow>, Error> {
-        Ok(self.state().get(thread)?.runs.clone())
-    }
-}
-
-#[async_trait]
-impl Steps for MemoryStore {
-    async fn commit(&self, commit: &Commit) -> Result<(), Error> {
-        self.state().commit(commit)
-    }
-
-    async fn save_pending(
-        &self,
-        thread: ThreadId,
-        fence: u64,
-        row: &PendingRow,
-        blobs: &[BlobRow],
-    ) -> Result<(), Error> {
-        self.state().save_pending(thread, fence, row, blobs)
-    }
-
-    async fn load(&self, thread: ThreadId, at: Option<u64>) -> Result<Loaded, Error> {
-        self.state().load(thread, at)
-    }
-
-    async fn history(
-        &self,
-        thread: ThreadId,
-        before: Option<u64>,
-        limit: u32,
-    ) -> Result<Vec<StepRow>, Error> {
-        self.state().history(thread, before, limit)
-    }
-
-    async fn put_snapshot(&self, thread: ThreadId, snapshot: &SnapshotRow) -> Result<(), Error> {
-        self.state().put_snapshot(thread, snapshot)
-    }
-
-    async fn blob(&self, thread: ThreadId, hash: &[u8; 32]) -> Result<Option<BlobRow>, Error> {
-        self.state().blob(thread, hash)
-    }
-}
-
-#[async_trait]
-impl Effects for MemoryStore {
-    async fn record_effects(
-        &self,
-        thread: ThreadId,
-        fence: u64,
-        effects: &[EffectRow],
-    ) -> Result<(), Error> {
-        self.state().record(thread, fence, effects)
-    }
-
-    async fn settle_effect(
-        &self,
-        thread: ThreadId,
-        fence: u64,
-        end: &EffectSettlement,
-    ) -> Result<(), Error> {
-        self.state().settle(thread, fence, end)
-    }
-
-    async fn effects(&self, thread: ThreadId, step: Option<u64>) -> Result<Vec<EffectRow>, Error> {
-        Ok(self.state().get(thread)?.effects_of(step))
-    }
-
-    async fn effects_from(&self, thread: ThreadId, step: u64) -> Result<Vec<EffectRow>, Error> {
-        Ok(self.state().get(thread)?.effects_from(step))
-    }
-}
-
-#[async_trait]
-impl Questions for MemoryStore {
-    async fn open_interrupts(&self, thread: ThreadId) -> Result<Vec<OpenInterrupt>, Error> {
-        self.state().open_interrupts(thread)
-    }
-
-    async fn asked_below(&self, interrupt: InterruptId) -> Result<Option<ThreadId>, Error> {
-        Ok(self.state().asked_below(interrupt))
-    }
-
-    async fn answer(&self, interrupt: InterruptId, answer: &Encoded) -> Result<(), Error> {
-        self.state().answer(interrupt, answer)
-    }
-}
-
-#[async_trait]
-impl Events for MemoryStore {
-    async fn append_events(
-        &self,
-        thread: ThreadId,
-        fence: u64,
-        batch: &EventRow,
-    ) -> Result<(), Error> {
-        self.state().append_events(thread, fence, batch)
-    }
-
-    async fn event_position(&self, thread: ThreadId) -> Result<EventPosition, Error> {
-        Ok(self.state().get(thread)?.position)
-    }
-
-    async fn events_after(
-        &self,
-        thread: ThreadId,
-        after: u64,
-        limit: u32,
-    ) -> Result<Vec<EventRow>, Error> {
-        Ok(self.state().get(thread)?.events_after(after, limit))
-    }
-
-    async fn prune_events(&self, kept: Duration, most: u32) -> Result<u64, Error> {
-        Ok(self.state().prune_events(kept, most))
-    }
-}
-
-#[async_trait]
 impl Transfer for MemoryStore {
     async fn export(&self, thread: ThreadId) -> Result<ThreadDump, Error> {
         self.state().export(thread)
     }
 
     async fn import(&self, dump: &ThreadDump) -> Result<(), Error> {
-        self.state().import(dump)
+        let state = &mut *self.state();
+        chain::verify(dump)?;
+        for one in std::iter::once(dump).chain(&dump.children) {
+            if state.threads.contains_key(&one.info.id) {
+                return Err(Error::ThreadExists(one.info.id));
+            }
+        }
+        for one in std::iter::once(dump).chain(&dump.children) {
+            let (status, error) = one.info.imported();
+            let info = ThreadInfo {
+                status,
+                error: error.map(str::to_owned),
+                owner: None,
+                lease_until: None,
+                forked_from: None,
+                ..one.info.clone()
+            };
+            let thread = info.id;
+            let mut kept = Kept::new(info, one.snapshot.as_ref().map_or(0, |it| it.seq));
+            kept.steps = one.steps.iter().cloned().map(Arc::new).collect();
+            let snapshots = one.snapshot.iter().chain(&one.returned);
+            kept.snapshots = snapshots.map(|it| (it.seq, Arc::new(it.clone()))).collect();
+            kept.pending =
+                one.pending.iter().map(|row| ((row.step, row.task), row.clone())).collect();
+            kept.runs = one.runs.clone();
+            kept.run_index = one.runs.iter().enumerate().map(|(at, run)| (run.id, at)).collect();
+            state.threads.insert(thread, kept);
+            for effect in &one.effects {
+                state.keep_effect(thread, effect)?;
+            }
+        }
+        state.keep_blobs(&dump.blobs);
+        Ok(())
     }
 }
 

@@ -6,10 +6,10 @@ use std::{
 };
 
 use super::super::{
-    BlobRow, EffectRow, Error, EventPosition, EventRow, Loaded, NewThread, OpenInterrupt,
-    PendingExport, PendingRow, RunRow, SnapshotRow, StepRow, ThreadDump, ThreadFilter, ThreadInfo,
-    ThreadStatus, Waiting, Wanted, blobs, chain,
-    limits::{lease, moment, text},
+    BlobRow, EffectRow, EffectStatus, Error, EventPosition, EventRow, Fence, Loaded, NewThread,
+    PendingExport, PendingRow, RunRow, SnapshotRow, StepRow, ThreadDump, ThreadInfo, ThreadStatus,
+    blobs, chain,
+    limits::{moment, text},
 };
 use crate::{
     clock,
@@ -89,12 +89,10 @@ impl State {
     }
 
     /// Returns the thread for a writer that holds the newest fencing token.
-    pub(super) fn fenced(&mut self, thread: ThreadId, fence: u64) -> Result<&mut Kept, Error> {
-        let kept = self.get_mut(thread)?;
-        match kept.info.fence {
-            current if current == fence => Ok(kept),
-            current => Err(Error::Fenced { thread, token: fence, current }),
-        }
+    pub(super) fn fenced(&mut self, fence: Fence) -> Result<&mut Kept, Error> {
+        let kept = self.get_mut(fence.thread)?;
+        fence.check(kept.info.fence)?;
+        Ok(kept)
     }
 
     /// Returns the thread and those it was forked from, each with the last step that counts in it.
@@ -170,15 +168,22 @@ impl State {
         Ok(found.map(|row| BlobRow::clone(row)))
     }
 
-    pub(super) fn load(&self, thread: ThreadId, at: Option<u64>) -> Result<Loaded, Error> {
+    pub(super) fn load(
+        &self,
+        thread: ThreadId,
+        at: Option<u64>,
+        since: Option<u64>,
+    ) -> Result<Loaded, Error> {
         let kept = self.get(thread)?;
         let head = kept.info.head;
         let at = at.unwrap_or(head);
         if at > head || at < kept.base {
             return Err(Error::UnknownStep { thread, seq: at, head });
         }
-        let snapshot = self.snapshot(thread, at).map(|snapshot| SnapshotRow::clone(&snapshot));
-        let after = snapshot.as_ref().map_or(0, |snapshot| snapshot.seq);
+        let snapshot = since.is_none().then(|| self.snapshot(thread, at)).flatten();
+        let snapshot = snapshot.map(|snapshot| SnapshotRow::clone(&snapshot));
+        let after = since.map(|since| since.saturating_sub(1));
+        let after = after.or(snapshot.as_ref().map(|snapshot| snapshot.seq)).unwrap_or_default();
         Ok(Loaded {
             info: kept.info.clone(),
             snapshot,
@@ -187,114 +192,12 @@ impl State {
         })
     }
 
-    pub(super) fn history(
-        &self,
-        thread: ThreadId,
-        before: Option<u64>,
-        limit: u32,
-    ) -> Result<Vec<StepRow>, Error> {
-        let head = self.get(thread)?.info.head;
-        let upto = before.map_or(head, |before| before.saturating_sub(1).min(head));
-        let mut steps = self.steps(thread, upto.saturating_sub(u64::from(limit)), upto);
-        steps.reverse();
-        Ok(steps)
-    }
-
-    pub(super) fn list(&self, filter: &ThreadFilter) -> Vec<ThreadInfo> {
-        let mut found: Vec<&ThreadInfo> = self
-            .threads
-            .values()
-            .map(|kept| &kept.info)
-            .filter(|info| filter.status.is_none_or(|status| info.overall_status() == status))
-            .filter(|info| match filter.root {
-                Some(root) => info.root == Some(root),
-                None => filter.with_children || info.root.is_none(),
-            })
-            .filter(|info| filter.updated_before.is_none_or(|before| info.updated_at < before))
-            .collect();
-        found.sort_unstable_by_key(|info| std::cmp::Reverse((info.updated_at, info.id)));
-        let limit = filter.limit.map_or(usize::MAX, |limit| limit as usize);
-        found.into_iter().take(limit).cloned().collect()
-    }
-
-    pub(super) fn count_threads(&self) -> Vec<(ThreadStatus, u64)> {
-        let mut counts: Vec<(ThreadStatus, u64)> = Vec::new();
-        for info in self.threads.values().map(|kept| &kept.info).filter(|one| one.root.is_none()) {
-            let overall = info.overall_status();
-            match counts.iter_mut().find(|(status, _)| *status == overall) {
-                Some((_, count)) => *count += 1,
-                None => counts.push((overall, 1)),
-            }
-        }
-        counts
-    }
-
-    pub(super) fn waiting(&self, wanted: &Wanted) -> Vec<Waiting> {
-        let now = moment(clock::now());
-        let is_due = |info: &ThreadInfo| match info.status {
-            ThreadStatus::Queued => info.updated_at <= now - lease(wanted.queued_for),
-            ThreadStatus::Busy => {
-                let on_machine = info.owner.as_ref().is_some_and(|o| o.contains(&wanted.machine));
-                info.lease_until.is_none_or(|until| until <= now) || on_machine
-            }
-            _ => false,
-        };
-        let mut found: Vec<&ThreadInfo> = self
-            .threads
-            .values()
-            .map(|kept| &kept.info)
-            .filter(|info| info.root.is_none() && info.graph == wanted.graph)
-            .filter(|info| Some(&info.tenant) != wanted.except_tenant.as_ref())
-            .filter(|info| is_due(info))
-            .collect();
-        found.sort_unstable_by_key(|info| info.updated_at);
-        let holder = |info: &ThreadInfo| {
-            info.owner.clone().filter(|_| info.lease_until.is_some_and(|until| until > now))
-        };
-        let waiting = |info: &ThreadInfo| Waiting { thread: info.id, holder: holder(info) };
-        found
-            .into_iter()
-            .skip(wanted.skip as usize)
-            .take(wanted.limit as usize)
-            .map(waiting)
-            .collect()
-    }
-
     pub(super) fn asked_below(&self, interrupt: InterruptId) -> Option<ThreadId> {
         let (owner, place) = self.interrupts.get(&interrupt.0.as_bytes()[..])?;
         let kept = self.threads.get(owner)?;
         let effect = kept.effects.get(place)?;
-        let is_open = effect.status == super::super::EffectStatus::Started;
+        let is_open = effect.status == EffectStatus::Started;
         is_open.then(|| kept.info.root.unwrap_or(*owner))
-    }
-
-    pub(super) fn open_interrupts(&self, thread: ThreadId) -> Result<Vec<OpenInterrupt>, Error> {
-        self.get(thread)?;
-        let mut open: Vec<(u32, OpenInterrupt)> = self
-            .interrupts
-            .iter()
-            .filter_map(|(key, (owner, place))| {
-                let kept = self.threads.get(owner)?;
-                let effect = kept.effects.get(place)?;
-                let concerned = *owner == thread || kept.info.root == Some(thread);
-                let open = effect.status == super::super::EffectStatus::Started;
-                let id = uuid::Uuid::from_slice(key).ok().filter(|_| concerned && open)?;
-                let question = OpenInterrupt {
-                    id: InterruptId(id),
-                    thread: *owner,
-                    step: effect.step,
-                    task: effect.task,
-                    kind: effect.name.clone(),
-                    payload: effect.request.clone(),
-                    asked_at: effect.started_at,
-                };
-                Some((effect.number, question))
-            })
-            .collect();
-        open.sort_unstable_by_key(|(number, it)| {
-            (it.asked_at, it.thread, it.step, it.task, *number)
-        });
-        Ok(open.into_iter().map(|(_, question)| question).collect())
     }
 
     pub(super) fn export(&self, thread: ThreadId) -> Result<ThreadDump, Error> {

@@ -5,7 +5,7 @@ use sqlx::{PgConnection, Row, postgres::PgRow};
 
 use super::{
     super::{
-        Commit, Error,
+        Commit, Error, Fence,
         both::refusal::{HEAD_AND_FENCE, HeadAndFence},
         limits::big,
     },
@@ -159,11 +159,9 @@ async fn read_place(
 
 /// Says why a commit changed nothing.
 fn refused(row: Option<PgRow>, commit: &Commit) -> Error {
-    let found = row.map(|row| HeadAndFence::of(&row.into())).transpose();
-    match found.and_then(|found| HeadAndFence::checked(found, commit.thread, commit.fence)) {
-        Ok(HeadAndFence { head, .. }) => {
-            Error::Conflict { thread: commit.thread, seq: commit.step.seq, head }
-        }
+    let Commit { thread, fence, .. } = *commit;
+    match HeadAndFence::of(row.map(Into::into), Fence::new(thread, fence)) {
+        Ok(HeadAndFence { head, .. }) => Error::Conflict { thread, seq: commit.step.seq, head },
         Err(error) => error,
     }
 }

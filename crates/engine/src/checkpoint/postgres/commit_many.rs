@@ -8,18 +8,9 @@ use uuid::Uuid;
 use super::super::{Commit, Error, limits::big};
 use super::{
     PostgresStore, commit,
-    together::{self, Shared, column},
+    together::{Shared, column},
 };
 use crate::ids::ThreadId;
-
-/// Commits a step; one with texts goes in a statement of its own, as they are long.
-pub(super) async fn commit(store: &PostgresStore, commit: &Commit) -> Result<(), Error> {
-    if commit.blobs.is_empty() {
-        together::write(store, &store.commits, commit).await
-    } else {
-        commit.alone(store).await
-    }
-}
 
 const COMMIT_MANY: &str = "WITH input AS (
         SELECT * FROM unnest($1::uuid[], $2::bigint[], $3::text[], $4::bigint[], $5::uuid[], $6::int[],

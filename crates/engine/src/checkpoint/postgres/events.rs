@@ -7,7 +7,7 @@ use sqlx::{PgConnection, Row};
 use uuid::Uuid;
 
 use super::{
-    super::{Error, EventRow, both::why_not_appended, limits::big},
+    super::{Error, EventRow, Fence, both::why_not_appended, limits::big},
     PostgresStore,
     together::{Shared, column},
 };
@@ -49,21 +49,20 @@ const APPEND_MANY: &str = "WITH input AS (
 /// A batch on its way to its thread's log.
 #[derive(Clone)]
 pub(super) struct Append {
-    pub(super) thread: ThreadId,
-    pub(super) fence: u64,
+    pub(super) fence: Fence,
     pub(super) batch: EventRow,
 }
 
 impl Shared for Append {
     fn thread(&self) -> ThreadId {
-        self.thread
+        self.fence.thread
     }
 
     async fn alone(&self, store: &PostgresStore) -> Result<(), Error> {
-        let Self { thread, fence, batch } = self;
+        let Self { fence, batch } = self;
         let token: i64 = idempotent!(store.connections, |c| sqlx::query_scalar(APPEND)
-            .bind(thread.0)
-            .bind(big(*fence))
+            .bind(fence.thread.0)
+            .bind(big(fence.token))
             .bind(big(batch.first))
             .bind(batch.count as i32)
             .bind(big(batch.step))
@@ -74,7 +73,7 @@ impl Shared for Append {
         if token > 0 {
             return Ok(());
         }
-        why_not_appended(&store.database, *thread, *fence, batch).await
+        why_not_appended(&store.database, *fence, batch).await
     }
 
     /// A batch that is there is known by its ids and its run.
@@ -87,8 +86,8 @@ impl Shared for Append {
         rows: &[&Self],
     ) -> Result<HashSet<ThreadId>, sqlx::Error> {
         let rows = sqlx::query(APPEND_MANY)
-            .bind(column(rows, |row| row.thread.0))
-            .bind(column(rows, |row| big(row.fence)))
+            .bind(column(rows, |row| row.fence.thread.0))
+            .bind(column(rows, |row| big(row.fence.token)))
             .bind(column(rows, |row| big(row.batch.first)))
             .bind(column(rows, |row| row.batch.count as i32))
             .bind(column(rows, |row| big(row.batch.step)))

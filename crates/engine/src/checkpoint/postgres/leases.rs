@@ -4,9 +4,9 @@ use perihelion_database::idempotent;
 
 use super::{
     super::{
-        Error, RunEnd, RunRow, ThreadInfo,
+        Claim, Error, Fence, RunEnd, RunRow, ThreadInfo,
         both::{
-            Claim,
+            OwnLeases,
             columns::{run_columns, thread_columns},
             decode, ended, info,
             refusal::explain,
@@ -15,7 +15,7 @@ use super::{
     },
     PostgresStore,
 };
-use crate::ids::{RunId, ThreadId};
+use crate::ids::RunId;
 
 const CLAIM: &str = concat!(
     "UPDATE thread SET fence = fence + 1, owner = $2, status = 'busy', error = NULL, woken = false,
@@ -29,28 +29,65 @@ const CLAIM: &str = concat!(
 /// Looks at a lease that vanished between the attempt and the look are given this many times.
 const ATTEMPTS: usize = 3;
 
-/// Not repeated after a broken connection: the first attempt may have won, and its lease runs out.
-pub(super) async fn claim(store: &PostgresStore, claim: Claim<'_>) -> Result<ThreadInfo, Error> {
-    let Claim { thread, fence, owner, ttl, force } = claim;
-    for attempt in 1.. {
-        let mut connection = store.connections.take_tested().await?;
-        let claim = sqlx::query(CLAIM)
-            .bind(thread.0)
-            .bind(text(owner))
-            .bind(micros(ttl) as f64)
-            .bind(force)
-            .bind(fence.map(big))
-            .fetch_optional(&mut *connection);
-        let row = store.connections.brief(claim).await;
-        if let Some(row) = connection.settle(row)? {
-            return Ok(decode::thread(&row.into())?.info);
+impl OwnLeases for PostgresStore {
+    /// Not repeated after a broken connection: the first attempt may have won, and its lease runs out.
+    async fn claim(&self, claim: Claim<'_>) -> Result<ThreadInfo, Error> {
+        let Claim { thread, seen, owner, ttl, force } = claim;
+        for attempt in 1.. {
+            let mut connection = self.connections.take_tested().await?;
+            let claim = sqlx::query(CLAIM)
+                .bind(thread.0)
+                .bind(text(owner))
+                .bind(micros(ttl) as f64)
+                .bind(force)
+                .bind(seen.map(big))
+                .fetch_optional(&mut *connection);
+            let row = self.connections.brief(claim).await;
+            if let Some(row) = connection.settle(row)? {
+                return Ok(decode::thread(&row.into())?.info);
+            }
+            let info = info(&self.database, thread).await?.info;
+            if info.lease_until.is_some() || seen.is_some() || attempt == ATTEMPTS {
+                return Err(info.busy());
+            }
         }
-        let info = info(&store.database, thread).await?.info;
-        if info.lease_until.is_some() || fence.is_some() || attempt == ATTEMPTS {
-            return Err(info.busy());
+        Err(Error::UnknownThread(thread))
+    }
+
+    async fn begin_run(&self, fence: Fence, run: RunId, exports: bool) -> Result<RunRow, Error> {
+        let begun = idempotent!(self.connections, |c| sqlx::query(BEGIN_RUN)
+            .bind(fence.thread.0)
+            .bind(big(fence.token))
+            .bind(run.0)
+            .bind(exports)
+            .fetch_optional(&mut *c))?;
+        match begun {
+            Some(run) => decode::run(&run.into()),
+            // The token was stale and is not now: it can only have been made by a later claim.
+            None => Err(explain(&self.database, fence).await?.fenced(fence)),
         }
     }
-    Err(Error::UnknownThread(thread))
+
+    async fn end_run(&self, fence: Fence, run: RunId, end: RunEnd<'_>) -> Result<(), Error> {
+        let token: i64 = idempotent!(self.connections, |c| sqlx::query_scalar(END_RUN)
+            .bind(fence.thread.0)
+            .bind(big(fence.token))
+            .bind(run.0)
+            .bind(end.thread.as_str())
+            .bind(end.error.map(text))
+            .bind(end.run.as_str())
+            .bind(end.finish_reason.map(text))
+            .fetch_one(&mut *c))?;
+        if token > 0 {
+            return Ok(());
+        }
+        let explained = explain(&self.database, fence).await?;
+        // The reply to the first sending was lost, or it was given back before: what came after it stands.
+        if self.database.fetch_optional(&ended(fence, run)).await?.is_some() {
+            return Ok(());
+        }
+        Err(explained.fenced(fence))
+    }
 }
 
 const BEGIN_RUN: &str = concat!(
@@ -71,26 +108,6 @@ const BEGIN_RUN: &str = concat!(
     run_columns!()
 );
 
-pub(super) async fn begin_run(
-    store: &PostgresStore,
-    thread: ThreadId,
-    fence: u64,
-    run: RunId,
-    exports_trace: bool,
-) -> Result<RunRow, Error> {
-    let begun = idempotent!(store.connections, |c| sqlx::query(BEGIN_RUN)
-        .bind(thread.0)
-        .bind(big(fence))
-        .bind(run.0)
-        .bind(exports_trace)
-        .fetch_optional(&mut *c))?;
-    match begun {
-        Some(run) => decode::run(&run.into()),
-        // The token was stale and is not now: it can only have been made by a later claim.
-        None => Err(explain(&store.database, thread, fence).await?.fenced(thread, fence)),
-    }
-}
-
 const END_RUN: &str = "WITH leased AS (
         UPDATE thread SET owner = NULL, lease_until = NULL, updated_at = now(), error = $5,
             status = CASE WHEN $4 = 'interrupted' AND woken THEN 'queued' ELSE $4 END
@@ -102,30 +119,3 @@ const END_RUN: &str = "WITH leased AS (
         WHERE run.thread_id = leased.id AND run.id = $3
      )
      SELECT count(*), count(wake_thread(id)) FILTER (WHERE queued) FROM leased";
-
-pub(super) async fn end_run(
-    store: &PostgresStore,
-    thread: ThreadId,
-    fence: u64,
-    run: RunId,
-    end: RunEnd<'_>,
-) -> Result<(), Error> {
-    let token: i64 = idempotent!(store.connections, |c| sqlx::query_scalar(END_RUN)
-        .bind(thread.0)
-        .bind(big(fence))
-        .bind(run.0)
-        .bind(end.thread.as_str())
-        .bind(end.error.map(text))
-        .bind(end.run.as_str())
-        .bind(end.finish_reason.map(text))
-        .fetch_one(&mut *c))?;
-    if token > 0 {
-        return Ok(());
-    }
-    let explained = explain(&store.database, thread, fence).await?;
-    // The reply to the first sending was lost, or it was given back before: what came after it stands.
-    if store.database.fetch_optional(&ended(thread, run)).await?.is_some() {
-        return Ok(());
-    }
-    Err(explained.fenced(thread, fence))
-}

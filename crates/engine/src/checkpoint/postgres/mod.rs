@@ -10,11 +10,9 @@ mod blobs;
 mod commit;
 mod commit_many;
 mod events;
+mod journal;
 mod leases;
-mod load;
-mod pending;
-mod recording;
-mod settling;
+mod steps;
 mod together;
 
 use std::{sync::Arc, time::Duration};
@@ -28,18 +26,14 @@ use perihelion_database::{
 };
 use sqlx::PgConnection;
 
-use super::{
-    BlobRow, Commit, EffectRow, EffectSettlement, Encoded, Error, EventRow, Loaded, Outbox,
-    PendingRow, RunEnd, RunRow, Store, ThreadInfo,
-    both::{Backend, Claim},
-};
+use super::{Commit, Error, Outbox, StateCache, Store, both::Backend};
 use crate::clock::{self, Clock};
-use crate::ids::{InterruptId, RunId, ThreadId};
 
 /// A store in a Postgres database, shared by any number of processes.
 pub struct PostgresStore {
     connections: Arc<Connections>,
     database: Database,
+    states: StateCache,
     commits: together::Group<Commit>,
     appends: together::Group<events::Append>,
 }
@@ -48,8 +42,7 @@ impl PostgresStore {
     /// Connects and migrates; one query when the database is up to date.
     ///
     /// # Errors
-    /// [`Error::Unreachable`] when the address or the server is no good, [`Error::Newer`] when a newer
-    /// version migrated the database.
+    /// [`Error::Database`] when the address or the server is no good, or a newer version migrated the database.
     pub async fn open(url: &str) -> Result<Self, Error> {
         Self::open_within(url, SILENCE).await
     }
@@ -66,7 +59,9 @@ impl PostgresStore {
         migrations::run_postgres(&connections).await?;
         let commits = together::group();
         let appends = together::group();
-        Ok(Self { database: Arc::clone(&connections).into(), connections, commits, appends })
+        let states = StateCache::default();
+        let database = Arc::clone(&connections).into();
+        Ok(Self { database, states, connections, commits, appends })
     }
 
     /// Lends the connection that the next commit would use to statements of the caller's own.
@@ -88,73 +83,8 @@ impl Backend for PostgresStore {
         &self.database
     }
 
-    async fn claim(&self, claim: Claim<'_>) -> Result<ThreadInfo, Error> {
-        leases::claim(self, claim).await
-    }
-
-    async fn begin_run(
-        &self,
-        thread: ThreadId,
-        fence: u64,
-        run: RunId,
-        exports_trace: bool,
-    ) -> Result<RunRow, Error> {
-        leases::begin_run(self, thread, fence, run, exports_trace).await
-    }
-
-    async fn end_run(
-        &self,
-        thread: ThreadId,
-        fence: u64,
-        run: RunId,
-        end: RunEnd<'_>,
-    ) -> Result<(), Error> {
-        leases::end_run(self, thread, fence, run, end).await
-    }
-
-    async fn commit(&self, commit: &Commit) -> Result<(), Error> {
-        commit_many::commit(self, commit).await
-    }
-
-    async fn save_pending(
-        &self,
-        thread: ThreadId,
-        fence: u64,
-        row: &PendingRow,
-        blobs: &[BlobRow],
-    ) -> Result<(), Error> {
-        pending::save(self, thread, fence, row, blobs).await
-    }
-
-    async fn load(&self, thread: ThreadId, at: Option<u64>) -> Result<Loaded, Error> {
-        load::load(self, thread, at).await
-    }
-
-    async fn record(
-        &self,
-        thread: ThreadId,
-        fence: u64,
-        effects: &[EffectRow],
-    ) -> Result<(), Error> {
-        recording::record(self, thread, fence, effects).await
-    }
-
-    async fn settle(
-        &self,
-        thread: ThreadId,
-        fence: u64,
-        end: &EffectSettlement,
-    ) -> Result<(), Error> {
-        settling::settle(self, thread, fence, end).await
-    }
-
-    async fn answer(&self, interrupt: InterruptId, answer: &Encoded) -> Result<bool, Error> {
-        settling::answer(&self.connections, interrupt, answer).await
-    }
-
-    async fn append(&self, thread: ThreadId, fence: u64, batch: &EventRow) -> Result<(), Error> {
-        let append = events::Append { thread, fence, batch: batch.clone() };
-        together::write(self, &self.appends, &append).await
+    fn states(&self) -> &StateCache {
+        &self.states
     }
 }
 

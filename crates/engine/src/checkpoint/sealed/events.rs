@@ -5,21 +5,16 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use super::{
-    super::{Error, EventPosition, EventRow, Events},
+    super::{Error, EventPosition, EventRow, Events, Fence},
     SealedStore, values,
 };
 use crate::ids::ThreadId;
 
 #[async_trait]
 impl Events for SealedStore {
-    async fn append_events(
-        &self,
-        thread: ThreadId,
-        fence: u64,
-        batch: &EventRow,
-    ) -> Result<(), Error> {
-        let batch = values::seal_event(&self.keys, thread, batch)?;
-        self.inner.append_events(thread, fence, &batch).await
+    async fn append_events(&self, fence: Fence, batch: &EventRow) -> Result<(), Error> {
+        let batch = values::seal_event(&self.keys, fence.thread, batch)?;
+        self.inner.append_events(fence, &batch).await
     }
 
     async fn event_position(&self, thread: ThreadId) -> Result<EventPosition, Error> {

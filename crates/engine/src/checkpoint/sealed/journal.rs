@@ -3,37 +3,30 @@
 use async_trait::async_trait;
 
 use super::{
-    super::{EffectRow, EffectSettlement, Effects, Encoded, Error, OpenInterrupt, Questions},
+    super::{
+        EffectRow, EffectSettlement, Effects, Encoded, Error, Fence, OpenInterrupt, Questions,
+    },
     SealedStore, values,
 };
 use crate::ids::{InterruptId, ThreadId};
 
 #[async_trait]
 impl Effects for SealedStore {
-    async fn record_effects(
-        &self,
-        thread: ThreadId,
-        fence: u64,
-        effects: &[EffectRow],
-    ) -> Result<(), Error> {
-        let seal = |effect| values::seal_effect(&self.keys, thread, effect);
+    async fn record_effects(&self, fence: Fence, effects: &[EffectRow]) -> Result<(), Error> {
+        let seal = |effect| values::seal_effect(&self.keys, fence.thread, effect);
         let sealed = effects.iter().map(seal).collect::<Result<Vec<_>, _>>()?;
-        self.inner.record_effects(thread, fence, &sealed).await
+        self.inner.record_effects(fence, &sealed).await
     }
 
-    async fn settle_effect(
-        &self,
-        thread: ThreadId,
-        fence: u64,
-        end: &EffectSettlement,
-    ) -> Result<(), Error> {
+    async fn settle_effect(&self, fence: Fence, end: &EffectSettlement) -> Result<(), Error> {
+        let thread = fence.thread;
         let seal = |outcome: &Encoded| {
             values::seal_outcome(&self.keys, thread, &end.key, end.status, outcome)
         };
         let outcome = end.outcome.as_ref().map(seal).transpose()?;
         for key in self.stored_keys(&end.key) {
             let stored = EffectSettlement { key, outcome: outcome.clone(), ..end.clone() };
-            match self.inner.settle_effect(thread, fence, &stored).await {
+            match self.inner.settle_effect(fence, &stored).await {
                 Err(Error::UnknownEffect { .. }) => {}
                 other => return other,
             }

@@ -31,7 +31,9 @@ pub use self::keyring::Keyring;
 pub(super) use self::label::shown;
 pub(super) use self::seal::key_name;
 pub(super) use self::using::check;
-use super::{BlobRow, EffectSettlement, EffectStatus, Effects as _, Error, Outbox, Store};
+use super::{
+    BlobRow, EffectSettlement, EffectStatus, Effects as _, Error, Outbox, StateCache, Store,
+};
 use crate::clock::Clock;
 use crate::ids::{InterruptId, ThreadId};
 
@@ -39,12 +41,13 @@ use crate::ids::{InterruptId, ThreadId};
 pub struct SealedStore {
     inner: Arc<dyn Store>,
     keys: Keyring,
+    states: StateCache,
 }
 
 impl SealedStore {
     /// Puts encryption in front of a store.
     pub fn new(inner: Arc<dyn Store>, keys: Keyring) -> Self {
-        Self { inner, keys }
+        Self { inner, keys, states: StateCache::default() }
     }
 
     /// Returns the names under which a row may stand in the database, the likeliest first.

@@ -4,11 +4,10 @@ use async_trait::async_trait;
 
 use super::{
     super::{
-        BlobRow, Commit, Error, Loaded, PendingRow, SnapshotRow, StepRow, Steps, chain::verified,
+        BlobRow, Commit, Error, Fence, Loaded, PendingRow, SnapshotRow, StateCache, StepRow, Steps,
+        chain::verified,
     },
-    SealedStore,
-    label::open_info,
-    values,
+    SealedStore, values,
 };
 use crate::ids::ThreadId;
 
@@ -23,23 +22,29 @@ impl Steps for SealedStore {
 
     async fn save_pending(
         &self,
-        thread: ThreadId,
-        fence: u64,
+        fence: Fence,
         row: &PendingRow,
         blobs: &[BlobRow],
     ) -> Result<(), Error> {
-        let row = values::seal_pending(&self.keys, thread, row)?;
-        self.inner.save_pending(thread, fence, &row, &self.seal_blobs(blobs)?).await
+        let row = values::seal_pending(&self.keys, fence.thread, row)?;
+        self.inner.save_pending(fence, &row, &self.seal_blobs(blobs)?).await
     }
 
     async fn load(&self, thread: ThreadId, at: Option<u64>) -> Result<Loaded, Error> {
-        let loaded = self.inner.load(thread, at).await?;
-        Ok(Loaded {
-            snapshot: self.open_snapshot(thread, loaded.snapshot).await?,
-            steps: self.open_steps(thread, loaded.steps).await?,
-            pending: self.open_pending(thread, loaded.pending).await?,
-            info: open_info(&self.keys, loaded.info),
-        })
+        self.open_loaded(self.inner.load(thread, at).await?).await
+    }
+
+    async fn load_since(
+        &self,
+        thread: ThreadId,
+        since: u64,
+        at: Option<u64>,
+    ) -> Result<Loaded, Error> {
+        self.open_loaded(self.inner.load_since(thread, since, at).await?).await
+    }
+
+    fn state_cache(&self) -> Option<&StateCache> {
+        Some(&self.states)
     }
 
     async fn history(

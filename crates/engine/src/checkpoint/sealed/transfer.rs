@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 
 use super::{
-    super::{Error, ThreadDump, Transfer, blobs, chain},
+    super::{Error, ThreadDump, Transfer, blobs, chain, family},
     SealedStore,
 };
 use crate::ids::ThreadId;
@@ -16,6 +16,14 @@ impl Transfer for SealedStore {
         let mut dump = self.open_dump(dump).await?;
         for child in children {
             dump.children.push(self.open_dump(child).await?);
+        }
+        if dump.info.root.is_none() {
+            for child in family::places(&dump) {
+                match self.inner.info(child).await {
+                    Err(Error::UnknownThread(_)) => {}
+                    found => return Err(family::stray(&dump, found?.id)),
+                }
+            }
         }
         // Of what is encrypted the store itself could see the order only.
         blobs::keep_named(&mut dump)?;

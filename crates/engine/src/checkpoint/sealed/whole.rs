@@ -1,6 +1,8 @@
 //! Rows in number, and whole threads: opened with a look at whose each value is.
 
-use super::super::{BlobRow, EffectRow, Error, PendingRow, SnapshotRow, StepRow, ThreadDump};
+use super::super::{
+    BlobRow, EffectRow, Error, Loaded, PendingRow, SnapshotRow, StepRow, ThreadDump,
+};
 use super::SealedStore;
 use super::keyring::Keyring;
 use super::label::{Label, open_info, read_label, seal_error, seal_label};
@@ -27,6 +29,16 @@ impl SealedStore {
             None => Ok(()),
             Some((seq, _)) => Err(Error::Forged { thread, what: format!("step {seq}") }),
         }
+    }
+
+    pub(super) async fn open_loaded(&self, loaded: Loaded) -> Result<Loaded, Error> {
+        let thread = loaded.info.id;
+        Ok(Loaded {
+            snapshot: self.open_snapshot(thread, loaded.snapshot).await?,
+            steps: self.open_steps(thread, loaded.steps).await?,
+            pending: self.open_pending(thread, loaded.pending).await?,
+            info: open_info(&self.keys, loaded.info),
+        })
     }
 
     pub(super) async fn open_steps(

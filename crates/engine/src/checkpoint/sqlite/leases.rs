@@ -1,18 +1,21 @@
 //! Who may write: claims, and the runs under them.
 
-use perihelion_database::{Database, Transaction, query};
+use perihelion_database::{Transaction, query};
 
-use super::super::{
-    Error, RunEnd, RunRow, ThreadInfo,
-    both::{
-        Claim,
-        columns::{run_columns, thread_columns},
-        decode, ended, info, now,
-        refusal::check,
+use super::{
+    super::{
+        Claim, Error, Fence, RunEnd, RunRow, ThreadInfo,
+        both::{
+            OwnLeases,
+            columns::{run_columns, thread_columns},
+            decode, ended, info, now,
+            refusal::check,
+        },
+        limits::{big, micros, text},
     },
-    limits::{big, micros, text},
+    SqliteStore,
 };
-use crate::ids::{RunId, ThreadId};
+use crate::ids::RunId;
 
 const CLAIM: &str = concat!(
     "UPDATE thread SET fence = fence + 1, owner = $2, status = 'busy', error = NULL, woken = 0,
@@ -23,19 +26,33 @@ const CLAIM: &str = concat!(
     thread_columns!()
 );
 
-pub(super) async fn claim(database: &Database, claim: Claim<'_>) -> Result<ThreadInfo, Error> {
-    let Claim { thread, fence, owner, ttl, force } = claim;
-    let statement = query(CLAIM)
-        .bind(thread.0)
-        .bind(text(owner))
-        .bind(micros(ttl))
-        .bind(now())
-        .bind(force)
-        .bind(fence.map(big));
-    if let Some(row) = database.execute_returning(&statement).await? {
-        return Ok(decode::thread(&row)?.info);
+impl OwnLeases for SqliteStore {
+    async fn claim(&self, claim: Claim<'_>) -> Result<ThreadInfo, Error> {
+        let Claim { thread, seen, owner, ttl, force } = claim;
+        let statement = query(CLAIM)
+            .bind(thread.0)
+            .bind(text(owner))
+            .bind(micros(ttl))
+            .bind(now())
+            .bind(force)
+            .bind(seen.map(big));
+        if let Some(row) = self.database.execute_returning(&statement).await? {
+            return Ok(decode::thread(&row)?.info);
+        }
+        Err(info(&self.database, thread).await?.info.busy())
     }
-    Err(info(database, thread).await?.info.busy())
+
+    async fn begin_run(&self, fence: Fence, run: RunId, exports: bool) -> Result<RunRow, Error> {
+        let mut transaction = self.database.begin().await?;
+        let begun = begin(&mut transaction, fence, run, exports).await;
+        transaction.settle(begun).await
+    }
+
+    async fn end_run(&self, fence: Fence, run: RunId, end: RunEnd<'_>) -> Result<(), Error> {
+        let mut transaction = self.database.begin().await?;
+        let ended = release(&mut transaction, fence, run, end).await;
+        transaction.settle(ended).await
+    }
 }
 
 const COUNT_RUN: &str = "UPDATE thread SET status = 'busy', updated_at = $3, runs = runs +
@@ -54,31 +71,19 @@ const NOTE_EXPORT: &str = "INSERT INTO trace_debt (thread_id, from_run, to_run, 
      SELECT id, runs, runs, $2 FROM thread WHERE id = $1
      ON CONFLICT (thread_id) DO UPDATE SET to_run = excluded.to_run";
 
-pub(super) async fn begin_run(
-    database: &Database,
-    thread: ThreadId,
-    fence: u64,
-    run: RunId,
-    exports_trace: bool,
-) -> Result<RunRow, Error> {
-    let mut transaction = database.begin().await?;
-    let begun = begin(&mut transaction, thread, fence, run, exports_trace).await;
-    transaction.settle(begun).await
-}
-
 async fn begin(
     transaction: &mut Transaction<'_>,
-    thread: ThreadId,
-    fence: u64,
+    fence: Fence,
     run: RunId,
-    exports_trace: bool,
+    exports: bool,
 ) -> Result<RunRow, Error> {
-    check(transaction, thread, fence).await?;
+    check(transaction, fence).await?;
+    let thread = fence.thread;
     let now = now();
     transaction.execute(&query(COUNT_RUN).bind(thread.0).bind(run.0).bind(now)).await?;
     let begin = query(BEGIN_RUN).bind(thread.0).bind(run.0).bind(now);
     let begun = transaction.fetch_optional(&begin).await?;
-    if exports_trace {
+    if exports {
         transaction.execute(&query(NOTE_EXPORT).bind(thread.0).bind(now)).await?;
     }
     decode::run(&begun.ok_or(Error::UnknownThread(thread))?)
@@ -92,36 +97,26 @@ const RELEASE: &str = "UPDATE thread SET
 const END: &str = "UPDATE run SET status = $3, ended_at = $4, finish_reason = $5
      WHERE thread_id = $1 AND id = $2";
 
-pub(super) async fn end_run(
-    database: &Database,
-    thread: ThreadId,
-    fence: u64,
-    run: RunId,
-    end: RunEnd<'_>,
-) -> Result<(), Error> {
-    let mut transaction = database.begin().await?;
-    let ended = release(&mut transaction, thread, fence, run, end).await;
-    transaction.settle(ended).await
-}
-
 async fn release(
     transaction: &mut Transaction<'_>,
-    thread: ThreadId,
-    fence: u64,
+    fence: Fence,
     run: RunId,
     end: RunEnd<'_>,
 ) -> Result<(), Error> {
-    check(transaction, thread, fence).await?;
+    check(transaction, fence).await?;
     // What came after its end stands.
-    if transaction.fetch_optional(&ended(thread, run)).await?.is_some() {
+    if transaction.fetch_optional(&ended(fence, run)).await?.is_some() {
         return Ok(());
     }
     let now = now();
-    let release =
-        query(RELEASE).bind(thread.0).bind(end.thread.as_str()).bind(end.error.map(text)).bind(now);
+    let release = query(RELEASE)
+        .bind(fence.thread.0)
+        .bind(end.thread.as_str())
+        .bind(end.error.map(text))
+        .bind(now);
     transaction.execute(&release).await?;
     let end = query(END)
-        .bind(thread.0)
+        .bind(fence.thread.0)
         .bind(run.0)
         .bind(end.run.as_str())
         .bind(now)

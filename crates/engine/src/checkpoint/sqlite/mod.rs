@@ -5,14 +5,9 @@
 //! it is on disk when the call returns (write-ahead log, `synchronous = FULL`). Deliberately absent: any lock of our own
 //! between processes; SQLite's does, and a writer waits for it.
 
-mod blobs;
-mod commit;
-mod effects;
-mod events;
+mod journal;
 mod leases;
-mod load;
-mod pending;
-mod questions;
+mod steps;
 
 use std::sync::Arc;
 
@@ -25,30 +20,25 @@ use perihelion_database::{
 };
 use sqlx::SqliteConnection;
 
-use super::{
-    BlobRow, Commit, EffectRow, EffectSettlement, Encoded, Error, EventRow, Loaded, Outbox,
-    PendingRow, RunEnd, RunRow, Store, ThreadInfo,
-    both::{Backend, Claim},
-};
-use crate::ids::{InterruptId, RunId, ThreadId};
+use super::{Error, Outbox, StateCache, Store, both::Backend};
 
 /// A store in one SQLite file, shared by the processes of one machine.
 pub struct SqliteStore {
     file: Arc<File>,
     database: Database,
+    states: StateCache,
 }
 
 impl SqliteStore {
     /// Opens a file, named as `sqlite:PATH` or as a bare path, and migrates it.
     ///
     /// # Errors
-    /// [`Error::Unreachable`] when the file cannot be opened or is not one of ours, [`Error::Newer`] when
-    /// a newer version migrated it.
+    /// [`Error::Database`] when the file cannot be opened, is not one of ours, or a newer version migrated it.
     pub async fn open(url_or_path: &str) -> Result<Self, Error> {
         let path = path_of(url_or_path)?;
         let file = Arc::new(File::open(&path, Deleted::Left).await?);
         migrations::run_sqlite(&file).await?;
-        Ok(Self { database: Arc::clone(&file).into(), file })
+        Ok(Self { database: Arc::clone(&file).into(), file, states: StateCache::default() })
     }
 
     /// Lends the writing connection to statements of the caller's own; commits wait until it is back.
@@ -69,72 +59,8 @@ impl Backend for SqliteStore {
         &self.database
     }
 
-    async fn claim(&self, claim: Claim<'_>) -> Result<ThreadInfo, Error> {
-        leases::claim(&self.database, claim).await
-    }
-
-    async fn begin_run(
-        &self,
-        thread: ThreadId,
-        fence: u64,
-        run: RunId,
-        exports_trace: bool,
-    ) -> Result<RunRow, Error> {
-        leases::begin_run(&self.database, thread, fence, run, exports_trace).await
-    }
-
-    async fn end_run(
-        &self,
-        thread: ThreadId,
-        fence: u64,
-        run: RunId,
-        end: RunEnd<'_>,
-    ) -> Result<(), Error> {
-        leases::end_run(&self.database, thread, fence, run, end).await
-    }
-
-    async fn commit(&self, commit: &Commit) -> Result<(), Error> {
-        commit::commit(self, commit).await
-    }
-
-    async fn save_pending(
-        &self,
-        thread: ThreadId,
-        fence: u64,
-        row: &PendingRow,
-        blobs: &[BlobRow],
-    ) -> Result<(), Error> {
-        pending::save(self, (thread, fence), row, blobs).await
-    }
-
-    async fn load(&self, thread: ThreadId, at: Option<u64>) -> Result<Loaded, Error> {
-        load::load(&self.database, thread, at).await
-    }
-
-    async fn record(
-        &self,
-        thread: ThreadId,
-        fence: u64,
-        effects: &[EffectRow],
-    ) -> Result<(), Error> {
-        effects::record(&self.database, thread, fence, effects).await
-    }
-
-    async fn settle(
-        &self,
-        thread: ThreadId,
-        fence: u64,
-        end: &EffectSettlement,
-    ) -> Result<(), Error> {
-        effects::settle(&self.database, thread, fence, end).await
-    }
-
-    async fn answer(&self, interrupt: InterruptId, answer: &Encoded) -> Result<bool, Error> {
-        questions::answer(&self.database, interrupt, answer).await
-    }
-
-    async fn append(&self, thread: ThreadId, fence: u64, batch: &EventRow) -> Result<(), Error> {
-        events::append(&self.database, thread, fence, batch).await
+    fn states(&self) -> &StateCache {
+        &self.states
     }
 }
 

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use super::super::{EffectRow, EffectSettlement, Error};
+use super::super::{EffectRow, EffectSettlement, Error, Fence};
 use crate::ids::ThreadId;
 
 /// Keeps the effects of a thread's tasks.
@@ -15,40 +15,16 @@ pub trait Effects: Send + Sync {
     /// Records effects of one task: started tool calls, open interrupts, finished calls of any kind, notes. Fenced.
     ///
     /// One that is there already stays as it is.
-    async fn record_effects(
-        &self,
-        thread: ThreadId,
-        fence: u64,
-        effects: &[EffectRow],
-    ) -> Result<(), Error>;
-
-    /// Records one effect, as [`Effects::record_effects`] does.
-    async fn record_effect(
-        &self,
-        thread: ThreadId,
-        fence: u64,
-        effect: &EffectRow,
-    ) -> Result<(), Error> {
-        self.record_effects(thread, fence, std::slice::from_ref(effect)).await
-    }
+    async fn record_effects(&self, fence: Fence, effects: &[EffectRow]) -> Result<(), Error>;
 
     /// Records the end or a further attempt of an effect that is started or failed. Fenced.
     ///
     /// One that is done stays as it is: [`Error::UnknownEffect`], unless the settlement is the same one.
-    async fn settle_effect(
-        &self,
-        thread: ThreadId,
-        fence: u64,
-        end: &EffectSettlement,
-    ) -> Result<(), Error>;
+    async fn settle_effect(&self, fence: Fence, end: &EffectSettlement) -> Result<(), Error>;
 
     /// Returns the effects of one step, or of all, in order of step, task and number; own rows only.
     async fn effects(&self, thread: ThreadId, step: Option<u64>) -> Result<Vec<EffectRow>, Error>;
 
     /// Returns the effects of `step` and of any later one, which a crash may have left uncommitted.
-    async fn effects_from(&self, thread: ThreadId, step: u64) -> Result<Vec<EffectRow>, Error> {
-        let mut effects = self.effects(thread, None).await?;
-        effects.retain(|effect| effect.step >= step);
-        Ok(effects)
-    }
+    async fn effects_from(&self, thread: ThreadId, step: u64) -> Result<Vec<EffectRow>, Error>;
 }

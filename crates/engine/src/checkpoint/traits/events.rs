@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use super::super::{Error, EventPosition, EventRow};
+use super::super::{Error, EventPosition, EventRow, Fence};
 use crate::ids::ThreadId;
 
 /// Keeps a log of events for each thread.
@@ -19,12 +19,7 @@ pub trait Events: Send + Sync {
     /// checked in the statement that writes, as is the fence. [`Error::EventGap`] otherwise, unless this very
     /// batch is there already: a repetition after a lost reply succeeds. A crash leaves the whole batch or
     /// nothing of it. On Postgres the same write tells anyone who listens, by the thread's id alone.
-    async fn append_events(
-        &self,
-        thread: ThreadId,
-        fence: u64,
-        batch: &EventRow,
-    ) -> Result<(), Error>;
+    async fn append_events(&self, fence: Fence, batch: &EventRow) -> Result<(), Error>;
 
     /// Returns how far the thread's log of events reaches; it does not go back when rows are dropped.
     async fn event_position(&self, thread: ThreadId) -> Result<EventPosition, Error>;

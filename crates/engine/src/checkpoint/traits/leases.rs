@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use super::super::{Error, RunEnd, RunRow, ThreadInfo, Waiting, Wanted};
+use super::super::{Claim, Error, Fence, RunEnd, RunRow, ThreadInfo, Waiting, Wanted};
 use crate::ids::{RunId, ThreadId};
 
 /// Gives a thread to one writer at a time.
@@ -15,31 +15,11 @@ use crate::ids::{RunId, ThreadId};
 /// one.
 #[async_trait]
 pub trait Leases: Send + Sync {
-    /// Takes the thread's lease for `ttl`, in the database's time, and raises its fencing token.
+    /// Takes the thread's lease, raises its fencing token and sets the status to busy.
     ///
-    /// Succeeds when no lease is held, it has run out, or `force` is set (the caller knows the holder
-    /// is dead). Sets the status to busy. Otherwise [`Error::Busy`].
-    async fn claim(
-        &self,
-        thread: ThreadId,
-        owner: &str,
-        ttl: Duration,
-        force: bool,
-    ) -> Result<ThreadInfo, Error>;
-
-    /// Takes the lease as [`Leases::claim`] does, but only while the fencing token is still `fence` and the
-    /// thread is queued or busy.
-    ///
-    /// For a caller that decided by what it saw under that token: that the holder is dead, that the
-    /// lease has run out, that the thread is queued. Otherwise [`Error::Busy`], and nothing is written.
-    async fn claim_at(
-        &self,
-        thread: ThreadId,
-        fence: u64,
-        owner: &str,
-        ttl: Duration,
-        force: bool,
-    ) -> Result<ThreadInfo, Error>;
+    /// Succeeds when no lease is held, it has run out, or the claim is forced, and the token is still the one that was
+    /// seen, where one is named. Otherwise [`Error::Busy`], and nothing is written.
+    async fn claim(&self, claim: Claim<'_>) -> Result<ThreadInfo, Error>;
 
     /// Lists threads at the top that are queued, or busy under a lease that has run out, or busy with a
     /// holder on the given machine; in the database's time.
@@ -48,31 +28,19 @@ pub trait Leases: Send + Sync {
     async fn waiting(&self, wanted: &Wanted) -> Result<Vec<Waiting>, Error>;
 
     /// Extends the lease to `ttl` from now, unless it was given back. Fenced.
-    async fn renew(&self, thread: ThreadId, fence: u64, ttl: Duration) -> Result<(), Error>;
+    async fn renew(&self, fence: Fence, ttl: Duration) -> Result<(), Error>;
 
     /// Starts a run under the claim and returns it. Fenced.
     ///
-    /// One that `owes_trace` is in the [`Outbox`](super::super::Outbox) from then on, by the same write.
-    async fn begin_run(
-        &self,
-        thread: ThreadId,
-        fence: u64,
-        run: RunId,
-        exports_trace: bool,
-    ) -> Result<RunRow, Error>;
+    /// One that `exports` its trace is in the [`Outbox`](super::super::Outbox) from then on, by the same write.
+    async fn begin_run(&self, fence: Fence, run: RunId, exports: bool) -> Result<RunRow, Error>;
 
     /// Ends a run, sets the thread's status and error, and gives the lease back, in one write. Fenced.
     ///
     /// A thread that was to be interrupted is queued instead when an answer came while it was busy. With
     /// the status queued, the workers' wake-up call is part of the same write. Of a run that has ended nothing changes: it may
     /// be sent twice, and what came in between stands.
-    async fn end_run(
-        &self,
-        thread: ThreadId,
-        fence: u64,
-        run: RunId,
-        end: RunEnd<'_>,
-    ) -> Result<(), Error>;
+    async fn end_run(&self, fence: Fence, run: RunId, end: RunEnd<'_>) -> Result<(), Error>;
 
     /// Returns the runs of a thread, oldest first.
     async fn runs(&self, thread: ThreadId) -> Result<Vec<RunRow>, Error>;

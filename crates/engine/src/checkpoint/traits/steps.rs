@@ -2,7 +2,9 @@
 
 use async_trait::async_trait;
 
-use super::super::{BlobRow, Commit, Error, Loaded, PendingRow, SnapshotRow, StepRow};
+use super::super::{
+    BlobRow, Commit, Error, Fence, Loaded, PendingRow, SnapshotRow, StateCache, StepRow,
+};
 use crate::ids::ThreadId;
 
 /// Keeps the steps of threads.
@@ -25,14 +27,26 @@ pub trait Steps: Send + Sync {
     /// idempotent per task.
     async fn save_pending(
         &self,
-        thread: ThreadId,
-        fence: u64,
+        fence: Fence,
         row: &PendingRow,
         blobs: &[BlobRow],
     ) -> Result<(), Error>;
 
     /// Reads what is needed to restore the thread at `at`, or at its head.
     async fn load(&self, thread: ThreadId, at: Option<u64>) -> Result<Loaded, Error>;
+
+    /// Reads what a reader lacks who knows the state at the step `since`: that step and those after it, and no snapshot.
+    async fn load_since(
+        &self,
+        thread: ThreadId,
+        since: u64,
+        at: Option<u64>,
+    ) -> Result<Loaded, Error>;
+
+    /// Returns the states that were restored from this store; none for a store that keeps none.
+    fn state_cache(&self) -> Option<&StateCache> {
+        None
+    }
 
     /// Returns steps before `before` (or from the head), newest first, at most `limit`; shared history included.
     async fn history(

@@ -1,0 +1,137 @@
+//! Effects, and questions, which are effects.
+
+use async_trait::async_trait;
+
+use super::{
+    super::{
+        EffectKind, EffectRow, EffectSettlement, EffectStatus, Effects, Encoded, Error, Fence,
+        OpenInterrupt, Questions, ThreadStatus,
+        limits::{moment, text},
+    },
+    MemoryStore,
+    state::State,
+};
+use crate::clock;
+use crate::ids::{InterruptId, ThreadId};
+
+#[async_trait]
+impl Effects for MemoryStore {
+    async fn record_effects(&self, fence: Fence, effects: &[EffectRow]) -> Result<(), Error> {
+        let state = &mut *self.state();
+        state.fenced(fence)?;
+        effects.iter().try_for_each(|effect| state.keep_effect(fence.thread, effect))
+    }
+
+    async fn settle_effect(&self, fence: Fence, end: &EffectSettlement) -> Result<(), Error> {
+        let state = &mut *self.state();
+        let thread = fence.thread;
+        let unknown = Error::UnknownEffect { thread, step: end.step, task: end.task };
+        let kept = state.fenced(fence)?;
+        let Some(effect) = kept.effects.get_mut(&(end.step, end.task, end.key.clone())) else {
+            return Err(unknown);
+        };
+        if effect.status == EffectStatus::Done {
+            let repeated = effect.status == end.status && effect.outcome == end.outcome;
+            return if repeated { Ok(()) } else { Err(unknown) };
+        }
+        effect.status = end.status;
+        effect.outcome = end.outcome.clone();
+        effect.attempt = end.attempt;
+        effect.ended_at = (end.status != EffectStatus::Started).then(|| moment(clock::now()));
+        Ok(())
+    }
+
+    async fn effects(&self, thread: ThreadId, step: Option<u64>) -> Result<Vec<EffectRow>, Error> {
+        Ok(self.state().get(thread)?.effects_of(step))
+    }
+
+    async fn effects_from(&self, thread: ThreadId, step: u64) -> Result<Vec<EffectRow>, Error> {
+        Ok(self.state().get(thread)?.effects_from(step))
+    }
+}
+
+#[async_trait]
+impl Questions for MemoryStore {
+    async fn open_interrupts(&self, thread: ThreadId) -> Result<Vec<OpenInterrupt>, Error> {
+        let state = self.state();
+        state.get(thread)?;
+        let mut open: Vec<(u32, OpenInterrupt)> = state
+            .interrupts
+            .iter()
+            .filter_map(|(key, (owner, place))| {
+                let kept = state.threads.get(owner)?;
+                let effect = kept.effects.get(place)?;
+                let concerned = *owner == thread || kept.info.root == Some(thread);
+                let open = effect.status == EffectStatus::Started;
+                let id = uuid::Uuid::from_slice(key).ok().filter(|_| concerned && open)?;
+                let question = OpenInterrupt {
+                    id: InterruptId(id),
+                    thread: *owner,
+                    step: effect.step,
+                    task: effect.task,
+                    kind: effect.name.clone(),
+                    payload: effect.request.clone(),
+                    asked_at: effect.started_at,
+                };
+                Some((effect.number, question))
+            })
+            .collect();
+        open.sort_unstable_by_key(|(number, it)| {
+            (it.asked_at, it.thread, it.step, it.task, *number)
+        });
+        Ok(open.into_iter().map(|(_, question)| question).collect())
+    }
+
+    async fn asked_below(&self, interrupt: InterruptId) -> Result<Option<ThreadId>, Error> {
+        Ok(self.state().asked_below(interrupt))
+    }
+
+    async fn answer(&self, interrupt: InterruptId, answer: &Encoded) -> Result<(), Error> {
+        let state = &mut *self.state();
+        let unknown = Error::UnknownInterrupt(interrupt);
+        let Some((asking, place)) = state.interrupts.get(interrupt.0.as_bytes().as_slice()) else {
+            return Err(unknown);
+        };
+        let asking = state.threads.get_mut(asking).ok_or(Error::UnknownThread(*asking))?;
+        let top = asking.info.root.unwrap_or(asking.info.id);
+        let effect = asking.effects.get_mut(place).ok_or(unknown)?;
+        if effect.status != EffectStatus::Started {
+            return Err(Error::InterruptClosed(interrupt));
+        }
+        effect.status = EffectStatus::Done;
+        effect.outcome = Some(answer.clone());
+        effect.ended_at = Some(moment(clock::now()));
+        let top = state.get_mut(top)?;
+        match top.info.status {
+            ThreadStatus::Interrupted => top.info.status = ThreadStatus::Queued,
+            ThreadStatus::Busy => top.woken = true,
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+impl State {
+    /// Keeps the first record under a key; a repetition is ignored, a question's wherever it stands.
+    pub(super) fn keep_effect(
+        &mut self,
+        thread: ThreadId,
+        effect: &EffectRow,
+    ) -> Result<(), Error> {
+        if effect.kind == EffectKind::Interrupt && self.interrupts.contains_key(&effect.key) {
+            return Ok(());
+        }
+        let place = (effect.step, effect.task, effect.key.clone());
+        let row = EffectRow {
+            name: text(&effect.name).into_owned(),
+            started_at: moment(effect.started_at),
+            ended_at: effect.ended_at.map(moment),
+            ..effect.clone()
+        };
+        self.get_mut(thread)?.effects.entry(place.clone()).or_insert(row);
+        if effect.kind == EffectKind::Interrupt {
+            self.interrupts.insert(effect.key.clone(), (thread, place));
+        }
+        Ok(())
+    }
+}
