@@ -192,16 +192,20 @@ pub(super) fn out_of_time(
 ) -> Option<Exhausted> {
     let limits = limits.for_turn(state);
     let limit = limits.deadline_sec?;
-    let began = state.routing.started_at.max(place.run.started_micros());
-    let is_late = time_left(began, &limits, now_micros)?.is_zero();
+    let is_late = time_left(began(state, place), limits.work_time(), now_micros)?.is_zero();
     let reason = format!("the time limit of {limit} s was reached");
     is_late.then(|| Exhausted::limit("time", reason))
 }
 
-/// Returns how much of the run's time is left, where it has a limit.
-pub(super) fn time_left(began: i64, limits: &StarLimits, now_micros: i64) -> Option<Duration> {
+/// Returns when the time of the present run began, in microseconds since the Unix epoch.
+pub(super) fn began(state: &GraphState, place: &NodeLocation) -> i64 {
+    state.routing.started_at.max(place.run.started_micros())
+}
+
+/// Returns how much is left of a time that `began`, where it has a limit.
+pub(super) fn time_left(began: i64, most: Option<Duration>, now_micros: i64) -> Option<Duration> {
     let elapsed = u64::try_from(now_micros.saturating_sub(began)).unwrap_or(0);
-    Some(Duration::from_secs(limits.deadline_sec?).saturating_sub(Duration::from_micros(elapsed)))
+    Some(most?.saturating_sub(Duration::from_micros(elapsed)))
 }
 
 /// Returns which budget is spent, `more` being what a node spent that the state does not know yet.

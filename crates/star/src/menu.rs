@@ -51,7 +51,7 @@ impl From<Menu> for Seen {
 }
 
 /// How large a menu may be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MenuSize {
     /// Agents up to which all are shown.
     pub all: usize,
