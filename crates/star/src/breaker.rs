@@ -342,10 +342,11 @@ pub(super) mod tests {
         let after =
             |run, seconds: i64| exhausted(&state, &limits, &place_at(run), seconds * 1_000_000);
         let after = |run, seconds| after(run, seconds).map(|exhausted| exhausted.reason);
-        assert_eq!(after(1_000, 1_059), None);
-        assert_eq!(after(1_000, 1_060).as_deref(), Some("the time limit of 60 s was reached"));
-        assert_eq!(after(90_000, 90_059), None, "a day later, in a run of its own");
-        assert!(after(90_000, 90_060).is_some());
+        // Of 60 s, 12 are for the answer.
+        assert_eq!(after(1_000, 1_047), None);
+        assert_eq!(after(1_000, 1_048).as_deref(), Some("the time limit of 60 s was reached"));
+        assert_eq!(after(90_000, 90_047), None, "a day later, in a run of its own");
+        assert!(after(90_000, 90_048).is_some());
         assert_eq!(after(90_000, 1_001), None, "a time recorded before the run began");
     }
 }

@@ -20,7 +20,7 @@ use perihelion_mcp::ToolHost;
 use perihelion_settings::config::Prices;
 
 /// The part of a run's time that is kept for its answer, and the longest that it can be.
-const ANSWER_PART: u32 = 4;
+const ANSWER_PART: u32 = 5;
 const ANSWER_TIME: Duration = Duration::from_secs(30);
 
 /// Bounds of the star's work, and what it asks people about; a reached bound leads to QA, not to an error.

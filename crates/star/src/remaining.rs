@@ -111,7 +111,7 @@ mod tests {
         let shares: Vec<_> = (0..3).map(|task| of(task).tool_calls.unwrap()).collect();
         assert_eq!(shares, [3, 2, 2], "seven calls for three");
         assert_eq!((of(0).tokens, of(1).tokens), (Some(34), Some(33)));
-        assert_eq!(of(0).seconds, Some(60), "all of the time for each");
+        assert_eq!(of(0).seconds, Some(48), "all of the time for work for each");
         assert_eq!(tool_calls(&state, &limits, &place(0), 1), 1, "its own bound is tighter");
 
         let of_teams = Allowance { tokens: Some(10), ..Allowance::default() };
