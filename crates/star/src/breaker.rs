@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::ending::FinishReason;
-use super::parts::StarLimits;
+use super::limits::StarLimits;
 use super::result::ResultStatus;
 use super::state::{Decided, GraphState, Routing, Search, Spent};
 use perihelion_engine::graph::NodeLocation;

@@ -2,8 +2,8 @@
 
 use super::assignment::Assignment;
 use super::event::AgentEvent;
+use super::limits::StarLimits;
 use super::menu::{Menu, MenuQuery};
-use super::parts::StarLimits;
 use super::planned;
 use super::roster::Roster;
 use super::seen;

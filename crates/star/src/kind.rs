@@ -7,8 +7,9 @@ use async_trait::async_trait;
 
 use super::agent::ModelStage;
 use super::assignment::Assignment;
+use super::limits::StarLimits;
 use super::model::RecordedModel;
-use super::parts::{StarLimits, StarParts};
+use super::parts::StarParts;
 use super::report::Report;
 use super::state::GraphState;
 use perihelion_engine::graph::{Context, NodeError, TaskContext};

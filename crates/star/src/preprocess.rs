@@ -9,8 +9,9 @@ use serde_json::Value;
 
 use super::allowance::Allowance;
 use super::attachments::{self, Attachment};
+use super::limits::StarLimits;
 use super::model::RecordedModel;
-use super::parts::{StarLimits, StarParts};
+use super::parts::StarParts;
 use super::state::{GraphState, GraphUpdate, Message, Preferences, Routing, Spent, message_id};
 use super::summing;
 use super::team::clean_name;

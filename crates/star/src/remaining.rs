@@ -2,7 +2,7 @@
 
 use super::allowance::Allowance;
 use super::breaker;
-use super::parts::StarLimits;
+use super::limits::StarLimits;
 use super::state::GraphState;
 use perihelion_engine::graph::NodeLocation;
 

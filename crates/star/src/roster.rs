@@ -5,7 +5,8 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use super::agent::{Agent, AgentCard};
 use super::directory::{Directory, Fit};
-use super::menu::{Menu, MenuQuery, MenuSize};
+use super::limits::MenuSize;
+use super::menu::{Menu, MenuQuery};
 use super::parts::Withdraw;
 use super::team::{ARCHITECT, TEAM_PREFIX};
 use perihelion_mcp::{self as mcp, ServerInfo};
