@@ -12,7 +12,6 @@ use tracing_subscriber::{EnvFilter, Layer as _};
 
 use super::shown::{shown_entry, shown_json};
 use super::{Error, output};
-use perihelion_llm as llm;
 use perihelion_mcp as mcp;
 use perihelion_runtime::{log_layer, log_place, redact_log};
 use perihelion_settings::config::{Log, LogFormat};
@@ -22,10 +21,8 @@ pub(super) fn start(log: &Log) -> Result<(), Error> {
     output::set_json_lines(log.format == LogFormat::Json);
     let refused = |reason: String| Error::Log { filter: log.filter.clone(), reason };
     let filter = EnvFilter::try_new(&log.filter).map_err(|error| refused(error.to_string()))?;
-    let directive = llm::LOG_DIRECTIVE.parse().map_err(|error| refused(format!("{error}")))?;
-    let mut filter = filter.add_directive(directive);
     let directive = mcp::LOG_DIRECTIVE.parse().map_err(|error| refused(format!("{error}")))?;
-    filter = filter.add_directive(directive);
+    let mut filter = filter.add_directive(directive);
     // It writes addresses and messages as they are, whatever they hold, and what matters of it is told in our words
     // elsewhere; who wants that names it.
     if !log.filter.contains("rmcp") {

@@ -1,40 +1,41 @@
-//! An OpenAI-compatible embeddings endpoint: `POST /embeddings`.
+//! An OpenAI-compatible embeddings endpoint (`POST /embeddings`), and how a model endpoint is reached.
 //!
-//! Enter at [`Endpoint`]. Invariants: a request is tried again only where that may help (429, 5xx, a lost connection);
-//! no error carries the key; vectors come back in the order of their texts and in one length, or not at all. Deliberately
-//! absent: a TLS provider, which the program installs before it makes the client.
+//! Enter at [`Endpoint`]; [`reach`] serves clients of chat models as well. Invariants: a request is tried again only
+//! where that may help; no error carries the key; vectors come back in the order of their texts and in one length, or not
+//! at all. Deliberately absent: what a vector is used for.
+
+pub mod reach;
 
 use std::time::Duration;
 
 use async_trait::async_trait;
+use perihelion_engine::clock;
 use perihelion_recall::{EmbeddingError, EmbeddingModel};
-use secrecy::{ExposeSecret as _, SecretString};
+use perihelion_settings::config::{self, Embeddings};
 use serde::Deserialize;
 use serde_json::json;
 
-/// Where and how vectors are asked for.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// Base address, up to and including `/v1`.
-    pub url: String,
-    pub model: String,
-    pub api_key: Option<SecretString>,
-    /// Numbers that a vector shall have; none: the model's own.
-    pub dimension: Option<usize>,
-    /// Texts of one request.
-    pub batch: usize,
-    pub timeout: Duration,
-    /// Further attempts.
-    pub retries: u32,
-    /// First wait between attempts; doubles each time.
-    pub backoff: Duration,
-}
+use self::reach::Credentials;
 
 /// An embeddings endpoint.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
     http: reqwest::Client,
-    settings: Settings,
+    credentials: Credentials,
+    settings: Embeddings,
+}
+
+/// One attempt that failed: why, and whether the next one may go better.
+struct Failed {
+    reason: String,
+    is_transient: bool,
+    retry_after: Option<Duration>,
+}
+
+impl Failed {
+    fn lost(error: reqwest::Error) -> Self {
+        Self { reason: error.without_url().to_string(), is_transient: true, retry_after: None }
+    }
 }
 
 #[derive(Deserialize)]
@@ -49,67 +50,40 @@ struct Embedding {
     embedding: Vec<f32>,
 }
 
-/// A failed attempt.
-struct Failed {
-    message: String,
-    transient: bool,
-}
-
-/// Characters of a refusal that are shown.
-const SHOWN: usize = 300;
-
 impl Endpoint {
-    pub fn new(http: reqwest::Client, settings: Settings) -> Self {
-        Self { http, settings }
+    /// Prepares the client; connects to nothing.
+    ///
+    /// # Errors
+    /// When no HTTP client can be made.
+    pub fn new(settings: &Embeddings) -> Result<Self, reqwest::Error> {
+        config::tls::install();
+        let http = reach::client(settings.connect_timeout, &settings.url)?;
+        let credentials = Credentials::new(&settings.url, settings.api_key.clone());
+        Ok(Self { http, credentials, settings: settings.clone() })
     }
 
     async fn attempt(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, Failed> {
-        let url = format!("{}/embeddings", self.settings.url.trim_end_matches('/'));
         let mut body =
             json!({ "model": self.settings.model, "input": texts, "encoding_format": "float" });
         if let Some(dimension) = self.settings.dimension {
             body["dimensions"] = json!(dimension);
         }
-        let mut request = self.http.post(url).json(&body).timeout(self.settings.timeout);
-        if let Some(key) = &self.settings.api_key {
-            request = request.bearer_auth(key.expose_secret());
+        let request = self.credentials.post(&self.http, "/embeddings");
+        let sent = request.timeout(self.settings.timeout).json(&body).send().await;
+        let response = sent.map_err(Failed::lost)?;
+        let status = response.status().as_u16();
+        let retry_after = reach::retry_after(response.headers());
+        let text = reach::read_up_to(response, reach::WHOLE_BYTES).await.map_err(Failed::lost)?;
+        if status >= 300 {
+            let message = reach::refusal_message(&text);
+            let reason = format!("it refused with status {status}: {message}");
+            return Err(Failed { reason, is_transient: reach::is_transient(status), retry_after });
         }
-        let lost = |error: reqwest::Error| Failed {
-            message: error.without_url().to_string(),
-            transient: true,
-        };
-        let response = request.send().await.map_err(lost)?;
-        let status = response.status();
-        if !status.is_success() {
-            let message: String =
-                response.text().await.unwrap_or_default().chars().take(SHOWN).collect();
-            let transient = status.as_u16() == 429 || status.is_server_error();
-            return Err(Failed {
-                message: format!("status {}: {message}", status.as_u16()),
-                transient,
-            });
-        }
-        let answer: Answer = response.json().await.map_err(|error| Failed {
-            message: format!("its answer cannot be read: {}", error.without_url()),
-            transient: false,
-        })?;
-        self.in_order(answer, texts.len()).map_err(|message| Failed { message, transient: false })
-    }
-
-    fn in_order(&self, answer: Answer, wanted: usize) -> Result<Vec<Vec<f32>>, String> {
-        let mut data = answer.data;
-        if data.len() != wanted {
-            return Err(format!("{} vectors for {wanted} texts", data.len()));
-        }
-        data.sort_by_key(|one| one.index.unwrap_or(0));
-        let length = data.first().map_or(0, |one| one.embedding.len());
-        let expected = self.settings.dimension.unwrap_or(length);
-        match data.iter().find(|one| one.embedding.len() != expected || one.embedding.is_empty()) {
-            Some(other) => {
-                Err(format!("a vector of {} numbers in place of {expected}", other.embedding.len()))
-            }
-            None => Ok(data.into_iter().map(|one| one.embedding).collect()),
-        }
+        read(&text, texts.len(), self.settings.dimension).map_err(|reason| Failed {
+            reason: format!("it sent an answer that cannot be read: {reason}"),
+            is_transient: false,
+            retry_after: None,
+        })
     }
 }
 
@@ -128,26 +102,53 @@ impl EmbeddingModel for Endpoint {
     }
 
     async fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, EmbeddingError> {
-        let mut wait = self.settings.backoff;
-        for left in (0..=self.settings.retries).rev() {
-            match self.attempt(texts).await {
+        let Embeddings { max_retries, backoff, backoff_max, .. } = self.settings;
+        let mut waits = reach::delays(max_retries, backoff, backoff_max);
+        loop {
+            let failed = match self.attempt(texts).await {
                 Ok(vectors) => return Ok(vectors),
-                Err(failed) if left == 0 || !failed.transient => {
-                    return Err(EmbeddingError(format!(
-                        "{}: {}",
-                        self.settings.url, failed.message
-                    )));
-                }
-                Err(_) => {
-                    #[expect(
-                        clippy::disallowed_methods,
-                        reason = "the crate has no clock of the program"
-                    )]
-                    tokio::time::sleep(wait).await;
-                    wait *= 2;
-                }
-            }
+                Err(failed) => failed,
+            };
+            let error = EmbeddingError(format!("{}: {}", self.credentials.base(), failed.reason));
+            let wait = if failed.is_transient { waits.next() } else { None };
+            let Some(wait) = wait else { return Err(error) };
+            tracing::warn!(%error, ?wait, "asking for embeddings again");
+            let asked = failed.retry_after.map(|asked| asked.min(backoff_max));
+            clock::sleep(asked.unwrap_or(wait)).await;
         }
-        Err(EmbeddingError(self.settings.url.clone()))
+    }
+}
+
+/// Reads vectors in the order of their texts.
+fn read(text: &str, count: usize, dimension: Option<usize>) -> Result<Vec<Vec<f32>>, String> {
+    let answer: Answer = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let mut vectors: Vec<Vec<f32>> = vec![Vec::new(); count];
+    for (place, one) in answer.data.into_iter().enumerate() {
+        let slot = vectors.get_mut(one.index.unwrap_or(place)).ok_or("more vectors than texts")?;
+        *slot = one.embedding;
+    }
+    let length = dimension.unwrap_or_else(|| vectors.first().map_or(0, Vec::len));
+    match vectors.iter().find(|one| one.is_empty() || one.len() != length) {
+        Some(other) => Err(format!("a vector of {} numbers in place of {length}", other.len())),
+        None => Ok(vectors),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn vectors_are_read_in_the_order_of_their_texts_and_anything_else_is_refused() {
+        let answer =
+            r#"{"data": [{"index": 1, "embedding": [0, 1]}, {"index": 0, "embedding": [1, 0.5]}]}"#;
+        assert_eq!(read(answer, 2, None).unwrap(), [[1.0, 0.5], [0.0, 1.0]]);
+        assert!(read(answer, 2, Some(3)).is_err(), "another length than was asked for");
+        for bad in
+            ["", "{}", r#"{"data": []}"#, r#"{"data": [{"embedding": ["x"]}, {"embedding": [1]}]}"#]
+        {
+            assert!(read(bad, 2, None).is_err(), "{bad}");
+        }
+        assert!(read(answer, 1, None).is_err() && read(answer, 3, None).is_err());
     }
 }

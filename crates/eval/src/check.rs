@@ -34,30 +34,22 @@ pub fn check(expect: &Expect, report: &Value, measured: Measured) -> Vec<Finding
     let results = report["results"].as_array().map_or(&[][..], Vec::as_slice);
     let agents: BTreeSet<&str> =
         results.iter().filter_map(|result| result["agent"].as_str()).map(short).collect();
-    for name in &expect.agents.used {
-        if !agents.contains(short(name)) {
-            say(format!("the agent was not used: {name}"));
-        }
+    for name in expect.agents.used.iter().filter(|name| !agents.contains(short(name))) {
+        say(format!("the agent was not used: {name}"));
     }
-    for name in &expect.agents.not_used {
-        if agents.contains(short(name)) {
-            say(format!("the agent was used: {name}"));
-        }
+    for name in expect.agents.not_used.iter().filter(|name| agents.contains(short(name))) {
+        say(format!("the agent was used: {name}"));
     }
     let tools: Vec<&str> = results
         .iter()
         .flat_map(|result| result["tools"].as_array().into_iter().flatten())
         .filter_map(|call| call["tool"].as_str())
         .collect();
-    for name in &expect.tools.called {
-        if !tools.contains(&name.as_str()) {
-            say(format!("the tool was not called: {name}; called: {}", listed(&tools)));
-        }
+    for name in expect.tools.called.iter().filter(|name| !tools.contains(&name.as_str())) {
+        say(format!("the tool was not called: {name}; called: {}", listed(&tools)));
     }
-    for name in &expect.tools.not_called {
-        if tools.contains(&name.as_str()) {
-            say(format!("the tool was called: {name}"));
-        }
+    for name in expect.tools.not_called.iter().filter(|name| tools.contains(&name.as_str())) {
+        say(format!("the tool was called: {name}"));
     }
     if let Some(rules) = &expect.data {
         data(rules, report, &mut say);
@@ -92,15 +84,12 @@ fn equal(key: &str, wanted: &str, report: &Value, say: &mut impl FnMut(String)) 
 
 fn answer(rules: &AnswerRules, text: &str, say: &mut impl FnMut(String)) {
     let folded = text.to_lowercase();
-    for part in &rules.contains {
-        if !folded.contains(&part.to_lowercase()) {
-            say(format!("the answer does not contain: {part}"));
-        }
+    let has = |part: &&String| folded.contains(&part.to_lowercase());
+    for part in rules.contains.iter().filter(|part| !has(part)) {
+        say(format!("the answer does not contain: {part}"));
     }
-    for part in &rules.excludes {
-        if folded.contains(&part.to_lowercase()) {
-            say(format!("the answer contains: {part}"));
-        }
+    for part in rules.excludes.iter().filter(has) {
+        say(format!("the answer contains: {part}"));
     }
     for pattern in &rules.matches {
         // Patterns were checked when the suite was read.

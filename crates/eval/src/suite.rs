@@ -73,72 +73,59 @@ pub struct Turn {
 
 /// What must be true of a run's result.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct Expect {
     /// `done`, `interrupted` or `failed`; `done` where nothing is said.
     pub status: Option<String>,
     pub finish_reason: Option<String>,
-    #[serde(default)]
     pub answer: AnswerRules,
     /// Agents that worked, by name with or without `mcp_agent_`.
-    #[serde(default)]
     pub agents: NameRules,
     /// Tools that were called, as `server.tool`.
-    #[serde(default)]
     pub tools: ToolRules,
     pub data: Option<DataRules>,
     pub citations_at_least: Option<usize>,
     /// The kind of the question that the run must end with, such as `approval`.
     pub asks: Option<String>,
-    #[serde(default)]
     pub at_most: Budget,
 }
 
 /// Rules for a text.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct AnswerRules {
     /// Texts that stand in it, whatever their case.
-    #[serde(default)]
     pub contains: Vec<String>,
-    #[serde(default)]
     pub excludes: Vec<String>,
     /// Regular expressions that match somewhere in it.
-    #[serde(default)]
     pub matches: Vec<String>,
 }
 
 /// Rules for names.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct NameRules {
-    #[serde(default)]
     pub used: Vec<String>,
-    #[serde(default)]
     pub not_used: Vec<String>,
 }
 
 /// Rules for calls.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct ToolRules {
-    #[serde(default)]
     pub called: Vec<String>,
-    #[serde(default)]
     pub not_called: Vec<String>,
 }
 
 /// Rules for the table of an answer.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct DataRules {
     /// Columns that are there, in any order.
-    #[serde(default)]
     pub columns: Vec<String>,
     pub rows_at_least: Option<usize>,
     pub rows_at_most: Option<usize>,
     /// Rows that are there, each with these values among its own, compared as text.
-    #[serde(default)]
     pub rows: Vec<Vec<String>>,
 }
 

@@ -16,11 +16,8 @@ pub mod structured;
 mod types;
 mod written_calls;
 
-/// A directive for log filters: the client library logs whole answers where it cannot read them.
-pub const LOG_DIRECTIVE: &str = "async_openai=off";
-
 pub use attached::{Attached, data_url, is_text};
-pub use openai::{OpenAiEmbeddings, OpenAiModel};
+pub use openai::OpenAiModel;
 pub use perihelion_recall::{EmbeddingError, EmbeddingModel};
 pub use prompts::{Prompts, escape};
 pub use schema::strict_schema;

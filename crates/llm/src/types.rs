@@ -156,6 +156,28 @@ pub struct ChatRequest {
     pub format: Option<OutputFormat>,
 }
 
+impl ChatRequest {
+    /// Makes a request without tools, for an answer in words.
+    pub fn new(role: Role, thread: impl Into<String>, messages: Vec<ChatMessage>) -> Self {
+        let thread = thread.into();
+        Self { role, thread, agent: None, stage: None, messages, tools: vec![], format: None }
+    }
+
+    /// Says for which agent it is made.
+    #[must_use]
+    pub fn agent(mut self, agent: impl Into<String>) -> Self {
+        self.agent = Some(agent.into());
+        self
+    }
+
+    /// Says in which stage it is made.
+    #[must_use]
+    pub fn stage(mut self, stage: impl Into<String>) -> Self {
+        self.stage = Some(stage.into());
+        self
+    }
+}
+
 /// Tokens of one call, as the endpoint counted them; zero where it did not say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
@@ -307,6 +329,14 @@ pub enum Error {
     /// The call was cut off by the caller's own machinery (journal, cancellation).
     #[error("the model call was not made: {0}")]
     Interrupted(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl From<reqwest::Error> for Error {
+    /// Says that no HTTP client could be made.
+    fn from(error: reqwest::Error) -> Self {
+        let reason = format!("no HTTP client could be made: {error}");
+        Self::Unreachable { endpoint: "(any)".to_owned(), reason }
+    }
 }
 
 /// Says what helps against an endpoint that cannot be reached.

@@ -98,21 +98,20 @@ impl Runtime {
         let parents = Parents::new(Arc::clone(&store), super::trace::scope(&settings));
         let parents = Arc::new(parents);
         let live = Arc::new(LiveSpans::new(Arc::clone(&parents)));
-        let mut options = star_options(&settings, Arc::clone(&kinds), &store)?;
+        let mut options = star_options(&settings, &kinds, &store)?;
         let experience = if learns {
             super::experience::open(&settings, &model, &options.prompts).await?
         } else {
             None
         };
         options.experience = experience.clone().map(|experience| experience as Arc<dyn Experience>);
-        let teams = if learns { Some(Teams::open(&settings, &kinds).await?) } else { None };
+        let roster = Arc::new(Roster::default());
+        let teams =
+            if learns { Some(Teams::open(&settings, &kinds, &roster).await?) } else { None };
         options.founder = teams.as_ref().and_then(Teams::founder);
         let prompts = Arc::clone(&options.prompts);
-        let star = Star::new(options, Arc::clone(&model), host, Some(parents))?;
-        let roster = Arc::clone(&star.roster);
-        if let Some(teams) = &teams {
-            teams.set_roster(&roster);
-        }
+        let star =
+            Star::new(Arc::clone(&roster), options, Arc::clone(&model), host, Some(parents))?;
         let lease = Duration::from_secs_f64(settings.store.lease_sec);
         let kept = Duration::from_secs_f64(settings.events.keep_sec);
         let bus = bus::open(settings.store.database.expose(), Arc::clone(&store), kept);

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use perihelion_database::Database;
 
 use super::{Error, threads};
+use perihelion_embeddings::Endpoint;
 use perihelion_engine::checkpoint::{self, NewThread, ThreadFilter};
 use perihelion_engine::ids::ThreadId;
-use perihelion_llm::{self as llm, EmbeddingModel as _, OpenAiEmbeddings, Role, openai};
+use perihelion_llm::{self as llm, EmbeddingModel as _, Role, openai};
 use perihelion_mcp::{ServersFile, Transport};
 use perihelion_servers::{Bundled, Finding};
 use perihelion_settings::config::Settings;
@@ -107,7 +108,7 @@ pub async fn contents(settings: &Settings) -> Result<Option<String>, Error> {
 pub async fn embeddings(settings: &Settings) -> Option<Result<String, Error>> {
     let settings = settings.embeddings.as_ref()?;
     let asked = async {
-        let model = OpenAiEmbeddings::new(settings)?;
+        let model = Endpoint::new(settings).map_err(llm::Error::from)?;
         let vectors = model.embed(&["checkup".to_owned()]).await;
         let length = vectors.map_err(perihelion_recall::Error::from)?.first().map_or(0, Vec::len);
         Ok(format!("{} at {}, vectors of {length}", model.model(), settings.url))

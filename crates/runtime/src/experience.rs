@@ -8,7 +8,8 @@ use perihelion_recall::{EmbeddingModel, StoredIndex};
 
 use super::Error;
 use crate::learned::{Models, Remembering};
-use perihelion_llm::{ChatModel, OpenAiEmbeddings, Prompts};
+use perihelion_embeddings::Endpoint;
+use perihelion_llm::{self as llm, ChatModel, Prompts};
 use perihelion_settings::config::Settings;
 
 /// The tenant of the one who uses the command line, as of its threads.
@@ -48,12 +49,9 @@ pub(super) async fn open(
         tracing::info!("threads are encrypted, so nothing is learned or remembered beside them");
         return Ok(None);
     }
-    let embeddings = match &settings.embeddings {
-        Some(settings) => {
-            Some(Arc::new(OpenAiEmbeddings::new(settings)?) as Arc<dyn EmbeddingModel>)
-        }
-        None => None,
-    };
+    let embeddings = settings.embeddings.as_ref().map(Endpoint::new).transpose();
+    let embeddings = embeddings.map_err(llm::Error::from)?;
+    let embeddings = embeddings.map(|endpoint| Arc::new(endpoint) as Arc<dyn EmbeddingModel>);
     let models = Models { chat: Arc::clone(chat), prompts: Arc::clone(prompts), embeddings };
     let url = settings.store.database.expose();
     let opened = Remembering::open(url, models).await?;

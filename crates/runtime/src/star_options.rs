@@ -12,7 +12,7 @@ use perihelion_star::{Allowance, Home, Kinds, MenuSize, StarLimits, StarOptions}
 /// Returns what a star is made of by the settings.
 pub(super) fn star_options(
     settings: &Settings,
-    kinds: Arc<Kinds>,
+    kinds: &Kinds,
     store: &Arc<dyn Store>,
 ) -> Result<StarOptions, Error> {
     let templates = kinds.iter().flat_map(|kind| kind.templates().iter().copied());
@@ -22,7 +22,6 @@ pub(super) fn star_options(
         prompts: Arc::new(prompts),
         prices: settings.models.price_list(),
         limits: star_limits(settings),
-        kinds,
         home: Home { store: Arc::clone(store), lease },
         experience: None,
         founder: None,

@@ -1,7 +1,7 @@
 //! Teams: designed, kept, offered to the star (S1.10).
 
 use std::path::Path;
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, Weak};
 
 use async_trait::async_trait;
 use perihelion_database::Database;
@@ -25,20 +25,21 @@ pub(super) struct Teams {
     kept: Workflows,
     kinds: Arc<Kinds>,
     founding: Founding,
-    /// The agents that there are; empty until the star is made.
-    roster: Arc<OnceLock<Weak<Roster>>>,
+    /// The agents that there are.
+    roster: Weak<Roster>,
 }
 
 impl Teams {
-    pub async fn open(settings: &Settings, kinds: &Arc<Kinds>) -> Result<Self, Error> {
+    /// Opens the teams whose agents are those of a roster.
+    pub async fn open(
+        settings: &Settings,
+        kinds: &Arc<Kinds>,
+        roster: &Arc<Roster>,
+    ) -> Result<Self, Error> {
         let kept = open_workflows(settings).await?;
         let kinds = Arc::clone(kinds);
-        Ok(Self { kept, kinds, founding: settings.teams.architect, roster: Arc::default() })
-    }
-
-    /// Names the agents that teams are made of, once they are known.
-    pub fn set_roster(&self, roster: &Arc<Roster>) {
-        let _ = self.roster.set(Arc::downgrade(roster));
+        let roster = Arc::downgrade(roster);
+        Ok(Self { kept, kinds, founding: settings.teams.architect, roster })
     }
 
     /// Returns what keeps teams that are designed while a run is under way, where that may be.
@@ -74,7 +75,7 @@ impl Teams {
 #[async_trait]
 impl Founder for Teams {
     async fn material(&self, tenant: &str) -> Result<(Vec<ServerInfo>, Material), String> {
-        let roster = self.roster.get().and_then(Weak::upgrade).ok_or("the program ends")?;
+        let roster = self.roster.upgrade().ok_or("the program ends")?;
         let servers = roster.servers();
         let names = servers.iter().map(|server| server.name.clone()).collect();
         let kept = self.kept.for_tenant(tenant);
@@ -86,7 +87,7 @@ impl Founder for Teams {
         let kept = self.kept.for_tenant(tenant);
         let version =
             kept.save_once(design, clock::now()).await.map_err(|error| error.to_string())?;
-        if let Some(roster) = self.roster.get().and_then(Weak::upgrade) {
+        if let Some(roster) = self.roster.upgrade() {
             self.load(tenant, &roster).await;
         }
         Ok(version)

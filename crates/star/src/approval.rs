@@ -47,6 +47,14 @@ impl Decision {
         }
     }
 
+    /// Returns the word for the agent with which a person allowed the call.
+    pub(super) fn instruction(&self) -> Option<&String> {
+        match self {
+            Self::Approved { instruction, .. } => instruction.as_ref(),
+            _ => None,
+        }
+    }
+
     /// Tells listeners of it.
     fn publish(&self, ctx: &TaskContext, call: &Gated<'_>) {
         let agent = call.agent.to_owned();

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::sources::Sources;
 
 /// A task as an agent receives it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Assignment {
     /// Unique in the thread.
     pub id: String,

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::ending::FinishReason;
-use super::parts::StarLimits;
+use super::limits::StarLimits;
 use super::result::ResultStatus;
 use super::state::{Decided, GraphState, Routing, Search, Spent};
 use perihelion_engine::graph::NodeLocation;
@@ -192,16 +192,20 @@ pub(super) fn out_of_time(
 ) -> Option<Exhausted> {
     let limits = limits.for_turn(state);
     let limit = limits.deadline_sec?;
-    let began = state.routing.started_at.max(place.run.started_micros());
-    let is_late = time_left(began, &limits, now_micros)?.is_zero();
+    let is_late = time_left(began(state, place), limits.work_time(), now_micros)?.is_zero();
     let reason = format!("the time limit of {limit} s was reached");
     is_late.then(|| Exhausted::limit("time", reason))
 }
 
-/// Returns how much of the run's time is left, where it has a limit.
-pub(super) fn time_left(began: i64, limits: &StarLimits, now_micros: i64) -> Option<Duration> {
+/// Returns when the time of the present run began, in microseconds since the Unix epoch.
+pub(super) fn began(state: &GraphState, place: &NodeLocation) -> i64 {
+    state.routing.started_at.max(place.run.started_micros())
+}
+
+/// Returns how much is left of a time that `began`, where it has a limit.
+pub(super) fn time_left(began: i64, most: Option<Duration>, now_micros: i64) -> Option<Duration> {
     let elapsed = u64::try_from(now_micros.saturating_sub(began)).unwrap_or(0);
-    Some(Duration::from_secs(limits.deadline_sec?).saturating_sub(Duration::from_micros(elapsed)))
+    Some(most?.saturating_sub(Duration::from_micros(elapsed)))
 }
 
 /// Returns which budget is spent, `more` being what a node spent that the state does not know yet.
@@ -338,10 +342,11 @@ pub(super) mod tests {
         let after =
             |run, seconds: i64| exhausted(&state, &limits, &place_at(run), seconds * 1_000_000);
         let after = |run, seconds| after(run, seconds).map(|exhausted| exhausted.reason);
-        assert_eq!(after(1_000, 1_059), None);
-        assert_eq!(after(1_000, 1_060).as_deref(), Some("the time limit of 60 s was reached"));
-        assert_eq!(after(90_000, 90_059), None, "a day later, in a run of its own");
-        assert!(after(90_000, 90_060).is_some());
+        // Of 60 s, 12 are for the answer.
+        assert_eq!(after(1_000, 1_047), None);
+        assert_eq!(after(1_000, 1_048).as_deref(), Some("the time limit of 60 s was reached"));
+        assert_eq!(after(90_000, 90_047), None, "a day later, in a run of its own");
+        assert!(after(90_000, 90_048).is_some());
         assert_eq!(after(90_000, 1_001), None, "a time recorded before the run began");
     }
 }

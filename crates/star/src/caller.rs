@@ -7,16 +7,18 @@ use serde_json::{Map, Value};
 
 use super::approval::{self, Decision, Gated};
 use super::artifacts::Artifacts;
+use super::breaker;
 use super::event::AgentEvent;
-use super::parts::StarParts;
+use super::kind::Job;
 use super::report::CallRecord;
 use super::result::Table;
 use super::seen;
 use super::sources::Sources;
 use super::state::Preferences;
 use super::window::clip;
+use perihelion_engine::clock;
 use perihelion_engine::graph::{NodeError, TaskContext};
-use perihelion_mcp::{self as mcp, CallPolicy, ServerInfo, ToolDefinition};
+use perihelion_mcp::{self as mcp, CallPolicy, ToolDefinition, ToolOutcome};
 
 /// Characters of a result that a listener is shown.
 const PREVIEW_CHARS: usize = 200;
@@ -38,6 +40,12 @@ impl ToolReply {
     /// Makes the reply of a tool.
     pub(super) fn of_text(text: String, is_error: bool) -> Self {
         Self { text, is_error, ..Self::default() }
+    }
+
+    /// Makes the reply of what a server gave.
+    pub(super) fn of_outcome(outcome: ToolOutcome) -> Self {
+        let structured = outcome.structured;
+        Self { structured, ..Self::of_text(outcome.text, outcome.is_error) }
     }
 
     /// Makes the reply to a call that could not be made or failed.
@@ -66,7 +74,7 @@ impl CallLog {
         is_open: bool,
     ) {
         AgentEvent::ToolResult {
-            agent: caller.agent.to_owned(),
+            agent: caller.job.agent.clone(),
             tool: tool.to_owned(),
             is_error: reply.is_error,
             preview: clip(&reply.text, PREVIEW_CHARS),
@@ -83,13 +91,9 @@ impl CallLog {
 /// Who calls, for what.
 #[derive(Clone, Copy)]
 pub(super) struct Caller<'a> {
+    /// Of the agent's node, or of a stage below it.
     pub ctx: &'a TaskContext,
-    pub parts: &'a StarParts,
-    pub server: &'a ServerInfo,
-    pub agent: &'a str,
-    pub task: &'a str,
-    /// What the request says of waiting for people.
-    pub preferences: &'a Preferences,
+    pub job: &'a Job,
 }
 
 /// One call that may need a person's decision.
@@ -104,7 +108,7 @@ impl Caller<'_> {
     /// Returns what a person could have to know before a call that changes something: what of the open world led to it.
     fn taint_of(&self, tool: &ToolDefinition, tainted_by: &Sources) -> Sources {
         let is_free = tool.read_only || tool.approved_in_advance;
-        if self.parts.limits.asks_about_taint && !is_free {
+        if self.job.star.limits.asks_about_taint && !is_free {
             tainted_by.clone()
         } else {
             Sources::new()
@@ -113,7 +117,7 @@ impl Caller<'_> {
 
     /// Returns whether a person is asked about made-up addresses that a tool is given.
     pub(super) fn asks_about_addresses(&self, tool: &ToolDefinition) -> bool {
-        self.parts.limits.asks_about_taint && tool.open_world && !tool.approved_in_advance
+        self.job.star.limits.asks_about_taint && tool.open_world && !tool.approved_in_advance
     }
 
     /// Finds out what surrounds tools by now: an operator may have tightened it since the agent began.
@@ -127,7 +131,7 @@ impl Caller<'_> {
         let usual: BTreeMap<String, CallPolicy> =
             tools.map(|tool| (tool.name.clone(), tool.call_policy())).collect();
         let now = usual.iter().map(|(tool, call_policy)| {
-            let present = self.parts.tools.call_policy(&self.server.name, tool);
+            let present = self.job.star.tools.call_policy(&self.job.server.name, tool);
             (tool.clone(), present.map_or(*call_policy, |present| call_policy.stricter(present)))
         });
         let name = format!("{} {answer}", seen::GATES);
@@ -153,14 +157,14 @@ impl Caller<'_> {
             let unknown = unknown.clone();
             let needs_word = tool.needs_approval || !tainted_by.is_empty() || unknown.is_some();
             if needs_word && mcp::validate_arguments(tool, arguments).is_ok() {
-                let agent = self.agent;
-                let server = self.server.name.as_str();
+                let agent = self.job.agent.as_str();
+                let server = self.job.server.name.as_str();
                 places.push(place);
                 let timeout = self.time_for(tool);
                 gated.push(Gated { agent, server, tool, arguments, tainted_by, unknown, timeout });
             }
         }
-        let decided = if self.preferences.skip_approvals {
+        let decided = if self.preferences().skip_approvals {
             approval::skip(self.ctx, &gated)
         } else {
             approval::decide(self.ctx, &gated).await?
@@ -171,11 +175,28 @@ impl Caller<'_> {
         Ok(decisions)
     }
 
+    /// Returns what the request says of waiting for people.
+    fn preferences(&self) -> &Preferences {
+        &self.job.ctx.state().preferences
+    }
+
+    /// Waits until the work of the run must end; for ever where it has no limit.
+    pub(super) async fn until_late(&self) {
+        let state = self.job.ctx.state();
+        let now = self.ctx.port().unrecorded_now_micros();
+        let now = now.unwrap_or_else(|| clock::now().timestamp_micros());
+        let began = breaker::began(state, self.job.ctx.place());
+        match breaker::time_left(began, self.job.limits().work_time(), now) {
+            Some(left) => clock::sleep(left).await,
+            None => std::future::pending().await,
+        }
+    }
+
     /// Returns how long a call of a tool can be approved.
     fn time_for(&self, tool: &ToolDefinition) -> Duration {
-        let limits = &self.parts.limits;
+        let limits = &self.job.star.limits;
         let of_tool = tool.approval_timeout_sec.map(|sec| Duration::from_secs(sec.into()));
-        of_tool.unwrap_or(if self.preferences.interactive {
+        of_tool.unwrap_or(if self.preferences().interactive {
             limits.interactive_approval_timeout.min(limits.approval_timeout)
         } else {
             limits.approval_timeout
@@ -184,6 +205,6 @@ impl Caller<'_> {
 
     /// Returns a tool's name with its server's.
     pub(super) fn full_name(&self, tool: &ToolDefinition) -> String {
-        format!("{}.{}", self.server.name, tool.name)
+        format!("{}.{}", self.job.server.name, tool.name)
     }
 }

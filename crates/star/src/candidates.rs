@@ -2,8 +2,8 @@
 
 use super::assignment::Assignment;
 use super::event::AgentEvent;
+use super::limits::StarLimits;
 use super::menu::{Menu, MenuQuery};
-use super::parts::StarLimits;
 use super::planned;
 use super::roster::Roster;
 use super::seen;
@@ -69,10 +69,7 @@ pub(super) fn stand(
         id: format!("{}.{}.h{}", state.turn, state.routing.round + 1, number + 1),
         agent: (*agent).clone(),
         task: state.input_request.clone(),
-        entities: Vec::new(),
-        depends_on: Vec::new(),
-        dependency_outputs: Vec::new(),
-        tainted_by: Default::default(),
+        ..Assignment::default()
     };
     let stage: Vec<Assignment> = chosen.iter().enumerate().map(task).collect();
     let order: Vec<String> = chosen.iter().map(|agent| (*agent).clone()).collect();

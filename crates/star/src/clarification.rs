@@ -1,8 +1,7 @@
 //! Asks the user, and takes the answer into the session's history.
 
 use super::question::{Question, text_of};
-use super::sources::Sources;
-use super::state::{GraphState, GraphUpdate, Message, Routing, message_id};
+use super::state::{GraphState, GraphUpdate, Message, Routing};
 use super::{breaker, node, taint};
 use perihelion_engine::graph::{Context, NodeError, NodeOutput, Target};
 
@@ -46,20 +45,14 @@ pub(super) async fn put(
         Question::Clarification { question: question.clone(), options: Vec::new(), agent: None };
     let answer = asked.put(ctx).await?;
     let state = ctx.state();
-    let message = |who: &str, role: &str, name: Option<&str>, content: String| Message {
-        citations_removed: 0,
-        id: message_id(state.turn, ctx.place().step, who),
-        role: role.into(),
-        name: name.map(Into::into),
-        content,
-        tainted_by: Sources::new(),
-        attached: Vec::new(),
+    let place = |who| (state.turn, ctx.place().step, who);
+    let question = Message {
+        name: Some(node::SUPERVISOR.to_owned()),
+        tainted_by: taint::of_talk(state),
+        ..Message::new(place("question"), "assistant", question)
     };
-    let question = message("question", "assistant", Some(node::SUPERVISOR), question);
-    let messages = vec![
-        Message { tainted_by: taint::of_talk(state), ..question },
-        message("clarification", "user", None, text_of(&answer)),
-    ];
+    let answer = Message::new(place("clarification"), "user", text_of(&answer));
+    let messages = vec![question, answer];
     let routing = Routing { question: None, ..state.routing.clone() };
     let update = GraphUpdate::new()
         .messages(messages)

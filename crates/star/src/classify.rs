@@ -33,15 +33,9 @@ pub(super) async fn classify(
     text: String,
 ) -> Result<Instruction, NodeError> {
     let prompt = json!({ "task": task, "instruction": text });
-    let request = ChatRequest {
-        role: Role::Classifier,
-        thread: star.thread(ctx.place()),
-        agent: Some(agent.to_owned()),
-        stage: Some(STAGE.to_owned()),
-        messages: star.prompts.messages(STAGE, prompt).map_err(window::prompt_failed)?,
-        tools: Vec::new(),
-        format: None,
-    };
+    let messages = star.prompts.messages(STAGE, prompt).map_err(window::prompt_failed)?;
+    let request = ChatRequest::new(Role::Classifier, star.thread(ctx.place()), messages);
+    let request = request.agent(agent).stage(STAGE);
     let kind = match llm::ask::<Classified>(model, request, "instruction_kind").await {
         Ok(answer) => answer.value.kind,
         Err(error) => {

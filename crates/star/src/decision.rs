@@ -112,8 +112,7 @@ pub(super) fn accept(
             task: task.task.clone(),
             entities: task.entities.clone().unwrap_or_default(),
             depends_on: task.depends_on.iter().map(|id| format!("{prefix}.{id}")).collect(),
-            dependency_outputs: Vec::new(),
-            tainted_by: Default::default(),
+            ..Assignment::default()
         }
     };
     let stages = order.into_iter().map(|stage| stage.into_iter().map(assign).collect()).collect();

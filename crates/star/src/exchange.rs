@@ -5,9 +5,9 @@
 //! sent twice.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 
@@ -15,16 +15,15 @@ use super::answer::{Action, ElicitationAnswer};
 use super::approval::{self, Decision};
 use super::caller::{Caller, ToolReply};
 use super::event::AgentEvent;
+use super::kind::Job;
 use super::question::{Elicitation, Question};
 use perihelion_engine::graph::{EffectClass, EffectFailure, EffectRequest, NodeError, Outcome};
 use perihelion_engine::journal::{OutcomeUnknown, Verdict};
 use perihelion_mcp::{
     self as mcp, Answers, Asked, CallContext, CallPolicy, CallRound, Progress, Question as Asking,
-    Reply, TaskHandle, ToolDefinition, Wants,
+    Reply, ToolDefinition, ToolOutcome, Wants,
 };
 
-/// Name under which a lost task is recorded.
-const LOST: &str = "dev.perihelion/lost";
 /// Rounds after which a call counts as one that never ends.
 const MAX_ROUNDS: usize = 32;
 
@@ -52,33 +51,24 @@ impl Caller<'_> {
             return Ok(ToolReply::problem(problem));
         }
         let arguments = edited.unwrap_or(arguments);
-        let under = match decision {
-            Some(Decision::Approved { .. }) => tool.call_policy().allowed(),
-            _ => tool.call_policy(),
-        };
-        let instruction = match decision {
-            Some(Decision::Denied { ref reason }) => {
-                return Ok(ToolReply::problem(format!("a person denied this call: {reason}")));
-            }
-            Some(Decision::TimedOut) => {
-                let problem =
-                    "not called: nobody approved this call in time, which counts as a denial";
-                return Ok(ToolReply::problem(problem.into()));
-            }
-            Some(Decision::Skipped) => {
-                let problem = approval::not_waited(&self.full_name(tool)).message;
-                return Ok(ToolReply::problem(problem));
-            }
-            Some(Decision::Approved { ref instruction, .. }) => instruction.clone(),
-            // Whatever led here, a gated call without a person's word is not made.
-            None if tool.needs_approval => {
-                return Ok(ToolReply::problem("not called: nobody approved this call".into()));
-            }
-            None => None,
-        };
         let full_name = self.full_name(tool);
-        let exchange = Exchange { caller: *self, tool, full_name: &full_name, under };
-        Ok(ToolReply { instruction, ..exchange.perform(arguments).await? })
+        let problem = match &decision {
+            Some(Decision::Denied { reason }) => format!("a person denied this call: {reason}"),
+            Some(Decision::TimedOut) => {
+                "not called: nobody approved this call in time, which counts as a denial".to_owned()
+            }
+            Some(Decision::Skipped) => approval::not_waited(&full_name).message,
+            // Whatever led here, a gated call without a person's word is not made.
+            None if tool.needs_approval => "not called: nobody approved this call".to_owned(),
+            decision => {
+                let instruction = decision.as_ref().and_then(Decision::instruction).cloned();
+                let policy = tool.call_policy();
+                let under = if decision.is_some() { policy.allowed() } else { policy };
+                let exchange = Exchange { caller: *self, tool, full_name: &full_name, under };
+                return Ok(ToolReply { instruction, ..exchange.perform(arguments).await? });
+            }
+        };
+        Ok(ToolReply::problem(problem))
     }
 }
 
@@ -91,13 +81,18 @@ pub(super) struct Exchange<'a> {
     pub under: CallPolicy,
 }
 
-/// What a round came to.
-enum Step {
-    Ended(ToolReply),
-    Asked(Asked),
-    Task(TaskHandle),
+/// What a round came to, as it is recorded.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum RoundOutcome {
+    Reply(Reply),
     /// The server's task is gone, and nobody knows how it ended.
-    Lost(String),
+    Lost {
+        #[serde(rename = "dev.perihelion/lost")]
+        reason: String,
+    },
+    /// What a person supplied, as they liked, for a call whose outcome was unknown.
+    Reported(Value),
 }
 
 impl Exchange<'_> {
@@ -116,9 +111,16 @@ impl Exchange<'_> {
         let mut answered = BTreeSet::new();
         for _ in 0..MAX_ROUNDS {
             call_round = match self.go(&call_round, again).await? {
-                Step::Ended(end) => return Ok(end),
-                Step::Task(task) => CallRound::Wait { task, answered: answered.clone() },
-                Step::Asked(asked) => {
+                RoundOutcome::Reply(Reply::Done(outcome)) => {
+                    return Ok(ToolReply::of_outcome(outcome));
+                }
+                RoundOutcome::Reported(result) => {
+                    return Ok(ToolReply::of_text(reported(&result), false));
+                }
+                RoundOutcome::Reply(Reply::Task { task }) => {
+                    CallRound::Wait { task, answered: answered.clone() }
+                }
+                RoundOutcome::Reply(Reply::Asked { asked }) => {
                     let answers = self.ask(&asked, arguments).await?;
                     if let Some(error_text) =
                         asked.broken_off.as_ref().filter(|_| refuses(&answers))
@@ -146,10 +148,10 @@ impl Exchange<'_> {
                         }
                     }
                 }
-                Step::Lost(reason) if self.tool.repeatable => {
+                RoundOutcome::Lost { reason } if self.tool.repeatable => {
                     return Ok(ToolReply::problem(reason));
                 }
-                Step::Lost(reason) => match self.decide(&reason, arguments).await? {
+                RoundOutcome::Lost { reason } => match self.decide(&reason, arguments).await? {
                     Some(end) => return Ok(end),
                     None => {
                         again += 1;
@@ -165,8 +167,8 @@ impl Exchange<'_> {
     }
 
     /// Goes one round, or reads back what it came to.
-    async fn go(&self, call_round: &CallRound, again: u32) -> Result<Step, NodeError> {
-        let mut request = json!({ "server": self.caller.server.name, "tool": self.tool.name });
+    async fn go(&self, call_round: &CallRound, again: u32) -> Result<RoundOutcome, NodeError> {
+        let mut request = json!({ "server": self.caller.job.server.name, "tool": self.tool.name });
         let repeatable = match call_round {
             CallRound::Call { arguments, answers, state } => {
                 request["arguments"] = json!(arguments);
@@ -198,77 +200,98 @@ impl Exchange<'_> {
         let sent = AtomicBool::new(false);
         let perform = Box::new(|key: String| {
             sent.store(true, Ordering::Relaxed);
-            if let CallRound::Call { arguments, .. } = call_round {
-                let agent = self.caller.agent.to_owned();
-                let tool = self.full_name.to_owned();
-                let arguments = arguments.clone();
-                AgentEvent::ToolCall { agent, tool, arguments }.publish(self.caller.ctx);
-            }
+            self.publish_call(call_round, true);
             Box::pin(self.send(call_round.clone(), key)) as futures::future::BoxFuture<'_, _>
         });
         let outcome = self.caller.ctx.effect(effect, perform).await?;
-        if !sent.load(Ordering::Relaxed)
-            && let CallRound::Call { arguments, .. } = call_round
-        {
-            let agent = self.caller.agent.to_owned();
-            let tool = self.full_name.to_owned();
-            let arguments = arguments.clone();
-            AgentEvent::ToolRecorded { agent, tool, arguments }.publish(self.caller.ctx);
+        if !sent.load(Ordering::Relaxed) {
+            self.publish_call(call_round, false);
         }
         Ok(match outcome {
-            Outcome::Failed(problem) => Step::Ended(ToolReply::problem(problem)),
-            Outcome::Value(value) => step(value),
+            Outcome::Failed(text) => RoundOutcome::Reply(Reply::Done(ToolOutcome {
+                is_error: true,
+                text,
+                structured: None,
+                via: None,
+            })),
+            Outcome::Value(value) => {
+                RoundOutcome::deserialize(&value).unwrap_or_else(|_| RoundOutcome::Reported(value))
+            }
         })
+    }
+
+    /// Says that a call is made, or was read back.
+    fn publish_call(&self, call_round: &CallRound, is_live: bool) {
+        let CallRound::Call { arguments, .. } = call_round else { return };
+        let agent = self.caller.job.agent.clone();
+        let tool = self.full_name.to_owned();
+        let arguments = arguments.clone();
+        if is_live {
+            AgentEvent::ToolCall { agent, tool, arguments }.publish(self.caller.ctx);
+        } else {
+            AgentEvent::ToolRecorded { agent, tool, arguments }.publish(self.caller.ctx);
+        }
     }
 
     fn publish_progress(&self, progress: Progress) {
         let Progress { done, total, message } = progress;
-        let agent = self.caller.agent.to_owned();
+        let agent = self.caller.job.agent.clone();
         let tool = self.full_name.to_owned();
         AgentEvent::ToolProgress { agent, tool, done, total, message }.publish(self.caller.ctx);
     }
 
     async fn send(&self, call_round: CallRound, key: String) -> Result<Value, EffectFailure> {
-        let traceparent = match &self.caller.parts.traces {
-            Some(traces) => traces.traceparent(self.caller.ctx.place(), &key).await,
+        let Job { star, agent, server, .. } = self.caller.job;
+        let ctx = self.caller.ctx;
+        let traceparent = match &star.traces {
+            Some(traces) => traces.traceparent(ctx.place(), &key).await,
             None => None,
         };
         let waits = matches!(call_round, CallRound::Wait { .. });
         let (progress, mut reports) = mpsc::channel(1);
         let context = CallContext {
             idempotency_key: key,
-            tenant: self.caller.ctx.place().tenant.to_string(),
+            tenant: ctx.place().tenant.to_string(),
             traceparent,
             under: Some(self.under),
             progress: Some(progress),
         };
-        let tools = Arc::clone(&self.caller.parts.tools);
-        let mut exchange =
-            tools.exchange(&self.caller.server.name, &self.tool.name, call_round, context);
+        let mut exchange = star.tools.exchange(&server.name, &self.tool.name, call_round, context);
+        let too_late = self.caller.until_late();
+        tokio::pin!(too_late);
         let reply = loop {
             tokio::select! {
                 biased;
                 reply = &mut exchange => break reply,
                 Some(progress) = reports.recv() => self.publish_progress(progress),
                 // Only waiting may be broken off: the task continues, and is asked after when the run does.
-                () = self.caller.ctx.port().until_cancelled(), if waits => {
+                () = ctx.port().until_cancelled(), if waits => {
                     return Err(EffectFailure::Unknown("the run was stopped".into()));
+                }
+                () = &mut too_late => {
+                    let why = "the time limit of the run was reached before the call had ended";
+                    // What cannot have done harm is given up; of anything else a person knows more.
+                    return Err(if self.tool.repeatable {
+                        EffectFailure::NoEffect(why.into())
+                    } else {
+                        EffectFailure::Unknown(why.into())
+                    });
                 }
             }
         };
-        match reply {
-            Ok(reply) => serde_json::to_value(reply)
-                .map_err(|error| EffectFailure::Unknown(error.to_string())),
+        let outcome = match reply {
+            Ok(reply) => RoundOutcome::Reply(reply),
             Err(error @ mcp::Error::Quarantined { .. }) => {
-                self.caller.parts.withdraw.withdraw(self.caller.agent, error.for_models());
-                Err(EffectFailure::NoEffect(error.for_models()))
+                star.withdraw.withdraw(agent, error.for_models());
+                return Err(EffectFailure::NoEffect(error.for_models()));
             }
-            Err(error) if waits => Ok(json!({ LOST: error.to_string() })),
+            Err(error) if waits => RoundOutcome::Lost { reason: error.to_string() },
             Err(error @ mcp::Error::Unknown { .. }) => {
-                Err(EffectFailure::Unknown(error.to_string()))
+                return Err(EffectFailure::Unknown(error.to_string()));
             }
-            Err(error) => Err(EffectFailure::NoEffect(error.to_string())),
-        }
+            Err(error) => return Err(EffectFailure::NoEffect(error.to_string())),
+        };
+        serde_json::to_value(outcome).map_err(|error| EffectFailure::Unknown(error.to_string()))
     }
 
     /// Puts a server's questions to a person, all at once, and returns the answers in the server's form.
@@ -300,8 +323,8 @@ impl Exchange<'_> {
         arguments: &Map<String, Value>,
     ) -> Question {
         let mut elicitation = Elicitation {
-            agent: self.caller.agent.to_owned(),
-            server: self.caller.server.name.clone(),
+            agent: self.caller.job.agent.clone(),
+            server: self.caller.job.server.name.clone(),
             tool: self.tool.name.clone(),
             arguments: arguments.clone(),
             message: asked.message.clone(),
@@ -335,7 +358,7 @@ impl Exchange<'_> {
         arguments: &Map<String, Value>,
     ) -> Result<Option<ToolReply>, NodeError> {
         let request = json!({
-            "server": self.caller.server.name, "tool": self.tool.name, "arguments": arguments,
+            "server": self.caller.job.server.name, "tool": self.tool.name, "arguments": arguments,
         });
         let question = OutcomeUnknown::of(self.full_name, request, reason);
         Ok(match question.put(self.caller.ctx).await? {
@@ -345,22 +368,6 @@ impl Exchange<'_> {
                 "a person decided to skip this call; its outcome is unknown".to_owned(),
             )),
         })
-    }
-}
-
-/// Reads the recorded outcome of a round.
-fn step(value: Value) -> Step {
-    if let Some(reason) = value.get(LOST).and_then(Value::as_str) {
-        return Step::Lost(reason.to_owned());
-    }
-    match serde_json::from_value(value.clone()) {
-        Ok(Reply::Done(outcome)) => Step::Ended(ToolReply {
-            structured: outcome.structured,
-            ..ToolReply::of_text(outcome.text, outcome.is_error)
-        }),
-        Ok(Reply::Asked { asked }) => Step::Asked(asked),
-        Ok(Reply::Task { task }) => Step::Task(task),
-        Err(_) => Step::Ended(ToolReply::of_text(reported(&value), false)),
     }
 }
 

@@ -18,12 +18,8 @@ pub struct Finding {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<Source>,
     /// Citations of the output that named nothing and were removed.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "crate::is_default")]
     pub citations_removed: u64,
-}
-
-fn is_zero(number: &u64) -> bool {
-    *number == 0
 }
 
 impl Finding {

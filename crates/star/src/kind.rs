@@ -7,10 +7,12 @@ use async_trait::async_trait;
 
 use super::agent::ModelStage;
 use super::assignment::Assignment;
+use super::limits::StarLimits;
+use super::model::RecordedModel;
 use super::parts::StarParts;
 use super::report::Report;
 use super::state::GraphState;
-use perihelion_engine::graph::{Context, NodeError};
+use perihelion_engine::graph::{Context, NodeError, TaskContext};
 use perihelion_mcp::{ServerInfo, ToolDefinition};
 use perihelion_settings::config::strict::nearest;
 
@@ -46,6 +48,18 @@ pub struct Job {
     pub assignment: Assignment,
     /// Role to tool.
     pub tools: BTreeMap<String, ToolDefinition>,
+}
+
+impl Job {
+    /// Returns the bounds of the turn.
+    pub(super) fn limits(&self) -> StarLimits {
+        self.star.limits.for_turn(self.ctx.state())
+    }
+
+    /// Returns a model for a node of the agent's: `ctx` is its own context, or that of a stage below it.
+    pub(super) fn model<'a>(&'a self, ctx: &'a TaskContext) -> RecordedModel<'a> {
+        RecordedModel::new(ctx, &self.star).in_turn(self.ctx.state(), self.ctx.place())
+    }
 }
 
 /// How agents of one kind work.

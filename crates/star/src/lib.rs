@@ -32,6 +32,7 @@ mod finding;
 mod founder;
 mod instruction;
 mod kind;
+mod limits;
 mod menu;
 mod model;
 pub mod nodes;
@@ -45,7 +46,6 @@ pub mod question;
 mod reflection;
 mod remaining;
 mod report;
-mod resolver;
 mod result;
 #[cfg(test)]
 mod retrieval_tests;
@@ -88,8 +88,9 @@ pub use finding::Finding;
 pub use founder::Founder;
 pub use instruction::{Instruction, InstructionKind};
 pub use kind::{Bound, Job, Kind, Kinds, Profile, TOOLS, ToolRole};
-pub use menu::{Menu, MenuSize};
-pub use parts::{Home, StarLimits, StarParts};
+pub use limits::{MenuSize, StarLimits};
+pub use menu::Menu;
+pub use parts::{Home, StarOptions, StarParts};
 pub use preprocess::{Request, RequestError};
 pub use reflection::{Reflection, ReflectionStatus};
 pub use report::{CallRecord, Report};
@@ -100,7 +101,7 @@ pub use roster::Roster;
 pub use server_agent::ServerAgent;
 pub use sources::Sources;
 pub use spans::{Written, is_supervisor, span_kind};
-pub use star::{GRAPH, Star, StarOptions};
+pub use star::{GRAPH, Star};
 pub use state::message_id;
 pub use state::{
     Artifact, Citation, Decided, GraphState, GraphUpdate, Message, Planner, Preferences, Routing,
@@ -136,6 +137,8 @@ pub mod seen {
     pub const ALONE: &str = "alone";
     /// How long an agent worked on a task, in milliseconds.
     pub const LATENCY: &str = "latency_ms";
+    /// The bounds with which a turn begins.
+    pub const LIMITS: &str = "limits";
     /// What is left of the bounds of a turn.
     pub const BUDGET: &str = "budget";
     /// How tasks like the present one were solved before.
@@ -147,6 +150,11 @@ pub mod node {
     pub const PREPROCESS: &str = "preprocess";
     pub const SUPERVISOR: &str = "supervisor";
     pub const QA: &str = "qa";
+}
+
+/// Tells whether a field holds its default, which is left out where it is stored.
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 /// The name under which the supervisor searches.

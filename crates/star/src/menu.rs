@@ -50,15 +50,6 @@ impl From<Menu> for Seen {
     }
 }
 
-/// How large a menu may be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MenuSize {
-    /// Agents up to which all are shown.
-    pub all: usize,
-    /// Of more agents, those shown because they fit.
-    pub fitting: usize,
-}
-
 /// Which agents belong into a menu.
 #[derive(Debug)]
 pub(super) struct MenuQuery<'a> {

@@ -11,12 +11,14 @@ use serde_json::json;
 use super::attachments::{self, Carried};
 use super::breaker;
 use super::event::MessagePiece;
-use super::parts::{StarLimits, StarParts};
+use super::limits::StarLimits;
+use super::parts::StarParts;
 use super::state::{GraphState, Spent};
 use super::user_memory::Asker;
 use perihelion_engine::clock;
 use perihelion_engine::graph::{
-    EffectClass, EffectFailure, EffectRequest, NodeError, Outcome, StreamMode, TaskContext,
+    EffectClass, EffectFailure, EffectRequest, NodeError, NodeLocation, Outcome, StreamMode,
+    TaskContext,
 };
 use perihelion_llm::{ChatModel, ChatRequest, ChatResponse, Error, TokenSink};
 use perihelion_settings::metrics::{self, ModelCall, Timer};
@@ -31,8 +33,8 @@ pub(super) struct RecordedModel<'a> {
     limits: StarLimits,
     /// Publish the pieces of streamed answers.
     streamed: bool,
-    /// How long a call may last when the run's time is up.
-    grace: Duration,
+    /// Calls may last until the deadline itself, and not only as long as other work.
+    is_answer: bool,
     spent: Mutex<Spent>,
     /// Whether a call was made, and not only read back, since somebody last asked.
     live: AtomicBool,
@@ -45,17 +47,16 @@ pub(super) struct RecordedModel<'a> {
 /// The most by which a timer may be early or a clock may be read late.
 const TICK: Duration = Duration::from_millis(2);
 
+/// How long an answer may be late: a deadline is kept within a second.
+const LEEWAY: Duration = Duration::from_millis(500);
+
 /// An answer as recorded, with what it cost at the prices of that time.
 #[derive(Serialize, Deserialize)]
 struct Paid {
     #[serde(flatten)]
     response: ChatResponse,
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::is_default")]
     nano_usd: u64,
-}
-
-fn is_zero(number: &u64) -> bool {
-    *number == 0
 }
 
 impl<'a> RecordedModel<'a> {
@@ -64,31 +65,40 @@ impl<'a> RecordedModel<'a> {
         let live = AtomicBool::new(false);
         let began = ctx.place().run.started_micros();
         let limits = parts.limits;
-        let grace = Duration::ZERO;
         let asker = None;
         let attached = Vec::new();
-        Self { ctx, parts, began, limits, streamed: false, grace, spent, live, asker, attached }
+        Self {
+            ctx,
+            parts,
+            began,
+            limits,
+            streamed: false,
+            is_answer: false,
+            spent,
+            live,
+            asker,
+            attached,
+        }
     }
 
-    /// Gives each call so much time after the run's is up.
-    pub(super) fn with_grace(mut self, grace: Duration) -> Self {
-        self.grace = grace;
+    /// Bounds calls by the time of a turn, which is at work at a place.
+    pub(super) fn in_turn(mut self, state: &GraphState, place: &NodeLocation) -> Self {
+        self.began = breaker::began(state, place);
+        self.limits = self.parts.limits.for_turn(state);
         self
     }
 
-    /// Adds to each prompt what is known of the user of a thread and what they sent, and counts the time from the
-    /// turn's beginning.
+    /// Adds to each prompt what is known of the user of a thread and what they sent.
     pub(super) fn remembering(mut self, state: &GraphState) -> Self {
-        self.began = self.began.max(state.routing.started_at);
-        self.limits = self.parts.limits.for_turn(state);
         self.asker = Asker::of(self.ctx.place(), state);
         self.attached = attachments::of_state(state);
         self
     }
 
-    /// Streams answers to the run's listeners as they are written.
-    pub(super) fn streamed(mut self) -> Self {
+    /// Writes the turn's answer: streamed to the run's listeners, and until the deadline itself.
+    pub(super) fn answering(mut self) -> Self {
         self.streamed = true;
+        self.is_answer = true;
         self
     }
 
@@ -110,16 +120,19 @@ impl<'a> RecordedModel<'a> {
         let limits = &self.limits;
         let now = self.ctx.port().unrecorded_now_micros();
         let now = now.unwrap_or_else(|| clock::now().timestamp_micros());
-        let Some(left) = breaker::time_left(self.began, limits, now) else {
-            return call.await;
+        let Some(seconds) = limits.deadline_sec else { return call.await };
+        let late = Error::Late { seconds };
+        let most = if self.is_answer {
+            Some(Duration::from_secs(seconds) + LEEWAY)
+        } else {
+            limits.work_time()
         };
-        let late = Error::Late { seconds: limits.deadline_sec.unwrap_or_default() };
-        let allowed = left + self.grace;
-        if allowed.is_zero() {
+        let left = breaker::time_left(self.began, most, now).unwrap_or_default();
+        if left.is_zero() {
             return Err(late);
         }
         // Timers are as fine as a millisecond; who looks at the time after this must see that it is up.
-        tokio::time::timeout(allowed + TICK, call).await.unwrap_or(Err(late))
+        tokio::time::timeout(left + TICK, call).await.unwrap_or(Err(late))
     }
 
     async fn perform(

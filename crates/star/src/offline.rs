@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::agent::Agent;
 use super::kind::Kinds;
+use super::parts::StarOptions;
 use super::roster::{RecordedAgents, Roster};
 use super::server_agent::ServerAgent;
-use super::star::{Star, StarOptions};
+use super::star::Star;
 use super::team::{ARCHITECT, Architect, TEAM_PREFIX, TeamAgent};
 use perihelion_engine::graph::BuildError;
 use perihelion_llm::{self as llm, ChatModel, ChatRequest, ChatResponse, TokenSink};
@@ -17,36 +17,30 @@ use perihelion_mcp::{
 };
 
 impl Star {
-    /// Assembles the graph for replays: no model, no servers, an agent under every name.
+    /// Assembles the graph for replays: no model, no servers, an agent of one of the kinds under every name.
     ///
     /// # Errors
     /// As [`Star::new`].
-    pub fn offline(options: StarOptions) -> Result<Self, BuildError> {
+    pub fn offline(kinds: Arc<Kinds>, options: StarOptions) -> Result<Self, BuildError> {
         let nothing = Arc::new(Offline);
-        let recorded = Recorded { kinds: Arc::clone(&options.kinds) };
-        let roster = Roster::of_recorded(Arc::new(recorded));
-        Self::assemble(roster, options, Arc::clone(&nothing) as _, nothing, None)
+        let roster = Roster::of_recorded(recorded(kinds));
+        Self::new(Arc::new(roster), options, Arc::clone(&nothing) as _, nothing, None)
     }
 }
 
 /// Makes agents of these kinds that know nothing of their servers.
-#[derive(Clone)]
-struct Recorded {
-    kinds: Arc<Kinds>,
-}
-
-impl RecordedAgents for Recorded {
-    fn agent(&self, name: &str) -> Arc<dyn Agent> {
+fn recorded(kinds: Arc<Kinds>) -> RecordedAgents {
+    Arc::new(move |name| {
         if name == ARCHITECT {
             return Arc::new(Architect::default());
         }
         if name.starts_with(TEAM_PREFIX) {
-            let agents = Arc::new(self.clone());
-            return Arc::new(TeamAgent::recorded(name.to_owned(), &self.kinds, agents));
+            let agents = recorded(Arc::clone(&kinds));
+            return Arc::new(TeamAgent::recorded(name.to_owned(), &kinds, agents));
         }
         let nothing = ServerInfo { name: name.to_owned(), ..ServerInfo::default() };
-        Arc::new(ServerAgent::named(name.to_owned(), nothing, &self.kinds))
-    }
+        Arc::new(ServerAgent::named(name.to_owned(), nothing, &kinds))
+    })
 }
 
 /// Performs nothing: no call, no scan.

@@ -1,12 +1,13 @@
-//! What the star's nodes share, and the bounds of their work.
+//! What the star's nodes share, and the bounds of a turn.
 
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::allowance::Allowance;
 use super::experience::Experience;
 use super::founder::Founder;
-use super::menu::MenuSize;
+use super::limits::StarLimits;
 use super::state::GraphState;
 use super::trace_context::TraceContext;
 use perihelion_engine::checkpoint::Store;
@@ -16,61 +17,35 @@ use perihelion_llm::{ChatModel, Prompts};
 use perihelion_mcp::ToolHost;
 use perihelion_settings::config::Prices;
 
-/// Bounds of the star's work, and what it asks people about; a reached bound leads to QA, not to an error.
-#[derive(Clone, Copy, Debug)]
-pub struct StarLimits {
-    /// Super-steps of one turn.
-    pub max_steps: u64,
-    /// Tokens of one turn.
-    pub max_tokens: Option<u64>,
-    /// Billionths of a US dollar of one turn.
-    pub max_nano_usd: Option<u64>,
-    /// Seconds of one run; waiting for people ends a run, so it is not counted.
-    pub deadline_sec: Option<u64>,
-    /// Tool calls for one task.
-    pub max_tool_calls: u32,
-    /// Tool calls of one turn.
-    pub turn_tool_calls: Option<u64>,
-    /// What a team may take at most of what is left, for one task.
-    pub of_teams: Allowance,
-    /// Times a rejected output is sent back.
-    pub max_reflections: u32,
-    /// Bytes above which a tool result becomes an artifact.
-    pub result_bytes: usize,
-    /// Repeated routings without progress at which the breaker trips.
-    pub breaker_retries: u32,
-    /// Agents that the supervisor is shown.
-    pub menu: MenuSize,
-    /// Tools up to which an agent is shown all of its server's; of more, this many that fit its task.
-    pub agent_tools: usize,
-    /// How long a request for approval can be answered.
-    pub approval_timeout: Duration,
-    /// The same where somebody sits in front of the run.
-    pub interactive_approval_timeout: Duration,
-    /// Whether a person approves calls that the open world may have led to.
-    pub asks_about_taint: bool,
-}
-
 impl StarLimits {
-    /// Returns the bounds of the present turn: these, or what its request allows where that is tighter.
+    /// Returns the bounds of the present turn: those with which it began, or what its request allows where that is
+    /// tighter.
     #[must_use]
     pub fn for_turn(&self, state: &GraphState) -> Self {
-        let Some(allowed) = state.preferences.allowance else { return *self };
-        let own = Allowance {
-            steps: Some(self.max_steps),
-            tokens: self.max_tokens,
-            nano_usd: self.max_nano_usd,
-            tool_calls: self.turn_tool_calls,
-            seconds: self.deadline_sec,
+        let own = Self {
+            menu: self.menu,
+            approval_timeout: self.approval_timeout,
+            interactive_approval_timeout: self.interactive_approval_timeout,
+            asks_about_taint: self.asks_about_taint,
+            // A turn that an earlier version began kept none.
+            ..state.limits.unwrap_or(*self)
         };
-        let both = own.within(allowed);
+        let Some(allowed) = state.preferences.allowance else { return own };
+        let both = Allowance {
+            steps: Some(own.max_steps),
+            tokens: own.max_tokens,
+            nano_usd: own.max_nano_usd,
+            tool_calls: own.turn_tool_calls,
+            seconds: own.deadline_sec,
+        }
+        .within(allowed);
         Self {
-            max_steps: both.steps.unwrap_or(self.max_steps),
+            max_steps: both.steps.unwrap_or(own.max_steps),
             max_tokens: both.tokens,
             max_nano_usd: both.nano_usd,
             turn_tool_calls: both.tool_calls,
             deadline_sec: both.seconds,
-            ..*self
+            ..own
         }
     }
 }
@@ -96,26 +71,41 @@ pub trait Withdraw: Send + Sync {
     fn withdraw(&self, agent: &str, why: String);
 }
 
+/// What a star is made of.
+#[derive(Clone)]
+pub struct StarOptions {
+    pub prompts: Arc<Prompts>,
+    pub prices: Prices,
+    pub limits: StarLimits,
+    /// Where agents that are graphs keep their steps: in the store of the threads.
+    pub home: Home,
+    /// Skills and memories; none: nothing outlives a thread.
+    pub experience: Option<Arc<dyn Experience>>,
+    /// Rules of style for answers.
+    pub style: Option<Arc<str>>,
+    /// Keeps teams that are designed while a run is under way; none: none are.
+    pub founder: Option<Arc<dyn Founder>>,
+}
+
 /// What the star's nodes share.
 pub struct StarParts {
+    pub(super) options: StarOptions,
     pub(super) model: Arc<dyn ChatModel>,
     pub(super) tools: Arc<dyn ToolHost>,
-    pub(super) prompts: Arc<Prompts>,
-    pub(super) prices: Prices,
-    pub(super) limits: StarLimits,
     pub(super) traces: Option<Arc<dyn TraceContext>>,
-    pub(super) home: Home,
     pub(super) withdraw: Arc<dyn Withdraw>,
-    /// None: nothing outlives a thread.
-    pub(super) experience: Option<Arc<dyn Experience>>,
-    /// Rules of style for answers.
-    pub(super) style: Option<Arc<str>>,
     /// The thread at the top, where the star is a team's within another one.
     pub(super) top: Option<String>,
     /// How many teams the star is within.
     pub(super) depth: usize,
-    /// Keeps teams that are designed while a run is under way; none: none are.
-    pub(super) founder: Option<Arc<dyn Founder>>,
+}
+
+impl Deref for StarParts {
+    type Target = StarOptions;
+
+    fn deref(&self) -> &StarOptions {
+        &self.options
+    }
 }
 
 impl StarParts {
@@ -139,19 +129,13 @@ impl StarParts {
             ..bounds
         };
         Self {
+            options: StarOptions { limits, founder: None, ..self.options.clone() },
             model: Arc::clone(&self.model),
             tools: Arc::clone(&self.tools),
-            prompts: Arc::clone(&self.prompts),
-            prices: self.prices.clone(),
-            limits,
             traces: self.traces.clone(),
-            home: self.home.clone(),
             withdraw,
-            experience: self.experience.clone(),
-            style: self.style.clone(),
             top: Some(self.thread(place)),
             depth: self.depth + 1,
-            founder: None,
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Keeps how a turn was planned, for those who are shown the answer (S2.03, S2.09).
 
 use super::decision::{Accepted, SupervisorDecision};
+use super::limits::StarLimits;
 use super::menu::Menu;
-use super::parts::StarLimits;
 use super::state::{GraphState, Planner};
 
 /// Returns how the turn is planned after a decision.

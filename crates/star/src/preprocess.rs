@@ -9,12 +9,13 @@ use serde_json::Value;
 
 use super::allowance::Allowance;
 use super::attachments::{self, Attachment};
+use super::limits::StarLimits;
 use super::model::RecordedModel;
 use super::parts::StarParts;
 use super::state::{GraphState, GraphUpdate, Message, Preferences, Routing, Spent, message_id};
 use super::summing;
 use super::team::clean_name;
-use super::{AGENT_PREFIX, TEAM_PREFIX, node};
+use super::{AGENT_PREFIX, TEAM_PREFIX, node, seen};
 use perihelion_engine::graph::{Context, Node, NodeError, NodeOutput};
 use perihelion_llm::structured;
 use perihelion_settings::config::strict::nearest;
@@ -202,6 +203,9 @@ impl Node<GraphState> for Preprocess {
         if let Some(why) = attachments::refused(state) {
             return Err(NodeError::failed("request", why));
         }
+        // Noted, so that a replay under other settings has the same; a turn of an earlier version has none.
+        let limits = Some(self.parts.limits);
+        let limits: Option<StarLimits> = ctx.observe_unless(seen::LIMITS, &None, &limits).await?;
         let now = ctx.now().await?;
         let turn = state.turn + 1;
         let model = RecordedModel::new(&ctx, &self.parts);
@@ -220,13 +224,12 @@ impl Node<GraphState> for Preprocess {
         let first_step = ctx.place().step;
         let id = named.unwrap_or_else(|| message_id(turn, first_step, "user"));
         let message = Message {
-            citations_removed: 0,
             id: id.clone(),
             role: "user".into(),
-            name: None,
             content: state.input_request.clone(),
             tainted_by: state.preferences.tainted_by.clone(),
             attached: state.preferences.attached.clone(),
+            ..Message::default()
         };
         let routing = Routing {
             first_step,
@@ -250,6 +253,10 @@ impl Node<GraphState> for Preprocess {
         // A message that was sent before is another one now.
         let update =
             if preferences == state.preferences { update } else { update.preferences(preferences) };
+        let update = match limits {
+            Some(limits) => update.limits(Some(limits)),
+            None => update,
+        };
         Ok(NodeOutput::update(match summary {
             Some(summary) => update.summary(Some(summary)).spent(spent),
             None if spent != Spent::default() => update.spent(spent),

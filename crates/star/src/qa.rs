@@ -1,7 +1,6 @@
 //! QA: turns results into the answer, and always gives one (S1.13).
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::json;
@@ -12,14 +11,11 @@ use super::event::MessagePiece;
 use super::model::{RecordedModel, stop_or_failure};
 use super::parts::StarParts;
 use super::result::{AgentResult, ErrorKind, ResultStatus};
-use super::state::{GraphState, GraphUpdate, Message, message_id};
+use super::state::{GraphState, GraphUpdate, Message};
 use super::{node, taint, window};
 use perihelion_engine::graph::{Context, Node, NodeError, NodeOutput, StreamMode};
 use perihelion_llm::{ChatModel, ChatRequest, Error, Role, structured};
 use perihelion_settings::metrics;
-
-/// How long the answer may still be written when the run's time is up.
-const GRACE: Duration = Duration::from_secs(30);
 
 /// How an answer begins where no work succeeded.
 const NOTHING_WORKED: &str = "The request could not be answered: none of the work succeeded.";
@@ -36,8 +32,8 @@ pub(super) struct Qa {
 impl Node<GraphState> for Qa {
     async fn run(&self, ctx: Context<GraphState>) -> Result<NodeOutput<GraphState>, NodeError> {
         let state = ctx.state();
-        let model =
-            RecordedModel::new(&ctx, &self.parts).remembering(state).streamed().with_grace(GRACE);
+        let model = RecordedModel::new(&ctx, &self.parts).in_turn(state, ctx.place());
+        let model = model.remembering(state).answering();
         let mut early: Option<EarlyEnd> = None;
         let mut removed = 0;
         let written = if nothing_worked(state) { None } else { Some(self.ask(&ctx, &model).await) };
@@ -72,14 +68,12 @@ impl Node<GraphState> for Qa {
                 )
             }
         };
+        let place = (state.turn, ctx.place().step, node::QA);
         let message = Message {
-            id: message_id(state.turn, ctx.place().step, node::QA),
-            role: "assistant".into(),
             name: Some(node::QA.into()),
-            content: answer.clone(),
             tainted_by: taint::of_talk(state),
-            attached: Vec::new(),
             citations_removed: removed,
+            ..Message::new(place, "assistant", answer.clone())
         };
         if is_live {
             metrics::citations_removed(node::QA, removed);
@@ -123,15 +117,8 @@ impl Qa {
             "reason": reason(state),
             "is_object": state.preferences.answer_schema.is_some(),
         });
-        let request = ChatRequest {
-            role: Role::Qa,
-            thread: self.parts.thread(ctx.place()),
-            agent: None,
-            stage: None,
-            messages: self.parts.prompts.messages("qa", prompt)?,
-            tools: Vec::new(),
-            format: None,
-        };
+        let messages = self.parts.prompts.messages("qa", prompt)?;
+        let request = ChatRequest::new(Role::Qa, self.parts.thread(ctx.place()), messages);
         if let Some(schema) = &state.preferences.answer_schema {
             let answer = structured::ask_value(model, request, ANSWER, schema).await?;
             return Ok(Written { text: answer.value.to_string(), cut: None });

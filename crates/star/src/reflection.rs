@@ -5,13 +5,18 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::assignment::Assignment;
+use super::event::AgentEvent;
+use super::instruction::{self, Instruction};
+use super::kind::Job;
 use super::model::{RecordedModel, stop_or_failure};
 use super::report::CallRecord;
+use super::result::{AgentError, ErrorKind};
 use super::state::GraphState;
 use super::verdict::ReflectionVerdict;
 use super::window;
-use perihelion_engine::graph::NodeError;
-use perihelion_llm::{self as llm, ChatRequest, Prompts, Role};
+use perihelion_engine::graph::{NodeError, TaskContext};
+use perihelion_llm::{self as llm, ChatRequest, Role};
+use perihelion_settings::metrics;
 
 /// The three verdicts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -35,45 +40,24 @@ pub struct Reflection {
     pub feedback: Option<String>,
 }
 
-/// What follows from a verdict.
+/// What became of an output, and what follows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Judged {
-    Approved,
-    Fixed(String),
-    Rejected(String),
-    /// No verdict could be had; the output is passed on and marked.
-    Unverified(String),
+pub(super) struct Judged {
+    pub verdict: ReflectionVerdict,
+    /// The output in place of a fixed one; of others, why it did not stand as it was.
+    pub text: String,
 }
 
-impl Judged {
-    /// Returns the verdict without what was said with it.
-    pub(super) fn verdict(&self) -> ReflectionVerdict {
-        match self {
-            Self::Approved => ReflectionVerdict::Approved,
-            Self::Fixed(_) => ReflectionVerdict::Fixed,
-            Self::Rejected(_) => ReflectionVerdict::Rejected,
-            Self::Unverified(_) => ReflectionVerdict::Unverified,
-        }
-    }
-
-    /// Returns why the output did not stand as it was, where that was said.
-    pub(super) fn feedback(&self) -> Option<&str> {
-        match self {
-            Self::Rejected(text) | Self::Unverified(text) => Some(text),
-            Self::Approved | Self::Fixed(_) => None,
-        }
-    }
-}
-
-/// What is judged.
-pub(super) struct Subject<'a> {
-    pub thread: String,
-    pub agent: &'a str,
-    pub task: &'a str,
+/// What an agent did in one attempt.
+pub(super) struct Attempted<'a> {
+    /// Of the agent's node, or of a stage below it.
+    pub ctx: &'a TaskContext,
+    pub job: &'a Job,
     pub calls: &'a [CallRecord],
-    /// The agent was given something that its output may rest on.
-    pub is_given: bool,
+    pub instructions: &'a [Instruction],
     pub output: &'a str,
+    /// From 1.
+    pub number: u32,
 }
 
 /// Why an output that rests on nothing is not approved.
@@ -81,84 +65,83 @@ const UNSUPPORTED: &str =
     "the agent called no tool and was given nothing, so nothing supports its output";
 
 /// Tells whether an agent was given something beside its task that an output may rest on.
-pub(super) fn is_given(state: &GraphState, assignment: &Assignment) -> bool {
+fn is_given(state: &GraphState, assignment: &Assignment) -> bool {
     !assignment.dependency_outputs.is_empty() || !state.global_state.is_empty() || state.turn > 1
 }
 
-/// Has an output judged.
+/// Has an attempt judged, counts the verdict and publishes it.
 ///
 /// # Errors
-/// [`NodeError`] only when the node must stop; a reflector that fails gives [`Judged::Unverified`].
+/// [`NodeError`] only when the node must stop; a reflector that fails leaves the output unverified.
 pub(super) async fn judge(
     model: &RecordedModel<'_>,
-    prompts: &Prompts,
-    subject: Subject<'_>,
+    attempt: Attempted<'_>,
 ) -> Result<Judged, NodeError> {
+    let Attempted { ctx, job, number, .. } = attempt;
+    model.was_live();
+    let judged = verdict_on(model, &attempt).await?;
+    let status = judged.verdict;
+    if model.was_live() {
+        metrics::reflected(&job.agent, status.as_str());
+    }
+    let has_feedback =
+        matches!(status, ReflectionVerdict::Rejected | ReflectionVerdict::Unverified);
+    AgentEvent::Reflection {
+        agent: job.agent.clone(),
+        status,
+        attempt: number,
+        of: job.limits().max_reflections + 1,
+        feedback: has_feedback.then(|| judged.text.clone()),
+    }
+    .publish(ctx);
+    Ok(judged)
+}
+
+async fn verdict_on(
+    model: &RecordedModel<'_>,
+    attempt: &Attempted<'_>,
+) -> Result<Judged, NodeError> {
+    let Attempted { job, calls, instructions, output, .. } = attempt;
+    let task = instruction::effective(&job.assignment.described(), instructions);
     let shown = |call: &CallRecord| {
         let CallRecord { tool, arguments, output, is_error, .. } = call;
         json!({ "tool": tool, "arguments": arguments.to_string(), "output": output, "is_error": is_error })
     };
-    let calls: Vec<_> = subject.calls.iter().map(shown).collect();
-    let prompt = json!({ "task": subject.task, "tool_calls": calls, "output": subject.output });
-    let request = ChatRequest {
-        role: Role::Reflector,
-        thread: subject.thread,
-        agent: Some(subject.agent.to_owned()),
-        stage: None,
-        messages: prompts.messages("reflector", prompt).map_err(window::prompt_failed)?,
-        tools: Vec::new(),
-        format: None,
+    let shown: Vec<_> = calls.iter().map(shown).collect();
+    let prompt = json!({ "task": task, "tool_calls": shown, "output": output });
+    let messages = job.star.prompts.messages("reflector", prompt).map_err(window::prompt_failed)?;
+    let thread = job.star.thread(job.ctx.place());
+    let request = ChatRequest::new(Role::Reflector, thread, messages).agent(&job.agent);
+    let unverified = |why: String| Judged { verdict: ReflectionVerdict::Unverified, text: why };
+    let judged = match llm::ask::<Reflection>(model, request, "reflection").await {
+        Ok(answer) => verdict(answer.value),
+        Err(error) => return Ok(unverified(stop_or_failure(error)?.to_string())),
     };
-    match llm::ask::<Reflection>(model, request, "reflection").await {
-        Ok(answer) => Ok(match verdict(answer.value) {
-            // A reflector has nothing to hold such an output against.
-            Judged::Approved | Judged::Fixed(_)
-                if subject.calls.is_empty() && !subject.is_given =>
-            {
-                Judged::Unverified(UNSUPPORTED.to_owned())
-            }
-            judged => judged,
-        }),
-        Err(error) => Ok(Judged::Unverified(stop_or_failure(error)?.to_string())),
+    // A reflector has nothing to hold such an output against.
+    let is_unsupported = calls.is_empty() && !is_given(job.ctx.state(), &job.assignment);
+    if is_unsupported && judged.verdict != ReflectionVerdict::Rejected {
+        return Ok(unverified(UNSUPPORTED.to_owned()));
     }
+    Ok(judged)
 }
 
 fn verdict(reflection: Reflection) -> Judged {
     let text = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
-    match reflection.status {
-        ReflectionStatus::Approved => Judged::Approved,
-        // FIXED without a text fixes nothing: the output stands.
-        ReflectionStatus::Fixed => {
-            text(reflection.refined_output).map_or(Judged::Approved, Judged::Fixed)
-        }
-        ReflectionStatus::Rejected => Judged::Rejected(
-            text(reflection.feedback)
+    let refined = text(reflection.refined_output);
+    match (reflection.status, refined) {
+        (ReflectionStatus::Fixed, Some(text)) => Judged { verdict: ReflectionVerdict::Fixed, text },
+        (ReflectionStatus::Rejected, _) => Judged {
+            verdict: ReflectionVerdict::Rejected,
+            text: text(reflection.feedback)
                 .unwrap_or_else(|| "the output does not fulfil the task".into()),
-        ),
+        },
+        // FIXED without a text fixes nothing: the output stands.
+        _ => Judged { verdict: ReflectionVerdict::Approved, text: String::new() },
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// S1.07
-    #[test]
-    fn each_verdict_leads_to_its_consequence_and_an_empty_one_does_no_harm() {
-        let reflect = |status, refined: Option<&str>, feedback: Option<&str>| {
-            verdict(Reflection {
-                status,
-                refined_output: refined.map(Into::into),
-                feedback: feedback.map(Into::into),
-            })
-        };
-        assert_eq!(reflect(ReflectionStatus::Approved, None, None), Judged::Approved);
-        assert_eq!(reflect(ReflectionStatus::Fixed, Some("x"), None), Judged::Fixed("x".into()));
-        assert_eq!(reflect(ReflectionStatus::Fixed, None, None), Judged::Approved);
-        assert_eq!(
-            reflect(ReflectionStatus::Rejected, None, Some("y")),
-            Judged::Rejected("y".into())
-        );
-        assert!(matches!(reflect(ReflectionStatus::Rejected, None, None), Judged::Rejected(_)));
-    }
+/// Says that no attempt was good enough.
+pub(super) fn rejected(attempts: u32, feedback: &str) -> AgentError {
+    let message = format!("the output was rejected {attempts} times, last because: {feedback}");
+    AgentError::new(ErrorKind::Rejected, message)
 }

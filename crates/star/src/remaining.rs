@@ -2,7 +2,7 @@
 
 use super::allowance::Allowance;
 use super::breaker;
-use super::parts::StarLimits;
+use super::limits::StarLimits;
 use super::state::GraphState;
 use perihelion_engine::graph::NodeLocation;
 
@@ -18,14 +18,14 @@ pub(super) fn left(
 ) -> Allowance {
     let limits = limits.for_turn(state);
     let spent = state.spent_in_turn();
-    let began = state.routing.started_at.max(place.run.started_micros());
     let less = |most: Option<u64>, spent: u64| most.map(|most| most.saturating_sub(spent));
     Allowance {
         steps: less(Some(limits.max_steps), breaker::steps(state, place)),
         tokens: less(limits.max_tokens, spent.usage.total()),
         nano_usd: less(limits.max_nano_usd, spent.nano_usd),
         tool_calls: less(limits.turn_tool_calls, state.tool_calls_of_turn()),
-        seconds: breaker::time_left(began, &limits, now_micros).map(|left| left.as_secs()),
+        seconds: breaker::time_left(breaker::began(state, place), limits.work_time(), now_micros)
+            .map(|left| left.as_secs()),
     }
 }
 
@@ -51,10 +51,17 @@ pub(super) fn for_team(
     shared.within(limits.of_teams)
 }
 
-/// Returns how many tool calls an agent may make for its task: its own bound, or its share of the turn's.
-pub(super) fn tool_calls(state: &GraphState, limits: &StarLimits, place: &NodeLocation) -> usize {
-    let most = u64::from(limits.max_tool_calls);
-    let left = limits.for_turn(state).turn_tool_calls;
+/// Returns how many tool calls an agent may make for its task: its own bound for each of so many attempts, or its share
+/// of the turn's.
+pub(super) fn tool_calls(
+    state: &GraphState,
+    limits: &StarLimits,
+    place: &NodeLocation,
+    attempts: u32,
+) -> usize {
+    let limits = limits.for_turn(state);
+    let most = u64::from(limits.max_tool_calls * attempts);
+    let left = limits.turn_tool_calls;
     let left = left.map(|all| all.saturating_sub(state.tool_calls_of_turn()));
     let most = left.map_or(most, |left| most.min(share(left, state, place)));
     usize::try_from(most).unwrap_or(usize::MAX)
@@ -104,8 +111,8 @@ mod tests {
         let shares: Vec<_> = (0..3).map(|task| of(task).tool_calls.unwrap()).collect();
         assert_eq!(shares, [3, 2, 2], "seven calls for three");
         assert_eq!((of(0).tokens, of(1).tokens), (Some(34), Some(33)));
-        assert_eq!(of(0).seconds, Some(60), "all of the time for each");
-        assert_eq!(tool_calls(&state, &limits, &place(0)), 1, "its own bound is tighter");
+        assert_eq!(of(0).seconds, Some(48), "all of the time for work for each");
+        assert_eq!(tool_calls(&state, &limits, &place(0), 1), 1, "its own bound is tighter");
 
         let of_teams = Allowance { tokens: Some(10), ..Allowance::default() };
         let limits = StarLimits { of_teams, ..limits };

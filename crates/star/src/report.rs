@@ -7,12 +7,17 @@ use serde_json::{Value, json};
 
 use super::assignment::Assignment;
 use super::built_in::{FIND_TOOL, is_built_in};
+use super::event::AgentEvent;
 use super::finding::Finding;
 use super::instruction::Instruction;
 use super::result::{AgentError, AgentResult, ErrorKind, ResultStatus, Source, Table, ToolUse};
 use super::sanitised::sanitised;
+use super::seen;
 use super::sources::Sources;
-use super::state::{Artifact, Citation, GraphState, GraphUpdate, Message, Spent, message_id};
+use super::state::{Artifact, Citation, GraphState, GraphUpdate, Message, Spent};
+use perihelion_engine::clock;
+use perihelion_engine::graph::{Context, NodeError, NodeOutput};
+use perihelion_settings::metrics::{self, Timer};
 
 /// Rows that a result carries itself; those of a larger table stand in an artifact.
 const ROWS: usize = 50;
@@ -81,17 +86,38 @@ impl Default for Report {
     }
 }
 
-/// Whose report it is.
-pub(super) struct Reported<'a> {
-    pub state: &'a GraphState,
-    pub step: u64,
-    /// Index of the agent's task in the step: results of one step are appended in that order.
-    pub index: u32,
-    pub agent: &'a str,
-    /// Name of the agent's server; empty where it has none, whose calls say which server they went to.
-    pub server: &'a str,
-    pub assignment: Assignment,
-    pub latency_ms: u64,
+/// Has an agent's node work on an assignment, and makes what it reports an update of the state.
+///
+/// `server` is the name of the agent's server; empty where it has none, whose calls say which server they went to.
+///
+/// # Errors
+/// [`NodeError`] as `work` has it.
+pub(super) async fn reported(
+    ctx: &Context<GraphState>,
+    agent: &str,
+    server: &str,
+    assignment: &Assignment,
+    work: impl Future<Output = Result<Report, NodeError>>,
+) -> Result<NodeOutput<GraphState>, NodeError> {
+    let timer = Timer::start();
+    let began = clock::monotonic();
+    let report = work.await?;
+    let took = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let latency_ms = ctx.observe_unless(seen::LATENCY, &0, &took).await?;
+    let not_mine = report.is_handed_back();
+    if !ctx.port().is_replay() {
+        let class = if not_mine { "not_mine" } else { "agent_error" };
+        metrics::agent_worked(timer, agent, report.error.as_ref().map(|_| class));
+    }
+    AgentEvent::AgentResult {
+        agent: agent.to_owned(),
+        reflection: report.reflection.clone(),
+        error: report.error.as_ref().map(ToString::to_string),
+        not_mine,
+        usage: report.spent.usage,
+    }
+    .publish(ctx);
+    Ok(NodeOutput::update(report.into_update(ctx, (agent, server), assignment, latency_ms)))
 }
 
 impl Report {
@@ -101,31 +127,45 @@ impl Report {
     }
 
     /// Makes the report an update of the state: result, message, citations, artifacts, cost.
-    pub(super) fn into_update(mut self, of: Reported<'_>) -> GraphUpdate {
+    fn into_update(
+        mut self,
+        ctx: &Context<GraphState>,
+        (agent, server): (&str, &str),
+        assignment: &Assignment,
+        latency_ms: u64,
+    ) -> GraphUpdate {
+        let state = ctx.state();
         self.error = self.error.map(sanitised);
-        let turn = of.state.turn;
-        let number = of.state.results_of_turn().count() + of.index as usize + 1;
+        let turn = state.turn;
+        // Results of one step are appended in the order of its tasks.
+        let number = state.results_of_turn().count() + ctx.place().task as usize + 1;
         let citations = match self.error {
-            None => self.citations(number, turn, of.agent),
+            None => self.citations(number, turn, agent),
             Some(_) => Vec::new(),
         };
-        let tabular = self.finding.table.take().map(|table| self.bounded(table, &of));
+        let tabular = self.finding.table.take();
+        let tabular = tabular.map(|table| self.bounded(table, agent, &assignment.id));
         let uses = self.calls.iter().map(|call| ToolUse {
             tool: match call.tool.as_str() {
-                tool if is_built_in(tool) || of.server.is_empty() => tool.to_owned(),
-                tool => format!("{}.{tool}", of.server),
+                tool if is_built_in(tool) || server.is_empty() => tool.to_owned(),
+                tool => format!("{server}.{tool}"),
             },
             arguments: call.arguments.clone(),
             is_error: call.is_error,
         });
-        let text = match &self.error {
+        let content = match &self.error {
             None => self.finding.output.clone(),
             Some(error) => format!("failed: {error}"),
         };
+        let message = Message {
+            name: Some(agent.to_owned()),
+            tainted_by: self.tainted_by.clone(),
+            ..Message::new((turn, ctx.place().step, &assignment.id), "assistant", content)
+        };
         let result = AgentResult {
-            id: of.assignment.id.clone(),
-            agent: of.agent.to_owned(),
-            task: of.assignment.task,
+            id: assignment.id.clone(),
+            agent: agent.to_owned(),
+            task: assignment.task.clone(),
             status: match self.error {
                 None => ResultStatus::Success,
                 Some(_) => ResultStatus::Failed,
@@ -142,19 +182,10 @@ impl Report {
             attempts: self.attempts,
             tools: uses.collect(),
             usage: self.spent.usage,
-            latency_ms: of.latency_ms,
+            latency_ms,
             turn,
             instructions: self.instructions,
-            tainted_by: self.tainted_by.clone(),
-        };
-        let message = Message {
-            id: message_id(turn, of.step, &of.assignment.id),
-            role: "assistant".into(),
-            name: Some(of.agent.to_owned()),
-            content: text,
             tainted_by: self.tainted_by,
-            attached: Vec::new(),
-            citations_removed: 0,
         };
         GraphUpdate::new()
             .results(vec![result])
@@ -193,12 +224,12 @@ impl Report {
     }
 
     /// Keeps the rows of a large table as an artifact, to which the result refers.
-    fn bounded(&mut self, table: Table, of: &Reported<'_>) -> Table {
+    fn bounded(&mut self, table: Table, agent: &str, task: &str) -> Table {
         let content = json!({ "columns": table.columns, "rows": table.rows }).to_string();
         if table.rows.len() <= ROWS && content.len() <= TABLE_BYTES {
             return table;
         }
-        let key = format!("{}/table", of.assignment.id);
+        let key = format!("{task}/table");
         let mut rows = table.rows;
         let mut room = TABLE_BYTES;
         rows.truncate(ROWS);
@@ -211,7 +242,7 @@ impl Report {
         let preview =
             json!({ "columns": table.columns, "rows": rows.iter().take(5).collect::<Vec<_>>() });
         let artifact = Artifact {
-            source: of.agent.to_owned(),
+            source: agent.to_owned(),
             preview: preview.to_string(),
             bytes: content.len(),
             content: content.into(),

@@ -1,7 +1,7 @@
 //! What an agent hands back: the result, its table, its chart, its sources, and its typed error (S2.09, S2.11).
 
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::ending::FinishReason;
 use super::instruction::Instruction;
@@ -45,7 +45,7 @@ pub struct AgentResult {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<Source>,
     /// Citations of its output that named nothing and were removed.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::is_default")]
     pub citations_removed: u64,
     #[serde(
         default,
@@ -54,7 +54,7 @@ pub struct AgentResult {
     )]
     pub error: Option<AgentError>,
     /// Whether the agent handed the task back as one for another agent; it failed then, and the error says why.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "crate::is_default")]
     pub not_mine: bool,
     /// `APPROVED`, `FIXED`, `REJECTED`, or `UNVERIFIED` where no verdict could be had.
     pub reflection: String,
@@ -64,7 +64,7 @@ pub struct AgentResult {
     pub tools: Vec<ToolUse>,
     pub usage: Usage,
     /// Milliseconds of work, without waiting for people.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::is_default")]
     pub latency_ms: u64,
     pub turn: u32,
     /// What people who approved its calls wanted besides.
@@ -80,14 +80,6 @@ impl AgentResult {
     pub fn error_message(&self) -> Option<&str> {
         self.error.as_ref().map(|error| error.message.as_str())
     }
-}
-
-fn is_false(flag: &bool) -> bool {
-    !flag
-}
-
-fn is_zero(number: &u64) -> bool {
-    *number == 0
 }
 
 /// A table of a result; the rows of a large one stand in an artifact.
@@ -106,6 +98,25 @@ pub struct Table {
 }
 
 impl Table {
+    /// Makes a table that is whole.
+    pub fn new(columns: Vec<String>, rows: Vec<Vec<Value>>) -> Self {
+        Self { row_count: rows.len() as u64, columns, rows, truncated: false, artifact: None }
+    }
+
+    /// Makes a table of objects, whose keys are its columns.
+    pub fn of_objects(rows: &[&Map<String, Value>]) -> Self {
+        let mut columns: Vec<String> = Vec::new();
+        for name in rows.iter().flat_map(|row| row.keys()) {
+            if !columns.contains(name) {
+                columns.push(name.clone());
+            }
+        }
+        let cell = |row: &Map<String, Value>, name| row.get(name).cloned().unwrap_or_default();
+        let cells = rows.iter().map(|row| columns.iter().map(|name| cell(row, name)).collect());
+        let cells = cells.collect();
+        Self::new(columns, cells)
+    }
+
     /// Reads a table out of a tool's structured result, where it is one: `columns` and `rows`.
     pub fn read(structured: &Value) -> Option<Self> {
         let names = structured.get("columns")?.as_array()?.iter();
@@ -207,6 +218,17 @@ pub enum ErrorKind {
     #[default]
     #[serde(rename = "AgentError", other)]
     Other,
+}
+
+impl ErrorKind {
+    /// Reads the kind out of the beginning of a server's message, such as `QueryError: …`.
+    pub fn of_message(text: &str) -> Self {
+        let word = text.split(':').next().unwrap_or_default();
+        match Self::deserialize(json!(word)) {
+            Ok(Self::Other) | Err(_) => Self::Tool,
+            Ok(kind) => kind,
+        }
+    }
 }
 
 /// Why an agent failed; the message is for people, the details for the one who looks into it.

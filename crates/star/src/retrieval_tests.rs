@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use super::directory::Directory;
 use super::{AGENT_PREFIX, Menu};
-use crate::menu::{MenuQuery, MenuSize};
+use crate::MenuSize;
+use crate::menu::MenuQuery;
 use crate::roster::Roster;
 use crate::{Agent, Kinds, ServerAgent, ToolLoop};
 use perihelion_mcp::{ServerInfo, ToolDefinition};

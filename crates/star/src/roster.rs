@@ -5,16 +5,14 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use super::agent::{Agent, AgentCard};
 use super::directory::{Directory, Fit};
-use super::menu::{Menu, MenuQuery, MenuSize};
+use super::limits::MenuSize;
+use super::menu::{Menu, MenuQuery};
 use super::parts::Withdraw;
 use super::team::{ARCHITECT, TEAM_PREFIX};
 use perihelion_mcp::{self as mcp, ServerInfo};
 
-/// Makes agents of which nothing is known but what was recorded.
-pub(super) trait RecordedAgents: Send + Sync {
-    /// Makes the agent of a name, whatever the name is.
-    fn agent(&self, name: &str) -> Arc<dyn Agent>;
-}
+/// Makes the agent of a name, whatever the name is; nothing is known of it but what was recorded.
+pub(super) type RecordedAgents = Arc<dyn Fn(&str) -> Arc<dyn Agent> + Send + Sync>;
 
 /// The agents that there are now.
 #[derive(Default)]
@@ -23,7 +21,7 @@ pub struct Roster {
     /// Why agents that could be there are not.
     absences: RwLock<BTreeMap<String, String>>,
     /// Answers to any name: for replays, in which every node sees what the recorded one saw.
-    recorded: Option<Arc<dyn RecordedAgents>>,
+    recorded: Option<RecordedAgents>,
 }
 
 impl std::fmt::Debug for Roster {
@@ -84,7 +82,7 @@ impl View {
 
 impl Roster {
     /// Makes a roster that knows no server and has an agent under every name.
-    pub(super) fn of_recorded(agents: Arc<dyn RecordedAgents>) -> Self {
+    pub(super) fn of_recorded(agents: RecordedAgents) -> Self {
         Self { recorded: Some(agents), ..Self::default() }
     }
 
@@ -95,7 +93,7 @@ impl Roster {
         if let Some(agent) = views.find_map(|view| view.agents.get(name)) {
             return Some(Arc::clone(agent));
         }
-        self.recorded.as_ref().map(|recorded| recorded.agent(name))
+        self.recorded.as_ref().map(|recorded| recorded(name))
     }
 
     /// Returns why an agent is not there, where that is known.

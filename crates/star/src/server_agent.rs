@@ -6,16 +6,13 @@ use async_trait::async_trait;
 
 use super::agent::{Agent, AgentCard};
 use super::assignment::Assignment;
-use super::event::AgentEvent;
 use super::kind::{Job, Kinds, TOOLS};
 use super::parts::StarParts;
-use super::report::Reported;
+use super::report::reported;
 use super::seen;
 use super::state::GraphState;
-use perihelion_engine::clock;
 use perihelion_engine::graph::{Context, Node, NodeEntry, NodeError, NodeOutput};
 use perihelion_mcp::{self as mcp, AgentBinding, ServerInfo};
-use perihelion_settings::metrics::{self, Timer};
 
 /// The agent that is made of a server.
 pub struct ServerAgent {
@@ -89,8 +86,6 @@ impl Node<GraphState> for ServerNode {
         let server = Arc::new(ctx.observe(seen::SERVER, &*self.server).await?);
         let assignment: Assignment = ctx.input()?;
         let bound = self.kinds.bind(&server);
-        let timer = Timer::start();
-        let began = clock::monotonic();
         let job = Job {
             ctx: ctx.clone(),
             star: Arc::clone(&self.star),
@@ -99,28 +94,6 @@ impl Node<GraphState> for ServerNode {
             assignment: assignment.clone(),
             tools: bound.tools,
         };
-        let report = bound.kind.work(job).await?;
-        let took = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let latency_ms = ctx.observe_unless(seen::LATENCY, &0, &took).await?;
-        let not_mine = report.is_handed_back();
-        if !ctx.port().is_replay() {
-            let class = if not_mine { "not_mine" } else { "agent_error" };
-            metrics::agent_worked(timer, &self.name, report.error.as_ref().map(|_| class));
-        }
-        AgentEvent::AgentResult {
-            agent: self.name.clone(),
-            reflection: report.reflection.clone(),
-            error: report.error.as_ref().map(ToString::to_string),
-            not_mine,
-            usage: report.spent.usage,
-        }
-        .publish(&ctx);
-        let step = ctx.place().step;
-        let index = ctx.place().task;
-        let state = ctx.state();
-        let agent = self.name.as_str();
-        let server = server.name.as_str();
-        let of = Reported { state, step, index, agent, server, assignment, latency_ms };
-        Ok(NodeOutput::update(report.into_update(of)))
+        reported(&ctx, &self.name, &server.name, &assignment, bound.kind.work(job)).await
     }
 }

@@ -1,23 +1,18 @@
 //! The star itself: preprocess → supervisor ⇄ agents … → QA (S1.02).
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
-use super::experience::Experience;
-use super::founder::Founder;
-use super::kind::Kinds;
 use super::node;
-use super::parts::{Home, StarLimits, StarParts};
+use super::parts::{StarOptions, StarParts};
 use super::preprocess::Preprocess;
 use super::qa::Qa;
-use super::resolver::AgentResolver;
 use super::roster::Roster;
 use super::state::GraphState;
 use super::supervisor::Supervisor;
 use super::trace_context::TraceContext;
-use perihelion_engine::graph::{BuildError, Graph, GraphBuilder};
-use perihelion_llm::{ChatModel, Prompts};
+use perihelion_engine::graph::{BuildError, Graph, GraphBuilder, NodeEntry, Resolver};
+use perihelion_llm::ChatModel;
 use perihelion_mcp::ToolHost;
-use perihelion_settings::config::Prices;
 
 /// Name of the graph, which threads keep and clients ask for.
 pub const GRAPH: &str = "swarm";
@@ -30,68 +25,43 @@ pub struct Star {
     _parts: Arc<StarParts>,
 }
 
-/// What a star is made of.
-pub struct StarOptions {
-    pub prompts: Arc<Prompts>,
-    pub prices: Prices,
-    pub limits: StarLimits,
-    /// How agents work that are bound to servers.
-    pub kinds: Arc<Kinds>,
-    /// Where agents that are graphs keep their steps: in the store of the threads.
-    pub home: Home,
-    /// Skills and memories; none: nothing outlives a thread.
-    pub experience: Option<Arc<dyn Experience>>,
-    /// Rules of style for answers.
-    pub style: Option<Arc<str>>,
-    /// Keeps teams that are designed while a run is under way; none: none are.
-    pub founder: Option<Arc<dyn Founder>>,
-}
-
 impl Star {
-    /// Assembles the graph; agents appear in it as the roster is filled.
+    /// Assembles the graph over the agents of a roster; agents appear in it as that is filled.
     ///
     /// With `traces`, tool calls carry their place in the trace to the servers.
     ///
     /// # Errors
     /// [`BuildError`] never happens with the fixed nodes; it is passed on all the same.
     pub fn new(
+        roster: Arc<Roster>,
         options: StarOptions,
         model: Arc<dyn ChatModel>,
         tools: Arc<dyn ToolHost>,
         traces: Option<Arc<dyn TraceContext>>,
     ) -> Result<Self, BuildError> {
-        Self::assemble(Roster::default(), options, model, tools, traces)
-    }
-
-    /// Assembles the graph over the agents of a roster.
-    pub(super) fn assemble(
-        roster: Roster,
-        options: StarOptions,
-        model: Arc<dyn ChatModel>,
-        tools: Arc<dyn ToolHost>,
-        traces: Option<Arc<dyn TraceContext>>,
-    ) -> Result<Self, BuildError> {
-        let StarOptions { prompts, prices, limits, home, experience, style, founder, .. } = options;
-        let roster = Arc::new(roster);
         let withdraw = Arc::clone(&roster) as _;
-        let parts = StarParts {
-            model,
-            tools,
-            prompts,
-            prices,
-            limits,
-            traces,
-            home,
-            withdraw,
-            experience,
-            style,
-            top: None,
-            depth: 0,
-            founder,
-        };
+        let parts = StarParts { options, model, tools, traces, withdraw, top: None, depth: 0 };
         let parts = Arc::new(parts);
         let graph = graph(GRAPH, &parts, &roster)?;
         Ok(Self { graph, roster, _parts: parts })
+    }
+}
+
+/// Finds agents' nodes in a roster, by name, while threads are open.
+struct AgentResolver {
+    parts: Weak<StarParts>,
+    roster: Arc<Roster>,
+}
+
+impl Resolver<GraphState> for AgentResolver {
+    fn resolve(&self, name: &str) -> Option<Arc<NodeEntry<GraphState>>> {
+        let parts = self.parts.upgrade()?;
+        let agent = self.roster.find(name)?;
+        Some(Arc::new(agent.node(&parts).then(node::SUPERVISOR)))
+    }
+
+    fn absence(&self, name: &str) -> Option<String> {
+        self.roster.absence(name)
     }
 }
 

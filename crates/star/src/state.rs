@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::allowance::Allowance;
 use super::assignment::Assignment;
 use super::ending::EarlyEnd;
+use super::limits::StarLimits;
 use super::node;
 use super::result::AgentResult;
 use super::sources::Sources;
@@ -15,7 +16,7 @@ use perihelion_engine::graph::{Blob, Blobs, Dict, Log};
 use perihelion_llm::{Attached, Usage};
 
 /// One message of the conversation.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Message {
     pub id: String,
     /// `user` or `assistant`.
@@ -31,7 +32,7 @@ pub struct Message {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attached: Vec<Attached>,
     /// Citations of an answer that named nothing and were removed.
-    #[serde(default, skip_serializing_if = "is_zero_count")]
+    #[serde(default, skip_serializing_if = "crate::is_default")]
     pub citations_removed: u64,
 }
 
@@ -111,10 +112,10 @@ pub struct Preferences {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer_schema: Option<Value>,
     /// What would wait for a person's approval is not done.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "crate::is_default")]
     pub skip_approvals: bool,
     /// Somebody sits in front of it, so that requests for approval run out soon.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "crate::is_default")]
     pub interactive: bool,
     /// What came with the request.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -172,7 +173,7 @@ pub struct Routing {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub question: Option<String>,
     /// Questions that the user was asked in this turn.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::is_default")]
     pub asked: u32,
     /// What the supervisor searched for in this turn.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -207,16 +208,8 @@ pub struct Planner {
     /// Bounds that hold for the turn.
     pub guardrails: Vec<String>,
     /// Whether the agents were chosen by words, because the model failed.
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "crate::is_default")]
     pub by_words: bool,
-}
-
-fn is_zero(number: &u32) -> bool {
-    *number == 0
-}
-
-fn is_false(flag: &bool) -> bool {
-    !flag
 }
 
 /// What a conversation was about.
@@ -242,12 +235,8 @@ pub struct Spent {
     #[serde(default)]
     pub nano_usd: u64,
     /// Super-steps that teams took.
-    #[serde(default, skip_serializing_if = "is_zero_count")]
+    #[serde(default, skip_serializing_if = "crate::is_default")]
     pub steps: u64,
-}
-
-fn is_zero_count(number: &u64) -> bool {
-    *number == 0
 }
 
 impl std::ops::AddAssign for Spent {
@@ -275,6 +264,8 @@ perihelion_engine::graph_state! {
         preferences: Preferences => overwrite,
         /// Who asks, by the name under which they are remembered.
         user: Option<String> => overwrite,
+        /// The bounds with which the present turn began.
+        limits: Option<StarLimits> => overwrite,
         /// Number of the request in the thread, from 1.
         turn: u32 => overwrite,
         messages: Log<Message> => append,
@@ -304,6 +295,20 @@ perihelion_engine::graph_state! {
 }
 
 impl Message {
+    /// Makes what somebody says in a step of a turn, in the words of a role.
+    pub(super) fn new(
+        (turn, step, what): (u32, u64, &str),
+        role: &str,
+        content: impl Into<String>,
+    ) -> Self {
+        Self {
+            id: message_id(turn, step, what),
+            role: role.to_owned(),
+            content: content.into(),
+            ..Self::default()
+        }
+    }
+
     fn is_answer(&self) -> bool {
         self.name.as_deref() == Some(node::QA)
     }

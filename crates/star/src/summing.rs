@@ -48,15 +48,9 @@ pub(super) async fn sum_up(
         .map(|message| json!({ "role": message.role, "content": clip(&message.content, MESSAGE_CHARS) }))
         .collect();
     let prompt = json!({ "summary": known.map(|known| &known.text), "messages": shown });
-    let request = ChatRequest {
-        role: Role::Summarizer,
-        thread: parts.thread(ctx.place()),
-        agent: None,
-        stage: Some("conversation".to_owned()),
-        messages: parts.prompts.messages("summarizer", prompt).map_err(window::prompt_failed)?,
-        tools: Vec::new(),
-        format: None,
-    };
+    let asked = parts.prompts.messages("summarizer", prompt).map_err(window::prompt_failed)?;
+    let request = ChatRequest::new(Role::Summarizer, parts.thread(ctx.place()), asked);
+    let request = request.stage("conversation");
     let text = match model.chat(&request, None).await {
         Ok(response) => response.into_text(),
         Err(error) => Err(error),

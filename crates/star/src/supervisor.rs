@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use serde::Serialize;
+use serde_json::json;
 
 use super::assignment::Assignment;
 use super::breaker::Exhausted;
@@ -29,35 +29,6 @@ use perihelion_settings::metrics;
 pub(super) struct Supervisor {
     pub parts: Arc<StarParts>,
     pub roster: Arc<Roster>,
-}
-
-#[derive(Serialize)]
-struct MenuLine {
-    name: String,
-    line: String,
-}
-
-#[derive(Serialize)]
-struct Prompt<'a> {
-    request: &'a str,
-    #[serde(rename = "wishes")]
-    preferences: Option<&'a str>,
-    context: Vec<window::Entry>,
-    history: Vec<window::ShownMessage>,
-    plan: &'a [String],
-    agents: Vec<MenuLine>,
-    /// Those that fit the request by words, best first.
-    candidates: &'a [String],
-    /// Agents that the menu does not show.
-    hidden: usize,
-    /// Searches for them that may still be made.
-    searches_left: usize,
-    searches: Vec<&'a Search>,
-    results: Vec<window::NumberedResult>,
-    artifacts: Vec<window::Preview>,
-    /// What is left of the turn's bounds.
-    budget: &'a [String],
-    errors: &'a [String],
 }
 
 #[async_trait]
@@ -117,7 +88,8 @@ impl Supervisor {
         // Noted, so that a replay under other bounds asks the same.
         let budget = ctx.observe_unless(seen::BUDGET, &Vec::new(), &left).await?;
         let request = self.request(ctx, &menu, &candidates, &errors, &budget)?;
-        let model = RecordedModel::new(ctx, &self.parts).remembering(state);
+        let model =
+            RecordedModel::new(ctx, &self.parts).in_turn(state, ctx.place()).remembering(state);
         self.listen(ctx);
         let answer = llm::ask::<SupervisorDecision>(&model, request, "supervisor_decision").await;
         let spent = model.spent();
@@ -187,10 +159,7 @@ impl Supervisor {
             id: format!("{}.{}.team", state.turn, state.routing.round + 1),
             agent: team.to_owned(),
             task: state.input_request.clone(),
-            entities: Vec::new(),
-            depends_on: Vec::new(),
-            dependency_outputs: Vec::new(),
-            tainted_by: Default::default(),
+            ..Assignment::default()
         };
         let plan = vec![format!("{team} answers the request, as was asked for")];
         self.dispatch(ctx, GraphUpdate::new(), plan, vec![vec![task]], Vec::new())
@@ -223,37 +192,27 @@ impl Supervisor {
         budget: &[String],
     ) -> Result<ChatRequest, NodeError> {
         let state = ctx.state();
-        let prompt = Prompt {
-            request: &state.input_request,
-            preferences: state.preferences.system_prompt.as_deref(),
-            context: window::context(state),
-            history: window::history(state),
-            plan: &state.plan,
-            hidden: menu.hidden.len(),
-            candidates: if menu.shown.len() > 1 { candidates } else { &[] },
-            searches_left: searched::left(state),
-            searches: state.routing.searches.iter().collect(),
-            agents: menu
-                .shown
-                .iter()
-                .map(|(name, line)| MenuLine { name: name.clone(), line: line.clone() })
-                .collect(),
-            results: window::results(state, window::OUTPUT_CHARS),
-            artifacts: window::artifacts(state),
-            budget,
-            errors,
-        };
-        let messages =
-            self.parts.prompts.messages("supervisor", prompt).map_err(window::prompt_failed)?;
-        Ok(ChatRequest {
-            role: Role::Supervisor,
-            thread: self.parts.thread(ctx.place()),
-            agent: None,
-            stage: None,
-            messages,
-            tools: Vec::new(),
-            format: None,
-        })
+        let line = |(name, line): &(String, String)| json!({ "name": name, "line": line });
+        let prompt = json!({
+            "request": state.input_request,
+            "wishes": state.preferences.system_prompt,
+            "context": window::context(state),
+            "history": window::history(state),
+            "plan": state.plan,
+            "agents": menu.shown.iter().map(line).collect::<Vec<_>>(),
+            // Those that fit the request by words, best first.
+            "candidates": if menu.shown.len() > 1 { candidates } else { &[] },
+            "hidden": menu.hidden.len(),
+            "searches_left": searched::left(state),
+            "searches": state.routing.searches,
+            "results": window::results(state, window::OUTPUT_CHARS),
+            "artifacts": window::artifacts(state),
+            "budget": budget,
+            "errors": errors,
+        });
+        let messages = self.parts.prompts.messages("supervisor", prompt);
+        let messages = messages.map_err(window::prompt_failed)?;
+        Ok(ChatRequest::new(Role::Supervisor, self.parts.thread(ctx.place()), messages))
     }
 
     /// A decision that could not be had: nonsense is fed back, an endpoint that fails stops the run, and one that took
@@ -294,6 +253,11 @@ impl Supervisor {
         }
     }
 
+    /// Returns the number of repeated routings at which the breaker trips.
+    fn retries(&self, state: &GraphState) -> u32 {
+        self.parts.limits.for_turn(state).breaker_retries
+    }
+
     /// Asks again with what was wrong, unless the breaker has had enough.
     fn again(
         &self,
@@ -304,7 +268,7 @@ impl Supervisor {
         why: FinishReason,
     ) -> NodeOutput<GraphState> {
         let routing = breaker::count_invalid(&ctx.state().routing);
-        let tripped = routing.retry_count >= self.parts.limits.breaker_retries;
+        let tripped = routing.retry_count >= self.retries(ctx.state());
         let reason = format!("no usable decision could be made: {}", problems.join("; "));
         AgentEvent::DecisionRefused { problems: problems.clone() }.publish(ctx);
         let errors: Vec<String> = skipped.into_iter().chain(problems).collect();
@@ -325,7 +289,7 @@ impl Supervisor {
         searches: Vec<Search>,
     ) -> NodeOutput<GraphState> {
         let routing = breaker::count_searches(&ctx.state().routing, searches);
-        let tripped = routing.retry_count >= self.parts.limits.breaker_retries;
+        let tripped = routing.retry_count >= self.retries(ctx.state());
         let update = update.routing(routing);
         if tripped {
             let reason = "searches for agents found no further one, several times in a row";
@@ -357,7 +321,7 @@ impl Supervisor {
         let beside_work = |search| Search { is_new: true, ..search };
         routing.searches.extend(searches.into_iter().map(beside_work));
         let update = update.plan(plan);
-        if routing.retry_count >= self.parts.limits.breaker_retries {
+        if routing.retry_count >= self.retries(state) {
             let exhausted = Exhausted::repeated(&breaker::repetition(&routing));
             return finish(ctx, update.routing(routing), Some(exhausted));
         }

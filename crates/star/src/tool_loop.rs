@@ -6,21 +6,19 @@ use serde_json::json;
 use super::breaker;
 use super::built_in::is_built_in;
 use super::caller::Caller;
-use super::event::AgentEvent;
 use super::experience::{ShownSkill, Work};
 use super::finding::Finding;
 use super::kind::{Job, Kind, TOOLS};
-use super::model::{RecordedModel, stop_or_failure};
-use super::reflection::{Judged, Subject, judge};
+use super::model::RecordedModel;
+use super::pipeline::StageError;
+use super::reflection::{Attempted, Judged, judge, rejected};
 use super::report::{CallRecord, Report};
 use super::result::{AgentError, ErrorKind};
 use super::toolbox::Toolbox;
-use super::{approval, classify, instruction, reflection, remaining, seen, taint, window};
+use super::verdict::ReflectionVerdict;
+use super::{approval, classify, instruction, remaining, seen, taint, window};
 use perihelion_engine::graph::NodeError;
-use perihelion_llm::{
-    self as llm, ChatMessage, ChatModel, ChatRequest, ChatResponse, MessageRole, Role,
-};
-use perihelion_settings::metrics;
+use perihelion_llm::{self as llm, ChatMessage, ChatModel, ChatRequest, ChatResponse, Role};
 
 /// The verdict on work that stands as it was done.
 const APPROVED: &str = "APPROVED";
@@ -35,22 +33,8 @@ const PARTIAL_CHARS: usize = 2_000;
 #[derive(Debug, Default)]
 pub struct ToolLoop;
 
-/// Why the work on a task stopped early.
-enum Halt {
-    /// The node must stop; nothing is written.
-    Node(NodeError),
-    /// The agent failed, or says that the task is for another one; the run continues.
-    Agent(AgentError),
-}
-
-impl From<NodeError> for Halt {
-    fn from(error: NodeError) -> Self {
-        Self::Node(error)
-    }
-}
-
-fn failed(kind: ErrorKind, message: impl Into<String>) -> Halt {
-    Halt::Agent(AgentError::new(kind, message))
+fn failed(kind: ErrorKind, message: impl Into<String>) -> StageError {
+    AgentError::new(kind, message).into()
 }
 
 #[async_trait]
@@ -64,12 +48,9 @@ impl Kind for ToolLoop {
     }
 
     async fn work(&self, job: Job) -> Result<Report, NodeError> {
-        let Job { ctx, star, agent, server, assignment, .. } = &job;
-        let model = RecordedModel::new(ctx, star).remembering(ctx.state());
-        let task = assignment.id.as_str();
-        let preferences = &ctx.state().preferences;
-        let caller = Caller { ctx, parts: star, server, agent, task, preferences };
-        let mut tools = Toolbox::new(caller, ctx.state(), &assignment.task);
+        let Job { ctx, assignment, .. } = &job;
+        let model = job.model(ctx).remembering(ctx.state());
+        let mut tools = Toolbox::new(Caller { ctx, job: &job });
         tools.log.tainted_by.extend(taint::of_opening(ctx.state(), assignment));
         let mut report = Report::default();
         let skills = similar(&job).await?;
@@ -78,8 +59,8 @@ impl Kind for ToolLoop {
             .await
         {
             Ok(()) => {}
-            Err(Halt::Node(error)) => return Err(error),
-            Err(Halt::Agent(error)) => {
+            Err(StageError::Stop(stop)) => return Err(stop),
+            Err(StageError::Failed(error)) => {
                 let is_cut_off = matches!(error.kind, ErrorKind::Timeout | ErrorKind::Budget)
                     || error.is_truncation();
                 if is_cut_off && report.finding.output.is_empty() {
@@ -159,51 +140,34 @@ struct Loop<'a> {
 
 impl Loop<'_> {
     /// Acts and is judged, round by round, until the output stands or the bound is reached.
-    async fn work(&self, tools: &mut Toolbox<'_>, report: &mut Report) -> Result<(), Halt> {
-        let Job { ctx, star, agent, assignment, .. } = self.job;
+    async fn work(&self, tools: &mut Toolbox<'_>, report: &mut Report) -> Result<(), StageError> {
+        let Job { ctx, star, .. } = self.job;
         let mut messages = self.opening(tools)?;
-        let rounds = star.limits.max_reflections + 1;
         loop {
             report.attempts += 1;
             report.finding = Finding::text(self.act(&mut messages, tools).await?);
-            let task = instruction::effective(&assignment.described(), &tools.instructions);
-            let subject = Subject {
-                thread: star.thread(ctx.place()),
-                agent,
-                task: &task,
+            let attempt = Attempted {
+                ctx,
+                job: self.job,
                 calls: &tools.log.calls,
-                is_given: reflection::is_given(ctx.state(), assignment),
+                instructions: &tools.instructions,
                 output: &report.finding.output,
+                number: report.attempts,
             };
-            self.model.was_live();
-            let judged = judge(self.model, &star.prompts, subject).await?;
-            report.reflection = judged.verdict().as_str().to_owned();
-            if self.model.was_live() {
-                metrics::reflected(agent, judged.verdict().as_str());
-            }
-            AgentEvent::Reflection {
-                agent: agent.clone(),
-                status: judged.verdict(),
-                attempt: report.attempts,
-                of: rounds,
-                feedback: judged.feedback().map(str::to_owned),
-            }
-            .publish(ctx);
-            match judged {
-                Judged::Approved | Judged::Unverified(_) => return Ok(()),
-                Judged::Fixed(refined) => {
-                    report.finding.output = refined;
+            let Judged { verdict, text } = judge(self.model, attempt).await?;
+            report.reflection = verdict.as_str().to_owned();
+            match verdict {
+                ReflectionVerdict::Approved | ReflectionVerdict::Unverified => return Ok(()),
+                ReflectionVerdict::Fixed => {
+                    report.finding.output = text;
                     return Ok(());
                 }
-                Judged::Rejected(feedback) if report.attempts >= rounds => {
-                    let times = report.attempts;
-                    let message =
-                        format!("the output was rejected {times} times, last because: {feedback}");
-                    return Err(failed(ErrorKind::Rejected, message));
-                }
-                Judged::Rejected(feedback) => {
+                ReflectionVerdict::Rejected => {
+                    if report.attempts > self.job.limits().max_reflections {
+                        return Err(rejected(report.attempts, &text).into());
+                    }
                     messages.push(ChatMessage::assistant(report.finding.output.clone()));
-                    let prompt = star.prompts.render("feedback", json!({ "feedback": feedback }));
+                    let prompt = star.prompts.render("feedback", json!({ "feedback": text }));
                     messages.push(ChatMessage::user(prompt.map_err(window::prompt_failed)?));
                 }
             }
@@ -215,10 +179,10 @@ impl Loop<'_> {
         &self,
         messages: &mut Vec<ChatMessage>,
         tools: &mut Toolbox<'_>,
-    ) -> Result<String, Halt> {
+    ) -> Result<String, StageError> {
         let limits = &self.job.star.limits;
         let Job { ctx, .. } = self.job;
-        let limit = remaining::tool_calls(ctx.state(), limits, ctx.place());
+        let limit = remaining::tool_calls(ctx.state(), limits, ctx.place(), 1);
         let mut is_shortened = false;
         loop {
             if let Some(spent) =
@@ -243,7 +207,7 @@ impl Loop<'_> {
                         ErrorKind::Model,
                         "the model answered neither with text nor with a tool call",
                     )),
-                    text => text.map_err(|error| Halt::Agent(error.into())),
+                    text => Ok(text?),
                 };
             }
             if is_last {
@@ -252,17 +216,12 @@ impl Loop<'_> {
                     format!("the limit of {limit} tool calls for one task was reached"),
                 ));
             }
-            messages.push(ChatMessage {
-                role: MessageRole::Assistant,
-                content: response.content,
-                tool_calls: response.tool_calls.clone(),
-                tool_call_id: None,
-                attached: Vec::new(),
-            });
+            let tool_calls = response.tool_calls.clone();
+            messages.push(ChatMessage { tool_calls, ..ChatMessage::assistant(response.content) });
             let left = limit.saturating_sub(tools.log.calls.len());
             let called = &response.tool_calls[..left.min(response.tool_calls.len())];
             if let Some(skipped) = tools.ask_people(called).await? {
-                return Err(Halt::Agent(approval::not_waited(&skipped)));
+                return Err(approval::not_waited(&skipped).into());
             }
             self.take_in(tools).await?;
             let replies = tools.call_all(&response.tool_calls, limit).await?;
@@ -288,20 +247,13 @@ impl Loop<'_> {
         messages: &[ChatMessage],
         tools: &Toolbox<'_>,
         without_tools: bool,
-    ) -> Result<ChatResponse, Halt> {
+    ) -> Result<ChatResponse, StageError> {
+        let thread = self.job.star.thread(self.job.ctx.place());
         let request = ChatRequest {
-            role: Role::Agent,
-            thread: self.job.star.thread(self.job.ctx.place()),
-            agent: Some(self.job.agent.clone()),
-            stage: None,
-            messages: messages.to_vec(),
             tools: if without_tools { Vec::new() } else { tools.specs() },
-            format: None,
+            ..ChatRequest::new(Role::Agent, thread, messages.to_vec()).agent(&self.job.agent)
         };
-        match self.model.chat(&request, None).await {
-            Ok(response) => Ok(response),
-            Err(error) => Err(Halt::Agent(stop_or_failure(error)?.into())),
-        }
+        Ok(self.model.chat(&request, None).await?)
     }
 
     /// Builds the window: the task, upstream outputs, artifact keys, the last few messages.

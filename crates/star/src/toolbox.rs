@@ -10,8 +10,8 @@ use super::artifacts::Artifacts;
 use super::built_in::{self, FIND_TOOL, NOT_MINE, READ_ARTIFACT, is_built_in};
 use super::caller::{CallLog, Caller, ToolReply, Wanted};
 use super::instruction::{Instruction, InstructionKind};
+use super::kind::Job;
 use super::report::CallRecord;
-use super::state::GraphState;
 use super::tool_names::ToolNames;
 use super::tool_schema;
 use super::tool_search::ToolSearch;
@@ -64,13 +64,15 @@ pub(super) struct Toolbox<'a> {
 }
 
 impl<'a> Toolbox<'a> {
-    /// Opens the tools of a server for a task; `about` says what it is.
-    pub(super) fn new(caller: Caller<'a>, state: &'a GraphState, about: &str) -> Self {
-        let limits = caller.parts.limits;
-        let definitions = caller.server.open_world.then(|| caller.server.name.clone());
+    /// Opens the tools of an agent's server for its task.
+    pub(super) fn new(caller: Caller<'a>) -> Self {
+        let Job { ctx, server, assignment, .. } = caller.job;
+        let state = ctx.state();
+        let limits = caller.job.limits();
+        let definitions = server.open_world.then(|| server.name.clone());
         Self {
-            names: ToolNames::new(&caller.server.tools),
-            search: ToolSearch::new(&caller.server.tools, limits.agent_tools, about),
+            names: ToolNames::new(&server.tools),
+            search: ToolSearch::new(&server.tools, limits.agent_tools, &assignment.task),
             caller,
             log: CallLog {
                 calls: Vec::new(),
@@ -94,10 +96,10 @@ impl<'a> Toolbox<'a> {
             description: tool.description.clone(),
             parameters: tool_schema::shown(&tool.input_schema),
         };
-        let all = self.caller.server.tools.iter().zip(self.names.iter()).enumerate();
+        let all = self.caller.job.server.tools.iter().zip(self.names.iter()).enumerate();
         let shown = all.filter(|(number, _)| self.shows(*number)).map(|(_, tool)| spec(tool));
         let search =
-            self.search.as_ref().map(|_| built_in::find_tool(self.caller.server.tools.len()));
+            self.search.as_ref().map(|_| built_in::find_tool(self.caller.job.server.tools.len()));
         shown.chain(search).chain(self.log.artifacts.spec()).chain([built_in::not_mine()]).collect()
     }
 
@@ -128,7 +130,7 @@ impl<'a> Toolbox<'a> {
         &mut self,
         calls: &[ToolCall],
     ) -> Result<Option<String>, NodeError> {
-        let server = self.caller.server;
+        let server = &self.caller.job.server;
         self.answers += 1;
         let called = calls.iter().filter_map(|call| self.names.find(&call.name, &server.tools));
         self.call_policies = self.caller.call_policies(called, self.answers).await?;
@@ -159,11 +161,8 @@ impl<'a> Toolbox<'a> {
 
     /// Returns what people said with their approvals, by the places of the calls.
     pub(super) fn words_of_approvers(&self) -> Vec<(usize, String)> {
-        let words = self.decisions.iter().filter_map(|(place, decision)| match decision {
-            Decision::Approved { instruction: Some(text), .. } => Some((*place, text.clone())),
-            _ => None,
-        });
-        words.collect()
+        let words = self.decisions.iter();
+        words.filter_map(|(place, one)| Some((*place, one.instruction()?.clone()))).collect()
     }
 
     /// Keeps an instruction, which the agent sees with its call's result.
@@ -175,7 +174,7 @@ impl<'a> Toolbox<'a> {
 
     /// Finds a tool under the name that the model was shown, with what surrounds it by now.
     fn find_tool(&self, name: &str) -> Option<ToolDefinition> {
-        let tool = self.names.find(name, &self.caller.server.tools)?;
+        let tool = self.names.find(name, &self.caller.job.server.tools)?;
         Some(tool.under(
             self.call_policies.get(&tool.name).copied().unwrap_or_else(|| tool.call_policy()),
         ))
@@ -192,7 +191,7 @@ impl<'a> Toolbox<'a> {
 
     /// Returns how many calls the server takes at a time.
     pub(super) fn at_once(&self) -> usize {
-        self.caller.parts.tools.at_once(&self.caller.server.name).max(1)
+        self.caller.job.star.tools.at_once(&self.caller.job.server.name).max(1)
     }
 
     /// Looks up what the model asked for, at a place of its answer.
@@ -201,7 +200,7 @@ impl<'a> Toolbox<'a> {
         let name = tool.as_ref().map_or_else(|| call.name.clone(), |tool| tool.name.clone());
         let full_name = match &tool {
             None if is_built_in(&call.name) => call.name.clone(),
-            _ => format!("{}.{name}", self.caller.server.name),
+            _ => format!("{}.{name}", self.caller.job.server.name),
         };
         let is_refused = self.is_repeated(&name, &call.arguments);
         let decision = self.decisions.remove(&place);
@@ -273,7 +272,7 @@ impl<'a> Toolbox<'a> {
         let output = match source {
             Some(_) => text,
             None => {
-                let key = format!("{}/{}", self.caller.task, self.log.calls.len() + 1);
+                let key = format!("{}/{}", self.caller.job.assignment.id, self.log.calls.len() + 1);
                 self.log.artifacts.bounded(key, &full_name, text, &self.log.tainted_by)
             }
         };
@@ -283,7 +282,7 @@ impl<'a> Toolbox<'a> {
             "overrides": wanted.as_ref().is_some_and(|wanted| wanted.kind == InstructionKind::Override),
             "edited": edited.as_ref().map(Value::to_string),
         });
-        let prompts = &self.caller.parts.prompts;
+        let prompts = &self.caller.job.star.prompts;
         let shown = prompts.render("tool_result", shown).map_err(prompt_failed)?;
         self.log.calls.push(CallRecord {
             tool: name,
@@ -299,7 +298,7 @@ impl<'a> Toolbox<'a> {
     fn find(&mut self, arguments: &Value) -> ToolReply {
         let found = self.search.as_mut().map_or_else(
             || Err("all tools are shown".to_owned()),
-            |search| search.find(arguments, &self.caller.server.tools, &self.names),
+            |search| search.find(arguments, &self.caller.job.server.tools, &self.names),
         );
         found.map_or_else(ToolReply::problem, |text| ToolReply::of_text(text, false))
     }

@@ -1,10 +1,9 @@
 //! What each role gets to see of the state: windows, never the whole (S1.06).
 
-use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::assignment::Assignment;
-use super::instruction::Instruction;
-use super::result::ResultStatus;
+use super::result::{AgentResult, ResultStatus};
 use super::state::{Artifact, GraphState, Message};
 use perihelion_engine::graph::NodeError;
 use perihelion_llm as llm;
@@ -27,58 +26,17 @@ const ARTIFACTS: usize = 30;
 /// Characters of an artifact where artifacts are listed.
 const LISTED_CHARS: usize = 300;
 
-/// A context entry.
-#[derive(Debug, Serialize)]
-pub(super) struct Entry {
-    key: String,
-    value: String,
-}
-
-/// A message as shown.
-#[derive(Debug, Serialize)]
-pub(super) struct ShownMessage {
-    role: String,
-    name: Option<String>,
-    content: String,
-}
-
-/// A result with the number under which it is cited.
-#[derive(Debug, Serialize)]
-pub(super) struct NumberedResult {
-    pub number: usize,
-    pub agent: String,
-    pub status: &'static str,
-    pub task: String,
-    pub output: String,
-    /// What people who approved its calls wanted besides: kind and text.
-    pub instructions: Vec<Instruction>,
-}
-
-/// An artifact's key and beginning.
-#[derive(Debug, Serialize)]
-pub(super) struct Preview {
-    key: String,
-    preview: String,
-}
-
-/// Returns the request's context, with the caller's preferences.
-pub(super) fn context(state: &GraphState) -> Vec<Entry> {
-    let mut entries: Vec<Entry> = state
-        .request_context
-        .iter()
-        .map(|(key, value)| Entry { key: key.clone(), value: value.clone() })
-        .collect();
-    if !state.preferences.prefer.is_empty() {
-        entries.push(Entry {
-            key: "preferred_agents".into(),
-            value: state.preferences.prefer.join(", "),
-        });
-    }
-    entries
+/// Returns the request's context, with the caller's preferences, as keys and values.
+pub(super) fn context(state: &GraphState) -> Vec<Value> {
+    let entry = |key: &str, value: &str| json!({ "key": key, "value": value });
+    let given = state.request_context.iter().map(|(key, value)| entry(key, value));
+    let preferred = state.preferences.prefer.join(", ");
+    let preferred = (!preferred.is_empty()).then(|| entry("preferred_agents", &preferred));
+    given.chain(preferred).collect()
 }
 
 /// Returns what was said between user, supervisor and QA, without the present request and the agents' reports.
-pub(super) fn history(state: &GraphState) -> Vec<ShownMessage> {
+pub(super) fn history(state: &GraphState) -> Vec<Value> {
     of_talk(state).into_iter().map(shown).collect()
 }
 
@@ -89,7 +47,7 @@ pub(super) fn of_talk(state: &GraphState) -> Vec<&Message> {
 }
 
 /// Returns the last messages but those that an agent is given as what its task depends on.
-pub(super) fn recent_beside(state: &GraphState, assignment: &Assignment) -> Vec<ShownMessage> {
+pub(super) fn recent_beside(state: &GraphState, assignment: &Assignment) -> Vec<Value> {
     let given = |message: &Message| {
         let content = message.content.trim();
         let mut outputs = assignment.dependency_outputs.iter();
@@ -109,45 +67,39 @@ fn last(state: &GraphState, count: usize, shown: impl Fn(&&Message) -> bool) -> 
     messages
 }
 
-fn shown(message: &Message) -> ShownMessage {
-    ShownMessage {
-        role: message.role.clone(),
-        name: message.name.clone(),
-        content: clip(&message.content, OUTPUT_CHARS),
-    }
+fn shown(message: &Message) -> Value {
+    let content = clip(&message.content, OUTPUT_CHARS);
+    json!({ "role": message.role, "name": message.name, "content": content })
 }
 
 /// Returns the turn's results, numbered as they are cited, each cut after so many characters.
-pub(super) fn results(state: &GraphState, chars: usize) -> Vec<NumberedResult> {
-    state
-        .results_of_turn()
-        .enumerate()
-        .map(|(index, result)| NumberedResult {
-            number: index + 1,
-            agent: result.agent.clone(),
-            status: match result.status {
+pub(super) fn results(state: &GraphState, chars: usize) -> Vec<Value> {
+    let result = |(number, result): (usize, &AgentResult)| {
+        json!({
+            "number": number,
+            "agent": result.agent,
+            "status": match result.status {
                 ResultStatus::Success => "success",
                 ResultStatus::Failed if result.not_mine => "not_mine",
                 ResultStatus::Failed => "failed",
             },
-            task: result.task.clone(),
-            instructions: result.instructions.clone(),
-            output: match &result.error {
+            "task": result.task,
+            // What people who approved its calls wanted besides.
+            "instructions": result.instructions,
+            "output": match &result.error {
                 Some(error) if result.output.is_empty() => format!("failed: {error}"),
                 Some(error) => format!("failed: {error}\n{}", clip(&result.output, chars)),
                 None => clip(&result.output, chars),
             },
         })
-        .collect()
+    };
+    (1..).zip(state.results_of_turn()).map(result).collect()
 }
 
 /// Returns keys and beginnings of the blackboard's artifacts, those of the present turn first.
-pub(super) fn artifacts(state: &GraphState) -> Vec<Preview> {
-    let preview = |(key, artifact): (&String, &Artifact)| Preview {
-        key: key.clone(),
-        preview: clip(&artifact.preview, LISTED_CHARS),
-    };
-    listed(state).map(preview).collect()
+pub(super) fn artifacts(state: &GraphState) -> Vec<Value> {
+    let shown = |(key, artifact): (&String, &Artifact)| json!({ "key": key, "preview": clip(&artifact.preview, LISTED_CHARS) });
+    listed(state).map(shown).collect()
 }
 
 /// Returns the artifacts that [`artifacts`] shows.

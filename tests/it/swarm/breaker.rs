@@ -212,3 +212,53 @@ async fn a_plan_cut_off_by_a_limit_names_what_was_not_started() {
         "not started, because the limit of 3 steps was reached: mcp_agent_beta (second)"
     ));
 }
+
+/// S1.05, X3: a turn keeps the limits with which it began, so a replay under others commits the same.
+#[tokio::test]
+async fn a_replay_under_other_limits_is_identical() {
+    const OTHERS: [(&str, &str); 7] = [
+        ("PERIHELION_LIMITS_MAX_STEPS", "9"),
+        ("PERIHELION_LIMITS_DEADLINE_SEC", "7"),
+        ("PERIHELION_LIMITS_MAX_TOKENS", "100"),
+        ("PERIHELION_LIMITS_MAX_TOOL_CALLS_PER_TASK", "1"),
+        ("PERIHELION_LIMITS_MAX_REFLECTIONS", "0"),
+        ("PERIHELION_LIMITS_RESULT_BYTES", "1024"),
+        ("PERIHELION_LIMITS_BREAKER_RETRIES", "1"),
+    ];
+    let mut room =
+        Room::in_memory(script(|asked| match (asked.role, asked.tools, asked.results) {
+            ("supervisor", _, results @ 0..2) => {
+                Some(decide(&[&format!("try {results}")], &[A], json!([])))
+            }
+            ("agent", calls @ 0..2, _) => {
+                Some(Reply::call("look_up", json!({ "key": format!("key {calls}") })))
+            }
+            ("agent", _, _) => Some(Reply::text("Found it.")),
+            _ => None,
+        }))
+        .await
+        .with_env("PERIHELION_LIMITS_MAX_STEPS", "40");
+    assert_done(&room.ask("Go").await);
+    for (name, value) in OTHERS {
+        room = room.with_env(name, value);
+        let report = room.replay().await;
+        assert!(report.divergence.is_none(), "under {name} = {value}: {report:#?}");
+    }
+}
+
+/// S1.05: an answer that is not written in time is put together by rule, within a second of the deadline.
+#[tokio::test]
+async fn an_answer_does_not_outlast_the_deadline() {
+    let room = Room::in_memory(script(|asked| match (asked.role, asked.results) {
+        ("supervisor", 0) => Some(decide(&["look"], &[A], json!([]))),
+        ("agent", _) => Some(Reply::text("It is 42.")),
+        ("qa", _) => Some(Reply::text("Too late.").delay_ms(3_600_000)),
+        _ => None,
+    }))
+    .await
+    .with_env("PERIHELION_LIMITS_DEADLINE_SEC", "1");
+    let report = room.ask("Go").await;
+    let answer = report.answer.unwrap();
+    let why = "the time limit of 1 s was reached before the model had answered";
+    assert!(answer.contains(why), "{answer}");
+}

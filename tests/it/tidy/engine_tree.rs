@@ -5,8 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{read, report};
 
 /// Parts of the program that no tree of the engine's has, with their families.
-const FOREIGN: [&str; 12] = [
-    "async-openai",
+const FOREIGN: [&str; 11] = [
     "axum",
     "cranelift-codegen",
     "h2",

@@ -67,14 +67,7 @@ fn of_json(value: &Value) -> Option<Result<Table, String>> {
         Value::Array(rows) => {
             let rows: Vec<&Map<String, Value>> =
                 rows.iter().map(Value::as_object).collect::<Option<_>>()?;
-            let columns: Vec<String> =
-                rows.first().map(|row| row.keys().cloned().collect()).unwrap_or_default();
-            let cells = |row: &&Map<String, Value>| {
-                columns.iter().map(|name| row.get(name).cloned().unwrap_or_default()).collect()
-            };
-            let rows: Vec<Vec<Value>> = rows.iter().map(cells).collect();
-            let row_count = rows.len() as u64;
-            Some(Ok(Table { columns, rows, row_count, truncated: false, artifact: None }))
+            Some(Ok(Table::of_objects(&rows)))
         }
         _ => None,
     }

@@ -46,16 +46,12 @@ struct Named {
 
 pub async fn plan(stage: Stage<Call>) -> StageResult<Call> {
     let state = stage.state();
-    let prompt = json!({
-        "task": stage.task(),
-        "request": stage.request(),
+    let prompt = stage.variables(json!({
         "context": known(&stage),
-        "upstream": stage.assignment().dependency_outputs,
         "candidates": state.candidates,
         "documentation": state.documentation,
         "problem": state.problem,
-        "feedback": stage.feedback(),
-    });
+    }));
     let ask = Ask::new(Role::Agent, "plan", "api_request_plan").prompt("api_plan", prompt);
     let plan: Plan = stage.ask(ask).await?;
     if !plan.make_request && !is_forced(&plan) {

@@ -29,7 +29,7 @@ pub async fn send(stage: Stage<Call>) -> StageResult<Call> {
         if is_repairable && attempts <= REPAIRS {
             return Ok(Step::goto("plan", update.problem(Some(reply.text))));
         }
-        return Err(AgentError::new(kind(&reply.text), reply.text).into());
+        return Err(AgentError::new(ErrorKind::of_message(&reply.text), reply.text).into());
     };
     let status = answer.get("status").and_then(Value::as_u64).unwrap_or_default();
     if status < 400 {
@@ -53,15 +53,4 @@ fn reads(arguments: &Value) -> bool {
     let operation = arguments["operation"].as_str().unwrap_or_default();
     let method = operation.split_whitespace().next().unwrap_or_default();
     matches!(method, "GET" | "HEAD" | "OPTIONS")
-}
-
-/// Reads the kind out of the beginning of a server's message.
-fn kind(text: &str) -> ErrorKind {
-    match text.split(':').next().unwrap_or_default() {
-        "HttpError" => ErrorKind::Http,
-        "Timeout" => ErrorKind::Timeout,
-        "PathResolutionError" => ErrorKind::PathResolution,
-        "ConfigurationError" => ErrorKind::Configuration,
-        _ => ErrorKind::Tool,
-    }
 }

@@ -41,23 +41,10 @@ pub(crate) async fn write(stage: &Stage<Work>, more: Value) -> Result<String, St
             })
         })
         .collect();
-    let upstream: Vec<_> = stage
-        .assignment()
-        .dependency_outputs
-        .iter()
-        .map(|one| json!({ "agent": one.agent, "output": one.output }))
-        .collect();
-    let mut variables = json!({
-        "question": stage.task(),
-        "request": stage.request(),
-        "remarks": state.remarks,
-        "passages": passages,
-        "upstream": upstream,
-        "feedback": stage.feedback(),
-    });
-    if let (Value::Object(all), Value::Object(more)) = (&mut variables, more) {
-        all.extend(more);
-    }
+    let mut variables = stage.variables(more);
+    variables["question"] = json!(stage.task());
+    variables["remarks"] = json!(state.remarks);
+    variables["passages"] = json!(passages);
     stage.ask_text(Ask::new(Role::Agent, "answer", "").prompt("documents_answer", variables)).await
 }
 

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::plan::Action;
 use super::{Letter, Mail};
-use crate::pipeline::{Ask, ErrorKind, Finding, Role, Source, Stage, StageResult, Step, Table};
+use crate::pipeline::{Ask, Finding, Role, Source, Stage, StageResult, Step, Table};
 
 /// Characters of a message that a citation quotes.
 const QUOTE: usize = 300;
@@ -42,13 +42,7 @@ async fn read(stage: Stage<Letter>) -> StageResult<Letter> {
         json!({ "number": number, "title": mail.subject, "page": null, "section": section, "text": mail.text })
     };
     let passages: Vec<Value> = (1..).zip(&messages).map(passage).collect();
-    let variables = json!({
-        "question": stage.task(),
-        "request": stage.request(),
-        "passages": passages,
-        "upstream": stage.assignment().dependency_outputs,
-        "feedback": stage.feedback(),
-    });
+    let variables = stage.variables(json!({ "question": stage.task(), "passages": passages }));
     let ask = Ask::new(Role::Agent, "answer", "").prompt("documents_answer", variables);
     let checked = stage.check_citations(&stage.ask_text(ask).await?, messages.len());
     let mut finding = Finding::text(checked.text.trim())
@@ -72,7 +66,7 @@ fn table(messages: &[Mail]) -> Table {
         ]
     };
     let rows: Vec<Vec<Value>> = messages.iter().map(row).collect();
-    Table { columns, row_count: rows.len() as u64, rows, ..Table::default() }
+    Table::new(columns, rows)
 }
 
 fn source(stage: &Stage<Letter>, mail: &Mail) -> Source {
@@ -82,16 +76,5 @@ fn source(stage: &Stage<Letter>, mail: &Mail) -> Source {
         reference: Some(mail.id.clone()),
         quote: Some(quote),
         ..Source::default()
-    }
-}
-
-/// Reads the kind out of the beginning of a server's message.
-pub(super) fn kind_of(text: &str) -> ErrorKind {
-    match text.split(':').next().unwrap_or_default() {
-        "ConfigurationError" => ErrorKind::Configuration,
-        "PathResolutionError" => ErrorKind::PathResolution,
-        "QueryError" => ErrorKind::Query,
-        "Timeout" => ErrorKind::Timeout,
-        _ => ErrorKind::Tool,
     }
 }

@@ -13,7 +13,7 @@ pub async fn keep(stage: Stage<Letter>) -> StageResult<Letter> {
     }
     let draft = reply.structured.and_then(|data| serde_json::from_value::<Mail>(data).ok());
     let Some(draft) = draft.filter(|draft| !reply.is_error && !draft.id.is_empty()) else {
-        return Err(AgentError::new(super::answer::kind_of(&reply.text), reply.text).into());
+        return Err(AgentError::new(ErrorKind::of_message(&reply.text), reply.text).into());
     };
     let update = LetterUpdate::new().draft(Some(draft));
     if let Some(word) = reply.instruction.filter(|word| !word.trim().is_empty()) {

@@ -56,9 +56,7 @@ pub async fn look(stage: Stage<Letter>) -> StageResult<Letter> {
 fn nothing(action: Action, folder: &str, problem: Option<String>) -> StageResult<Letter> {
     let words = format!("No message in {folder} fits the searches.");
     match (action, problem) {
-        (_, Some(problem)) => {
-            Err(AgentError::new(super::answer::kind_of(&problem), problem).into())
-        }
+        (_, Some(problem)) => Err(AgentError::new(ErrorKind::of_message(&problem), problem).into()),
         (Action::Read, None) => Ok(Step::done(Finding::text(words).confidence(0.3))),
         (Action::Draft, None) => Ok(Step::next(LetterUpdate::new())),
         (_, None) => Err(AgentError::new(ErrorKind::PathResolution, words).into()),

@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::Value;
 
 use super::{Letter, LetterUpdate};
 use crate::pipeline::{Ask, Finding, Role, Stage, StageResult, Step};
@@ -42,13 +42,7 @@ pub async fn plan(stage: Stage<Letter>) -> StageResult<Letter> {
         // Whatever is to be said better of it, it left.
         return Ok(Step::done(Finding::text(sent.clone())));
     }
-    let prompt = json!({
-        "task": stage.task(),
-        "request": stage.request(),
-        "context": stage.context(),
-        "upstream": stage.assignment().dependency_outputs,
-        "feedback": stage.feedback(),
-    });
+    let prompt = stage.variables(Value::Null);
     let ask = Ask::new(Role::Agent, "plan", "mail_plan").prompt("mail_plan", prompt);
     let plan: Plan = stage.ask(ask).await?;
     let update = LetterUpdate::new().plan(plan).messages(Vec::new()).draft(None).wanted(None);

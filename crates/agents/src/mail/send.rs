@@ -55,7 +55,7 @@ fn confirmation(
         return Ok(None);
     }
     if reply.is_error {
-        return Err(AgentError::new(super::answer::kind_of(&reply.text), reply.text.clone()));
+        return Err(AgentError::new(ErrorKind::of_message(&reply.text), reply.text.clone()));
     }
     let word = reply.instruction.as_deref().map(str::trim).filter(|word| !word.is_empty());
     let word =

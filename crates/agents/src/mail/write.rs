@@ -48,17 +48,12 @@ pub async fn write(stage: Stage<Letter>) -> StageResult<Letter> {
         Action::Draft | Action::Reply | Action::Forward => {}
     }
     let messages: Vec<Value> = (1..).zip(&state.messages).map(numbered).collect();
-    let prompt = json!({
-        "task": stage.task(),
-        "request": stage.request(),
+    let prompt = stage.variables(json!({
         "action": state.plan.action,
-        "context": stage.context(),
-        "upstream": stage.assignment().dependency_outputs,
         "messages": messages,
         "answers": state.answers,
         "problem": state.problem,
-        "feedback": stage.feedback(),
-    });
+    }));
     let ask = Ask::new(Role::Agent, "write", "mail_draft").prompt("mail_write", prompt);
     let draft: Draft = stage.ask(ask).await?;
     let update = LetterUpdate::new().writes(state.writes + 1);

@@ -21,15 +21,11 @@ struct Answer {
 
 pub async fn code(stage: Stage<Computation>) -> StageResult<Computation> {
     let state = stage.state();
-    let prompt = json!({
-        "task": stage.task(),
-        "request": stage.request(),
-        "context": stage.context(),
+    let prompt = stage.variables(json!({
         "inputs": inputs::described(&stage).await?,
-        "feedback": stage.feedback(),
         "code": Some(&state.code).filter(|code| !code.is_empty()),
         "problem": state.problem,
-    });
+    }));
     let ask = Ask::new(Role::Agent, "code", "computation").prompt("python_code", prompt);
     let answer: Answer = stage.ask(ask).await?;
     Ok(Step::next(ComputationUpdate::new().code(answer.code).table(answer.table)))

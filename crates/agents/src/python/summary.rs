@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Computation;
-use crate::pipeline::{Ask, Finding, Role, Source, Stage, StageError, StageResult, Step, Table};
+use crate::pipeline::{Ask, Finding, Role, Source, Stage, StageResult, Step, Table};
 
 /// Characters of what came out that the model is shown.
 const SHOWN: usize = 6_000;
@@ -12,14 +12,10 @@ pub async fn summary(stage: Stage<Computation>) -> StageResult<Computation> {
     let outcome = stage.state().outcome.clone();
     let table = outcome.get("table").and_then(Table::read);
     let shown = shown(&outcome, table.as_ref());
-    let prompt = json!({ "task": stage.task(), "code": stage.state().code, "outcome": shown });
+    let prompt = json!({ "task": stage.task(), "code": stage.state().code, "outcome": &shown });
     let ask = Ask::new(Role::Summarizer, "summary", "").prompt("python_summary", prompt);
-    let words = match stage.ask_text(ask).await {
-        Ok(words) if !words.is_empty() => words,
-        // What was computed is worth more than words about it.
-        Ok(_) | Err(StageError::Failed(_)) => shown,
-        Err(stop) => return Err(stop),
-    };
+    // What was computed is worth more than words about it.
+    let words = stage.ask_text_or(ask, shown).await?;
     let source =
         Source { source: format!("{}.run_python", stage.server().name), ..Source::default() };
     let mut finding = Finding::text(words).source(source);

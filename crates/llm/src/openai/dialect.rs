@@ -1,6 +1,7 @@
 //! What an endpoint turned out not to understand, remembered while the process lives.
 
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use perihelion_settings::config::JsonMode;
 
@@ -10,6 +11,15 @@ pub(super) enum JsonForm {
     Schema,
     Object,
     Prompt,
+}
+
+impl JsonForm {
+    fn simpler(self) -> Self {
+        match self {
+            Self::Schema => Self::Object,
+            Self::Object | Self::Prompt => Self::Prompt,
+        }
+    }
 }
 
 /// The forms one request uses.
@@ -25,10 +35,7 @@ pub(super) struct Forms {
 /// The forms that an endpoint's model is known to accept so far; they only ever get simpler.
 pub(super) struct Dialect {
     mode: JsonMode,
-    json: AtomicU8,
-    completion_tokens: AtomicBool,
-    no_stream_options: AtomicBool,
-    no_temperature: AtomicBool,
+    forms: Mutex<Forms>,
     expects_reasoning: AtomicBool,
 }
 
@@ -39,19 +46,15 @@ impl Dialect {
     pub(super) fn new(mode: JsonMode, model: &str) -> Self {
         let model = model.to_lowercase();
         let expects_reasoning = REASONING.iter().any(|name| model.contains(name));
-        let start = match mode {
+        let json = match mode {
             JsonMode::Auto | JsonMode::JsonSchema => JsonForm::Schema,
             JsonMode::JsonObject => JsonForm::Object,
             JsonMode::Text => JsonForm::Prompt,
         };
-        Self {
-            mode,
-            json: AtomicU8::new(start as u8),
-            completion_tokens: AtomicBool::new(false),
-            no_stream_options: AtomicBool::new(false),
-            no_temperature: AtomicBool::new(false),
-            expects_reasoning: AtomicBool::new(expects_reasoning),
-        }
+        let forms =
+            Forms { json, completion_tokens: false, stream_options: true, temperature: true };
+        let expects_reasoning = AtomicBool::new(expects_reasoning);
+        Self { mode, forms: Mutex::new(forms), expects_reasoning }
     }
 
     /// Tells whether answers are likely to begin with reasoning that only has an end.
@@ -65,16 +68,11 @@ impl Dialect {
     }
 
     pub(super) fn forms(&self) -> Forms {
-        Forms {
-            json: match self.json.load(Ordering::Relaxed) {
-                0 => JsonForm::Schema,
-                1 => JsonForm::Object,
-                _ => JsonForm::Prompt,
-            },
-            completion_tokens: self.completion_tokens.load(Ordering::Relaxed),
-            stream_options: !self.no_stream_options.load(Ordering::Relaxed),
-            temperature: !self.no_temperature.load(Ordering::Relaxed),
-        }
+        *self.known()
+    }
+
+    fn known(&self) -> MutexGuard<'_, Forms> {
+        self.forms.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Learns from a refusal; returns whether the same request is worth sending in a simpler form.
@@ -88,12 +86,13 @@ impl Dialect {
             return false;
         }
 
+        let mut known = self.known();
         if used.stream_options && names(&["stream_options", "include_usage"]) {
-            self.no_stream_options.store(true, Ordering::Relaxed);
+            known.stream_options = false;
             return true;
         }
         if !used.completion_tokens && names(&["max_completion_tokens"]) {
-            self.completion_tokens.store(true, Ordering::Relaxed);
+            known.completion_tokens = true;
             return true;
         }
         let json_words = [
@@ -112,11 +111,11 @@ impl Dialect {
             && used.json < JsonForm::Prompt
             && names(&json_words)
         {
-            self.json.fetch_max(used.json as u8 + 1, Ordering::Relaxed);
+            known.json = known.json.max(used.json.simpler());
             return true;
         }
         if used.temperature && names(&["temperature"]) && names(&["support"]) {
-            self.no_temperature.store(true, Ordering::Relaxed);
+            known.temperature = false;
             return true;
         }
         false

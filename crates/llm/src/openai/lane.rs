@@ -2,17 +2,13 @@
 
 use std::sync::Arc;
 
-use async_openai::Client;
-use async_openai::error::OpenAIError;
-use async_openai::traits::RequestOptionsBuilder as _;
-use reqwest::header::{ACCEPT, HeaderValue};
+use perihelion_embeddings::reach;
 use secrecy::ExposeSecret as _;
 use serde_json::Value;
 
 use super::dialect::Dialect;
-use super::retry;
 use super::stream::{Parser, Shown, StreamedAnswer};
-use super::transport::{self, BodyError, Credentials, Diverted, EVENT_STREAM, Events, Transport};
+use super::transport::{self, BodyError, Events, SendError, Transport};
 use super::wire::{self, Unusable};
 use crate::cleaning::{Cleaned, Cleaner};
 use crate::native::{self, Reader};
@@ -25,11 +21,12 @@ use perihelion_settings::metrics;
 /// What an endpoint sends after the last piece of a streamed answer.
 const DONE: &str = "[DONE]";
 
+/// How what is said of a stream begins that did not arrive.
+const CUT_OFF: &str = "the answer was cut off: ";
+
 /// Reaches one endpoint with one role's settings.
 pub(super) struct Lane {
-    client: Client<Credentials>,
-    /// For streamed answers, which some endpoints give at another address.
-    streaming: Client<Credentials>,
+    pub transport: Transport,
     settings: ModelSettings,
     /// The address as errors show it: without query.
     endpoint: String,
@@ -58,20 +55,14 @@ impl Failed {
 
 impl Lane {
     pub(super) fn new(
-        http: &reqwest::Client,
+        http: reqwest::Client,
         url: &str,
         settings: ModelSettings,
         dialect: Arc<Dialect>,
     ) -> Self {
-        let client = |streamed| {
-            let credentials = Credentials::new(url, settings.api_key.clone());
-            let credentials = credentials.speaking(settings.api, &settings.model, streamed);
-            Client::build(http.clone(), credentials).with_http_service(Transport(http.clone()))
-        };
-        let streaming = client(true);
-        let client = client(false);
+        let transport = Transport::new(http, url, &settings);
         let endpoint = url.split('?').next().unwrap_or_default().to_owned();
-        Self { client, streaming, settings, endpoint, dialect }
+        Self { transport, settings, endpoint, dialect }
     }
 
     /// Answers a request, with as many attempts as the settings allow.
@@ -82,7 +73,7 @@ impl Lane {
         request: &ChatRequest,
         mut sink: Option<TokenSink<'_>>,
     ) -> Result<ChatResponse, Error> {
-        let mut delays = retry::delays(
+        let mut delays = reach::delays(
             self.settings.max_retries,
             self.settings.backoff,
             self.settings.backoff_max,
@@ -151,14 +142,13 @@ impl Lane {
         body: &Value,
         reader: &Reader,
     ) -> Result<ChatResponse, Failed> {
-        let chat = self.client.chat().headers(transport::headers(request));
-        let call = chat.create_byot::<_, Value>(body);
-        match tokio::time::timeout(self.settings.timeout, call).await {
-            Ok(Ok(value)) => self.read(request, reader, value),
-            Ok(Err(OpenAIError::JSONDeserialize(_, text))) => {
-                self.read_text(request, reader, &text)
-            }
-            Ok(Err(error)) => Err(self.failed(error)),
+        let asked = async {
+            let sent = self.transport.chat(request, body, false).await;
+            let response = sent.map_err(|error| self.failed(error))?;
+            transport::read_whole(response).await.map_err(|error| self.broken("", error))
+        };
+        match tokio::time::timeout(self.settings.timeout, asked).await {
+            Ok(text) => self.read_text(request, reader, &text?),
             Err(_) => Err(Failed::for_now(self.timeout())),
         }
     }
@@ -173,18 +163,15 @@ impl Lane {
     ) -> Result<ChatResponse, Failed> {
         let mut shown = Shown { sink, bytes: handed_out };
         let timeout = self.settings.timeout;
-        let mut headers = transport::headers(request);
-        headers.insert(ACCEPT, HeaderValue::from_static(EVENT_STREAM));
-        let chat = self.streaming.chat().headers(headers);
-        let open = chat.create_stream_byot::<_, Value>(body);
+        let open = self.transport.chat(request, body, true);
         let response = match tokio::time::timeout(timeout, open).await {
-            Ok(Err(error)) => transport::stream_of(error).map_err(|error| self.failed(error))?,
-            Ok(Ok(_)) => return Err(Failed::for_good(self.malformed("it was not read"))),
+            Ok(sent) => sent.map_err(|error| self.failed(error))?,
             Err(_) => return Err(Failed::for_now(self.timeout())),
         };
         if transport::is_json(response.headers()) {
             // The endpoint ignores `stream`.
-            let text = transport::read_whole(response).await.map_err(|error| self.broken(error))?;
+            let text = transport::read_whole(response).await;
+            let text = text.map_err(|error| self.broken(CUT_OFF, error))?;
             let whole = self.read_text(request, &reader, &text)?;
             shown.piece(&whole.content);
             return Ok(whole);
@@ -198,7 +185,7 @@ impl Lane {
             let event = match tokio::time::timeout(timeout, events.next()).await {
                 Ok(Ok(Some(event))) => event,
                 Ok(Ok(None)) => break,
-                Ok(Err(error)) => return Err(self.broken(error)),
+                Ok(Err(error)) => return Err(self.broken(CUT_OFF, error)),
                 Err(_) => return Err(Failed::for_now(self.timeout())),
             };
             if event.trim() == DONE {
@@ -211,7 +198,7 @@ impl Lane {
                 Err(_) if events.is_over() => break,
                 Err(error) => return Err(self.not_json(&error, &event)),
             };
-            if let Some((message, code)) = wire::error_in(&chunk) {
+            if let Some((message, code)) = reach::error_in(&chunk) {
                 return Err(self.refused(code.unwrap_or(500), &message, None));
             }
             let piece = streamed.take(&chunk);
@@ -237,28 +224,17 @@ impl Lane {
         answer
     }
 
-    /// Reads the text of a whole answer.
+    /// Reads a whole answer.
     fn read_text(
         &self,
         request: &ChatRequest,
         reader: &Reader,
         text: &str,
     ) -> Result<ChatResponse, Failed> {
-        let text = text.trim_start_matches(transport::BOM);
         let value = Parser::default().parse(text, false).map_err(|e| self.not_json(&e, text))?;
-        self.read(request, reader, value)
-    }
-
-    /// Reads a whole answer.
-    fn read(
-        &self,
-        request: &ChatRequest,
-        reader: &Reader,
-        value: Value,
-    ) -> Result<ChatResponse, Failed> {
         let value = reader.whole(value);
         // Some gateways report an upstream's refusal with status 200.
-        if let Some((message, code)) = wire::error_in(&value)
+        if let Some((message, code)) = reach::error_in(&value)
             && value.pointer("/choices/0/message/content").is_none_or(Value::is_null)
         {
             return Err(self.refused(code.unwrap_or(500), &message, None));
@@ -311,34 +287,31 @@ impl Lane {
         Err(Failed { rest: Some(Box::new(response)), ..Failed::for_now(error) })
     }
 
-    /// Reads why a body did not arrive.
-    fn broken(&self, error: BodyError) -> Failed {
-        // The same request would get as much again.
-        let transient = !matches!(error, BodyError::TooLong);
-        let reason = self.clean(&format!("the answer was cut off: {error}"));
+    /// Reads why a body did not arrive; `before` begins what is said of it.
+    fn broken(&self, before: &str, error: BodyError) -> Failed {
+        let reason = match &error {
+            BodyError::Broken(error) if before.is_empty() => transport::cause(error),
+            error => format!("{before}{error}"),
+        };
+        // What is too long would come again.
+        self.unreachable(&reason, !matches!(error, BodyError::TooLong))
+    }
+
+    fn unreachable(&self, reason: &str, transient: bool) -> Failed {
+        let reason = self.clean(reason);
         let error = Error::Unreachable { endpoint: self.endpoint.clone(), reason };
         Failed { transient, ..Failed::for_good(error) }
     }
 
-    pub(super) fn failed(&self, error: OpenAIError) -> Failed {
+    pub(super) fn failed(&self, error: SendError) -> Failed {
         match error {
-            OpenAIError::Boxed(boxed) => match boxed.downcast().map(|diverted| *diverted) {
-                Ok(Diverted::Refused { status, retry_after, body }) => {
-                    self.refused(status, &wire::refusal_message(&body), retry_after)
-                }
-                Ok(other) => Failed::for_good(self.malformed(&other.to_string())),
-                Err(other) => Failed::for_good(self.malformed(&other.to_string())),
-            },
-            OpenAIError::Reqwest(error) => {
-                let is_builder = error.is_builder();
-                let reason = self.clean(&transport::cause(&error.without_url()));
-                // The same request would get as much again.
-                let transient = !is_builder && !reason.contains("the answer is longer than");
-                let error = Error::Unreachable { endpoint: self.endpoint.clone(), reason };
-                Failed { transient, ..Failed::for_good(error) }
+            SendError::Refused { status, retry_after, body } => {
+                self.refused(status, &reach::refusal_message(&body), retry_after)
             }
-            OpenAIError::JSONDeserialize(error, body) => self.not_json(&error, &body),
-            other => Failed::for_good(self.malformed(&other.to_string())),
+            SendError::Lost(error) => {
+                let is_builder = error.is_builder();
+                self.unreachable(&transport::cause(&error.without_url()), !is_builder)
+            }
         }
     }
 
@@ -357,7 +330,7 @@ impl Lane {
             || message.contains("exceeded your current quota");
         // llama.cpp's server was started without what tools need.
         let is_setup = message.contains("requires --jinja");
-        let transient = retry::is_transient(status) && !spent && !is_setup;
+        let transient = reach::is_transient(status) && !spent && !is_setup;
         let error = Error::Refused { endpoint: self.endpoint.clone(), status, message };
         Failed { error, transient, retry_after, rest: None }
     }

@@ -1,27 +1,24 @@
-//! Calls model endpoints through async-openai: compatible ones, and those whose wire `native` translates.
+//! Calls model endpoints over HTTP: compatible ones, and those whose wire `native` translates.
 //!
-//! Enter at [`OpenAiModel::new`]. What async-openai does here: client, authentication, requests, whole answers. What it
-//! does not: its typed answers refuse what compatible endpoints really send, so `wire` reads JSON leniently; its reader of
-//! streams panics at a byte order mark, so `transport` reads them; its retries know neither timeouts nor error bodies that
-//! are not JSON, so `lane` and `retry` decide. Invariant: no error text carries the API key, and a streamed answer is
-//! never begun twice.
+//! Enter at [`OpenAiModel::new`]. `transport` sends and receives, `wire` reads JSON as leniently as compatible endpoints
+//! need it, `lane` decides on attempts and waits. Invariant: no error text carries the API key, and a streamed answer is
+//! never begun twice. Deliberately absent: a provider's own client library, whose typed answers refuse what endpoints send.
 
 mod dialect;
-mod embeddings;
 mod lane;
 mod probe;
-mod retry;
 mod stream;
 mod transport;
 mod wire;
 
-pub use embeddings::OpenAiEmbeddings;
 pub use probe::list_models;
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use perihelion_embeddings::reach;
 
 use self::dialect::Dialect;
 use self::lane::Lane;
@@ -51,13 +48,11 @@ impl OpenAiModel {
                 .entry((url.clone(), settings.model.clone(), settings.api))
                 .or_insert_with(|| Arc::new(Dialect::new(settings.json_mode, &settings.model)))
                 .clone();
-            let direct = transport::is_loopback(&url);
-            let http = match clients.get(&direct) {
-                Some(http) => http.clone(),
-                None => transport::client(connect_timeout, direct)?,
+            let http = match clients.entry(reach::is_loopback(&url)) {
+                Entry::Occupied(made) => made.get().clone(),
+                Entry::Vacant(place) => place.insert(reach::client(connect_timeout, &url)?).clone(),
             };
-            clients.insert(direct, http.clone());
-            Ok(Some(Lane::new(&http, &url, settings, dialect)))
+            Ok(Some(Lane::new(http, &url, settings, dialect)))
         };
         let mut lanes = BTreeMap::new();
         let mut agents = BTreeMap::new();

@@ -3,14 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_openai::config::Config as _;
-use async_openai::error::OpenAIError;
+use perihelion_embeddings::reach;
 use serde_json::Value;
 
 use super::dialect::Dialect;
 use super::lane::Lane;
-use super::transport::{self, Credentials};
-use super::wire;
 use crate::Error;
 use perihelion_settings::config::{self, Api, ModelSettings};
 
@@ -29,37 +26,20 @@ pub async fn list_models(
     settings: &ModelSettings,
 ) -> Result<Option<Vec<String>>, Error> {
     config::tls::install();
-    let http = transport::client(settings.connect_timeout, transport::is_loopback(url))?;
+    let http = reach::client(settings.connect_timeout, url)?;
     let dialect = Arc::new(Dialect::new(settings.json_mode, &settings.model));
     let patience = settings.timeout.min(PATIENCE);
-    let settings = ModelSettings { timeout: patience, ..settings.clone() };
-    let credentials = Credentials::new(url, settings.api_key.clone());
-    let credentials = credentials.speaking(settings.api, &settings.model, false);
     let api = settings.api;
-    let lane = Lane::new(&http, url, settings, dialect);
-    let query: Vec<String> =
-        credentials.query().iter().map(|(name, value)| format!("{name}={value}")).collect();
-    let address = match query.as_slice() {
-        [] => credentials.url("/models"),
-        query => format!("{}?{}", credentials.url("/models"), query.join("&")),
-    };
-    let unreachable = |error| lane.failed(OpenAIError::Reqwest(error)).error;
-    let asked = async {
-        let response =
-            http.get(address).headers(credentials.headers()).send().await.map_err(unreachable)?;
-        let status = response.status().as_u16();
-        let body = transport::read_up_to(response, transport::WHOLE_BYTES).await;
-        Ok((status, body.map_err(unreachable)?))
-    };
-    let (status, body) = match tokio::time::timeout(patience, asked).await {
-        Ok(answer) => answer?,
-        Err(_) => return Err(lane.timeout()),
-    };
+    let settings = ModelSettings { timeout: patience, ..settings.clone() };
+    let lane = Lane::new(http, url, settings, dialect);
+    let asked = tokio::time::timeout(patience, lane.transport.models()).await;
+    let asked = asked.map_err(|_| lane.timeout())?;
+    let (status, body) = asked.map_err(|error| lane.failed(error).error)?;
     if NO_LIST.contains(&status) {
         return Ok(None);
     }
     if status >= 300 {
-        return Err(lane.refused(status, &wire::refusal_message(&body), None).error);
+        return Err(lane.refused(status, &reach::refusal_message(&body), None).error);
     }
     let listed: Option<Value> = serde_json::from_str(&body).ok();
     let (list, name) = match api {

@@ -164,44 +164,6 @@ pub(super) fn response(value: &Value, model: &str) -> Result<ChatResponse, Unusa
     })
 }
 
-/// Returns the error inside a body or its choice: its message and, where it is a number, its code.
-pub(super) fn error_in(value: &Value) -> Option<(String, Option<u16>)> {
-    let is_error = |error: &&Value| match error {
-        Value::Object(fields) => !fields.is_empty(),
-        Value::String(text) => !text.is_empty(),
-        _ => false,
-    };
-    let places = [value.get("error"), value.pointer("/choices/0/error")];
-    let error = places.into_iter().flatten().find(is_error)?;
-    let message = ["message", "detail", "type"]
-        .iter()
-        .find_map(|key| error.get(key).and_then(Value::as_str))
-        .or_else(|| error.as_str())
-        .map_or_else(|| error.to_string(), str::to_owned);
-    // The code often says more than the sentence: `insufficient_quota`, `model_not_found`.
-    let kind = error
-        .get("code")
-        .and_then(Value::as_str)
-        .filter(|kind| kind.parse::<u16>().is_err() && !message.contains(kind));
-    let message = kind.map_or_else(|| message.clone(), |kind| format!("{message} ({kind})"));
-    let code = ["code", "status"].iter().find_map(|key| {
-        let code = error.get(key)?;
-        code.as_u64().or_else(|| code.as_str()?.parse().ok()).and_then(|n| u16::try_from(n).ok())
-    });
-    Some((message, code))
-}
-
-/// Returns the text of a refusal's body, of whatever form.
-pub(super) fn refusal_message(body: &str) -> String {
-    let Ok(value) = serde_json::from_str::<Value>(body) else { return body.to_owned() };
-    error_in(&value).map(|(message, _)| message).unwrap_or_else(|| {
-        ["message", "detail"]
-            .iter()
-            .find_map(|key| value.get(key).and_then(Value::as_str))
-            .map_or_else(|| body.to_owned(), str::to_owned)
-    })
-}
-
 /// Returns the text of a message or a delta: a string, or an array of text parts, or the refusal.
 pub(super) fn answer_text(message: &Value) -> String {
     let text = content_text(message);

@@ -6,7 +6,8 @@ use std::time::Duration;
 use axum::extract::State;
 use axum::routing::post;
 use axum::{Json, Router};
-use perihelion_embeddings::{Endpoint, Settings};
+use perihelion_embeddings::Endpoint;
+use perihelion_settings::config::Embeddings;
 use serde_json::{Value, json};
 
 use crate::lsa::Lsa;
@@ -17,18 +18,19 @@ pub async fn serve(name: &str, lsa: Lsa) -> Endpoint {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/v1", listener.local_addr().unwrap());
     tokio::spawn(async move { axum::serve(listener, router).await });
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let settings = Settings {
+    let settings = Embeddings {
         url,
         model: format!("lsa-{name}"),
         api_key: None,
         dimension: None,
         batch: 64,
         timeout: Duration::from_secs(60),
-        retries: 0,
+        connect_timeout: Duration::from_secs(10),
+        max_retries: 0,
         backoff: Duration::from_secs(1),
+        backoff_max: Duration::from_secs(1),
     };
-    Endpoint::new(reqwest::Client::new(), settings)
+    Endpoint::new(&settings).unwrap()
 }
 
 async fn embeddings(State(lsa): State<Arc<Lsa>>, Json(asked): Json<Value>) -> Json<Value> {

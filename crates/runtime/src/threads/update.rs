@@ -29,7 +29,9 @@ impl Threads {
         as_node: Option<&str>,
     ) -> Result<StateView<GraphState>, Error> {
         let update = read(fields)?;
-        let star = Star::offline(star_options(settings, Arc::new(agents::kinds()), &self.0)?)?;
+        let kinds = agents::kinds();
+        let options = star_options(settings, &kinds, &self.0)?;
+        let star = Star::offline(Arc::new(kinds), options)?;
         let runner = Runner::new(Arc::clone(&star.graph), Arc::clone(&self.0))
             .bounded_to(settings.limits.max_state_bytes);
         Ok(runner.update_state(thread, update, as_node.unwrap_or(END)).await?)

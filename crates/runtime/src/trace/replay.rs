@@ -38,7 +38,8 @@ impl Traces<'_> {
             let unknown = checkpoint::Error::UnknownRun { thread, number, newest: runs.len() };
             wanted = Some(found.ok_or(unknown)?.id);
         }
-        let star = Star::offline(star_options(self.settings, Arc::new(kinds), self.store)?)?;
+        let options = star_options(self.settings, &kinds, self.store)?;
+        let star = Star::offline(Arc::new(kinds), options)?;
         let runner = Runner::new(Arc::clone(&star.graph), Arc::clone(self.store));
         Ok(runner.replay(thread, wanted).await?)
     }

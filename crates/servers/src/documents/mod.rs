@@ -18,6 +18,7 @@ use perihelion_documents::{
     Docling, EmbeddingModel, External, Library, Limits, Parser, Quotas, Reader, Scope, Weights,
 };
 
+use perihelion_embeddings::Endpoint;
 use perihelion_engine::checkpoint;
 use perihelion_ingest as ingest;
 use perihelion_settings::config::{OtherParser, Overrides, Settings};
@@ -141,22 +142,8 @@ fn client() -> reqwest::ClientBuilder {
 ///
 /// # Errors
 /// When no HTTP client can be made.
-pub fn embeddings(
-    settings: &Settings,
-) -> Result<Option<perihelion_embeddings::Endpoint>, reqwest::Error> {
-    let Some(own) = &settings.embeddings else { return Ok(None) };
-    let http = client().connect_timeout(own.connect_timeout).build()?;
-    let settings = perihelion_embeddings::Settings {
-        url: own.url.clone(),
-        model: own.model.clone(),
-        api_key: own.api_key.clone(),
-        dimension: own.dimension,
-        batch: own.batch,
-        timeout: own.timeout,
-        retries: own.max_retries,
-        backoff: own.backoff,
-    };
-    Ok(Some(perihelion_embeddings::Endpoint::new(http, settings)))
+pub fn embeddings(settings: &Settings) -> Result<Option<Endpoint>, reqwest::Error> {
+    settings.embeddings.as_ref().map(Endpoint::new).transpose()
 }
 
 /// Returns what the settings permit each tenant to keep.

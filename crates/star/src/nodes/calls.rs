@@ -17,15 +17,8 @@ pub(super) async fn ask(
     messages: Vec<ChatMessage>,
     tools: Vec<ToolSpec>,
 ) -> Result<ChatResponse, NodeError> {
-    let request = ChatRequest {
-        role: Role::Agent,
-        thread: ctx.place().thread.to_string(),
-        agent: Some(ctx.place().node.to_string()),
-        stage: None,
-        messages,
-        tools,
-        format: None,
-    };
+    let request = ChatRequest::new(Role::Agent, ctx.place().thread.to_string(), messages);
+    let request = ChatRequest { tools, ..request.agent(ctx.place().node.to_string()) };
     let perform = |_key: String| {
         let model = Arc::clone(model);
         let request = request.clone();

@@ -2,17 +2,9 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
-
 use super::calls;
-use perihelion_engine::graph::{Context, Node, NodeError, NodeOutput, State};
+use perihelion_engine::graph::{Context, Node, NodeOutput, State, node_with};
 use perihelion_llm::{ChatMessage, ChatModel, ChatResponse};
-
-struct ModelCall<P, W> {
-    model: Arc<dyn ChatModel>,
-    prompt: P,
-    write: W,
-}
 
 /// Makes a node that asks a model what `prompt` makes of the state, and writes what `write` makes of the answer.
 pub fn model_call<S: State>(
@@ -20,19 +12,9 @@ pub fn model_call<S: State>(
     prompt: impl Fn(&S) -> Vec<ChatMessage> + Send + Sync + 'static,
     write: impl Fn(ChatResponse) -> S::Update + Send + Sync + 'static,
 ) -> Arc<dyn Node<S>> {
-    Arc::new(ModelCall { model, prompt, write })
-}
-
-#[async_trait]
-impl<S, P, W> Node<S> for ModelCall<P, W>
-where
-    S: State,
-    P: Fn(&S) -> Vec<ChatMessage> + Send + Sync,
-    W: Fn(ChatResponse) -> S::Update + Send + Sync,
-{
-    async fn run(&self, ctx: Context<S>) -> Result<NodeOutput<S>, NodeError> {
-        let messages = (self.prompt)(ctx.state());
-        let answer = calls::ask(ctx.task(), &self.model, messages, Vec::new()).await?;
-        Ok(NodeOutput::update((self.write)(answer)))
-    }
+    node_with(Arc::new((model, prompt, write)), async |parts, ctx: Context<S>| {
+        let (model, prompt, write) = &*parts;
+        let answer = calls::ask(ctx.task(), model, prompt(ctx.state()), Vec::new()).await?;
+        Ok(NodeOutput::update(write(answer)))
+    })
 }

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use serde_json::Value;
 
 use super::calls;
-use perihelion_engine::graph::{Context, Node, NodeError, NodeOutput, State, TaskContext};
-use perihelion_llm::{ChatMessage, ChatModel, MessageRole, ToolCall, ToolSpec};
+use perihelion_engine::graph::{
+    Context, Node, NodeError, NodeOutput, State, TaskContext, node_with,
+};
+use perihelion_llm::{ChatMessage, ChatModel, ToolCall, ToolSpec};
 use perihelion_mcp::{self as mcp, ServerInfo, ToolHost};
 
 /// Calls of tools that one run of the node makes at most.
@@ -48,7 +49,11 @@ impl React {
         prompt: impl Fn(&S) -> Vec<ChatMessage> + Send + Sync + 'static,
         write: impl Fn(Answered) -> S::Update + Send + Sync + 'static,
     ) -> Arc<dyn Node<S>> {
-        Arc::new(Agent { react: self, prompt, write })
+        node_with(Arc::new((self, prompt, write)), async |parts, ctx: Context<S>| {
+            let (react, prompt, write) = &*parts;
+            let answered = react.work(ctx.task(), prompt(ctx.state())).await?;
+            Ok(NodeOutput::update(write(answered)))
+        })
     }
 
     async fn work(
@@ -70,13 +75,8 @@ impl React {
                 let message = format!("the model did not answer within {most} tool calls");
                 return Err(NodeError::failed("agent", message));
             }
-            messages.push(ChatMessage {
-                role: MessageRole::Assistant,
-                content: answer.content,
-                tool_calls: answer.tool_calls.clone(),
-                tool_call_id: None,
-                attached: Vec::new(),
-            });
+            let tool_calls = answer.tool_calls.clone();
+            messages.push(ChatMessage { tool_calls, ..ChatMessage::assistant(answer.content) });
             for call in answer.tool_calls {
                 let reported = self.call(ctx, &call).await?;
                 messages.push(ChatMessage::tool(&call.id, reported));
@@ -121,25 +121,5 @@ impl React {
             Err(NodeError::Failed { message, .. }) => Ok(message),
             Err(stops) => Err(stops),
         }
-    }
-}
-
-struct Agent<P, W> {
-    react: React,
-    prompt: P,
-    write: W,
-}
-
-#[async_trait]
-impl<S, P, W> Node<S> for Agent<P, W>
-where
-    S: State,
-    P: Fn(&S) -> Vec<ChatMessage> + Send + Sync,
-    W: Fn(Answered) -> S::Update + Send + Sync,
-{
-    async fn run(&self, ctx: Context<S>) -> Result<NodeOutput<S>, NodeError> {
-        let messages = (self.prompt)(ctx.state());
-        let answered = self.react.work(ctx.task(), messages).await?;
-        Ok(NodeOutput::update((self.write)(answered)))
     }
 }

@@ -60,14 +60,7 @@ impl<W: State> Stage<W> {
     }
 
     fn caller(&self) -> Caller<'_> {
-        Caller {
-            ctx: &self.ctx,
-            parts: &self.job.star,
-            server: &self.job.server,
-            agent: &self.job.agent,
-            task: &self.job.assignment.id,
-            preferences: &self.job.ctx.state().preferences,
-        }
+        Caller { ctx: &self.ctx, job: &self.job }
     }
 
     async fn make(

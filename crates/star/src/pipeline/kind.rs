@@ -19,47 +19,44 @@ use perihelion_engine::runner::Subgraph;
 impl<W: State> Pipeline<W> {
     /// Makes the declaration a kind of agent.
     pub fn into_kind(self) -> Arc<dyn Kind> {
-        Arc::new(PipelineKind(self))
+        Arc::new(self)
     }
 }
 
-/// A kind that is a pipeline.
-struct PipelineKind<W: State>(pub Pipeline<W>);
-
 #[async_trait]
-impl<W: State> Kind for PipelineKind<W> {
+impl<W: State> Kind for Pipeline<W> {
     fn name(&self) -> &str {
-        self.0.name
+        self.name
     }
 
     fn about(&self) -> &str {
-        self.0.about
+        self.about
     }
 
     fn tool_roles(&self) -> &[ToolRole] {
-        &self.0.roles
+        &self.roles
     }
 
     fn profiles(&self) -> &[Profile] {
-        &self.0.profiles
+        &self.profiles
     }
 
     fn natural_for(&self) -> &[&'static str] {
-        &self.0.natural_for
+        &self.natural_for
     }
 
     fn templates(&self) -> &[(&'static str, &'static str)] {
-        &self.0.templates
+        &self.templates
     }
 
     fn model_stages(&self) -> &[ModelStage] {
-        &self.0.models
+        &self.models
     }
 
     async fn work(&self, job: Job) -> Result<Report, NodeError> {
         let job = Arc::new(job);
         let graph = self.graph(&job).map_err(|error| {
-            NodeError::failed("pipeline", format!("the kind {} is no graph: {error}", self.0.name))
+            NodeError::failed("pipeline", format!("the kind {} is no graph: {error}", self.name))
         })?;
         let runner = job.star.home.runner(graph);
         let opening = Arc::clone(&job);
@@ -73,13 +70,13 @@ impl<W: State> Kind for PipelineKind<W> {
     }
 }
 
-impl<W: State> PipelineKind<W> {
+impl<W: State> Pipeline<W> {
     /// Declares the graph for one assignment.
     fn graph(&self, job: &Arc<Job>) -> Result<Arc<Graph<PipelineState<W>>>, BuildError> {
-        let stages = &self.0.stages;
+        let stages = &self.stages;
         let names: Arc<[String]> = stages.iter().map(|(name, _)| (*name).to_owned()).collect();
         let first = names.first().cloned().unwrap_or_else(|| REFLECT.to_owned());
-        let mut graph = GraphBuilder::new(format!("{GRAPH_PREFIX}{}", self.0.name));
+        let mut graph = GraphBuilder::new(format!("{GRAPH_PREFIX}{}", self.name));
         for (at, (name, run)) in stages.iter().enumerate() {
             let stage = StageNode {
                 name: (*name).to_owned(),

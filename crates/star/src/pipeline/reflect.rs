@@ -6,14 +6,10 @@ use async_trait::async_trait;
 
 use super::outcome::{Attempt, Outcome};
 use super::{PipelineState, PipelineUpdate};
-use crate::instruction;
 use crate::kind::Job;
-use crate::model::RecordedModel;
-use crate::reflection::{Judged, Subject, is_given, judge};
-use crate::result::{AgentError, ErrorKind};
-use crate::{AgentEvent, Finding};
+use crate::reflection::{Attempted, Judged, judge, rejected};
+use crate::verdict::ReflectionVerdict;
 use perihelion_engine::graph::{Context, Node, NodeError, NodeOutput, State, Target};
-use perihelion_settings::metrics;
 
 /// Judges a finding.
 pub(super) struct Reflect {
@@ -32,52 +28,38 @@ impl<W: State> Node<PipelineState<W>> for Reflect {
         let Outcome::Found { finding } = &state.outcome else {
             return Err(NodeError::failed("pipeline", "there is nothing to judge"));
         };
-        let model = RecordedModel::new(&ctx, &job.star);
+        let model = job.model(&ctx);
         let calls: Vec<_> = state.calls.iter().cloned().collect();
         let instructions: Vec<_> = state.instructions.iter().cloned().collect();
-        let task = instruction::effective(&job.assignment.described(), &instructions);
-        let subject = Subject {
-            thread: job.star.thread(job.ctx.place()),
-            agent: &job.agent,
-            task: &task,
+        let number = state.attempt.number;
+        let attempt = Attempted {
+            ctx: &ctx,
+            job,
             calls: &calls,
-            is_given: is_given(job.ctx.state(), &job.assignment),
+            instructions: &instructions,
             output: &finding.output,
+            number,
         };
-        let judged = judge(&model, &job.star.prompts, subject).await?;
-        let attempt = state.attempt.number;
-        let rounds = job.star.limits.max_reflections + 1;
-        if model.was_live() {
-            metrics::reflected(&job.agent, judged.verdict().as_str());
-        }
-        AgentEvent::Reflection {
-            agent: job.agent.clone(),
-            status: judged.verdict(),
-            attempt,
-            of: rounds,
-            feedback: judged.feedback().map(str::to_owned),
-        }
-        .publish(&ctx);
-        let reflection = judged.verdict().as_str().to_owned();
+        let Judged { verdict, text } = judge(&model, attempt).await?;
+        let reflection = verdict.as_str().to_owned();
         let update = PipelineUpdate { spent: Some(model.spent()), ..PipelineUpdate::default() };
-        let (outcome, next) = match judged {
-            Judged::Approved | Judged::Unverified(_) => {
-                (Outcome::Judged { finding: finding.clone(), reflection }, None)
+        let mut finding = finding.clone();
+        let mut next = None;
+        let outcome = match verdict {
+            ReflectionVerdict::Approved | ReflectionVerdict::Unverified => {
+                Outcome::Judged { finding, reflection }
             }
-            Judged::Fixed(output) => {
-                let finding = Finding { output, ..finding.clone() };
-                (Outcome::Judged { finding, reflection }, None)
+            ReflectionVerdict::Fixed => {
+                finding.output = text;
+                Outcome::Judged { finding, reflection }
             }
-            Judged::Rejected(feedback) if attempt >= rounds => {
-                let message =
-                    format!("the output was rejected {attempt} times, last because: {feedback}");
-                let error = AgentError::new(ErrorKind::Rejected, message);
-                let finding = finding.clone();
-                (Outcome::Failed { error, finding, reflection: Some(reflection) }, None)
+            ReflectionVerdict::Rejected if number > job.limits().max_reflections => {
+                let error = rejected(number, &text);
+                Outcome::Failed { error, finding, reflection: Some(reflection) }
             }
-            Judged::Rejected(feedback) => {
-                let next = Attempt { number: attempt + 1, feedback: Some(feedback) };
-                (Outcome::Working, Some(next))
+            ReflectionVerdict::Rejected => {
+                next = Some(Attempt { number: number + 1, feedback: Some(text) });
+                Outcome::Working
             }
         };
         let targets = next.is_some().then(|| Target::node(&self.first));

@@ -18,11 +18,10 @@ use crate::caller::CallLog;
 use crate::classify;
 use crate::instruction::{self, Instruction};
 use crate::kind::Job;
-use crate::model::RecordedModel;
 use crate::question::{self, Question};
 use crate::result::{AgentError, AgentResult, ErrorKind, Table};
 use crate::state::{Artifact, Spent};
-use crate::{AgentEvent, Assignment, StarLimits, remaining, window};
+use crate::{AgentEvent, Assignment, remaining, window};
 use perihelion_engine::graph::{Context, NodeError, State};
 use perihelion_llm::{self as llm, ChatMessage, ChatModel, ChatRequest};
 use perihelion_mcp::{ServerInfo, ToolDefinition};
@@ -80,7 +79,7 @@ impl<W: State> Stage<W> {
         }
         let log = CallLog {
             calls: Vec::new(),
-            artifacts: Artifacts::new(known, job.star.limits.result_bytes),
+            artifacts: Artifacts::new(known, job.limits().result_bytes),
             tainted_by: state.tainted_by.clone(),
             table: None,
         };
@@ -114,7 +113,7 @@ impl<W: State> Stage<W> {
     /// Finds out how what a person said with an approval stands to the task, and keeps it for the stages that follow.
     pub(super) async fn take_in(&self, text: String) -> Result<(), NodeError> {
         let star = &*self.job.star;
-        let model = RecordedModel::new(&self.ctx, star);
+        let model = self.job.model(&self.ctx);
         let known = lock(&self.left.instructions).clone();
         let task = instruction::effective(self.task(), &known);
         let agent = &self.job.agent;
@@ -200,19 +199,35 @@ impl<W: State> Stage<W> {
     /// Returns what is left of the bounds.
     pub fn budget(&self) -> Budget {
         let state = self.job.ctx.state();
-        let limits = self.job.star.limits.for_turn(state);
+        let limits = self.job.limits();
         let mut spent = state.spent_in_turn();
         spent += self.ctx.state().spent;
         spent += *lock(&self.left.spent);
-        let most = limits.max_tool_calls * (limits.max_reflections + 1);
-        let of_task = StarLimits { max_tool_calls: most, ..limits };
-        let most = remaining::tool_calls(state, &of_task, self.job.ctx.place());
+        let attempts = limits.max_reflections + 1;
+        let place = self.job.ctx.place();
+        let most = remaining::tool_calls(state, &self.job.star.limits, place, attempts);
         let made = self.ctx.state().calls.len() + lock(&self.left.log).calls.len();
         Budget {
             tokens: limits.max_tokens.map(|most| most.saturating_sub(spent.usage.total())),
             nano_usd: limits.max_nano_usd.map(|most| most.saturating_sub(spent.nano_usd)),
             tool_calls: most.saturating_sub(made),
         }
+    }
+
+    /// Returns the variables that prompts say of the task, and `more` beside them or in their place: `task`, `request`,
+    /// `context`, `upstream` and `feedback`.
+    pub fn variables(&self, more: Value) -> Value {
+        let mut all = json!({
+            "task": self.task(),
+            "request": self.request(),
+            "context": self.context(),
+            "upstream": self.assignment().dependency_outputs,
+            "feedback": self.feedback(),
+        });
+        if let (Value::Object(all), Value::Object(more)) = (&mut all, more) {
+            all.extend(more);
+        }
+        all
     }
 
     /// Asks a model for a JSON answer of type `T`, which is validated, and repaired at most twice.
@@ -222,7 +237,7 @@ impl<W: State> Stage<W> {
     pub async fn ask<T: JsonSchema + DeserializeOwned>(&self, ask: Ask) -> Result<T, StageError> {
         let request = self.request_of(&ask)?;
         let schema = ask.schema;
-        let model = RecordedModel::new(&self.ctx, &self.job.star).remembering(self.job.ctx.state());
+        let model = self.job.model(&self.ctx).remembering(self.job.ctx.state());
         let answer = llm::ask::<T>(&model, request, &schema).await;
         *lock(&self.left.spent) += model.spent();
         Ok(answer?.value)
@@ -234,10 +249,21 @@ impl<W: State> Stage<W> {
     /// As [`Stage::ask`]; also where the answer is empty or was cut off.
     pub async fn ask_text(&self, ask: Ask) -> Result<String, StageError> {
         let request = self.request_of(&ask)?;
-        let model = RecordedModel::new(&self.ctx, &self.job.star).remembering(self.job.ctx.state());
+        let model = self.job.model(&self.ctx).remembering(self.job.ctx.state());
         let answer = model.chat(&request, None).await;
         *lock(&self.left.spent) += model.spent();
         Ok(answer?.into_text()?)
+    }
+
+    /// Asks a model for a text, in whose place `otherwise` stands where none can be had.
+    ///
+    /// # Errors
+    /// [`StageError::Stop`], to be passed on with `?`.
+    pub async fn ask_text_or(&self, ask: Ask, otherwise: String) -> Result<String, StageError> {
+        match self.ask_text(ask).await {
+            Err(StageError::Failed(_)) => Ok(otherwise),
+            answer => answer,
+        }
     }
 
     fn request_of(&self, ask: &Ask) -> Result<ChatRequest, StageError> {
@@ -252,15 +278,9 @@ impl<W: State> Stage<W> {
             messages = prompt.map_err(window::prompt_failed)?;
         }
         messages.extend(ask.messages.iter().cloned());
-        Ok(ChatRequest {
-            role: ask.role,
-            thread: self.job.star.thread(self.job.ctx.place()),
-            agent: Some(self.job.agent.clone()),
-            stage: Some(ask.stage.clone()),
-            messages,
-            tools: Vec::new(),
-            format: None,
-        })
+        let thread = self.job.star.thread(self.job.ctx.place());
+        let request = ChatRequest::new(ask.role, thread, messages);
+        Ok(request.agent(&self.job.agent).stage(&ask.stage))
     }
 
     /// Returns whether a tool of the server plays a role.

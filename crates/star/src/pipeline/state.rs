@@ -52,16 +52,12 @@ pub struct PipelineUpdate<W: State> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spent: Option<Spent>,
     /// Stages that ran: added to those before.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "crate::is_default")]
     pub stages: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attempt: Option<Attempt>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
-}
-
-fn is_zero(number: &u32) -> bool {
-    *number == 0
 }
 
 impl<W: State> Update for PipelineUpdate<W> {

@@ -9,10 +9,9 @@ use super::opening::opening_of;
 use super::outcome::{nobody, report_of, too_deep};
 use crate::agent::{Agent, AgentCard};
 use crate::assignment::Assignment;
-use crate::event::AgentEvent;
 use crate::kind::Kinds;
 use crate::parts::StarParts;
-use crate::report::{Report, Reported};
+use crate::report::{Report, reported};
 use crate::roster::{RecordedAgents, Roster};
 use crate::server_agent::ServerAgent;
 use crate::star;
@@ -22,7 +21,6 @@ use perihelion_engine::clock;
 use perihelion_engine::graph::{Context, Limits, Node, NodeEntry, NodeError, NodeOutput};
 use perihelion_engine::runner::Subgraph;
 use perihelion_mcp as mcp;
-use perihelion_settings::metrics::{self, Timer};
 
 /// The word for how a team works, beside the kinds of agents.
 const KIND: &str = "team";
@@ -48,11 +46,7 @@ impl TeamAgent {
     }
 
     /// Makes the agent of a team of which nothing is known but what was recorded.
-    pub(crate) fn recorded(
-        name: String,
-        kinds: &Arc<Kinds>,
-        agents: Arc<dyn RecordedAgents>,
-    ) -> Self {
+    pub(crate) fn recorded(name: String, kinds: &Arc<Kinds>, agents: RecordedAgents) -> Self {
         Self::with(name, Team::default(), kinds, Servers::Recorded(agents))
     }
 
@@ -108,7 +102,7 @@ enum Servers {
     /// Among those that the star's own agents are bound to.
     Of(Weak<Roster>),
     /// Nowhere: every node sees what the recorded one saw.
-    Recorded(Arc<dyn RecordedAgents>),
+    Recorded(RecordedAgents),
 }
 
 /// The node of a team.
@@ -127,29 +121,8 @@ impl Node<GraphState> for TeamNode {
         let own = self.own_team(&ctx.place().tenant);
         let team: Team = ctx.observe_first(seen::TEAM, &*own).await?;
         let assignment: Assignment = ctx.input()?;
-        let timer = Timer::start();
-        let began = clock::monotonic();
-        let report = self.work(&ctx, &team.design, &assignment).await?;
-        let took = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let latency_ms = ctx.observe_unless(seen::LATENCY, &0, &took).await?;
-        if !ctx.port().is_replay() {
-            let class = report.error.as_ref().map(|_| "agent_error");
-            metrics::agent_worked(timer, &self.name, class);
-        }
-        AgentEvent::AgentResult {
-            agent: self.name.clone(),
-            reflection: report.reflection.clone(),
-            error: report.error.as_ref().map(ToString::to_string),
-            not_mine: false,
-            usage: report.spent.usage,
-        }
-        .publish(&ctx);
-        let state = ctx.state();
-        let step = ctx.place().step;
-        let index = ctx.place().task;
-        let agent = self.name.as_str();
-        let of = Reported { state, step, index, agent, server: "", assignment, latency_ms };
-        Ok(NodeOutput::update(report.into_update(of)))
+        let work = self.work(&ctx, &team.design, &assignment);
+        reported(&ctx, &self.name, "", &assignment, work).await
     }
 }
 

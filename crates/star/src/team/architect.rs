@@ -44,15 +44,8 @@ pub async fn design(
         "deepest": MAX_DEPTH,
         "most_agents": MOST_AGENTS,
     });
-    let request = ChatRequest {
-        role: Role::Architect,
-        thread: brief.thread,
-        agent: None,
-        stage: None,
-        messages: prompts.messages("architect", prompt)?,
-        tools: Vec::new(),
-        format: None,
-    };
+    let messages = prompts.messages("architect", prompt)?;
+    let request = ChatRequest::new(Role::Architect, brief.thread, messages);
     let check = |design: TeamDesign| {
         let design = design.cleaned();
         let problems = design.problems(brief.material);

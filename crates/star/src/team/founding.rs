@@ -11,15 +11,14 @@ use super::design::TeamDesign;
 use crate::agent::{Agent, AgentCard};
 use crate::approval::{self, Decision, Gated};
 use crate::assignment::Assignment;
-use crate::event::AgentEvent;
 use crate::founder::Founder;
-use crate::model::{RecordedModel, stop_or_failure};
+use crate::model::RecordedModel;
 use crate::parts::StarParts;
-use crate::report::{Report, Reported};
+use crate::pipeline::StageError;
+use crate::report::{Report, reported};
 use crate::result::{AgentError, ErrorKind};
 use crate::seen;
 use crate::state::GraphState;
-use perihelion_engine::clock;
 use perihelion_engine::graph::{
     Context, EffectClass, EffectFailure, EffectRequest, Node, NodeEntry, NodeError, NodeOutput,
     Outcome,
@@ -75,44 +74,35 @@ struct ArchitectNode {
 impl Node<GraphState> for ArchitectNode {
     async fn run(&self, ctx: Context<GraphState>) -> Result<NodeOutput<GraphState>, NodeError> {
         let assignment: Assignment = ctx.input()?;
-        let began = clock::monotonic();
-        let model = RecordedModel::new(&ctx, &self.star).remembering(ctx.state());
-        let mut report = Report { attempts: 1, ..Report::default() };
-        report.tainted_by.extend(assignment.tainted_by.iter().cloned());
-        match self.work(&ctx, &model, &assignment).await? {
-            Ok(text) => report.finding.output = text,
-            Err(error) => report.error = Some(error),
-        }
-        report.spent = model.spent();
-        let took = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let latency_ms = ctx.observe_unless(seen::LATENCY, &0, &took).await?;
-        AgentEvent::AgentResult {
-            agent: ARCHITECT.to_owned(),
-            reflection: report.reflection.clone(),
-            error: report.error.as_ref().map(ToString::to_string),
-            not_mine: false,
-            usage: report.spent.usage,
-        }
-        .publish(&ctx);
-        let state = ctx.state();
-        let step = ctx.place().step;
-        let index = ctx.place().task;
-        let of =
-            Reported { state, step, index, agent: ARCHITECT, server: "", assignment, latency_ms };
-        Ok(NodeOutput::update(report.into_update(of)))
+        reported(&ctx, ARCHITECT, "", &assignment, self.report(&ctx, &assignment)).await
     }
 }
 
-/// What comes of it, beside a node that has to stop.
-type Worked = Result<Result<String, AgentError>, NodeError>;
-
 impl ArchitectNode {
+    async fn report(
+        &self,
+        ctx: &Context<GraphState>,
+        assignment: &Assignment,
+    ) -> Result<Report, NodeError> {
+        let model = RecordedModel::new(ctx, &self.star).in_turn(ctx.state(), ctx.place());
+        let model = model.remembering(ctx.state());
+        let mut report = Report { attempts: 1, ..Report::default() };
+        report.tainted_by.extend(assignment.tainted_by.iter().cloned());
+        match self.work(ctx, &model, assignment).await {
+            Ok(text) => report.finding.output = text,
+            Err(StageError::Failed(error)) => report.error = Some(error),
+            Err(StageError::Stop(stop)) => return Err(stop),
+        }
+        report.spent = model.spent();
+        Ok(report)
+    }
+
     async fn work(
         &self,
         ctx: &Context<GraphState>,
         model: &RecordedModel<'_>,
         assignment: &Assignment,
-    ) -> Worked {
+    ) -> Result<String, StageError> {
         let tenant = &ctx.place().tenant;
         let founder = self.star.founder.as_ref();
         let now = match founder {
@@ -122,44 +112,30 @@ impl ArchitectNode {
         let asks = founder.is_none_or(|founder| founder.asks());
         let seen: (Result<(Vec<ServerInfo>, super::Material), String>, bool) =
             ctx.observe_first(seen::MATERIAL, &(now, asks)).await?;
-        let (servers, material) = match seen.0 {
-            Ok(material) => material,
-            Err(why) => return Ok(Err(AgentError::new(ErrorKind::Configuration, why))),
-        };
+        let unfit = |why: String| AgentError::new(ErrorKind::Configuration, why);
+        let (servers, material) = seen.0.map_err(unfit)?;
         let brief = Brief {
             goal: &assignment.task,
             servers: &servers,
             material: &material,
             thread: self.star.thread(ctx.place()),
         };
-        let made = match design(model, &self.star.prompts, brief).await {
-            Ok(made) => made,
-            Err(error) => return Ok(Err(stop_or_failure(error)?.into())),
-        };
-        let made = match self.agreed(ctx, made, seen.1 || !assignment.tainted_by.is_empty()).await?
-        {
-            Ok(made) => made.cleaned(),
-            Err(refused) => return Ok(Err(refused)),
-        };
+        let made = design(model, &self.star.prompts, brief).await?;
+        let asks = seen.1 || !assignment.tainted_by.is_empty();
+        let made = if asks { self.agreed(ctx, made).await?.cleaned() } else { made };
         // A person may have edited it.
         let problems = made.problems(&material);
         if !problems.is_empty() {
-            return Ok(Err(AgentError::new(ErrorKind::Configuration, problems.join("; "))));
+            return Err(unfit(problems.join("; ")).into());
         }
-        match self.save(ctx, founder, &made).await? {
-            Ok(version) => {
-                let agents: Vec<&str> = made.agents.iter().map(|one| one.name.as_str()).collect();
-                let name = &made.name;
-                let about = &made.description;
-                let agents = agents.join(", ");
-                Ok(Ok(format!(
-                    "The team team_{name}, version {version}, can be chosen now: {about} Its agents: {agents}."
-                )))
-            }
-            Err(why) => {
-                Ok(Err(AgentError::new(ErrorKind::Other, format!("the team was not saved: {why}"))))
-            }
-        }
+        let version = self.save(ctx, founder, &made).await?;
+        let agents: Vec<&str> = made.agents.iter().map(|one| one.name.as_str()).collect();
+        let name = &made.name;
+        let about = &made.description;
+        let agents = agents.join(", ");
+        Ok(format!(
+            "The team team_{name}, version {version}, can be chosen now: {about} Its agents: {agents}."
+        ))
     }
 
     /// Has a person agree to a design, who may change it.
@@ -167,16 +143,12 @@ impl ArchitectNode {
         &self,
         ctx: &Context<GraphState>,
         design: TeamDesign,
-        asks: bool,
-    ) -> Result<Result<TeamDesign, AgentError>, NodeError> {
-        if !asks {
-            return Ok(Ok(design));
-        }
+    ) -> Result<TeamDesign, StageError> {
         let (server, name) = SAVE;
         if ctx.state().preferences.skip_approvals {
-            return Ok(Err(approval::not_waited(&format!("{server}.{name}"))));
+            return Err(approval::not_waited(&format!("{server}.{name}")).into());
         }
-        let Value::Object(arguments) = json!(design) else { return Ok(Ok(design)) };
+        let Value::Object(arguments) = json!(design) else { return Ok(design) };
         let tool = ToolDefinition {
             name: name.to_owned(),
             description: "Saves the team, which supervisors can choose from then on.".to_owned(),
@@ -191,21 +163,23 @@ impl ArchitectNode {
             unknown: None,
             timeout: self.star.limits.approval_timeout,
         };
-        let decision = approval::decide(ctx, &[gated]).await?.pop();
-        Ok(match decision {
+        let (kind, why) = match approval::decide(ctx, &[gated]).await?.pop() {
+            Some(Decision::Approved { arguments: None, .. }) => return Ok(design),
             Some(Decision::Approved { arguments: Some(edited), .. }) => {
-                serde_json::from_value(Value::Object(edited)).map_err(|error| {
-                    let why = format!("the edited design cannot be read: {error}");
-                    AgentError::new(ErrorKind::Configuration, why)
-                })
+                match serde_json::from_value(Value::Object(edited)) {
+                    Ok(edited) => return Ok(edited),
+                    Err(error) => (
+                        ErrorKind::Configuration,
+                        format!("the edited design cannot be read: {error}"),
+                    ),
+                }
             }
-            Some(Decision::Approved { .. }) => Ok(design),
-            Some(Decision::Denied { reason }) => Err(AgentError::new(
-                ErrorKind::Rejected,
-                format!("a person refused the team: {reason}"),
-            )),
-            _ => Err(AgentError::new(ErrorKind::Timeout, "nobody agreed to the team in time")),
-        })
+            Some(Decision::Denied { reason }) => {
+                (ErrorKind::Rejected, format!("a person refused the team: {reason}"))
+            }
+            _ => (ErrorKind::Timeout, "nobody agreed to the team in time".to_owned()),
+        };
+        Err(AgentError::new(kind, why).into())
     }
 
     /// Saves a design once; done again after a crash it is the same version.
@@ -214,7 +188,7 @@ impl ArchitectNode {
         ctx: &Context<GraphState>,
         founder: Option<&Arc<dyn Founder>>,
         design: &TeamDesign,
-    ) -> Result<Result<u64, String>, NodeError> {
+    ) -> Result<u64, StageError> {
         let tenant = &ctx.place().tenant;
         let (server, name) = SAVE;
         let effect = EffectRequest {
@@ -231,9 +205,12 @@ impl ArchitectNode {
                 saved.map(Value::from).map_err(EffectFailure::NoEffect)
             }) as futures::future::BoxFuture<'_, _>
         });
-        Ok(match ctx.effect(effect, perform).await? {
+        match ctx.effect(effect, perform).await? {
             Outcome::Value(version) => Ok(version.as_u64().unwrap_or_default()),
-            Outcome::Failed(why) => Err(why),
-        })
+            Outcome::Failed(why) => {
+                let why = format!("the team was not saved: {why}");
+                Err(AgentError::new(ErrorKind::Other, why).into())
+            }
+        }
     }
 }

@@ -44,8 +44,8 @@ fn attempted(stage: &Stage<Turn>, sql: &str, by: &str, error: &str) -> Vec<Attem
     attempts
 }
 
-/// Returns what every prompt of a stage says of the question.
-fn question(stage: &Stage<Turn>) -> Value {
+/// Returns variables and what every prompt of a stage says of the question.
+fn with_question(stage: &Stage<Turn>, more: Value) -> Value {
     let previous = stage.previous().map(|result| {
         json!({
             "task": result.task,
@@ -53,24 +53,10 @@ fn question(stage: &Stage<Turn>) -> Value {
             "sql": result.sources.iter().find_map(|source| source.quote.clone()),
         })
     });
-    json!({
-        "task": stage.task(),
-        "request": stage.request(),
-        "context": stage.context(),
-        "previous": previous,
-        "upstream": stage.assignment().dependency_outputs,
-        "answers": stage.state().answers,
-        "assumptions": stage.state().assumptions,
-        "feedback": stage.feedback(),
-    })
-}
-
-/// Returns variables and those of [`question`].
-fn with_question(stage: &Stage<Turn>, more: Value) -> Value {
-    let mut all = question(stage);
-    if let (Value::Object(all), Value::Object(more)) = (&mut all, more) {
-        all.extend(more);
-    }
+    let mut all = stage.variables(more);
+    all["previous"] = json!(previous);
+    all["answers"] = json!(stage.state().answers);
+    all["assumptions"] = json!(stage.state().assumptions);
     all
 }
 

@@ -1,0 +1,73 @@
+//! The bounds of the star's work, as the settings have them and as a turn keeps them.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::allowance::Allowance;
+
+/// The part of a run's time that is kept for its answer, and the longest that it can be.
+const ANSWER_PART: u32 = 5;
+const ANSWER_TIME: Duration = Duration::from_secs(30);
+
+/// Bounds of the star's work, and what it asks people about; a reached bound leads to QA, not to an error.
+///
+/// What is serialised is what a turn keeps from its beginning to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StarLimits {
+    /// Super-steps of one turn.
+    pub max_steps: u64,
+    /// Tokens of one turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u64>,
+    /// Billionths of a US dollar of one turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_nano_usd: Option<u64>,
+    /// Seconds of one run; waiting for people ends a run, so it is not counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline_sec: Option<u64>,
+    /// Tool calls for one task.
+    pub max_tool_calls: u32,
+    /// Tool calls of one turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn_tool_calls: Option<u64>,
+    /// What a team may take at most of what is left, for one task.
+    pub of_teams: Allowance,
+    /// Times a rejected output is sent back.
+    pub max_reflections: u32,
+    /// Bytes above which a tool result becomes an artifact.
+    pub result_bytes: usize,
+    /// Repeated routings without progress at which the breaker trips.
+    pub breaker_retries: u32,
+    /// Agents that the supervisor is shown.
+    #[serde(skip)]
+    pub menu: MenuSize,
+    /// Tools up to which an agent is shown all of its server's; of more, this many that fit its task.
+    pub agent_tools: usize,
+    /// How long a request for approval can be answered.
+    #[serde(skip)]
+    pub approval_timeout: Duration,
+    /// The same where somebody sits in front of the run.
+    #[serde(skip)]
+    pub interactive_approval_timeout: Duration,
+    /// Whether a person approves calls that the open world may have led to.
+    #[serde(skip)]
+    pub asks_about_taint: bool,
+}
+
+impl StarLimits {
+    /// Returns how long the work of a run may last: its deadline, less a part in which the answer is written.
+    pub(super) fn work_time(&self) -> Option<Duration> {
+        let all = Duration::from_secs(self.deadline_sec?);
+        Some(all - (all / ANSWER_PART).min(ANSWER_TIME))
+    }
+}
+
+/// How large a menu may be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MenuSize {
+    /// Agents up to which all are shown.
+    pub all: usize,
+    /// Of more agents, those shown because they fit.
+    pub fitting: usize,
+}
