@@ -131,14 +131,16 @@ impl Folders {
         let hears = Arc::clone(&changes);
         let handler = move |event: notify::Result<notify::Event>| hears.take(event);
         let config = Config::default().with_follow_symlinks(false);
-        let refused = |root: &Path, error: notify::Error| Error::Watch {
+        let refused = |root: &Path, error: notify::Error| {
+            Error::Watch {
             path: root.display().to_string(),
             reason: match error.kind {
                 notify::ErrorKind::MaxFilesWatch => {
-                    "the system watches no more files; raise fs.inotify.max_user_watches".to_owned()
+                    "the system limit of watched files is reached; raise fs.inotify.max_user_watches".to_owned()
                 }
                 _ => error.to_string(),
             },
+        }
         };
         let first = self.roots.first().cloned().unwrap_or_default();
         let mut watcher =
@@ -246,7 +248,7 @@ impl Reported {
             Ok(event) if is_change(event.kind) => dirty.paths.extend(event.paths),
             Ok(_) => return,
             Err(error) => {
-                tracing::warn!(%error, "changes were not heard of; every folder is looked at again");
+                tracing::warn!(%error, "missed file changes; scanning every folder again");
                 dirty.everything = true;
             }
         }

@@ -5,7 +5,6 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use async_trait::async_trait;
 use perihelion_database::Database;
-use perihelion_people::People;
 
 use super::{Error, LOCAL_TENANT, Runtime, plugins};
 use crate::team_store::{KeptTeam, Workflows};
@@ -30,10 +29,10 @@ pub(super) struct Teams {
 }
 
 impl Teams {
-    pub async fn open(settings: &Settings, kinds: &Arc<Kinds>) -> Result<Self, Error> {
-        let kept = open_workflows(settings).await?;
+    pub fn new(settings: &Settings, database: &Database, kinds: &Arc<Kinds>) -> Self {
+        let kept = Workflows::new(database.clone(), LOCAL_TENANT);
         let kinds = Arc::clone(kinds);
-        Ok(Self { kept, kinds, founding: settings.teams.architect, roster: Arc::default() })
+        Self { kept, kinds, founding: settings.teams.architect, roster: Arc::default() }
     }
 
     /// Names the agents that teams are made of, once they are known.
@@ -59,15 +58,6 @@ impl Teams {
             }
             Err(error) => tracing::warn!(%error, "the teams could not be read; those known stay"),
         }
-    }
-
-    /// Counts what runs took beside the teams, in their database.
-    pub fn spending(&self) -> People {
-        People::new(self.kept.database())
-    }
-
-    pub async fn close(&self) {
-        self.kept.close().await;
     }
 }
 

@@ -1,12 +1,10 @@
 //! `documents reindex`.
 
-use std::io::IsTerminal as _;
 use std::sync::Arc;
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 
-use crate::cli::output::{self, BARS};
-use crate::cli::{Error, Exit};
+use crate::cli::{Error, Exit, output};
 use perihelion_runtime::Documents;
 
 #[derive(Debug, clap::Args)]
@@ -14,7 +12,7 @@ use perihelion_runtime::Documents;
 pub struct Args {
     #[command(flatten)]
     within: super::InCollection,
-    /// Show no progress
+    /// Hide progress
     #[arg(long, short)]
     quiet: bool,
 }
@@ -22,14 +20,15 @@ pub struct Args {
 pub(super) async fn run(documents: &Documents, args: &Args) -> Result<Exit, Error> {
     if let Some(collection) = args.within.named() {
         output::note(&format!(
-            "searches use one model for all collections, so the others are embedded beside this one: {collection}"
+            "all collections share one model, so every collection is embedded, not only: {collection}"
         ));
     }
-    let bar = bar(args.quiet);
+    let bar = output::bar(ProgressBar::new_spinner(), "{spinner:.cyan} {elapsed:>4} {wide_msg}");
+    let bar = bar.filter(|_| !args.quiet);
     let shown = bar.clone();
     let quiet = args.quiet;
     let listener = move |done: u64| {
-        let text = format!("embedded {done} texts so far");
+        let text = format!("embedded {done} texts");
         match &shown {
             Some(bar) => bar.set_message(text),
             None if quiet => {}
@@ -41,22 +40,12 @@ pub(super) async fn run(documents: &Documents, args: &Args) -> Result<Exit, Erro
         bar.finish_and_clear();
     }
     match done? {
-        Some(count) => output::text(&format!("embedded {count} texts; searches use this model"))?,
+        Some(count) => {
+            output::text(&format!("embedded {count} texts; searches now use this model"))?
+        }
         None => output::note(
-            "no embeddings endpoint is configured, so that documents are found by words; set PERIHELION_EMBEDDINGS_URL",
+            "no embeddings endpoint is configured, so documents use keyword search only; set PERIHELION_EMBEDDINGS_URL",
         ),
     }
     Ok(Exit::Done)
-}
-
-/// A line that moves on a terminal; how many texts are left nobody knows before they are asked for.
-fn bar(quiet: bool) -> Option<ProgressBar> {
-    let live = !quiet && std::io::stderr().is_terminal();
-    live.then(|| {
-        let bar = BARS.add(ProgressBar::new_spinner());
-        if let Ok(style) = ProgressStyle::with_template("{spinner:.cyan} {elapsed:>4} {wide_msg}") {
-            bar.set_style(style);
-        }
-        bar
-    })
 }

@@ -4,7 +4,7 @@ use std::io::IsTerminal as _;
 use std::time::Duration;
 
 use console::Term;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 
 use crate::cli::output::{BARS, one_line, plain};
 use crate::cli::{markdown, output};
@@ -28,16 +28,12 @@ pub(super) struct Live {
 impl Live {
     /// Begins to show, if somebody looks on.
     pub(super) fn begin() -> Option<Self> {
-        if !std::io::stderr().is_terminal() || BARS.is_hidden() {
+        if BARS.is_hidden() {
             return None;
         }
-        let answer = std::io::stdout().is_terminal().then(|| {
-            let answer = BARS.add(ProgressBar::new_spinner());
-            styled(&answer, "{msg}");
-            answer
-        });
-        let line = BARS.add(ProgressBar::new_spinner());
-        styled(&line, "{spinner:.cyan} {elapsed:>4} {wide_msg}");
+        let spinner = |template| output::bar(ProgressBar::new_spinner(), template);
+        let answer = if std::io::stdout().is_terminal() { spinner("{msg}") } else { None };
+        let line = spinner("{spinner:.cyan} {elapsed:>4} {wide_msg}")?;
         line.enable_steady_tick(Duration::from_millis(120));
         Some(Self { line, last: String::new(), answer, writing: String::new(), drawn: 0 })
     }
@@ -87,12 +83,6 @@ impl Live {
             answer.finish_and_clear();
         }
         self.line.finish_and_clear();
-    }
-}
-
-fn styled(bar: &ProgressBar, template: &str) {
-    if let Ok(style) = ProgressStyle::with_template(template) {
-        bar.set_style(style);
     }
 }
 

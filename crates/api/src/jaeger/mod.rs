@@ -25,7 +25,7 @@ use axum::response::IntoResponse as _;
 use tower_http::services::{ServeDir, ServeFile};
 
 use self::refusal::Refusal;
-use perihelion_runtime::TraceFinder;
+use perihelion_telemetry::reading::Finder as TraceFinder;
 
 /// Name of the one service, as spans are exported under it.
 const SERVICE: &str = "perihelion";

@@ -7,13 +7,12 @@ use serde_json::{Map, Value};
 use super::Threads;
 use crate::Error;
 use crate::star_options::star_options;
-use perihelion_agents as agents;
 use perihelion_engine::graph::END;
 use perihelion_engine::ids::ThreadId;
 use perihelion_engine::runner::{Runner, StateView};
 use perihelion_settings::config::Settings;
 use perihelion_settings::config::strict::nearest;
-use perihelion_star::{GraphState, GraphUpdate, Star};
+use perihelion_star::{GraphState, GraphUpdate, Kinds, Star};
 
 impl Threads {
     /// Changes a star's thread as if a node had written it; the change is a step.
@@ -24,12 +23,13 @@ impl Threads {
     pub async fn update(
         &self,
         settings: &Settings,
+        kinds: Kinds,
         thread: ThreadId,
         fields: Map<String, Value>,
         as_node: Option<&str>,
     ) -> Result<StateView<GraphState>, Error> {
         let update = read(fields)?;
-        let star = Star::offline(star_options(settings, Arc::new(agents::kinds()), &self.0)?)?;
+        let star = Star::offline(star_options(settings, Arc::new(kinds), &self.0)?)?;
         let runner = Runner::new(Arc::clone(&star.graph), Arc::clone(&self.0))
             .bounded_to(settings.limits.max_state_bytes);
         Ok(runner.update_state(thread, update, as_node.unwrap_or(END)).await?)
