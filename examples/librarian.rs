@@ -134,8 +134,8 @@ pub async fn open(
     let pool = Pool::new(ServersFile::load(servers, env)?, PoolOptions::default());
     let store = perihelion::checkpoint::open(database).await?;
     let kinds = agents::kinds().with(kind());
-    let builder = Runtime::builder(settings).with_model(model).with_pool(pool);
-    Ok(builder.with_store(store).with_kinds(kinds).open().await?)
+    let builder = Runtime::builder(settings, kinds).with_model(model).with_pool(pool);
+    Ok(builder.with_store(store).open().await?)
 }
 
 /// Asks a thread a question, or continues it.

@@ -6,6 +6,7 @@
 //! `ARCHITECTURE.md` is the map.
 
 pub mod cli;
+pub mod demo;
 
 pub use perihelion_agents as agents;
 pub use perihelion_api as api;

@@ -147,7 +147,8 @@ async fn open(home: &Path, model: &str) -> Arc<Runtime> {
     let overrides =
         Overrides { servers: Some(file), database: Some(database), ..Overrides::default() };
     let settings = Settings::load(overrides, None, &env).unwrap();
-    let builder = Runtime::builder(settings).environment(&env).for_workers();
+    let builder =
+        Runtime::builder(settings, perihelion::agents::kinds()).environment(&env).for_workers();
     Arc::new(builder.open().await.unwrap())
 }
 

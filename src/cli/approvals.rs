@@ -1,4 +1,4 @@
-//! `perihelion approvals`: calls that wait for a person, over all threads; a decision goes the way of `resume`.
+//! `perihelion approvals`: lists calls that need approval, and decides them as `resume` does.
 
 use serde_json::{Value, json};
 
@@ -17,36 +17,36 @@ Examples:
   perihelion approvals approve 0197…
   perihelion approvals deny 0197… --reason \"not on a Friday\"
 
-A decision counts once, is bound to the call as it was shown, and is written to the audit; the thread continues with it
-at once, as by `perihelion resume`.")]
+A decision applies once, to the call exactly as shown, and is written to the audit log. The thread then
+continues, as with `perihelion resume`.")]
 pub struct Args {
     #[command(subcommand)]
     command: Option<Command>,
     /// Print JSON
     #[arg(long, global = true)]
     json: bool,
-    /// Show no progress
+    /// Hide progress
     #[arg(long, short, global = true)]
     quiet: bool,
 }
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    /// List the calls that wait, oldest first.
+    /// List waiting calls, oldest first.
     List,
-    /// Show a call with its arguments, why it is asked about, and until when it can be answered.
+    /// Show a call with its arguments, the reasons for asking, and its deadline.
     Show { id: InterruptId },
-    /// Allow a call, and resume its thread.
+    /// Approve a call and resume its thread.
     Approve {
         id: InterruptId,
-        /// What the agent is to mind
+        /// Instructions for the agent
         #[arg(long, value_name = "TEXT")]
         reason: Option<String>,
     },
-    /// Refuse a call, and resume its thread.
+    /// Deny a call and resume its thread.
     Deny {
         id: InterruptId,
-        /// Why; the agent is told
+        /// Reason for the decision, passed to the agent
         #[arg(long, value_name = "TEXT")]
         reason: Option<String>,
     },
@@ -92,7 +92,7 @@ fn list(all: &[WaitingApproval], json: bool) -> Result<(), Error> {
         return output::json(&all.iter().map(as_json).collect::<Vec<_>>());
     }
     if all.is_empty() {
-        output::note("no call waits for approval");
+        output::note("no calls are waiting for approval");
         return Ok(());
     }
     let rows = all.iter().map(|one| {

@@ -4,8 +4,8 @@ use clap::{Parser, Subcommand};
 
 use super::globals::Globals;
 use super::{
-    agents, approvals, completing, demo, diff, documents, eval, init, keys, memory, replay, resume,
-    run, serve, skills, teams, threads, trace, users, worker,
+    agents, approvals, completing, demo, diff, documents, eval, explain, init, keys, memory,
+    replay, resume, run, serve, skills, teams, threads, trace, users, worker,
 };
 use perihelion_servers::Bundled;
 
@@ -19,15 +19,15 @@ Examples:
   perihelion demo
   perihelion doctor
 
-Global options, which every command takes, are shown by --help.
+Every command also accepts the global options that --help shows.
 
 Exit codes:
   0  done
-  1  failed; what was done is kept, and `perihelion resume THREAD` continues
-  2  wrong usage or configuration
-  3  waiting for a person: standard error says how to answer";
+  1  failed; `perihelion resume THREAD` continues the run
+  2  invalid usage or configuration
+  3  waiting for a person; standard error shows how to answer";
 
-/// Runs durable, supervised agent graphs: a thread survives crashes, restarts and days of waiting.
+/// Run durable, supervised agent graphs. Threads survive crashes, restarts and days of waiting.
 #[derive(Debug, Parser)]
 #[command(name = "perihelion", version, about, after_help = EXAMPLES, max_term_width = 100)]
 #[command(arg_required_else_help = true, subcommand_required = true)]
@@ -40,66 +40,68 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Ask a question, on a new thread or a named one.
+    /// Ask a question on a new or existing thread.
     Run(run::Args),
-    /// Answer an open question of a thread, or continue after a crash, a failure or a stop.
+    /// Answer an open question, or continue a thread after a crash, failure or stop.
     Resume(resume::Args),
-    /// List the calls that wait for approval, over all threads, and decide them.
+    /// List tool calls that need approval, and approve or deny them.
     Approvals(approvals::Args),
-    /// List, inspect, fork, move and remove threads; no model and no servers are needed.
+    /// List, inspect, fork, move and delete threads. Needs no model and no servers.
     Threads(threads::Args),
-    /// Show a run as a tree: transitions, thoughts, calls, reflections, time and tokens.
+    /// Show a run as a tree: transitions, thoughts, calls, reflections, times and tokens.
     Trace(trace::Args),
-    /// Run a recorded thread again, offline, and show where it would go otherwise.
+    /// Replay a recorded thread offline and show the first difference.
     Replay(replay::Args),
-    /// Compare two runs, or two threads, step by step.
+    /// Compare two runs or two threads step by step.
     Diff(diff::Args),
-    /// Run a suite of questions, and say by the exit code whether the answers are as expected.
+    /// Run a suite of questions and check the answers.
     Eval(eval::Args),
-    /// Show the agents that the MCP servers give, and what is wrong with those that give none.
+    /// Show the agents of the MCP servers, and the servers that failed.
     Agents(agents::Args),
-    /// Add documents, and find what answers a question in them.
+    /// Add, search and manage documents.
     Documents(documents::Args),
-    /// Design teams of agents for goals, see, run, share and delete them.
+    /// Design, run, share and delete teams of agents.
     Teams(teams::Args),
-    /// See, find, share and forget what agents learned from work that was approved.
+    /// Show, search, share and delete skills that agents learned from approved results.
     Skills(skills::Args),
-    /// See, set and forget what is known of a user.
+    /// Show, set and delete memories about a user.
     Memory(memory::Args),
-    /// Resume threads that were handed to the workers, and with those whose process died.
+    /// Run queued threads, and continue threads after a process died.
     Worker(worker::Args),
-    /// Serve threads over HTTP: the Agent Server API, streams, and a page for people.
+    /// Serve threads over HTTP: APIs, event streams and the web UI.
     Serve(serve::Args),
-    /// Make, list and revoke API keys of the service.
+    /// Create, list and revoke API keys of the service.
     Keys(keys::Args),
-    /// Add, list and shut out users of the service.
+    /// Add, list and disable users of the service.
     Users(users::Args),
-    /// Run the whole star on bundled servers and a scripted model: no key, no network.
+    /// Run a demo with bundled servers and a scripted model. Needs no API key and no network.
     Demo(demo::Args),
-    /// Serve a bundled MCP server on standard input and output, or over HTTP.
+    /// Serve a bundled MCP server over standard input and output, or over HTTP.
     Mcp {
-        /// Serve over streamable HTTP at /mcp of this address instead; loopback only
+        /// Serve over streamable HTTP at /mcp on this loopback address
         #[arg(long, value_name = "HOST:PORT")]
         http: Option<std::net::SocketAddr>,
-        /// Try what the server needs, say what to fix, and end
+        /// Check the server's requirements, suggest fixes, and exit
         #[arg(long, conflicts_with = "http")]
         check: bool,
         #[command(subcommand)]
         server: Bundled,
     },
-    /// Parse a document from standard input and end; what the program starts for each one.
+    /// Parse a document from standard input. The program starts this command for each document.
     #[command(hide = true)]
     ParseDocument { name: String },
-    /// Write a first perihelion.toml and a first mcp-servers.toml.
+    /// Create a starter perihelion.toml and mcp-servers.toml.
     Init(init::Args),
-    /// Check settings, database, model endpoint and servers, and say what to fix.
+    /// Check the settings, database, model endpoint and servers, and suggest fixes.
     Doctor,
+    /// Explain an error by its code.
+    Explain(explain::Args),
     /// Print a completion script for a shell.
     #[command(
         after_help = "Example:\n  perihelion completions bash > ~/.local/share/bash-completion/completions/perihelion"
     )]
     Completions { shell: clap_complete::Shell },
-    /// List names for the completion of a shell.
+    /// List names for shell completion.
     #[command(hide = true)]
     Complete { what: completing::What },
 }

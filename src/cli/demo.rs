@@ -3,46 +3,49 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use clap::Parser as _;
 use nix::sys::signal::{Signal, raise};
 
 use super::execute;
 use super::show::{Observer, Show};
 use super::{Error, Exit, Globals, Signals, output};
+use crate::demo::{self, Demo};
+use perihelion_agents::kinds;
 use perihelion_engine::ids::ThreadId;
-use perihelion_runtime::demo::{self, Demo};
-use perihelion_runtime::{Job, Runtime};
+use perihelion_runtime::{DEMO_TENANT, Job, Runtime};
+use perihelion_servers::{Bundled, Finding};
 use perihelion_settings::config::Settings;
 use perihelion_star::{AgentEvent, ReflectionVerdict, Request};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Needs no key and no network: the model is a script served over HTTP on loopback, everything else is
-the real thing. The data are the IANA time zone database (public domain): tables in SQLite, and its
-own documents. Threads are kept in the configured database.
+The demo needs no API key and no network access. The servers, database and documents are real. The model is
+a script on a loopback HTTP server that only answers the demo's own questions. The data comes from the IANA
+time zone database (public domain). Threads are stored in the configured database.
 
 Examples:
   perihelion demo
   perihelion demo --analyst
-  perihelion demo --hands        an analyst counts, a program computes, an API is asked
-  perihelion demo --crash        then: perihelion resume THREAD
-  perihelion demo --documents    two agents with documents, and an analyst that waits for both")]
+  perihelion demo --hands        Query a database, run a Python program, call an HTTP API
+  perihelion demo --crash        Then run: perihelion resume THREAD
+  perihelion demo --documents    Two agents cite documents, then an analyst counts")]
 pub struct Args {
-    /// Ask the analyst three questions about the data, with a table each and a chart
+    /// Ask an analyst three questions about the data, with tables and a chart
     #[arg(long, conflicts_with = "crash")]
     analyst: bool,
-    /// Kill this process with SIGKILL in the middle of the run, to be resumed afterwards
+    /// Kill this process with SIGKILL during the run, so that you can resume it
     #[arg(long)]
     crash: bool,
-    /// Ask documents: two agents find, rank and cite pages, and an analyst counts on what both found
+    /// Let two agents find and cite pages of documents, and an analyst count what they found
     #[arg(long, conflicts_with = "analyst")]
     documents: bool,
-    /// Use hands: an analyst counts, a Python program computes on its table, an HTTP API is asked about the outcome
+    /// Query a database, run a Python program on the result, then call an HTTP API. Needs bubblewrap on Linux
     #[arg(long, conflicts_with_all = ["analyst", "documents", "crash"])]
     hands: bool,
-    /// Print one JSON object in place of the answer
+    /// Print one JSON object instead of the answer
     #[arg(long)]
     json: bool,
-    /// Show no progress
+    /// Hide progress
     #[arg(long, short)]
     quiet: bool,
 }
@@ -72,12 +75,16 @@ pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Re
     };
     if !args.quiet {
         output::note(
-            "scripted model on loopback, real servers, the IANA time zone database (public domain)",
+            "the model is a script that only answers the demo's questions; servers and data are real (IANA time zones)",
         );
     }
     let tell: fn(&str) = if args.quiet { |_| {} } else { output::note };
+    if args.hands {
+        check_python().await?;
+    }
     let options = demo::Options { tell, ..demo::Options::of(demo) };
-    let runtime = Runtime::builder(settings).for_demo(options).open().await?;
+    let stage = demo::set(&options).await?;
+    let runtime = Runtime::builder(settings, kinds()).on_stage(stage).open().await?;
     let mut ended = Ok(Exit::Done);
     for question in questions {
         if !args.quiet {
@@ -85,7 +92,7 @@ pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Re
         }
         let request = Request { question: (*question).to_owned(), ..Request::default() };
         let title = Some(demo.title().to_owned());
-        let tenant = demo::TENANT.to_owned();
+        let tenant = DEMO_TENANT.to_owned();
         let job = Job::Ask { thread, title, tenant, request };
         ended = execute::drive(&runtime, job, &show, &signals).await;
         if !matches!(ended, Ok(Exit::Done)) {
@@ -93,6 +100,23 @@ pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Re
         }
     }
     execute::finish(runtime, ended, &signals).await
+}
+
+/// The arguments of `perihelion mcp`.
+#[derive(clap::Parser)]
+struct Mcp {
+    #[command(subcommand)]
+    server: Bundled,
+}
+
+/// Checks that Python programs can run in the sandbox.
+async fn check_python() -> Result<(), Error> {
+    let Ok(Mcp { server }) = Mcp::try_parse_from(["mcp", "python"]) else { return Ok(()) };
+    let bad = server.check().await.into_iter().find_map(|finding| match finding {
+        Finding::Bad(reason) => Some(Error::NoSandbox(reason)),
+        Finding::Good(_) | Finding::Odd(_) => None,
+    });
+    bad.map_or(Ok(()), Err)
 }
 
 /// Kills the process when an output was judged: calls have been made, and the stage is not committed.
@@ -110,7 +134,7 @@ fn crash(resume: String, documents: bool) -> Observer {
         };
         if wanted && !done.swap(true, Ordering::SeqCst) {
             output::note(&format!(
-                "killing this process now, in the middle of a step; continue with: {resume}"
+                "killing this process now, in the middle of a step; to continue, run: {resume}"
             ));
             // The one process that this may end is this one.
             let _ = raise(Signal::SIGKILL);

@@ -10,26 +10,26 @@ use perihelion_settings::config::Settings;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Without --run the whole threads are compared. Ids of threads and runs and readings of the clock are no
-differences, nor is the time that something took; totals of both stand at the end.
+Without --run, whole threads are compared. Differences of IDs, clock readings and durations are ignored.
+The totals of both sides follow at the end.
 
 Examples:
   perihelion diff weekly-report what-if
   perihelion diff weekly-report weekly-report --run 1 --run 2
   perihelion diff weekly-report what-if --json | jq '.steps[0]'
 
-Exit codes, as those of diff(1):
-  0  both did the same
-  1  they differ
-  2  wrong usage, or a thread cannot be read")]
+Exit codes, as in diff(1):
+  0  no differences
+  1  differences
+  2  invalid usage, or a thread cannot be read")]
 pub struct Args {
-    /// A thread: a UUID, or a name that stands for one
+    /// First thread, by UUID or name
     #[arg(value_name = "A")]
     a: String,
-    /// The thread to compare it with; the same one to compare two runs of it
+    /// Second thread, by UUID or name. Use the same thread to compare two of its runs
     #[arg(value_name = "B")]
     b: String,
-    /// Compare only this run; given twice, the first is A's and the second B's
+    /// Compare only this run. Pass it twice to select one run of A and one of B
     #[arg(long, value_name = "N", num_args = 1, action = clap::ArgAction::Append)]
     run: Vec<u32>,
     /// Print JSON
@@ -38,12 +38,7 @@ pub struct Args {
 }
 
 pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
-    let (run_a, run_b) = match args.run.as_slice() {
-        [] => (None, None),
-        [both] => (Some(*both), Some(*both)),
-        [a, b] => (Some(*a), Some(*b)),
-        _ => return Err(Error::ManyRuns),
-    };
+    let [run_a, run_b] = runs(&args.run)?;
     let a = Threads::find_in(&settings, Some(&args.a)).await?;
     let b = Threads::find_in(&settings, Some(&args.b)).await?;
     let threads = Threads::open_to_read(&settings).await?;
@@ -62,10 +57,20 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
     Ok(if comparison.same { Exit::Done } else { Exit::Failed })
 }
 
+/// Returns the runs of A and B that are compared; none for whole threads.
+pub(super) fn runs(given: &[u32]) -> Result<[Option<u32>; 2], Error> {
+    match given {
+        [] => Ok([None, None]),
+        [both] => Ok([Some(*both); 2]),
+        [a, b] => Ok([Some(*a), Some(*b)]),
+        _ => Err(Error::ManyRuns),
+    }
+}
+
 fn drawn(comparison: &Comparison) -> String {
     let mut text = String::new();
     if comparison.shared > 0 {
-        text.push_str(&format!("{} steps are shared\n", comparison.shared));
+        text.push_str(&format!("{} shared steps\n", comparison.shared));
     }
     let mut same: Vec<&Pair> = Vec::new();
     let mut shown = HashSet::new();
@@ -118,8 +123,8 @@ fn number(pair: &Pair) -> String {
 fn differing(pair: &Pair, shown: &mut HashSet<String>) -> String {
     let nodes = pair.nodes.join(", ");
     let only = match (pair.a, pair.b) {
-        (Some(_), None) => "; only A ran it",
-        (None, Some(_)) => "; only B ran it",
+        (Some(_), None) => "; only in A",
+        (None, Some(_)) => "; only in B",
         _ => "",
     };
     let mut text = format!("step {} {nodes}{only}\n", number(pair));

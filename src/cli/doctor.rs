@@ -1,12 +1,12 @@
-//! `perihelion doctor`: looks at everything a run needs and says what to fix.
+//! `perihelion doctor`: checks everything that a run needs and suggests fixes.
 
 use super::init::no_agents;
-use super::{Error, Exit, Globals, Signals, environment, looking, output};
-use perihelion_runtime::checkup;
+use super::{Error, Exit, Globals, Signals, checkup, environment, looking, output};
+use perihelion_agents::kinds;
 use perihelion_servers::Finding;
 use perihelion_settings::config::Settings;
 
-/// Lines of the report, and whether all is well.
+/// Lines of the report, and whether a check failed.
 #[derive(Default)]
 struct Findings {
     lines: Vec<String>,
@@ -37,12 +37,10 @@ pub(super) async fn run(globals: &Globals) -> Result<Exit, Error> {
         Ok(settings) => {
             match file {
                 Some(file) => findings.good(&format!("settings: {}", file.display())),
-                None => findings.good("settings: no file, defaults and environment"),
+                None => findings.good("settings: defaults and environment variables, no file"),
             }
-            tokio::select! {
-                biased;
-                () = signals.stopped() => return Ok(Exit::Aborted),
-                () = look(&settings, &mut findings) => {}
+            if signals.unless_stopped(look(&settings, &mut findings)).await.is_none() {
+                return Ok(Exit::Aborted);
             }
         }
     }
@@ -53,11 +51,11 @@ pub(super) async fn run(globals: &Globals) -> Result<Exit, Error> {
 async fn look(settings: &Settings, findings: &mut Findings) {
     match checkup::store(settings).await {
         Ok(place) => {
-            findings.good(&format!("database: {place}, can be written"));
+            findings.good(&format!("database: {place} is writable"));
             if let Ok(true) = checkup::is_exempt(settings).await {
                 findings.odd(
-                    "database: its role is a superuser or has BYPASSRLS, so that row-level security does not hold tenants \
-                     apart below the program's own questions; connect as the database's owner without either",
+                    "database: the role is a superuser or has BYPASSRLS, so row-level security does not separate tenants. \
+                     Connect as the owner of the database without these privileges",
                 );
             }
             match checkup::contents(settings).await {
@@ -73,10 +71,10 @@ async fn look(settings: &Settings, findings: &mut Findings) {
         match endpoint.listed {
             Ok(Some(true)) => findings.good(&name),
             Ok(Some(false)) => findings.odd(&format!(
-                "{name}: the endpoint answers, but does not list this model; see --model or OPENAI_MODEL"
+                "{name}: the endpoint responds, but does not list this model; check --model or OPENAI_MODEL"
             )),
             Ok(None) => findings.odd(&format!(
-                "{name}: the endpoint answers, but lists no models, so the name was not checked"
+                "{name}: the endpoint responds, but lists no models, so the name was not checked"
             )),
             Err(error) => findings.bad(&format!("model: {error}{}", endpoint.advice)),
         }
@@ -85,26 +83,26 @@ async fn look(settings: &Settings, findings: &mut Findings) {
         findings.bad(&format!("model: {error}"));
     }
     match checkup::embeddings(settings).await {
-        None => findings.good("embeddings: none is configured, so everything is found by words"),
+        None => findings.good("embeddings: not configured, using keyword search only"),
         Some(Ok(found)) => findings.good(&format!("embeddings: {found}")),
         Some(Err(error)) => {
-            findings.odd(&format!("embeddings: {error}; everything is found by words meanwhile"));
+            findings.odd(&format!("embeddings: {error}; using keyword search only"));
         }
     }
     if let Some(found) = checkup::collector(settings).await {
         let endpoint = found.endpoint;
         match found.answer {
-            Ok(()) => findings.good(&format!("traces: the collector at {endpoint} takes them")),
+            Ok(()) => findings.good(&format!("traces: the collector at {endpoint} accepts traces")),
             Err(error) => findings.bad(&format!("traces: {endpoint}: {error}")),
         }
         if let Some(pending @ 1..) = found.pending {
             findings.odd(&format!(
-                "traces: those of {pending} threads did not arrive yet; the next run sends them"
+                "traces: {pending} threads have unsent traces; the next run sends them"
             ));
         }
     }
     let survey = looking::shown(false, async |looks| {
-        perihelion_runtime::Agents::survey(settings, &environment, true, looks).await
+        perihelion_runtime::Agents::survey(settings, &environment, &kinds(), true, looks).await
     });
     match survey.await {
         Err(error) => findings.bad(&format!("servers: {error}")),

@@ -30,7 +30,7 @@ pub(super) fn present(
                 markdown::answer(answer)?;
             }
             if show.structured && report.structured.is_none() {
-                output::error("the answer is not JSON of the schema that was asked for");
+                output::error("the answer does not match the JSON Schema");
                 return Ok(Exit::Failed);
             }
             Ok(Exit::Done)
@@ -48,14 +48,14 @@ pub(super) fn present(
             }
             if !show.quiet {
                 let resume = format!("{} resume {}", show.invocation, show.called(thread));
-                output::note(&format!("left to the workers; follow it with: {resume}"));
+                output::note(&format!("queued for a worker. To follow the run: {resume}"));
             }
             Ok(if is_submission { Exit::Done } else { Exit::Failed })
         }
         RunStatusView::Failed => {
             if signals.is_stopped() {
                 let resume = format!("{} resume {}", show.invocation, show.called(thread));
-                output::note(&format!("stopped; resume with: {resume}"));
+                output::note(&format!("stopped. To continue, run: {resume}"));
             } else {
                 output::error(report.error.as_deref().unwrap_or("the run failed"));
                 match &report.answer {
@@ -70,10 +70,10 @@ pub(super) fn present(
     }
 }
 
-/// Says how a thread is continued.
+/// Returns the command that continues a thread.
 pub(super) fn way_on(show: &Show, thread: ThreadId) -> String {
     format!(
-        "what was done is kept; continue with: {} resume {}",
+        "completed steps are saved. To continue, run: {} resume {}",
         show.invocation,
         show.called(thread)
     )

@@ -4,8 +4,10 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use crate::demo;
 use perihelion_engine::checkpoint;
 use perihelion_engine::ids::ThreadId;
+use perihelion_engine::runner;
 use perihelion_runtime as runtime;
 use perihelion_servers as servers;
 use perihelion_service as service;
@@ -41,84 +43,94 @@ pub enum Error {
     #[error(transparent)]
     Runtime(#[from] runtime::Error),
     #[error(transparent)]
+    Demo(demo::Error),
+    #[error(transparent)]
     Server(#[from] servers::Error),
-    #[error("whose memory? name the user with --user NAME")]
+    #[error("no user given; pass --user NAME")]
     NoUser,
-    #[error("the log filter cannot be read: {reason}: {filter}")]
+    #[error("invalid log filter: {filter}: {reason}")]
     Log { filter: String, reason: String },
-    #[error("the question cannot be read from standard input: {0}")]
+    #[error("cannot read standard input: {0}")]
     Input(std::io::Error),
-    #[error("standard output cannot be written: {0}")]
+    #[error("cannot write to standard output: {0}")]
     Output(std::io::Error),
     #[error("cannot use {}: {reason}", path.display())]
     Suite { path: PathBuf, reason: String },
     #[error("cannot read {}: {source}", path.display())]
     Read { path: PathBuf, source: std::io::Error },
-    #[error("cannot use the design of a team in {}: {reason}", path.display())]
+    #[error("invalid team design in {}: {reason}", path.display())]
     Design { path: PathBuf, reason: String },
     #[error("cannot write {}: {source}", path.display())]
     Write { path: PathBuf, source: std::io::Error },
-    #[error("signals cannot be listened to: {0}")]
+    #[error("cannot install signal handlers: {0}")]
     Signals(std::io::Error),
-    #[error("the program's threads cannot be started: {0}")]
+    #[error("cannot start operating system threads: {0}")]
     Threads(std::io::Error),
-    #[error("unknown agent: {name}{hint}; `perihelion agents` lists them")]
+    #[error("unknown agent: {name}{hint}; run `perihelion agents` to list agents")]
     UnknownAgent { name: String, hint: String },
-    #[error("the MCP server {server} gives no agent: {problem}")]
+    #[error("MCP server {server} has no agent: {problem}")]
     NoAgent { server: String, problem: String },
-    #[error("unknown thread: {0}; `perihelion threads` lists the known ones")]
+    #[error("unknown thread: {0}; run `perihelion threads` to list threads")]
     UnknownThread(String),
-    #[error("{who} is working on the thread {thread}; {what}")]
+    #[error("thread {thread} is running in {who}; {what}")]
     AtWork { thread: String, who: String, what: &'static str },
-    #[error("cannot use the schema in {}: {reason}", path.display())]
+    #[error(
+        "thread {0} is finished; to ask another question, run: perihelion run --thread {0} QUESTION"
+    )]
+    Finished(String),
+    #[error("invalid JSON Schema in {}: {reason}", path.display())]
     Schema { path: PathBuf, reason: String },
-    #[error("nothing to change: say --set FIELD=VALUE")]
+    #[error("no changes given; pass --set FIELD=VALUE")]
     NothingToSet,
-    #[error("nothing is under way on the thread {0}, so there is nothing to cancel")]
+    #[error("cannot cancel thread {0}, because it is not running")]
     NothingUnderWay(String),
-    #[error("there already: {0}; say --force to replace what stands there")]
+    #[error("file already exists: {0}; pass --force to overwrite it")]
     Exists(String),
-    #[error("nobody is there to confirm; say --yes to {what}: {name}")]
+    #[error("cannot ask for confirmation without a terminal; pass --yes to {what}: {name}")]
     Unconfirmed { what: &'static str, name: String },
     #[error(
-        "without authentication only a loopback address is listened on, such as 127.0.0.1:16686: {0}"
+        "cannot listen on {0} without authentication; use a loopback address, such as 127.0.0.1:16686"
     )]
     NotLoopback(SocketAddr),
-    #[error("cannot listen on {addr}: {source}; another --addr may be free")]
+    #[error("cannot listen on {addr}: {source}; try another --addr")]
     Listen { addr: SocketAddr, source: std::io::Error },
-    #[error("cannot serve metrics on {addr}: {source}; another address for --metrics may be free")]
+    #[error("cannot serve metrics on {addr}: {source}; try another address for --metrics")]
     ServeMetrics { addr: SocketAddr, source: std::io::Error },
-    #[error("there is no index.html in the directory of the Jaeger UI: {}", .0.display())]
+    #[error("directory of the Jaeger UI has no index.html: {}", .0.display())]
     NoJaegerUi(PathBuf),
     #[error(
-        "beyond loopback callers must prove who they are: make a key with `perihelion keys create NAME`, or set PERIHELION_SERVE_TOKEN, or listen on 127.0.0.1, not on: {0}"
+        "cannot listen on {0} without authentication; create a key with `perihelion keys create NAME`, set PERIHELION_SERVE_TOKEN, or listen on 127.0.0.1"
     )]
     Unprotected(SocketAddr),
-    #[error("the password cannot be read from standard input: it must be one line")]
+    #[error("cannot read the password; pass it as one line on standard input")]
     NoPassword,
     #[error(
-        "nothing of this id waits for an answer; it was answered, ran out, or was never asked: {0}; `perihelion approvals` lists what waits"
+        "no pending request has this ID: {0}; it may be answered, expired or unknown. Run `perihelion approvals` to list pending requests"
     )]
     NotWaiting(String),
     #[error(transparent)]
     Serve(perihelion_http::Error),
-    #[error("no HTTP client can be made: {0}")]
+    #[error("cannot create an HTTP client: {0}")]
     Client(reqwest::Error),
     #[error(transparent)]
     Service(service::Error),
-    #[error("--result only goes with --outcome done")]
+    #[error("cannot run Python programs: {0}. Install bubblewrap and Python 3, then try again")]
+    NoSandbox(String),
+    #[error("unknown error code: {0}; run `perihelion explain` to list all codes")]
+    UnknownCode(String),
+    #[error("--result requires --outcome done")]
     StrayResult,
-    #[error("--run can be given twice at most: for A and for B")]
+    #[error("--run can be used at most twice, for A and for B")]
     ManyRuns,
     #[error(
-        "nothing is to be pruned: say --older-than, --keep or --keep-steps, or set them in the [retention] section of the settings"
+        "no limit to prune by; pass --older-than, --keep or --keep-steps, or set limits under [retention] in the settings"
     )]
     NothingToPrune,
     #[error(
-        "nothing is to be pruned: say --older-than, or set max_age in the [documents] section of the settings"
+        "no age to prune by; pass --older-than, or set max_age under [documents] in the settings"
     )]
     NoDocumentAge,
-    #[error("threads that could not be shortened: {0}; the others were")]
+    #[error("threads that could not be shortened: {0}; see the warnings above")]
     NotShortened(usize),
     /// Two threads could not be compared.
     #[error(transparent)]
@@ -131,6 +143,7 @@ impl Error {
         match self {
             Self::Runtime(error) if !error.is_usage() => Exit::Failed,
             Self::Server(_)
+            | Self::Demo(_)
             | Self::Input(_)
             | Self::Output(_)
             | Self::Write { .. }
@@ -142,6 +155,7 @@ impl Error {
             | Self::Client(_)
             | Self::ServeMetrics { .. }
             | Self::NoAgent { .. }
+            | Self::NoSandbox(_)
             | Self::NotShortened(_)
             | Self::AtWork { .. }
             | Self::NothingUnderWay(_) => Exit::Failed,
@@ -151,14 +165,17 @@ impl Error {
 }
 
 impl Error {
-    /// Speaks of a thread by the name it was called, where that is not its id.
+    /// Uses the name of a thread in the message instead of its ID.
     pub(super) fn about(self, name: &str) -> Self {
         match self {
             Self::Runtime(runtime::Error::Store(checkpoint::Error::Busy { owner, .. })) => {
                 let thread = name.to_owned();
                 let who = runtime::Holder::of(&owner).to_string();
-                let what = "wait for it, follow it with `perihelion resume`, or end it with `perihelion threads cancel`";
+                let what = "wait, follow it with `perihelion resume`, or stop it with `perihelion threads cancel`";
                 Self::AtWork { thread, who, what }
+            }
+            Self::Runtime(runtime::Error::Run(runner::Error::Finished { .. })) => {
+                Self::Finished(name.to_owned())
             }
             Self::Runtime(runtime::Error::Store(checkpoint::Error::UnknownThread(id)))
                 if ThreadId::from_name(name) == (id, Some(name)) =>
@@ -171,14 +188,23 @@ impl Error {
 }
 
 impl Error {
-    /// Speaks of a question that was not taken, because somebody is at work on its thread.
+    /// Explains that a question was not submitted because its thread is running.
     pub(super) fn untaken(self, name: &str) -> Self {
         match self.about(name) {
             Self::AtWork { thread, who, .. } => {
-                let what = "the question was not taken; follow the thread with `perihelion resume`, and ask again then";
+                let what = "your question was not submitted. Follow the current run with `perihelion resume`, then ask again";
                 Self::AtWork { thread, who, what }
             }
             other => other,
+        }
+    }
+}
+
+impl From<demo::Error> for Error {
+    fn from(error: demo::Error) -> Self {
+        match error {
+            demo::Error::Runtime(error) => Self::Runtime(error),
+            data => Self::Demo(data),
         }
     }
 }

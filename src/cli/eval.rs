@@ -2,16 +2,17 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Error, Exit, Signals, environment, looking, output};
+use super::{Error, Exit, Signals, environment, files, looking, output};
+use perihelion_agents::kinds;
 use perihelion_runtime::Runtime;
 use perihelion_runtime::eval::{CaseRecord, Change, Comparison, Record, Suite, compare, junit};
 use perihelion_settings::config::Settings;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A suite is a YAML file with questions and rules for the answers: texts, agents, tools, tables,
-budgets, or a criterion for a model to judge. docs/guides/evaluation.md describes the format. Each
-run is stored as a thread that you can inspect, trace and fork.
+A suite is a YAML file with questions and rules for the answers. Rules check texts, agents, tools,
+tables and budgets, or let a model judge a criterion. docs/guides/evaluation.md describes the format.
+Each run is stored as a thread that you can inspect, trace and fork.
 
 Examples:
   perihelion eval suite.yaml
@@ -19,42 +20,44 @@ Examples:
   perihelion eval suite.yaml --junit report.xml
 
 Exit codes:
-  0  every case passed, and none is worse than in the baseline
-  1  a case failed, or is worse
-  2  wrong usage, or the suite cannot be read")]
+  0  all cases passed
+  1  a case failed, or is worse than in the baseline
+  2  invalid usage or suite")]
 pub struct Args {
-    /// The suite, a YAML file
+    /// Suite, a YAML file
     #[arg(value_name = "SUITE")]
     suite: PathBuf,
-    /// Compare with what an earlier run saved
+    /// Compare with the saved results of an earlier run
     #[arg(long, value_name = "FILE")]
     baseline: Option<PathBuf>,
-    /// Save what this run gave, as a baseline for later ones
+    /// Save the results as a baseline for later runs
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
-    /// Write a report that CI systems read
+    /// Write a JUnit report for CI systems
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Show no progress
+    /// Hide progress
     #[arg(long, short)]
     quiet: bool,
 }
 
 pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
-    let suite = Suite::parse(&read(&args.suite)?).map_err(|error| unusable(&args.suite, &error))?;
+    let suite =
+        Suite::parse(&files::read(&args.suite)?).map_err(|error| unusable(&args.suite, &error))?;
     let baseline = args.baseline.as_deref().map(read_record).transpose()?;
     let signals = Signals::listen()?;
     let opening = looking::shown(args.quiet, async |looks| {
-        Runtime::builder(settings).environment(&environment).with_progress(looks).open().await
+        Runtime::builder(settings, kinds())
+            .environment(&environment)
+            .with_progress(looks)
+            .open()
+            .await
     });
-    let runtime = tokio::select! {
-        biased;
-        () = signals.stopped() => return Ok(Exit::Aborted),
-        opened = opening => opened?,
-    };
+    let Some(opened) = signals.unless_stopped(opening).await else { return Ok(Exit::Aborted) };
+    let runtime = opened?;
     let evaluating = runtime.evaluate(&suite, |step| {
         if !args.quiet {
             let ended = step.ended;
@@ -65,21 +68,16 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
             ));
         }
     });
-    let record = tokio::select! {
-        biased;
-        () = signals.stopped() => return Ok(Exit::Aborted),
-        record = evaluating => record,
-    };
+    let Some(record) = signals.unless_stopped(evaluating).await else { return Ok(Exit::Aborted) };
     runtime.close().await;
     let record = record?;
     let comparison = baseline.map(|baseline| compare(&baseline, &record));
     if let Some(path) = &args.save {
-        let text =
-            serde_json::to_string_pretty(&record).map_err(|error| unwritten(path, &error))?;
-        write(path, &text)?;
+        let text = serde_json::to_string_pretty(&record);
+        files::write(path, &text.map_err(|error| Error::Output(error.into()))?)?;
     }
     if let Some(path) = &args.junit {
-        write(path, &junit(&record))?;
+        files::write(path, &junit(&record))?;
     }
     if args.json {
         output::json(&record)?;
@@ -138,20 +136,8 @@ fn words(one: &Comparison) -> String {
     }
 }
 
-fn read(path: &Path) -> Result<String, Error> {
-    std::fs::read_to_string(path).map_err(|error| unusable(path, &error))
-}
-
 fn read_record(path: &Path) -> Result<Record, Error> {
-    serde_json::from_str(&read(path)?).map_err(|error| unusable(path, &error))
-}
-
-fn write(path: &Path, text: &str) -> Result<(), Error> {
-    std::fs::write(path, text).map_err(|error| unwritten(path, &error))
-}
-
-fn unwritten(path: &Path, error: &dyn std::fmt::Display) -> Error {
-    unusable(path, &format!("it cannot be written: {error}"))
+    serde_json::from_str(&files::read(path)?).map_err(|error| unusable(path, &error))
 }
 
 fn unusable(path: &Path, error: &dyn std::fmt::Display) -> Error {

@@ -1,6 +1,6 @@
-//! Runs a thread in front of a person: progress, signals, the answer or the way on, the exit code.
+//! Runs a thread from the command line: progress, signals, the answer or the next command, the exit code.
 //!
-//! Enter at [`execute`], or at [`drive`] with a runtime of one's own.
+//! Enter at [`execute`], or at [`drive`] with an open runtime.
 
 use std::io::IsTerminal as _;
 use std::sync::Arc;
@@ -14,6 +14,8 @@ use super::inline::Asking;
 use super::progress::Progress;
 use super::show::{Observer, Show};
 use super::{Error, Exit, Signals, environment, found, keys, looking, output, plugins};
+use crate::demo;
+use perihelion_agents::kinds;
 use perihelion_engine::graph::{RunEvent, Wants};
 use perihelion_engine::runner::RunOptions;
 use perihelion_runtime::{Audit, Job, RunStatusView, Runtime, is_there};
@@ -35,14 +37,11 @@ pub async fn execute(settings: Settings, job: Job, show: &Show) -> Result<Exit, 
     let made = is_made.then(|| database.to_string());
     let audit = if job.decides() { Audit::open(&settings, &keys::actor()).await? } else { None };
     let opening = looking::shown(show.quiet, async |looks| {
-        let builder = Runtime::builder(settings).environment(&environment).with_progress(looks);
-        builder.for_job(&job).open().await
+        let builder = Runtime::builder(settings, kinds()).environment(&environment).for_job(&job);
+        let builder = demo::continued(builder.with_progress(looks)).await?;
+        Ok::<_, Error>(builder.open().await?)
     });
-    let opened = tokio::select! {
-        biased;
-        () = signals.stopped() => None,
-        opened = opening => Some(opened),
-    };
+    let opened = signals.unless_stopped(opening).await;
     // Nothing has run yet; dropping what was being opened ends the servers' processes.
     let Some(runtime) = opened.transpose()? else { return Ok(Exit::Aborted) };
     if let Some(audit) = audit {
@@ -51,14 +50,14 @@ pub async fn execute(settings: Settings, job: Job, show: &Show) -> Result<Exit, 
     let thread = job.thread();
     let holder = runtime.runs().followed_by(&job).await;
     if let Some(who) = holder.as_ref().filter(|_| !show.quiet) {
-        output::note(&format!("following: {who} is working on it"));
+        output::note(&format!("following the run in {who}"));
     }
     // Who only follows or submits uses no server, and has none to be read again.
     let uses_servers = holder.is_none() && !job.is_submission();
     let plugins = uses_servers.then(|| plugins::keep(&runtime, "run", show.quiet));
     if let Some(made) = made {
         output::warning(&format!(
-            "a new database was made, and only workers that use it will see this question: {made}"
+            "created a new database; only workers that use it can run this question: {made}"
         ));
     }
     let mut ended = drive(&runtime, job, show, &signals).await;
@@ -75,7 +74,7 @@ pub async fn execute(settings: Settings, job: Job, show: &Show) -> Result<Exit, 
     finish(runtime, ended, &signals).await
 }
 
-/// Closes the runtime after [`drive`], unless somebody does not want to wait for that.
+/// Closes the runtime after [`drive`], unless a second signal arrives.
 ///
 /// # Errors
 /// The error of `ended`.
@@ -84,19 +83,15 @@ pub async fn finish(
     ended: Result<Exit, Error>,
     signals: &Signals,
 ) -> Result<Exit, Error> {
-    if !matches!(ended, Ok(Exit::Aborted)) {
-        tokio::select! {
-            biased;
-            () = signals.aborted() => return Ok(Exit::Aborted),
-            () = runtime.close() => {}
-        }
+    if matches!(ended, Ok(Exit::Aborted)) {
+        return ended;
     }
-    ended
+    signals.unless_aborted(runtime.close()).await.map_or(Ok(Exit::Aborted), |()| ended)
 }
 
 /// Drives one job to its end, its next question, its failure or a signal, and shows how it ended.
 ///
-/// After [`Exit::Aborted`] the runtime is to be dropped rather than closed: somebody does not want to wait.
+/// After [`Exit::Aborted`], drop the runtime instead of closing it.
 ///
 /// # Errors
 /// [`Error`] when the runtime refuses the job.
@@ -109,15 +104,11 @@ pub async fn drive(
     if !job.is_submission() && runtime.agents().list().is_empty() {
         output::warning(&no_agents(runtime.settings()));
     }
-    for problem in runtime.agents().problems().iter() {
-        output::warning(&format!("MCP server {}: {}", problem.server, problem.problem));
-    }
+    plugins::warn(runtime);
     if !show.quiet {
         let kept = runtime.runs().recorded_calls(&job).await?;
         if kept > 0 {
-            output::note(&format!(
-                "{kept} recorded calls of the unfinished step are read back, not made again"
-            ));
+            output::note(&format!("reusing {kept} recorded calls of the unfinished step"));
         }
     }
     let (events, listener) = mpsc::channel(WAITING_EVENTS);
@@ -150,7 +141,7 @@ pub async fn drive(
             }
             () = signals.stopped(), if !reported => {
                 reported = true;
-                output::note("stopping: what runs now is finished first; once more ends it at once");
+                output::note("stopping after the current step; press Ctrl-C again to stop now");
             }
             ended = &mut running => break ended,
         }
@@ -171,10 +162,10 @@ pub async fn drive(
                 return Err(error);
             }
             if error.exit() == Exit::Failed {
-                output::error(&error.to_string());
+                output::coded_error(&error.code(), &error.to_string());
                 output::note(&match runtime.store().info(thread).await {
                     Ok(_) => way_on(show, thread),
-                    Err(_) => "nothing was begun: there is no thread to continue with".to_owned(),
+                    Err(_) => "the run did not start, so there is no thread to continue".to_owned(),
                 });
                 return Ok(Exit::Failed);
             }
@@ -193,12 +184,12 @@ pub async fn drive(
     present(&report, thread, is_submission, show, signals)
 }
 
-/// Tells whether a person looks on.
+/// Returns whether a terminal shows the output.
 fn is_watched(show: &Show) -> bool {
     !show.quiet && std::io::stdout().is_terminal()
 }
 
-/// Prints an event as a line of JSON; a reader that is gone is found out at the end.
+/// Prints an event as a line of JSON. A closed pipe is detected at the end.
 fn line(event: &RunEvent<GraphState>) {
     let _ = output::BARS.suspend(|| output::json_line(event));
 }

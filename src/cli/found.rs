@@ -23,18 +23,20 @@ pub(super) fn show(report: &RunReport) {
         if left == 0 || !page(&output::rows(&table.columns, rows)) {
             output::note(&drawn);
             if left > 0 {
-                output::note(&format!("… and {left} more rows; --json --include-data has them"));
+                output::note(&format!(
+                    "… and {left} more rows; pass --json --include-data to get all rows"
+                ));
             }
         }
         if table.truncated {
-            output::note("(the result was cut; there are more rows)");
+            output::note("(the result was truncated)");
         }
     }
     for (at, result) in report.results.iter().enumerate() {
         if let Some(chart) = &result.chart {
             match save(report, at, &chart.svg) {
                 Ok(path) => output::note(&format!("chart: {} (and .png)", path.display())),
-                Err(error) => output::warning(&format!("the chart could not be saved: {error}")),
+                Err(error) => output::warning(&format!("cannot save the chart: {error}")),
             }
         }
     }

@@ -8,16 +8,16 @@ use perihelion_settings::config::{DatabaseUrl, Overrides};
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Global options")]
 pub struct Globals {
-    /// Settings file; by default ./perihelion.toml where there is one [env: PERIHELION_CONFIG]
+    /// Settings file. Defaults to ./perihelion.toml if it exists [env: PERIHELION_CONFIG]
     #[arg(long, global = true, hide_short_help = true, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// MCP servers file; by default ./mcp-servers.toml [env: PERIHELION_SERVERS]
+    /// MCP servers file. Defaults to ./mcp-servers.toml [env: PERIHELION_SERVERS]
     #[arg(long, global = true, hide_short_help = true, value_name = "FILE")]
     pub servers: Option<PathBuf>,
-    /// Database: sqlite:PATH, postgres://… or memory:; by default a file in the user's data directory [env: DATABASE_URL]
+    /// Database: sqlite:PATH, postgres://… or memory:. Defaults to a file in the user's data directory [env: DATABASE_URL]
     #[arg(long, global = true, hide_short_help = true, value_name = "URL")]
     pub database: Option<String>,
-    /// Address of an OpenAI-compatible endpoint; its key is read from OPENAI_API_KEY [env: OPENAI_BASE_URL]
+    /// Base URL of an OpenAI-compatible endpoint. The key comes from OPENAI_API_KEY [env: OPENAI_BASE_URL]
     #[arg(long, global = true, hide_short_help = true, value_name = "URL")]
     pub model_url: Option<String>,
     /// Model name [env: OPENAI_MODEL]

@@ -2,18 +2,18 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Error, Exit, Globals, output};
+use super::{Error, Exit, Globals, files, output};
 use perihelion_settings::config::Settings;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Files that are there already are left as they are; --force replaces them.
+Existing files are not changed, unless you pass --force.
 
 Examples:
   perihelion init
   perihelion --servers team/mcp-servers.toml init")]
 pub struct Args {
-    /// Replace files that are there already
+    /// Overwrite existing files
     #[arg(long)]
     force: bool,
     /// Print JSON
@@ -21,10 +21,10 @@ pub struct Args {
     json: bool,
 }
 
-const SETTINGS: &str = r#"# Settings of Perihelion. Every key has a default and an environment variable; options go before both.
+const SETTINGS: &str = r#"# Settings of Perihelion. Every key has a default and an environment variable. Options override both.
 
 [models]
-# Any OpenAI-compatible endpoint, up to and including /v1; its key stays in the variable OPENAI_API_KEY.
+# Base URL of any OpenAI-compatible endpoint, including /v1. Set the API key in OPENAI_API_KEY.
 # url = "http://localhost:11434/v1"
 # model = "gpt-4.1-mini"
 
@@ -35,27 +35,27 @@ file = "mcp-servers.toml"
 # database = "postgres://localhost/perihelion"
 "#;
 
-const SERVERS: &str = r#"# One table per MCP server, and one agent per table. `perihelion agents import .mcp.json --write` takes over the
-# servers that another program is configured with; `perihelion agents` shows what there is.
+const SERVERS: &str = r#"# One table per MCP server, and one agent per table. `perihelion agents import .mcp.json --write` imports servers
+# from another program. `perihelion agents` lists the agents.
 
-# Reads files below this directory, and changes none.
+# Reads files in this directory. Never changes files.
 [mcp_servers.files]
 command = "perihelion"
 args = ["mcp", "files", "--root", "."]
 default_tools_effect = "read_only"
 
-# Keeps notes in a file.
+# Appends notes to a file.
 [mcp_servers.notes]
 command = "perihelion"
 args = ["mcp", "notes", "--file", "notes.jsonl"]
 
-# A server that is started here:
+# A server that runs as a child process:
 # [mcp_servers.tracker]
 # command = "npx"
 # args = ["-y", "@example/tracker-mcp"]
 # env = { TOKEN = "${TRACKER_TOKEN}" }
 
-# A server that runs elsewhere:
+# A server over HTTP:
 # [mcp_servers.search]
 # url = "https://search.example.com/mcp"
 # bearer_token_env_var = "SEARCH_TOKEN"
@@ -65,14 +65,11 @@ args = ["mcp", "notes", "--file", "notes.jsonl"]
 pub(super) fn no_agents(settings: &Settings) -> String {
     let file = &settings.servers.file;
     let shown = file.display();
-    let way = "`perihelion init` writes a first one";
     if file.exists() {
-        format!(
-            "there are no agents: {shown} names no server that can be used; see `perihelion agents`"
-        )
+        format!("no agents: {shown} has no usable server; run `perihelion agents` for details")
     } else {
         format!(
-            "there are no agents: there is no {shown}; {way}, `perihelion agents import` takes one over"
+            "no agents, because {shown} does not exist; create it with `perihelion init` or `perihelion agents import`"
         )
     }
 }
@@ -102,18 +99,16 @@ pub(super) fn run(globals: &Globals, args: &Args) -> Result<Exit, Error> {
         output::note(&format!("wrote {name}"));
     }
     for name in names(&kept) {
-        output::note(&format!("kept {name}, which was there already"));
+        output::note(&format!("kept {name}, which already exists"));
     }
-    output::note(
-        "next: set OPENAI_BASE_URL or OPENAI_API_KEY, then see what `perihelion doctor` says",
-    );
+    output::note("next, set OPENAI_BASE_URL or OPENAI_API_KEY, then run `perihelion doctor`");
     Ok(Exit::Done)
 }
 
 fn write(path: &Path, text: &str) -> Result<(), Error> {
-    let failed = |source| Error::Write { path: path.to_owned(), source };
     if let Some(directory) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        let failed = |source| Error::Write { path: path.to_owned(), source };
         std::fs::create_dir_all(directory).map_err(failed)?;
     }
-    std::fs::write(path, text).map_err(failed)
+    files::write(path, text)
 }

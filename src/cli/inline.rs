@@ -1,4 +1,4 @@
-//! Puts the open questions of a run to the person at the terminal, and takes the answers.
+//! Asks the open questions of a run at the terminal, and records the answers.
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
@@ -60,7 +60,7 @@ impl Asking {
         if let Question::Approval(approval) = &question {
             let tool = format!("{}.{}", approval.server, approval.tool);
             if self.allowed.contains(&tool) {
-                output::note(&format!("allowed, as before: {tool}"));
+                output::note(&format!("approved automatically, as you chose: {tool}"));
                 return Ok(Some(Answer::Approve { reason: None }));
             }
         }
@@ -83,15 +83,14 @@ impl Asking {
                 Reply::Answer(answer) => return Ok(Some(answer)),
                 Reply::Later => return Ok(None),
                 Reply::Unclear => {
-                    output::note("please choose one of those; an empty line leaves it for later")
+                    output::note("choose one of these options, or press Enter to answer later")
                 }
             }
         }
     }
 
     async fn decided(&mut self, tool: &str, signals: &Signals) -> Result<Reply, Error> {
-        let prompt =
-            "allow it? [y]es, [n]o, [a]ll further calls of this tool in this run, [i]nstruct";
+        let prompt = "approve? [y]es, [n]o, [a]ll calls of this tool during this command, yes with [i]nstructions";
         Ok(match word(prompt, signals).await?.as_deref() {
             None => Reply::Later,
             Some("y" | "yes") => Reply::Answer(Answer::Approve { reason: None }),
@@ -99,10 +98,10 @@ impl Asking {
                 self.allowed.insert(tool.to_owned());
                 Reply::Answer(Answer::Approve { reason: None })
             }
-            Some("n" | "no") => Reply::Answer(Answer::Deny {
-                reason: line("why not? (may be empty)", signals).await?,
-            }),
-            Some("i" | "instruct") => match line("what is the agent to mind?", signals).await? {
+            Some("n" | "no") => {
+                Reply::Answer(Answer::Deny { reason: line("reason (optional)", signals).await? })
+            }
+            Some("i" | "instruct") => match line("instructions for the agent", signals).await? {
                 None => Reply::Unclear,
                 reason => Reply::Answer(Answer::Approve { reason }),
             },
@@ -138,11 +137,11 @@ async fn clarified(options: &[String], signals: &Signals) -> Result<Reply, Error
 }
 
 async fn judged(signals: &Signals) -> Result<Reply, Error> {
-    let prompt = "what became of it? [d]one, [r]etry (it did not happen), [s]kip";
+    let prompt = "outcome? [d]one, [r]etry (the call did not happen), [s]kip";
     Ok(match word(prompt, signals).await?.as_deref() {
         None => Reply::Later,
         Some("d" | "done") => {
-            let result = line("what did it give? (JSON or text, may be empty)", signals).await?;
+            let result = line("result (JSON or text, optional)", signals).await?;
             let read = |text: String| serde_json::from_str(&text).unwrap_or(Value::String(text));
             Reply::Answer(Answer::OutcomeDone { result: result.map_or(Value::Null, read) })
         }
@@ -153,7 +152,7 @@ async fn judged(signals: &Signals) -> Result<Reply, Error> {
 }
 
 async fn allowed(signals: &Signals) -> Result<Reply, Error> {
-    Ok(match word("were you there? [y]es, [n]o", signals).await?.as_deref() {
+    Ok(match word("did you open the address? [y]es, [n]o", signals).await?.as_deref() {
         None => Reply::Later,
         Some("y" | "yes") => Reply::Answer(Answer::Approve { reason: None }),
         Some("n" | "no") => Reply::Answer(Answer::Deny { reason: None }),
@@ -163,7 +162,7 @@ async fn allowed(signals: &Signals) -> Result<Reply, Error> {
 
 /// Asks the fields of a form one by one; one that is left empty stays out.
 async fn filled(schema: Option<&Value>, signals: &Signals) -> Result<Reply, Error> {
-    match word("fill it in? [y]es, [n]o", signals).await?.as_deref() {
+    match word("fill in the form? [y]es, [n]o", signals).await?.as_deref() {
         None => return Ok(Reply::Later),
         Some("y" | "yes") => {}
         Some("n" | "no") => return Ok(Reply::Answer(Answer::Deny { reason: None })),

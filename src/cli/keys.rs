@@ -1,4 +1,4 @@
-//! `perihelion keys`: API keys of the service, made, listed and revoked.
+//! `perihelion keys`: creates, lists and revokes API keys of the service.
 
 use chrono::{DateTime, Utc};
 use serde_json::json;
@@ -17,12 +17,12 @@ Examples:
   perihelion keys list
   perihelion keys revoke reports
 
-A key is printed once, alone on standard output, and kept as a hash. Clients send it as `x-api-key` or as
-`Authorization: Bearer`. Once there is a key, `perihelion serve` lets nobody in without one, a login or the token.")]
+A key is printed once on standard output, and only its hash is stored. Clients send it as `x-api-key` or
+`Authorization: Bearer`. Once a key exists, `perihelion serve` requires a key, a login or the service token.")]
 pub struct Args {
     #[command(subcommand)]
     command: Command,
-    /// Whose threads the key sees; the command line's own by default
+    /// Tenant that the key belongs to
     #[arg(long, global = true, value_name = "TENANT", default_value = LOCAL_TENANT)]
     tenant: String,
     /// Print JSON
@@ -32,24 +32,23 @@ pub struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    /// Make a key and print it; it cannot be shown again.
+    /// Create a key and print it. It cannot be shown again.
     Create {
-        /// What it is called; unique among the keys of the tenant that are in force
+        /// Name of the key, unique among the active keys of the tenant
         name: String,
-        /// What it may do: read, run, approve, manage, act_as (work in the name of the users whom requests name), operate
-        /// (see what the runs of every tenant took)
+        /// Scopes: read, run, approve, manage, act_as (act on behalf of users) and operate (read the usage of all tenants)
         #[arg(long, value_name = "SCOPE,…", value_delimiter = ',', value_parser = scope, default_value = "read,run,approve")]
         scopes: Vec<Permission>,
-        /// When it ends: a length of time such as 90d, or a time such as 2027-01-31T00:00:00Z; never by default
+        /// Expiry: a duration such as 90d, or a time such as 2027-01-31T00:00:00Z. Defaults to never
         #[arg(long, value_name = "WHEN", value_parser = when)]
         expires: Option<Until>,
-        /// Whom it acts for; the key's own name by default
+        /// User that the key acts for. Defaults to the name of the key
         #[arg(long, value_name = "USER")]
         user: Option<String>,
     },
-    /// List keys, newest first, the revoked ones too.
+    /// List all keys, newest first, including revoked keys.
     List,
-    /// Refuse a key from now on, on streams that it holds open as well.
+    /// Revoke a key and close its open streams.
     Revoke { name: String },
 }
 
@@ -107,7 +106,7 @@ async fn perform(accounts: &Accounts, args: Args) -> Result<(), Error> {
                 shown["key"] = json!(created.secret.expose());
                 return output::json(&shown);
             }
-            output::note("keep it now: the key is not shown again");
+            output::note("store the key now; it cannot be shown again");
             output::text(created.secret.expose())
         }
         Command::List => {
@@ -116,7 +115,7 @@ async fn perform(accounts: &Accounts, args: Args) -> Result<(), Error> {
                 return output::json(&keys);
             }
             if keys.is_empty() {
-                output::note("there are no keys; `perihelion keys create NAME` makes one");
+                output::note("no keys yet; create one with `perihelion keys create NAME`");
                 return Ok(());
             }
             output::text(&keys.iter().map(|key| line(key, now)).collect::<Vec<_>>().join("\n"))
@@ -132,12 +131,12 @@ async fn perform(accounts: &Accounts, args: Args) -> Result<(), Error> {
 fn line(key: &ApiKey, now: DateTime<Utc>) -> String {
     let scopes: Vec<&str> = key.scopes.iter().map(|scope| scope.as_str()).collect();
     let day = |at: DateTime<Utc>| at.format("%Y-%m-%d").to_string();
-    let stands = match (key.revoked_at, key.expires_at) {
+    let status = match (key.revoked_at, key.expires_at) {
         (Some(at), _) => format!("revoked {}", day(at)),
         (None, Some(end)) if end <= now => format!("expired {}", day(end)),
         (None, Some(end)) => format!("until {}", day(end)),
-        (None, None) => "in force".to_owned(),
+        (None, None) => "active".to_owned(),
     };
     let user = key.user.as_ref().map_or_else(String::new, |user| format!("  for {user}"));
-    format!("{}  {}  made {}  {stands}{user}", key.name, scopes.join(","), day(key.created_at))
+    format!("{}  {}  created {}  {status}{user}", key.name, scopes.join(","), day(key.created_at))
 }

@@ -1,4 +1,4 @@
-//! Tells how far a look at the servers has come, where it takes long.
+//! Shows the progress of server discovery if it takes long.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use super::output::note;
 use perihelion_engine::clock;
 use perihelion_runtime::Looked;
 
-/// How long a look is waited for in silence, before the first words and between them.
+/// Time without output, before the first line and between lines.
 const SILENCE: Duration = Duration::from_secs(2);
 
 /// Awaits what looks at servers; unless it is to be `quiet`, says every two seconds how many are known if that changed.
@@ -34,7 +34,7 @@ async fn tell(quiet: bool, mut seen: watch::Receiver<Looked>) -> Infallible {
         }
         let Looked { done, all } = *seen.borrow_and_update();
         if done < all && !quiet {
-            note(&format!("looking at the MCP servers: {done} of {all}"));
+            note(&format!("discovering MCP servers: {done} of {all}"));
         }
     }
 }

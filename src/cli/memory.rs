@@ -1,4 +1,4 @@
-//! `perihelion memory`: what is known of a user, for the user to see, correct and forget.
+//! `perihelion memory`: lists, sets and deletes memories about a user.
 
 use clap::builder::NonEmptyStringValueParser;
 
@@ -9,7 +9,7 @@ use perihelion_runtime::{
 };
 use perihelion_settings::config::Settings;
 
-/// Keys that say how to answer, where the kind is not given.
+/// Keys that are preferences unless the kind is given.
 const PREFERENCES: [&str; 8] =
     ["tone", "detail", "language", "style", "format", "length", "units", "time_zone"];
 
@@ -19,14 +19,14 @@ Examples:
   perihelion memory --user ada
   perihelion memory set company Acme --user ada
   perihelion memory set tone \"brief, no greetings\" --user ada
-  perihelion memory forget company --user ada")]
+  perihelion memory delete company --user ada")]
 pub struct Args {
     #[command(subcommand)]
     command: Option<Command>,
-    /// The user, as named by `run --user`
+    /// User, as passed to `run --user`
     #[arg(long, global = true, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     user: Option<String>,
-    /// Whose users are meant; the command line's own by default
+    /// Tenant of the user
     #[arg(long, global = true, value_name = "TENANT", default_value = LOCAL_TENANT)]
     tenant: String,
     /// Print JSON
@@ -36,22 +36,23 @@ pub struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    /// List what is known.
+    /// List memories.
     List {
-        /// Also what was so before, with its dates
+        /// Include replaced values with their dates
         #[arg(long)]
         all: bool,
     },
-    /// Remember a value, in place of an earlier one, which is kept with its dates.
+    /// Store a value. An earlier value stays in the history.
     Set {
         key: String,
         value: String,
-        /// fact or preference; by default what the key suggests
+        /// Kind: fact or preference. Defaults to a guess from the key
         #[arg(long, value_name = "KIND", value_parser = kind)]
         kind: Option<MemoryKind>,
     },
-    /// Forget a key with every value that it ever had.
-    Forget { key: String },
+    /// Delete a key with all of its values.
+    #[command(alias = "forget")]
+    Delete { key: String },
 }
 
 fn kind(text: &str) -> Result<MemoryKind, String> {
@@ -89,7 +90,7 @@ async fn perform(
             let entry = (kind, key.as_str(), value.as_str());
             memory.set(scope, entry, "command line", clock::now()).await.map_err(refused)
         }
-        Command::Forget { key } => memory.forget(scope, &key).await.map_err(refused),
+        Command::Delete { key } => memory.forget(scope, &key).await.map_err(refused),
     }
 }
 
@@ -103,7 +104,7 @@ fn show(entries: &[MemoryEntry], json: bool) -> Result<(), Error> {
         return output::json(&entries);
     }
     if entries.is_empty() {
-        output::note("nothing is known of this user");
+        output::note("no memories about this user");
         return Ok(());
     }
     let line = |entry: &MemoryEntry| {

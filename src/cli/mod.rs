@@ -1,10 +1,9 @@
 //! The command line: arguments in, answers and exit codes out.
 //!
-//! Enter at [`main`]; [`execute`] is how every command that runs a thread does it. Invariants: standard
-//! output carries the answer or the JSON that was asked for and nothing else; an error is one line on
-//! standard error that names the way out. Deliberately absent: any decision about a run; the edges know
-//! the façade.
-#![expect(clippy::print_stderr, reason = "this is the room that speaks to a person")]
+//! Enter at [`main`]. Every command that runs a thread uses [`execute`]. Invariants: standard output contains
+//! only the answer or the requested JSON; an error is one line on standard error that includes the fix.
+//! Deliberately absent: decisions about runs, which `runtime` makes.
+#![expect(clippy::print_stderr, reason = "only this module prints")]
 
 mod agents;
 mod approvals;
@@ -12,6 +11,7 @@ mod args;
 mod bars;
 mod browser;
 mod changes;
+mod checkup;
 mod completing;
 mod demo;
 mod descriptors;
@@ -22,6 +22,8 @@ mod ending;
 mod error;
 mod eval;
 pub mod execute;
+mod explain;
+mod files;
 mod found;
 mod globals;
 mod init;
@@ -67,14 +69,14 @@ use perihelion_runtime as runtime;
 use perihelion_servers::{Bundled, Finding};
 use perihelion_settings::config::{Overrides, Settings, variables};
 
-/// How long tasks may take to end once the command is over.
+/// Time for remaining tasks to end after the command.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// Stack of a worker thread. The future of a team within a team is deep, above all where it is not optimised; memory is
-/// taken only as far as it is used.
+/// Stack of a worker thread. The future of a team within a team is deep, especially in unoptimized builds. Unused
+/// stack uses no memory.
 const STACK_BYTES: usize = 16 << 20;
 
-/// Runs the program: reads the arguments, does what they say, and returns the exit code.
+/// Runs the program: parses the arguments, runs the command, and returns the exit code.
 pub fn main() -> ExitCode {
     privacy::keep();
     let cli = match Cli::try_parse() {
@@ -84,7 +86,7 @@ pub fn main() -> ExitCode {
                 let error_text = error.render().to_string();
                 let message = error_text.lines().next().unwrap_or_default();
                 let message = message.strip_prefix("error: ").unwrap_or(message);
-                tell_as_json("usage", message);
+                tell_as_json("usage", None, message);
             }
             // Ends the process on `--help`, `--version` (0) and bad usage (2).
             error.exit()
@@ -99,12 +101,12 @@ pub fn main() -> ExitCode {
         Err(error) => return fail(&Error::Threads(error)).into(),
     };
     let exit = runtime.block_on(dispatch(cli)).unwrap_or_else(|error| fail(&error));
-    // What a command that was broken off left running must not keep the process.
+    // Tasks of an interrupted command must not keep the process running.
     runtime.shutdown_timeout(GRACE);
     exit.into()
 }
 
-/// Parses a document in this process, and ends.
+/// Parses a document in this process.
 fn parse_document(name: &str) -> ExitCode {
     match runtime::parse_document(name) {
         Ok(()) => Exit::Done.into(),
@@ -113,29 +115,31 @@ fn parse_document(name: &str) -> ExitCode {
 }
 
 fn fail(error: &Error) -> Exit {
-    output::error(&error.to_string());
+    output::coded_error(&error.code(), &error.to_string());
     if wants_json() && !output::has_written() {
-        tell_as_json(
-            if error.exit() == Exit::Usage { "usage" } else { "failed" },
-            &error.to_string(),
-        );
+        let kind = if error.exit() == Exit::Usage { "usage" } else { "failed" };
+        tell_as_json(kind, Some(error.code()), &error.to_string());
     }
     error.exit()
 }
 
-/// Tells whether the command line asks for JSON, whatever else is wrong with it.
+/// Returns whether the arguments ask for JSON, even if they are invalid.
 fn wants_json() -> bool {
     let mut arguments = std::env::args_os().skip(1).take_while(|argument| argument != "--");
     arguments.any(|argument| argument == "--json")
 }
 
-/// Prints why nothing was done for a program that reads standard output; nobody is left to be told when that fails.
-fn tell_as_json(kind: &str, message: &str) {
+/// Prints an error as JSON for programs that read standard output. Ignores a failure to print.
+fn tell_as_json(kind: &str, code: Option<String>, message: &str) {
     let message = output::one_line(message);
-    let _ = output::json(&serde_json::json!({ "error": { "type": kind, "message": message } }));
+    let mut error = serde_json::json!({ "type": kind, "message": message });
+    if let Some(code) = code {
+        error["code"] = code.into();
+    }
+    let _ = output::json(&serde_json::json!({ "error": error }));
 }
 
-/// Reads one environment variable; one that is not Unicode counts as unset.
+/// Reads one environment variable. Values that are not Unicode count as unset.
 pub fn environment(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
@@ -150,11 +154,10 @@ async fn dispatch(cli: Cli) -> Result<Exit, Error> {
             output::bytes(completing::with_names(&script, shell).as_bytes())?;
             return Ok(Exit::Done);
         }
-        // It writes what the others read.
         Command::Init(args) => return init::run(&globals, &args),
-        // It diagnoses what the others need.
+        Command::Explain(args) => return explain::run(&args),
         Command::Doctor => return doctor::run(&globals).await,
-        // Its own --database goes before the global one, which is none of its business.
+        // It has its own --database option, so it ignores the global one.
         Command::Mcp { http, check, server } => {
             let overrides = Overrides { log: globals.log.clone(), ..Overrides::default() };
             let settings = Settings::load(overrides, None, &environment);
@@ -165,7 +168,7 @@ async fn dispatch(cli: Cli) -> Result<Exit, Error> {
             match http {
                 None => server.run().await?,
                 Some(addr) => {
-                    let ready = |addr| output::note(&format!("MCP is served at http://{addr}/mcp"));
+                    let ready = |addr| output::note(&format!("serving MCP at http://{addr}/mcp"));
                     server.run_http(addr, ready).await?;
                 }
             }
@@ -178,7 +181,7 @@ async fn dispatch(cli: Cli) -> Result<Exit, Error> {
         Command::Serve(args) => globals.settings_with(args.overrides(&globals))?,
         _ => globals.settings()?,
     };
-    // What a shell asks for while somebody types says nothing beside it.
+    // Completion prints names only.
     if let Command::Complete { what } = command {
         return completing::run(&settings, what).await;
     }
@@ -205,13 +208,14 @@ async fn dispatch(cli: Cli) -> Result<Exit, Error> {
         Command::Completions { .. }
         | Command::Complete { .. }
         | Command::Doctor
+        | Command::Explain(_)
         | Command::Init(_)
         | Command::Mcp { .. }
         | Command::ParseDocument { .. } => Ok(Exit::Done),
     }
 }
 
-/// Prints what a bundled server needs and how that stands.
+/// Prints the requirements of a bundled server with their status.
 async fn checked(server: Bundled) -> Result<Exit, Error> {
     let findings = server.check().await;
     let lines: Vec<String> = findings.iter().map(Finding::line).collect();
@@ -233,7 +237,7 @@ impl Globals {
         let file = Settings::file(self.config.as_deref(), &environment);
         let settings = Settings::load(overrides, file.as_deref(), &environment)
             .map_err(runtime::Error::from)?;
-        // What a user calls a variable of their own stands in one of the files.
+        // A user's own variables are named in one of the files.
         let files = file.iter().chain([&settings.servers.file]);
         let texts: Vec<String> =
             files.filter_map(|path| std::fs::read_to_string(path).ok()).collect();

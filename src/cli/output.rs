@@ -1,10 +1,10 @@
 //! What is written where: answers and JSON to standard output, everything else to standard error.
 
-use std::io::{ErrorKind, IsTerminal as _, Write as _};
+use std::io::{BufRead as _, ErrorKind, IsTerminal as _, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use chrono::SecondsFormat;
-use comfy_table::{ContentArrangement, Table, presets};
+use comfy_table::{Cell, ContentArrangement, Table, presets};
 use serde::Serialize;
 use serde_json::json;
 use terminal_size::{Width, terminal_size_of};
@@ -16,6 +16,16 @@ use perihelion_engine::clock;
 
 /// The progress bars of the process; lines on standard error go above them.
 pub(super) static BARS: Bars = Bars::new();
+
+/// Returns a bar in a style, drawn on standard error if that is a terminal.
+pub(super) fn bar(bar: ProgressBar, template: &str) -> Option<ProgressBar> {
+    if !std::io::stderr().is_terminal() {
+        return None;
+    }
+    let style = ProgressStyle::with_template(template);
+    let style = style.unwrap_or_else(|_| ProgressStyle::default_spinner());
+    Some(BARS.add(bar.with_style(style)))
+}
 
 /// Whether anything was written to standard output.
 static WRITTEN: AtomicBool = AtomicBool::new(false);
@@ -75,6 +85,11 @@ pub(super) fn error(message: &str) {
     labelled("ERROR", "error:", RED, message);
 }
 
+/// Writes an error with its code: one line.
+pub(super) fn coded_error(code: &str, message: &str) {
+    labelled("ERROR", &format!("error[{code}]:"), RED, message);
+}
+
 /// Writes a warning: one line.
 pub(super) fn warning(message: &str) {
     labelled("WARN", "warning:", YELLOW, message);
@@ -105,6 +120,15 @@ fn written(level: &str, message: &str, as_text: impl FnOnce(&str) -> String) {
     BARS.suspend(|| {
         let _ = writeln!(std::io::stderr().lock(), "{line}");
     });
+}
+
+/// Asks a person on the terminal; anything but yes is no.
+pub(super) fn confirmed(question: &str) -> Result<bool, Error> {
+    eprint!("{} [y/N] ", one_line(question));
+    let _ = std::io::stderr().flush();
+    let mut line = String::new();
+    std::io::stdin().lock().read_line(&mut line).map_err(Error::Input)?;
+    Ok(matches!(line.trim().to_lowercase().as_str(), "y" | "yes"))
 }
 
 /// Writes lines that begin with ✓, ! or ✗ to standard output, the marks in the colours of what they mean.
@@ -160,50 +184,49 @@ pub(super) fn one_line(text: &str) -> String {
     plain(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Cuts a text to a number of characters, as one line.
+/// Cuts a text to a number of characters, as one line; between two words unless they are long.
 pub(super) fn brief(text: &str, characters: usize) -> String {
     let line = one_line(text);
-    match line.char_indices().nth(characters) {
-        None => line,
-        Some(_) => line.chars().take(characters.saturating_sub(1)).chain(['…']).collect(),
+    if line.char_indices().nth(characters).is_none() {
+        return line;
     }
+    let end = line.char_indices().nth(characters.saturating_sub(1)).map_or(0, |(at, _)| at);
+    let (head, rest) = line.split_at(end);
+    let is_between = rest.starts_with(' ') || head.ends_with(' ');
+    let word = head.rfind(' ').filter(|at| !is_between && *at > end / 2);
+    format!("{}…", head.split_at(word.unwrap_or(end)).0.trim_end())
 }
 
 /// Lays rows out as a table: framed on a terminal, aligned elsewhere.
 pub(super) fn table<const N: usize>(head: [&str; N], rows: Vec<[String; N]>) -> String {
-    let mut table = framed();
-    if !std::io::stdout().is_terminal() {
-        table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-    }
-    table.set_header(head);
-    for row in rows {
-        table.add_row(row.map(|cell| one_line(&cell)));
-    }
-    let lines: Vec<String> =
-        table.to_string().lines().map(|line| line.trim_end().to_owned()).collect();
-    lines.join("\n")
+    let is_framed = std::io::stdout().is_terminal();
+    let table = laid_out(is_framed, head, rows.into_iter().map(Vec::from)).to_string();
+    table.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
 }
 
-/// Makes a framed table as wide as the terminal at most.
-fn framed() -> Table {
-    let mut table = Table::new();
-    table
-        .load_style(presets::UTF8_HORIZONTAL_ONLY)
-        .set_content_arrangement(ContentArrangement::Dynamic);
-    if let Some((Width(columns), _)) = terminal_size_of(std::io::stdout()) {
-        table.set_width(columns);
-    }
-    table
-}
-
-/// Lays out rows whose columns are known only now.
+/// Lays rows out as a framed table, at most as wide as the terminal.
 pub(super) fn rows(head: &[String], rows: Vec<Vec<String>>) -> String {
-    let mut table = framed();
-    table.set_header(head.iter().map(|name| one_line(name)));
-    for row in rows {
-        table.add_row(row.iter().map(|cell| one_line(cell)));
+    laid_out(true, head.iter().map(|name| one_line(name)), rows.into_iter()).to_string()
+}
+
+fn laid_out(
+    is_framed: bool,
+    head: impl IntoIterator<Item: Into<Cell>>,
+    rows: impl Iterator<Item = Vec<String>>,
+) -> Table {
+    let mut table = Table::new();
+    if is_framed {
+        table.load_style(presets::UTF8_HORIZONTAL_ONLY);
+        table.set_content_arrangement(ContentArrangement::Dynamic);
+        if let Some((_, columns)) = Term::stdout().size_checked() {
+            table.set_width(columns);
+        }
+    } else {
+        table.load_style(presets::NOTHING);
     }
-    table.to_string()
+    table.set_header(head.into_iter().map(Into::into).collect::<Vec<Cell>>());
+    table.add_rows(rows.map(|row| row.iter().map(|cell| one_line(cell)).collect::<Vec<_>>()));
+    table
 }
 
 #[cfg(test)]
@@ -213,7 +236,9 @@ mod tests {
     #[test]
     fn what_a_model_writes_cannot_steer_the_terminal() {
         assert_eq!(plain("a\u{1b}[2Jb\u{9b}1mc\rd\n\te"), "a[2Jb1mcd\n\te");
-        assert_eq!(brief("one\n two  three", 9), "one two …");
+        assert_eq!(brief("one\n two  three", 9), "one two…");
+        assert_eq!(brief("one two three", 12), "one two…");
+        assert_eq!(brief("abcdefghij", 5), "abcd…");
     }
 
     #[test]

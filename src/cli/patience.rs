@@ -1,4 +1,4 @@
-//! Opens what a service needs, and waits for a database that is away for a moment: one that restarts, or starts with it.
+//! Opens a service, and waits for a database that is starting or restarting.
 
 use std::time::Duration;
 
@@ -6,13 +6,13 @@ use super::output;
 use perihelion_engine::clock;
 use perihelion_runtime as runtime;
 
-/// How long a database may be away when a service starts; then its supervisor starts it again, or tells somebody.
+/// How long a service waits for its database when it starts.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How long it is until the next try.
+/// Time between two attempts.
 const WAIT: Duration = Duration::from_secs(1);
 
-/// Opens, again and again while the database cannot be reached, for as long as [`PATIENCE`]; the reason is said at once.
+/// Opens, and retries for up to [`PATIENCE`] while the database is unreachable. Warns once, immediately.
 ///
 /// # Errors
 /// Whatever `open` returned last.
@@ -26,7 +26,7 @@ pub(super) async fn opened<T>(
             Err(error) if error.is_unreachable() && begun.elapsed() < PATIENCE => {
                 if !is_stated {
                     let bound = PATIENCE.as_secs();
-                    output::warning(&format!("{error}; waiting for it, up to {bound} s"));
+                    output::warning(&format!("{error}; waiting up to {bound} s for the database"));
                     is_stated = true;
                 }
                 clock::sleep(WAIT).await;

@@ -1,4 +1,4 @@
-//! Keeps the servers of a running command as the servers file says, and tells of it.
+//! Reloads the servers of a running command when the servers file changes.
 
 use std::io::IsTerminal as _;
 use std::sync::Arc;
@@ -9,10 +9,17 @@ use tokio_util::task::AbortOnDropHandle;
 use super::{agents, environment, output};
 use perihelion_runtime::{ReloadOutcome, Runtime, Watching};
 
-/// What keeps the servers; it ends when this is dropped.
+/// The reload of servers, which ends when this is dropped.
 pub struct Plugins {
     _watching: Option<Watching>,
     _signal: Option<AbortOnDropHandle<()>>,
+}
+
+/// Warns of servers with problems.
+pub fn warn(runtime: &Runtime) {
+    for one in runtime.agents().problems().iter() {
+        output::warning(&format!("MCP server {}: {}", one.server, one.problem));
+    }
 }
 
 /// Takes changes of the servers file over while a command runs, also at SIGHUP.
@@ -22,14 +29,14 @@ pub fn keep(runtime: &Runtime, role: &str, quiet: bool) -> Plugins {
     let reported = move |reported: ReloadOutcome<'_>| match reported {
         ReloadOutcome::Done(reloaded, problems) => {
             if reloaded.is_change() && !quiet {
-                output::note(&format!("servers taken over; {}", agents::words(reloaded)));
+                output::note(&format!("servers reloaded; {}", agents::words(reloaded)));
             }
             for one in problems {
                 output::warning(&format!("MCP server {}: {}", one.server, one.problem));
             }
         }
         ReloadOutcome::Refused(error) => {
-            output::warning(&format!("the servers stay as they were: {error}"));
+            output::warning(&format!("servers were not reloaded: {error}"));
         }
     };
     let watching = runtime.watch_servers(role, environment, Arc::new(reported));

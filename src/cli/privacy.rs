@@ -8,7 +8,7 @@ pub(super) fn keep() {
     #[cfg(target_os = "linux")]
     if let Err(error) = nix::sys::prctl::set_dumpable(false) {
         super::output::warning(&format!(
-            "programs of this user may read the secrets of this process: {error}"
+            "other programs of this user can read the secrets of this process: {error}"
         ));
     }
 }

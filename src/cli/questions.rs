@@ -1,4 +1,4 @@
-//! Open questions, put so that a person can answer them: what is asked, by whom, and the command to type.
+//! Open questions for a person: the question, the agent, and the commands that answer it.
 
 use serde_json::{Value, json};
 
@@ -10,8 +10,8 @@ use perihelion_star::question::{Approval, Elicitation, Question, kind};
 /// Explains the open questions of a thread; `invocation` begins the commands.
 pub(super) fn explain(open: &[InterruptView], thread: &str, invocation: &str) -> String {
     let mut text = match open.len() {
-        1 => format!("the thread {thread} waits for a person:\n"),
-        count => format!("the thread {thread} waits for a person: {count} questions\n"),
+        1 => format!("thread {thread} needs an answer from a person:\n"),
+        count => format!("thread {thread} needs {count} answers from a person:\n"),
     };
     for one in open {
         text.push_str(&asked(one));
@@ -47,7 +47,7 @@ fn body(one: &InterruptView) -> String {
         Question::OutcomeUnknown(unknown) => {
             let arguments = unknown.request.get("arguments").unwrap_or(&unknown.request);
             format!(
-                "nobody knows whether this call of {} happened: {}\n{}",
+                "The outcome of this {} call is unknown: {}\n{}",
                 shown_line(&unknown.tool),
                 shown_line(&unknown.reason),
                 indented(arguments)
@@ -65,12 +65,12 @@ fn call_to_approve(approval: &Approval) -> String {
         "" => String::new(),
         server => format!("{}.", shown_line(server)),
     };
-    let mut text = format!("wants to call {server}{tool} with\n{}", indented(&arguments));
+    let mut text = format!("Call {server}{tool} with these arguments:\n{}", indented(&arguments));
     for reason in &approval.reasons {
-        text.push_str(&format!("\nbecause {}", shown_line(reason)));
+        text.push_str(&format!("\nThis needs approval because {}", shown_line(reason)));
     }
     if !approval.expires_at.is_empty() {
-        text.push_str(&format!("\ncan be answered until {}", shown_line(&approval.expires_at)));
+        text.push_str(&format!("\nAnswer before {}", shown_line(&approval.expires_at)));
     }
     if !approval.description.is_empty() {
         text.push_str(&format!("\n({})", shown_line(&approval.description)));
@@ -87,7 +87,7 @@ fn asked_by_server(asked: &Elicitation) -> String {
         let host = url.split("://").nth(1).unwrap_or_default();
         let host = host.split(['/', '?', '#']).next().unwrap_or_default();
         let host = host.rsplit('@').next().unwrap_or_default();
-        text.push_str(&format!("\nopen this address yourself, if you trust {host}:\n{url}"));
+        text.push_str(&format!("\nIf you trust {host}, open this address yourself:\n{url}"));
     }
     for (name, field) in fields(asked) {
         let kind = field.get("type").and_then(Value::as_str).unwrap_or("value");
@@ -154,10 +154,10 @@ fn answers(one: &InterruptView) -> Vec<String> {
     let fixed: &[&str] = match (one.kind.as_str(), one.question()) {
         (kind::CLARIFICATION, _) => &["--message 'TEXT'"],
         (kind::APPROVAL, _) => {
-            &["--approve", "--approve --reason 'WHAT TO MIND'", "--deny --reason 'WHY'"]
+            &["--approve", "--approve --reason 'INSTRUCTIONS'", "--deny --reason 'REASON'"]
         }
         (kind::OUTCOME_UNKNOWN, _) => {
-            &["--outcome done --result 'WHAT IT GAVE'", "--outcome retry", "--outcome skip"]
+            &["--outcome done --result 'RESULT'", "--outcome retry", "--outcome skip"]
         }
         (_, Question::Elicitation(asked)) if asked.url.is_some() => &["--approve", "--deny"],
         (_, Question::Elicitation(asked)) => {

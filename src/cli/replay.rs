@@ -1,14 +1,17 @@
 //! `perihelion replay`: runs a recorded thread again, offline, and shows where it would go otherwise.
 
+use std::sync::Arc;
+
 use super::{Error, Exit, changes, output};
+use perihelion_agents::kinds;
 use perihelion_runtime::{self as runtime, About, Divergence, LeftOut, ReplayReport, Threads};
 use perihelion_settings::config::Settings;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Each step runs again with this program, these settings and these prompts, over what the journal holds:
-answers of models, tools and people, times and draws. Nothing is called, started or written; the servers
-and the model of that time need not be there. Every step must commit the bytes that it committed then.
+Each step runs again with the present program, settings and prompts. Answers of models, tools and people,
+clock readings and random numbers come from the journal. Replay makes no calls, starts no servers and writes
+no data. Every step must commit the same bytes as before.
 
 Examples:
   perihelion replay weekly-report
@@ -16,10 +19,10 @@ Examples:
 
 Exit codes:
   0  every step committed the same bytes
-  1  a step went otherwise, or the thread cannot be read
-  2  wrong usage or configuration")]
+  1  a step differs, or the thread cannot be read
+  2  invalid usage or configuration")]
 pub struct Args {
-    /// The thread: a UUID, or a name that stands for one
+    /// Thread, by UUID or name
     #[arg(value_name = "THREAD")]
     thread: String,
     /// Replay only the steps of this run
@@ -33,7 +36,7 @@ pub struct Args {
 pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
     let thread = Threads::find_in(&settings, Some(&args.thread)).await?;
     let threads = Threads::open_to_read(&settings).await?;
-    let replayed = threads.traces(&settings).replay(thread, args.run).await;
+    let replayed = threads.traces(&settings).replay(thread, args.run, Arc::new(kinds())).await;
     threads.close().await;
     let report = replayed.map_err(|error| Error::from(error).about(&args.thread))?;
     if args.json {
@@ -49,25 +52,28 @@ fn drawn(report: &ReplayReport) -> String {
     let mut text = String::new();
     if let Some(left_out) = report.left_out {
         let why = match left_out {
-            LeftOut::Pruned => "were dropped by a prune",
+            LeftOut::Pruned => "were pruned",
             LeftOut::Foreign => {
-                "came from a thread whose recorded calls are not here, or are not all here"
+                "belong to another thread, and their recorded calls are incomplete here"
             }
             LeftOut::OtherRun => "belong to earlier runs",
         };
-        text.push_str(&format!("begins at step {from}: the steps before it {why}\n"));
+        text.push_str(&format!("replay begins at step {from}, because the earlier steps {why}\n"));
     }
     if let Some(divergence) = &report.divergence {
-        text.push_str(&format!("{} replayed to the same bytes, then\n", steps(*replayed)));
+        text.push_str(&format!(
+            "{} replayed with the same bytes, then a difference:\n",
+            steps(*replayed)
+        ));
         text.push_str(&diverged(divergence));
         return text;
     }
     text.push_str(&format!(
-        "{} replayed from {effects} recorded effects: each committed the same bytes\n",
+        "{} replayed from {effects} recorded effects; each committed the same bytes\n",
         steps(*replayed)
     ));
     if *taken > 0 {
-        text.push_str(&format!("{} (inputs, edits) taken as stored\n", steps(*taken)));
+        text.push_str(&format!("{} (inputs and edits) copied as stored\n", steps(*taken)));
     }
     text
 }
@@ -85,7 +91,7 @@ fn diverged(divergence: &Divergence) -> String {
     };
     let node = if node.is_empty() { "(no node)" } else { node };
     let mut text = format!("step {step}, {node}: {}\n", output::one_line(reason));
-    text.push_str("  (- as recorded, + as replayed)\n");
+    text.push_str("  (- recorded, + replayed)\n");
     text.push_str(&changes::draw(&runtime::changes(expected, actual), title, "  "));
     text
 }

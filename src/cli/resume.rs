@@ -13,58 +13,58 @@ use perihelion_settings::config::Settings;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  perihelion resume weekly-report                         resume after a crash, a failure or a stop
-  perihelion resume weekly-report --message \"Only 2024\"   answer the question that was asked
-  perihelion resume weekly-report --approve               allow the tool call that waits
+  perihelion resume weekly-report                         Continue after a crash, failure or stop
+  perihelion resume weekly-report --message \"Only 2024\"   Answer the open question
+  perihelion resume weekly-report --approve               Approve the waiting tool call
   perihelion resume weekly-report --deny --reason \"not on a Friday\"
   perihelion resume weekly-report --outcome done --result '{\"id\": 7}'
   perihelion resume weekly-report --outcome retry
-  perihelion resume weekly-report --answer '{\"city\": \"Bern\"}'   fill a server's form in
+  perihelion resume weekly-report --answer '{\"city\": \"Bern\"}'   Fill in a server's form
 
-`perihelion threads show THREAD` lists the open questions; where there are several, --interrupt
-names one.")]
+`perihelion threads show THREAD` lists the open questions. If there are several, select one with
+--interrupt.")]
 #[command(group = clap::ArgGroup::new("given"))]
 #[command(group = clap::ArgGroup::new("decision").args(["approve", "deny"]))]
 pub struct Args {
-    /// The thread: a UUID or a part of one, or the name it was given; by default the newest
+    /// Thread, by UUID, part of a UUID, or name. Defaults to the newest thread
     thread: Option<String>,
-    /// Answer a clarification, or ask on when the thread is finished
+    /// Answer a clarification, or ask another question if the thread is finished
     #[arg(long, value_name = "TEXT", group = "given")]
     message: Option<String>,
-    /// The open question that is answered; needed where several are open
+    /// Question to answer. Required if several are open
     #[arg(long, value_name = "ID", requires = "given")]
     interrupt: Option<InterruptId>,
-    /// Answer any question in its own form: JSON, or plain text
+    /// Answer any question with JSON or plain text
     #[arg(long, value_name = "TEXT", group = "given")]
     answer: Option<String>,
-    /// Allow the call that waits for approval; or say that you were at the address a server asked you to visit
+    /// Approve the waiting call, or confirm that you opened the address that a server gave you
     #[arg(long, group = "given")]
     approve: bool,
-    /// Refuse the call that waits for approval, or what a server asks for
+    /// Deny the waiting call, or decline a server's request
     #[arg(long, group = "given")]
     deny: bool,
-    /// Why it was allowed or refused; the agent is told
+    /// Reason for the decision, passed to the agent
     #[arg(long, value_name = "TEXT", requires = "decision")]
     reason: Option<String>,
-    /// Say what became of a call whose outcome is unknown: it happened, send it again, or leave it
+    /// Resolve a call with an unknown outcome: it happened, send it again, or skip it
     #[arg(long, value_name = "VERDICT", group = "given")]
     outcome: Option<Outcome>,
-    /// What the call gave, as JSON or plain text
+    /// Result of the call, as JSON or plain text
     #[arg(long, value_name = "TEXT", requires = "outcome")]
     result: Option<String>,
-    /// Print one JSON object in place of the answer
+    /// Print one JSON object instead of the answer
     #[arg(long)]
     json: bool,
-    /// Add the first table that was found to that object
+    /// Include the first result table in the JSON object
     #[arg(long, requires = "json")]
     include_data: bool,
-    /// Add what happened to that object, event by event
-    #[arg(long = "trace", requires = "json")]
+    /// Include every event in the JSON object
+    #[arg(long = "include-events", alias = "trace", requires = "json")]
     events: bool,
-    /// Print what happens as lines of JSON while it happens, and the object of --json last
+    /// Print events as JSON Lines as they happen, followed by the JSON object
     #[arg(long = "events")]
     lines: bool,
-    /// Show no progress
+    /// Hide progress
     #[arg(long, short)]
     quiet: bool,
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::execute;
 use super::show::Show;
-use super::{Error, Exit, Globals};
+use super::{Error, Exit, Globals, files};
 use perihelion_runtime::{Job, LOCAL_TENANT, Threads};
 use perihelion_settings::config::Settings;
 use perihelion_star::{Attachment, Request};
@@ -26,64 +26,64 @@ Examples:
   perihelion run \"Summarise the notes\" --prefer files --disable sql
   perihelion run \"Summarise the notes\" --max-turns 2 --system-prompt \"Answer in French, in one sentence\"
   perihelion run \"What does this say?\" --attach scan.png --attach plan.pdf
-  perihelion run \"Summarise the notes\" --detach        a `perihelion worker` does it
+  perihelion run \"Summarise the notes\" --detach        Let a `perihelion worker` run it
 
-Standard output carries the answer alone. With --json it is one object: thread_id, run_id, status
-(done, interrupted, failed), answer, data, results, citations, planner, interrupts, finish_reason,
-usage, steps, metadata, and trace where that is asked for.")]
+Standard output contains only the answer. With --json, it is one object. Fields: thread_id, run_id, status
+(done, interrupted or failed), answer, data, results, citations, planner, interrupts, finish_reason, usage,
+steps and metadata. The fields trace, structured, cost_usd and error are present if they apply.")]
 pub struct Args {
-    /// The question, in quotes; - reads it from standard input
+    /// Question to ask, in quotes. Use - to read it from standard input
     #[arg(value_name = "QUESTION", allow_hyphen_values = false)]
     question: String,
-    /// Thread to ask on: a UUID, or a name that stands for one; by default a new thread
+    /// Thread to ask on, by UUID or name. Defaults to a new thread
     #[arg(long, value_name = "ID", value_parser = NonEmptyStringValueParser::new())]
     thread: Option<String>,
-    /// A fact for the agents, such as region=EU; may be given several times
+    /// Fact to pass to the agents, such as region=EU. Repeatable
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
     context: Vec<(String, String)>,
-    /// Agents to be preferred, separated by commas
+    /// Agents to prefer, separated by commas
     #[arg(long, value_name = "AGENT,…", value_delimiter = ',')]
     prefer: Vec<String>,
-    /// Agents not to be used, separated by commas
+    /// Agents to exclude, separated by commas
     #[arg(long, value_name = "AGENT,…", value_delimiter = ',')]
     disable: Vec<String>,
-    /// A team that does the whole work; `perihelion teams` lists them
+    /// Team that does all of the work. `perihelion teams` lists teams
     #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     pub team: Option<String>,
-    /// Who asks: what is known of them is in the prompts, and what they say of themselves is remembered
+    /// User who asks. Prompts include memories about this user, and new ones are saved
     #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     user: Option<String>,
-    /// Whose thread it is, where it is new, with their skills, memories, documents and teams
+    /// Tenant that owns the thread if it is new, with its skills, memories, documents and teams
     #[arg(long, value_name = "TENANT", default_value = LOCAL_TENANT)]
     tenant: String,
-    /// Decisions that the supervisor may take; then the answer is written from what there is
+    /// Maximum number of supervisor decisions. After that, the answer uses the results so far
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     max_turns: Option<u32>,
-    /// How you want the work done and the answer put; all agents are told, and it changes none of their rules
+    /// Instructions for how to work and answer. Passed to all agents; cannot change their rules
     #[arg(long, value_name = "TEXT")]
     system_prompt: Option<String>,
-    /// An image or a file that comes with the question; may be given several times
+    /// Image or file to send with the question. Repeatable
     #[arg(long, value_name = "FILE")]
     attach: Vec<PathBuf>,
-    /// Leave the run to the workers and print the thread's id
+    /// Queue the run for a worker and print the thread ID
     #[arg(long)]
     detach: bool,
-    /// Print one JSON object in place of the answer
+    /// Print one JSON object instead of the answer
     #[arg(long)]
     json: bool,
-    /// Add the first table that was found to that object
+    /// Include the first result table in the JSON object
     #[arg(long, requires = "json")]
     include_data: bool,
-    /// Add what happened to that object, event by event
-    #[arg(long = "trace", requires = "json")]
+    /// Include every event in the JSON object
+    #[arg(long = "include-events", alias = "trace", requires = "json")]
     events: bool,
-    /// Print what happens as lines of JSON while it happens, and the object of --json last
+    /// Print events as JSON Lines as they happen, followed by the JSON object
     #[arg(long = "events", conflicts_with = "detach")]
     lines: bool,
-    /// Answer with JSON that is valid against the JSON Schema in this file
+    /// Answer with JSON that is valid against the JSON Schema in FILE
     #[arg(long, value_name = "FILE")]
     schema: Option<PathBuf>,
-    /// Show no progress
+    /// Hide progress
     #[arg(long, short)]
     quiet: bool,
 }
@@ -145,17 +145,16 @@ pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Re
     execute::execute(settings, job, &show).await
 }
 
-/// Reads a file that comes with the question.
+/// Reads a file to send with the question.
 fn attachment(path: &Path) -> Result<Attachment, Error> {
     let bytes =
         std::fs::read(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
     Ok(Attachment::of_file(&path.to_string_lossy(), &bytes))
 }
 
-/// Reads the schema of an answer, which is to be an object.
+/// Reads the JSON Schema of an answer.
 fn schema(path: &Path) -> Result<Value, Error> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|source| Error::Read { path: path.to_owned(), source })?;
+    let text = files::read(path)?;
     let refuse = |reason: String| Error::Schema { path: path.to_owned(), reason };
-    serde_json::from_str(&text).map_err(|error| refuse(format!("it is not JSON: {error}")))
+    serde_json::from_str(&text).map_err(|error| refuse(format!("invalid JSON: {error}")))
 }

@@ -10,32 +10,35 @@ use tokio_util::task::AbortOnDropHandle;
 use super::output;
 use super::worker::{releasing, waiting};
 use super::{Error, Exit, Globals, Signals, descriptors, environment, looking, patience, plugins};
+use crate::demo;
+use perihelion_agents::kinds;
 use perihelion_api::{self as api, deliver::Deliveries};
-use perihelion_runtime::{Runtime, demo, is_anybody_known};
+use perihelion_runtime::{Runtime, is_anybody_known};
 use perihelion_service::worker::Worker;
 use perihelion_service::{Service, Stops};
 use perihelion_settings::config::{Overrides, Settings};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Speaks the Agent Server API of LangGraph, so that its clients, useStream and agent-chat-ui work unchanged; a page for
-people is at /. Any number of these processes, and of workers, may share a database: a run whose process died is gone
-on with by another one, and a stream follows on there by its Last-Event-ID. Without a token only a loopback address is
-listened on. The first Ctrl-C or SIGTERM leaves the runs to the others; the second ends at once.
+Implements the LangGraph Agent Server API, so LangGraph clients, useStream and agent-chat-ui work unchanged. The
+web UI is at /. Several services and workers can share a database. If a process dies, another process continues
+its runs, and clients resume their streams there with Last-Event-ID. Without authentication, the service only
+listens on loopback. Press Ctrl-C once, or send SIGTERM, to hand the runs to other processes. Press it again to
+stop immediately.
 
 Examples:
   perihelion serve
   perihelion serve --addr 127.0.0.1:8123
-  perihelion serve --demo               bundled servers and a scripted model: no key, no network
+  perihelion serve --demo               Bundled servers and a scripted model, without key or network
   PERIHELION_SERVE_TOKEN=… perihelion serve --addr 0.0.0.0:8123 --database postgres://me@db/perihelion")]
 pub struct Args {
-    /// Address to listen on; a port alone is one on loopback; 127.0.0.1:2024 by default [env: PERIHELION_SERVE_ADDR]
+    /// Address to listen on. A port without a host means loopback. Defaults to 127.0.0.1:2024 [env: PERIHELION_SERVE_ADDR]
     #[arg(long, value_name = "HOST:PORT")]
     addr: Option<String>,
-    /// Serve the demo: bundled servers, real data and a scripted model
+    /// Serve the demo, with bundled servers, real data and a scripted model
     #[arg(long)]
     demo: bool,
-    /// Show no lines for what happens
+    /// Hide progress
     #[arg(long, short)]
     quiet: bool,
 }
@@ -53,12 +56,11 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
     let proves = asks.token.is_some() || asks.jwt.is_some() || asks.registration;
     let signals = Signals::listen()?;
     if !addr.ip().is_loopback() && !proves {
-        let is_known = tokio::select! {
-            biased;
-            () = signals.stopped() => return Ok(Exit::Aborted),
-            is_known = patience::opened(async || is_anybody_known(&settings).await) => is_known?,
+        let is_known = patience::opened(async || is_anybody_known(&settings).await);
+        let Some(is_known) = signals.unless_stopped(is_known).await else {
+            return Ok(Exit::Aborted);
         };
-        if !is_known {
+        if !is_known? {
             return Err(Error::Unprotected(addr));
         }
     }
@@ -68,43 +70,36 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
     let connections = descriptors::connections(wanted);
     if connections < wanted {
         output::note(&format!(
-            "at most {connections} connections at once, in the place of {wanted}: raise the limit of open files (ulimit -n)"
+            "the limit of open files allows {connections} connections instead of {wanted}; raise it with ulimit -n"
         ));
     }
     let bounds = Bounds { connections, drain, ..Bounds::default() };
     let server = Server::bind(addr, bounds).await.map_err(Error::Serve)?;
     let opening = looking::shown(args.quiet, async |looks| {
-        let builder =
-            || Runtime::builder(settings.clone()).environment(&environment).with_progress(looks);
+        let builder = || {
+            Runtime::builder(settings.clone(), kinds())
+                .environment(&environment)
+                .with_progress(looks)
+        };
         if args.demo {
-            builder().for_demo(demo::Options::default()).open().await
+            let stage = demo::set(&demo::Options::default()).await?;
+            Ok::<_, Error>(builder().on_stage(stage).open().await?)
         } else {
-            patience::opened(async || builder().for_workers().open().await).await
+            Ok(patience::opened(async || builder().for_workers().open().await).await?)
         }
     });
-    let opened = tokio::select! {
-        biased;
-        () = signals.stopped() => return Ok(Exit::Aborted),
-        opened = opening => opened,
-    };
+    let Some(opened) = signals.unless_stopped(opening).await else { return Ok(Exit::Aborted) };
     let runtime = Arc::new(opened?);
-    for problem in runtime.agents().problems().iter() {
-        output::warning(&format!("MCP server {}: {}", problem.server, problem.problem));
-    }
+    plugins::warn(&runtime);
     let plugins = plugins::keep(&runtime, "serve", args.quiet);
     let served = serve(server, &runtime, &signals, args.quiet);
-    tokio::select! {
-        biased;
-        () = signals.aborted() => return Ok(Exit::Aborted),
-        served = served => served?,
-    }
+    let Some(served) = signals.unless_aborted(served).await else { return Ok(Exit::Aborted) };
+    served?;
     drop(plugins);
-    if let Some(runtime) = Arc::into_inner(runtime) {
-        tokio::select! {
-            biased;
-            () = signals.aborted() => return Ok(Exit::Aborted),
-            () = runtime.close() => {}
-        }
+    if let Some(runtime) = Arc::into_inner(runtime)
+        && signals.unless_aborted(runtime.close()).await.is_none()
+    {
+        return Ok(Exit::Aborted);
     }
     Ok(Exit::Done)
 }

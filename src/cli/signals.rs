@@ -35,6 +35,24 @@ impl Signals {
         Ok(signals)
     }
 
+    /// Awaits work, or returns nothing if the first signal comes before its end.
+    pub async fn unless_stopped<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        tokio::select! {
+            biased;
+            () = self.stopped() => None,
+            done = work => Some(done),
+        }
+    }
+
+    /// Awaits work, or returns nothing if the second signal comes before its end.
+    pub async fn unless_aborted<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        tokio::select! {
+            biased;
+            () = self.aborted() => None,
+            done = work => Some(done),
+        }
+    }
+
     /// Resolves at the first signal.
     pub async fn stopped(&self) {
         self.stop.cancelled().await;

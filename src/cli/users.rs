@@ -19,7 +19,7 @@ Examples:
 pub struct Args {
     #[command(subcommand)]
     command: Command,
-    /// Whose threads the user sees; the command line's own by default
+    /// Tenant of the user
     #[arg(long, global = true, value_name = "TENANT", default_value = LOCAL_TENANT)]
     tenant: String,
     /// Print JSON
@@ -29,16 +29,16 @@ pub struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    /// Add a user; the password is the first line of standard input.
+    /// Add a user. The password is the first line of standard input.
     Add {
         name: String,
-        /// What the user may do: read, run, approve, manage, operate (see what the runs of every tenant took)
+        /// Scopes: read, run, approve, manage and operate (read the usage of all tenants)
         #[arg(long, value_name = "SCOPE,…", value_delimiter = ',', value_parser = scope, default_value = "read,run,approve")]
         scopes: Vec<Permission>,
     },
     /// List users.
     List,
-    /// Shut a user out, end their sessions and their threads' runs; the name stays taken.
+    /// Disable a user, and end their sessions and runs. The name cannot be used again.
     Disable { name: String },
 }
 
@@ -46,7 +46,8 @@ enum Command {
 fn scope(word: &str) -> Result<Permission, String> {
     match keys::scope(word)? {
         Permission::ActAs => {
-            Err("act_as is for keys of nobody's; a user works in their own name".to_owned())
+            Err("act_as is only for keys without a user; users always act for themselves"
+                .to_owned())
         }
         scope => Ok(scope),
     }
@@ -76,14 +77,14 @@ async fn perform(accounts: &Accounts, args: Args) -> Result<(), Error> {
                 return output::json(&users);
             }
             if users.is_empty() {
-                output::note("there are no users; `perihelion users add NAME` adds one");
+                output::note("no users yet; add one with `perihelion users add NAME`");
                 return Ok(());
             }
             output::text(&users.iter().map(line).collect::<Vec<_>>().join("\n"))
         }
         Command::Disable { name } => {
             accounts.disable_user(&name).await?;
-            output::note(&format!("shut out: {name}"));
+            output::note(&format!("disabled: {name}"));
             Ok(())
         }
     }

@@ -1,4 +1,4 @@
-//! `perihelion worker`: more hands for the same database.
+//! `perihelion worker`: runs queued and crashed threads of a database.
 
 use std::collections::HashSet;
 use std::net::SocketAddr;
@@ -9,6 +9,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::output::{self, one_line};
 use super::{Error, Exit, Globals, Signals, environment, looking, patience, plugins};
+use perihelion_agents::kinds;
 use perihelion_api as api;
 use perihelion_engine::ids::ThreadId;
 use perihelion_engine::runner::RunOptions;
@@ -20,28 +21,27 @@ use perihelion_settings::config::{Overrides, Settings};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Resumes threads that were handed to the workers (`perihelion run --detach`, an answer to an open
-question) and with those whose process died. Any number of workers may share a database; a thread is
-driven by one at a time. The first Ctrl-C or SIGTERM lets the steps under way finish and hands the
-threads over; the second ends at once.
+Runs queued threads (`perihelion run --detach`, answers to open questions) and threads whose process
+died. Several workers can share a database. Each thread runs in one worker at a time. Press Ctrl-C once,
+or send SIGTERM, to finish the current steps and hand the threads over. Press it again to stop immediately.
 
 Examples:
   perihelion worker --database postgres://me@db/perihelion
   perihelion worker --concurrency 16
-  perihelion worker --metrics 9464      for Prometheus at http://127.0.0.1:9464/metrics
-  perihelion worker --drain             ends when nothing is left to do: for cron and for tests")]
+  perihelion worker --metrics 9464      Serve http://127.0.0.1:9464/metrics for Prometheus
+  perihelion worker --drain             Stop when no work is left, for cron and tests")]
 pub struct Args {
-    /// Threads driven at the same time; by default 4 [env: PERIHELION_WORKER_CONCURRENCY]
+    /// Maximum number of threads to run at the same time. Defaults to 4 [env: PERIHELION_WORKER_CONCURRENCY]
     #[arg(long, value_name = "N")]
     concurrency: Option<usize>,
-    /// Serve /metrics, /healthz and /readyz at this address; a port alone is one on loopback
+    /// Serve /metrics, /healthz and /readyz at this address. A port without a host means loopback
     /// [env: PERIHELION_WORKER_METRICS]
     #[arg(long, value_name = "IP:PORT")]
     metrics: Option<String>,
-    /// End when no thread is left to continue with
+    /// Stop when no thread is left to run
     #[arg(long)]
     drain: bool,
-    /// Show no lines for threads taken and ended
+    /// Hide progress
     #[arg(long, short)]
     quiet: bool,
 }
@@ -65,22 +65,19 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
         None => None,
     };
     let opening = looking::shown(args.quiet, async |looks| {
-        let builder =
-            || Runtime::builder(settings.clone()).environment(&environment).with_progress(looks);
+        let builder = || {
+            Runtime::builder(settings.clone(), kinds())
+                .environment(&environment)
+                .with_progress(looks)
+        };
         patience::opened(async || builder().for_workers().open().await).await
     });
-    let opened = tokio::select! {
-        biased;
-        () = signals.stopped() => return Ok(Exit::Aborted),
-        opened = opening => opened,
-    };
+    let Some(opened) = signals.unless_stopped(opening).await else { return Ok(Exit::Aborted) };
     let runtime = Arc::new(opened?);
-    for problem in runtime.agents().problems().iter() {
-        output::warning(&format!("MCP server {}: {}", problem.server, problem.problem));
-    }
+    plugins::warn(&runtime);
     if !args.quiet {
         output::note(&format!(
-            "working on {}; threads at once: {}",
+            "working on {}; concurrent threads: {}",
             runtime.store().describe(),
             runtime.settings().worker.concurrency
         ));
@@ -94,41 +91,34 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
     let worker = Worker::new(Arc::clone(&runtime), args.drain, releasing(&stops, args.quiet));
     let worker = worker.with_options(waiting(&stops));
     let looking = AbortOnDropHandle::new(tokio::spawn(async move { stops.keep().await }));
-    let worked = tokio::select! {
-        biased;
-        () = signals.aborted() => return Ok(Exit::Aborted),
-        worked = worker.run(signals.stop_token()) => worked,
-    };
+    let working = worker.run(signals.stop_token());
+    let Some(worked) = signals.unless_aborted(working).await else { return Ok(Exit::Aborted) };
     drop(worker);
     drop(looking);
     drop(plugins);
-    if let Some(runtime) = Arc::into_inner(runtime) {
-        tokio::select! {
-            biased;
-            () = signals.aborted() => return Ok(Exit::Aborted),
-            () = runtime.close() => {}
-        }
+    if let Some(runtime) = Arc::into_inner(runtime)
+        && signals.unless_aborted(runtime.close()).await.is_none()
+    {
+        return Ok(Exit::Aborted);
     }
     let Worked { driven, left } = worked?;
     if !args.quiet {
-        output::note(&format!("ended; runs driven: {driven}"));
+        output::note(&format!("stopped; completed runs: {driven}"));
     }
     if args.drain && left > 0 {
-        output::error(&format!(
-            "threads that could not be continued and still wait: {left}; the warnings above say why"
-        ));
+        output::error(&format!("threads that could not continue: {left}; see the warnings above"));
         return Ok(Exit::Failed);
     }
     Ok(Exit::Done)
 }
 
-/// Has each run end for good when somebody asks the one who holds its thread.
+/// Registers each run, so that another process can stop it.
 pub(super) fn waiting(stops: &Arc<Stops>) -> Options {
     let stops = Arc::clone(stops);
     Arc::new(move |thread, options| RunOptions { withdrawn: stops.register(thread), ..options })
 }
 
-/// Tells what the worker does, and forgets threads that it holds no longer.
+/// Reports events of the worker, and releases threads that it no longer holds.
 pub(super) fn releasing(stops: &Arc<Stops>, quiet: bool) -> Listener {
     let stops = Arc::clone(stops);
     let reported = listener(quiet);
@@ -160,14 +150,14 @@ fn serve(
     if let Ok(addr) = listener.local_addr()
         && !quiet
     {
-        output::note(&format!("metrics are served at http://{addr}/metrics"));
+        output::note(&format!("serving metrics at http://{addr}/metrics"));
     }
     let is_local = listener.local_addr().is_ok_and(|addr| addr.ip().is_loopback());
     let router = if is_local { api::loopback_only(router) } else { router };
     Ok(AbortOnDropHandle::new(tokio::spawn(async move {
         match Server::on(listener, Bounds::default()) {
             Ok(server) => server.serve_until(router, std::future::pending()).await,
-            Err(error) => tracing::error!(%error, "metrics are not served"),
+            Err(error) => tracing::error!(%error, "cannot serve metrics"),
         }
     })))
 }
@@ -187,7 +177,7 @@ fn listener(quiet: bool) -> Listener {
         WorkerEvent::Idle(thread) => tracing::debug!(%thread, "called in vain"),
         WorkerEvent::Stopping(_) | WorkerEvent::Ended(_) if quiet => {}
         WorkerEvent::Stopping(count) => output::note(&format!(
-            "stopping; threads to be handed over: {count}; once more ends it at once"
+            "stopping after the current steps; threads to hand over: {count}; press Ctrl-C again to stop now"
         )),
         WorkerEvent::Ended(report) => output::note(&line(report)),
     })
@@ -210,11 +200,12 @@ fn line(report: &RunReport) -> String {
     let tokens = report.usage.input_tokens + report.usage.output_tokens;
     let how = match report.status {
         RunStatusView::Done => "done".to_owned(),
-        RunStatusView::Interrupted => "waits for a person".to_owned(),
+        RunStatusView::Interrupted => "waiting for a person".to_owned(),
         RunStatusView::Queued => "handed over".to_owned(),
         RunStatusView::Failed => {
             format!("failed: {}", one_line(report.error.as_deref().unwrap_or_default()))
         }
     };
-    format!("{thread}: {how}; steps: {}, tokens: {tokens}", report.steps)
+    let steps = output::count(report.steps, "step");
+    format!("{thread}: {how}; {steps}, {tokens} tokens")
 }

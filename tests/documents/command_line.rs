@@ -77,7 +77,7 @@ async fn old_documents_are_pruned_when_an_age_is_given() {
     home.json(&["documents", "add", "garden.md", "--collection", "garden", "--json"]).await;
     let output = home.run(&["documents", "prune"]).await;
     assert_eq!(output.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("max_age in the [documents] section"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("max_age under [documents]"));
     let old = home.json(&["documents", "prune", "--older-than", "1d", "--json"]).await;
     assert_eq!(old["deleted"], serde_json::json!([]));
     let would =
@@ -187,7 +187,7 @@ async fn without_embeddings_a_document_is_found_by_words() {
     let mut search = home.command(&["documents", "search", "rent"]);
     let output = search.env("OPENAI_BASE_URL", "http://127.0.0.1:1/v1").output().await.unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && stderr.contains("searched by words alone"), "{stderr}");
+    assert!(output.status.success() && stderr.contains("used keyword search only"), "{stderr}");
     assert!(String::from_utf8_lossy(&output.stdout).contains("1,250 crowns"));
 }
 

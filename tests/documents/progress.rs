@@ -49,9 +49,9 @@ async fn adding_moves_a_bar_on_a_terminal_and_leaves_what_was_added() {
     write_long(&home);
     let (written, seen) = on_a_terminal(&home, "documents add long.md").await;
     assert!(written.contains("[1/1] long.md"), "{written:?}");
-    assert!(written.contains("keeping") || written.contains("embedding"), "{written:?}");
-    assert!(seen.contains("added") && seen.contains("pieces, version 1"), "{seen}");
-    for passed in ["[1/1]", "embedding", "keeping", "█"] {
+    assert!(written.contains("storing") || written.contains("embedding"), "{written:?}");
+    assert!(seen.contains("added") && seen.contains("chunks, version 1"), "{seen}");
+    for passed in ["[1/1]", "embedding", "storing", "█"] {
         assert!(!seen.contains(passed), "{passed} stayed:\n{seen}");
     }
 }
@@ -73,11 +73,11 @@ async fn reindexing_embeds_what_has_no_vectors_and_tells_how_far_it_is() {
     let mut command = home.command(&["documents", "reindex", "--collection", "work"]);
     let output = command.env("PERIHELION_EMBEDDINGS_BATCH", "4").output().await.unwrap();
     let printed = String::from_utf8_lossy(&output.stderr);
-    assert!(printed.contains("one model for all collections"), "{printed}");
-    assert!(printed.contains("embedded 4 texts so far"), "{printed}");
-    assert!(printed.contains(&format!("embedded {pieces} texts so far")), "{printed}");
+    assert!(printed.contains("all collections share one model"), "{printed}");
+    assert!(printed.contains("embedded 4 texts"), "{printed}");
+    assert!(printed.contains(&format!("embedded {pieces} texts")), "{printed}");
     let output_text = String::from_utf8_lossy(&output.stdout);
-    assert_eq!(output_text, format!("embedded {pieces} texts; searches use this model\n"));
+    assert_eq!(output_text, format!("embedded {pieces} texts; searches now use this model\n"));
     let (_, seen) = on_a_terminal(&home, "documents reindex").await;
-    assert_eq!(seen.trim(), "embedded 0 texts; searches use this model");
+    assert_eq!(seen.trim(), "embedded 0 texts; searches now use this model");
 }

@@ -136,7 +136,7 @@ impl Library {
         let settings = Settings::load(Overrides::default(), None, &|_| None).unwrap();
         let kinds = perihelion::agents::kinds().with(librarian::kind());
         let traces = perihelion::runtime::Traces::of(&store, &settings);
-        let replayed = traces.replay_with(self.thread, None, kinds).await;
+        let replayed = traces.replay(self.thread, None, std::sync::Arc::new(kinds)).await;
         store.close().await;
         replayed.unwrap()
     }

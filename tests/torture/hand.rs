@@ -147,7 +147,7 @@ pub async fn open(directory: &Path, number: u64, setup: &Setup) -> Result<Runtim
         Some(value.to_owned())
     };
     let settings = Settings::load(Overrides::default(), None, &env).unwrap();
-    Runtime::builder(settings).environment(&env).open().await
+    Runtime::builder(settings, perihelion::agents::kinds()).environment(&env).open().await
 }
 
 impl Hand {

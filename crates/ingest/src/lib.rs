@@ -7,9 +7,11 @@
 mod adding;
 mod models;
 mod nodes;
+mod opening;
 mod threads;
 
 pub use adding::{Listener, Reading};
 pub use models::{ModelDescriber, ModelReranker, summarizer};
 pub use nodes::{Document, Work};
+pub use opening::{OWNER, TENANT, embeddings, library_of, parser};
 pub use threads::{AddedDocument, DocumentThreads, Error, NewDocument};

@@ -4,14 +4,14 @@ use std::sync::RwLockReadGuard;
 
 use tokio::sync::watch;
 
-use super::plugins::{Plugins, pool_options, read};
+use super::plugins::{Plugins, pool_options, read, read_checked};
 use super::survey::{AgentInfo, ServerProblem, Survey, sort_out};
 use super::{Error, Runtime};
-use perihelion_agents as agents;
 use perihelion_mcp::{
     Looked, Pool, PoolOptions, Reloaded, ServerState, ServersFile, ToolHost as _,
 };
 use perihelion_settings::config::Settings;
+use perihelion_star::Kinds;
 
 /// The agents of a runtime.
 #[derive(Clone, Copy)]
@@ -63,14 +63,15 @@ impl Agents<'_> {
     pub async fn survey(
         settings: &Settings,
         env: &dyn Fn(&str) -> Option<String>,
+        kinds: &Kinds,
         refresh: bool,
         looks: &watch::Sender<Looked>,
     ) -> Result<Survey, Error> {
-        let file = read(&settings.servers.file, env)?;
+        let file = read_checked(&settings.servers.file, env, kinds)?;
         let warnings = file.warnings.clone();
         let usual = pool_options(settings, refresh)?;
         let pool = Pool::new(file, PoolOptions { looks: looks.clone(), ..usual });
-        let survey = sort_out(pool.scan().await, &agents::kinds());
+        let survey = sort_out(pool.scan().await, kinds);
         let states = pool.states();
         pool.close().await;
         Ok(Survey { warnings, states, ..survey })

@@ -6,24 +6,24 @@ use perihelion_engine::ids::{InterruptId, ThreadId};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AnswerError {
     #[error(
-        "the thread {0} has no open question; `perihelion resume` without options continues it"
+        "thread {0} has no open question; to continue it, run `perihelion resume` without an answer"
     )]
     NothingOpen(ThreadId),
-    #[error("the interrupt {id} is not open in this thread; open: {open}")]
+    #[error("question {id} is not open in this thread. Open questions: {open}")]
     NotOpen { id: InterruptId, open: String },
-    #[error("{given} answers {fits}, but the open question is of kind {kind}: {id}")]
+    #[error("{given} is an answer to {fits}, but the open question {id} is of kind {kind}")]
     WrongKind { given: &'static str, fits: String, kind: String, id: InterruptId },
     /// Recording it would leave the thread with an answer that nobody can use.
-    #[error("the answer to a question of kind {kind} must be {wanted}, not: {given}")]
+    #[error("invalid answer to a question of kind {kind}: expected {wanted}, got {given}")]
     WrongForm { kind: String, wanted: &'static str, given: String },
     /// What was approved is what is sent: as it was shown, or as the person edited it. Anything else would be lost.
     #[error(
-        "an approval is of the call as it was shown: its answer has a decision, a reason and edited arguments, and not: {0}"
+        "invalid approval; it can contain a decision, a reason and edited arguments, but not: {0}"
     )]
     Beside(String),
     /// The server's form does not take it.
-    #[error("the answer does not fit the form of the question: {0}")]
+    #[error("the answer does not match the form: {0}")]
     Unfit(String),
-    #[error("several questions are open; name one with --interrupt: {0}")]
+    #[error("several questions are open; select one with --interrupt: {0}")]
     Ambiguous(String),
 }

@@ -3,12 +3,13 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use perihelion_database::Database;
 use perihelion_people::People;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::demo::{self, Companions};
 use super::plugins::{Life, Plugins, Source};
 use super::report::{RunReport, data_of};
+use super::stage::{Companions, DEMO_TENANT};
 use super::star_options::star_options;
 use super::teams::Teams;
 use super::{Audit, Error};
@@ -41,6 +42,8 @@ pub struct Runtime {
     exporter: Option<Exporter>,
     /// Sends metrics where the settings want that.
     deliveries: Option<Deliveries>,
+    /// The database of teams, skills, memories and usage, where they are kept.
+    database: Option<Database>,
     /// Teams, where they are kept.
     teams: Option<Teams>,
     /// What runs took, where it is counted.
@@ -99,15 +102,17 @@ impl Runtime {
         let parents = Arc::new(parents);
         let live = Arc::new(LiveSpans::new(Arc::clone(&parents)));
         let mut options = star_options(&settings, &kinds, &store)?;
-        let experience = if learns {
-            super::experience::open(&settings, &model, &options.prompts).await?
-        } else {
-            None
+        let url = settings.store.database.expose();
+        let database = if learns { Some(Database::open(url).await?) } else { None };
+        let experience = match &database {
+            Some(database) => {
+                super::experience::of_runs(&settings, database, &model, &options.prompts)?
+            }
+            None => None,
         };
         options.experience = experience.clone().map(|experience| experience as Arc<dyn Experience>);
         let roster = Arc::new(Roster::default());
-        let teams =
-            if learns { Some(Teams::open(&settings, &kinds, &roster).await?) } else { None };
+        let teams = database.as_ref().map(|database| Teams::new(&settings, database, &kinds, &roster));
         options.founder = teams.as_ref().and_then(Teams::founder);
         let prompts = Arc::clone(&options.prompts);
         let star =
@@ -122,7 +127,7 @@ impl Runtime {
             .exporting_traces(exporter.is_some())
             .judged_by(super::ending::judge);
         let runner = match companions {
-            Some(_) => runner.for_tenant(demo::TENANT),
+            Some(_) => runner.for_tenant(DEMO_TENANT),
             None => runner,
         };
         let begun =
@@ -150,7 +155,8 @@ impl Runtime {
             companions,
             exporter,
             deliveries,
-            spending: teams.as_ref().map(Teams::spending),
+            spending: database.clone().map(People::new),
+            database,
             teams,
             model,
             prompts,
@@ -163,6 +169,11 @@ impl Runtime {
     /// Returns the settings in force.
     pub fn settings(&self) -> &Settings {
         &self.settings
+    }
+
+    /// Returns the kinds of agents.
+    pub fn kinds(&self) -> &Arc<Kinds> {
+        self.plugins.kinds()
     }
 
     /// Returns the runner of the star's graph.
@@ -254,8 +265,8 @@ impl Runtime {
         if let Some(experience) = &self.experience {
             experience.close().await;
         }
-        if let Some(teams) = &self.teams {
-            teams.close().await;
+        if let Some(database) = &self.database {
+            database.close().await;
         }
         if let Some(exporter) = &self.exporter {
             exporter.close().await;
@@ -266,8 +277,6 @@ impl Runtime {
         }
         self.bus.close().await;
         self.runner.store().close().await;
-        if let Some(companions) = self.companions {
-            companions.model.stop().await;
-        }
+        drop(self.companions);
     }
 }

@@ -80,7 +80,7 @@ impl Runtime {
             let by = Some(entry.actor.as_str()).filter(|_| status != ApprovalStatus::TimedOut);
             let ended = people.approval_ended(decided.interrupt.0, status, by, entry.at).await;
             if let Err(error) = ended {
-                tracing::error!(%error, "what became of a request for approval is not noted");
+                tracing::error!(%error, "cannot record the outcome of an approval request");
             }
         }
     }

@@ -6,9 +6,8 @@ use tokio::sync::watch;
 
 use super::assemble::Parts;
 use super::plugins::Source;
-use super::{Error, Runtime, demo, open_store};
-use perihelion_agents as agents;
-use perihelion_engine::checkpoint::Store;
+use super::{Error, Runtime, Stage, open_store};
+use perihelion_engine::checkpoint::{Store, ThreadInfo};
 use perihelion_engine::ids::ThreadId;
 use perihelion_llm::{self as llm, ChatModel, OpenAiModel, Role};
 use perihelion_mcp::{Looked, Pool, ServersFile};
@@ -27,19 +26,19 @@ pub struct Builder<'a> {
     model: Option<Arc<dyn ChatModel>>,
     pool: Option<Pool>,
     store: Option<Arc<dyn Store>>,
-    kinds: Option<Kinds>,
-    demo: Option<demo::Options>,
+    kinds: Kinds,
+    stage: Option<Stage>,
     continued: ContinuedRuns,
     learns: bool,
     scans: bool,
 }
 
 impl Runtime {
-    /// Begins to open a runtime on what the settings name.
+    /// Begins to open a runtime with these kinds of agents on what the settings name.
     ///
     /// The store is migrated, the servers are scanned in parallel, or known from an earlier time. A server that fails is
     /// reported by [`Agents::problems`](super::Agents::problems) and left out of the menu, unless required.
-    pub fn builder<'a>(settings: Settings) -> Builder<'a> {
+    pub fn builder<'a>(settings: Settings, kinds: Kinds) -> Builder<'a> {
         Builder {
             settings,
             environment: &|_| None,
@@ -47,8 +46,8 @@ impl Runtime {
             model: None,
             pool: None,
             store: None,
-            kinds: None,
-            demo: None,
+            kinds,
+            stage: None,
             continued: ContinuedRuns::None,
             learns: true,
             scans: true,
@@ -95,17 +94,12 @@ impl<'a> Builder<'a> {
         Self { store: Some(store), learns: false, ..self }
     }
 
-    /// Knows these kinds of agents, in place of the program's own.
-    pub fn with_kinds(self, kinds: Kinds) -> Self {
-        Self { kinds: Some(kinds), ..self }
-    }
-
     /// Is a worker's, which continues with whatever was left.
     pub fn for_workers(self) -> Self {
         Self { continued: ContinuedRuns::All, ..self }
     }
 
-    /// Continues with one thread; one of a demo brings that demo's model and servers with it.
+    /// Continues with one thread.
     pub fn for_thread(self, thread: ThreadId) -> Self {
         Self { continued: ContinuedRuns::Of(thread), ..self }
     }
@@ -115,9 +109,23 @@ impl<'a> Builder<'a> {
         Self { scans: false, ..self }
     }
 
-    /// Plays a demo: its data are installed, its scripted model is started, its servers are called.
-    pub fn for_demo(self, options: demo::Options) -> Self {
-        Self { demo: Some(options), learns: false, ..self }
+    /// Asks the model and calls the servers of a stage, and closes them with the runtime.
+    pub fn on_stage(self, stage: Stage) -> Self {
+        Self { stage: Some(stage), learns: false, ..self }
+    }
+
+    /// Returns the thread that it continues with, unless it has a model or servers that the settings do not name.
+    ///
+    /// # Errors
+    /// [`Error::Store`] if the thread is unknown or the store cannot be opened.
+    pub async fn continued(&mut self) -> Result<Option<ThreadInfo>, Error> {
+        let is_given = self.stage.is_some() || self.model.is_some() || self.pool.is_some();
+        match self.continued {
+            ContinuedRuns::Of(thread) if !is_given => {
+                Ok(Some(self.store().await?.info(thread).await?))
+            }
+            _ => Ok(None),
+        }
     }
 
     /// Opens it.
@@ -132,24 +140,11 @@ impl<'a> Builder<'a> {
     }
 
     async fn parts(mut self) -> Result<Box<Parts>, Error> {
-        self.find_demo().await?;
-        match self.demo.take() {
-            Some(options) => Box::pin(self.on_stage(options)).await,
+        self.continued().await?;
+        match self.stage.take() {
+            Some(stage) => self.with_stage(stage).await,
             None => self.on_settings().await,
         }
-    }
-
-    /// Looks whether the thread that it continues with is one of a demo.
-    async fn find_demo(&mut self) -> Result<(), Error> {
-        let is_open = self.demo.is_none() && self.model.is_none() && self.pool.is_none();
-        if let ContinuedRuns::Of(thread) = self.continued
-            && is_open
-        {
-            let info = self.store().await?.info(thread).await?;
-            self.demo = demo::Options::of_thread(&info);
-            self.learns &= self.demo.is_none();
-        }
-        Ok(())
     }
 
     /// Reads what the settings name, before the database is touched, where nothing was asked of it yet.
@@ -163,20 +158,18 @@ impl<'a> Builder<'a> {
         };
         let (pool, source) = match self.pool.take() {
             Some(pool) => (pool, ServersFile::default().into()),
-            None => Source::read(&self.settings.servers.file, self.environment)?
+            None => Source::read(&self.settings.servers.file, self.environment, &self.kinds)?
                 .pool(&self.settings, &self.looks)?,
         };
         let store = self.store().await?;
         Ok(Box::new(self.with(store, model, pool, source)))
     }
 
-    async fn on_stage(mut self, options: demo::Options) -> Result<Box<Parts>, Error> {
+    async fn with_stage(mut self, stage: Stage) -> Result<Box<Parts>, Error> {
         let store = self.store().await?;
-        let stage = demo::set(&options).await?;
-        let url = stage.companions.model.url();
-        self.settings.models = self.settings.models.at(url, demo::MODEL);
+        self.settings.models = self.settings.models.at(&stage.model_url, stage.model);
         let model = Arc::new(OpenAiModel::new(&self.settings.models)?);
-        let pool = Pool::new(stage.servers, options.pool);
+        let pool = Pool::new(stage.servers, stage.pool);
         let parts = self.with(store, model, pool, ServersFile::default().into());
         Ok(Box::new(Parts { companions: Some(stage.companions), ..parts }))
     }
@@ -194,7 +187,7 @@ impl<'a> Builder<'a> {
             model,
             pool,
             source,
-            kinds: Arc::new(self.kinds.unwrap_or_else(agents::kinds)),
+            kinds: Arc::new(self.kinds),
             learns: self.learns,
             continued: self.continued,
             scans: self.scans,
@@ -216,12 +209,14 @@ impl<'a> Builder<'a> {
 mod tests {
     use super::*;
     use perihelion_settings::config::Overrides;
+    use perihelion_star::ToolLoop;
 
     /// What is opened is put together in places of its own: a command that awaits it must not need a large stack.
     #[test]
     fn those_who_open_a_runtime_hold_little_of_it() {
         let settings = Settings::load(Overrides::default(), None, &|_| None).unwrap();
-        let opening = Runtime::builder(settings).open();
+        let kinds = Kinds::new(Arc::new(ToolLoop));
+        let opening = Runtime::builder(settings, kinds).open();
         let bytes = size_of_val(&opening);
         assert!(bytes < 16 << 10, "{bytes}");
     }

@@ -14,9 +14,9 @@ use tokio_util::sync::CancellationToken;
 use super::counted::{Counted, Counting};
 use super::{Error, Folders, open_store};
 use perihelion_ingest::{
-    AddedDocument, DocumentThreads, Listener, ModelReranker, NewDocument, Reading, summarizer,
+    AddedDocument, DocumentThreads, Listener, ModelReranker, NewDocument, OWNER, Reading, TENANT,
+    embeddings, library_of, summarizer,
 };
-use perihelion_servers::documents::{OWNER, TENANT, embeddings, library_of};
 use perihelion_settings::config::Settings;
 
 /// Parses one document in this process, a child of the one that asked: it bounds itself, reads the document from standard

@@ -1,4 +1,4 @@
-//! Why the runtime refused, and whose fault it is.
+//! Errors of the runtime, and which of them are usage errors.
 
 use std::path::PathBuf;
 
@@ -42,39 +42,33 @@ pub enum Error {
     Documents(#[from] perihelion_documents::Error),
     #[error(transparent)]
     Database(#[from] perihelion_database::Error),
-    /// Users and keys cannot be changed so.
+    /// A change of users or keys was rejected.
     #[error(transparent)]
     People(perihelion_people::Error),
-    /// What is kept beside the threads cannot be read or written.
+    /// Rows beside the threads cannot be read or written.
     #[error(transparent)]
     Rows(perihelion_service_rows::Error),
-    #[error(
-        "the threads are in memory alone; name a database that outlives the program with --database"
-    )]
+    #[error("threads in memory end with the program; pass --database with a persistent database")]
     InMemory,
-    /// There is no newest thread to take.
-    #[error("there is no thread here; `perihelion run \"QUESTION\"` makes one")]
+    /// No newest thread exists.
+    #[error("no threads yet; start one with `perihelion run \"QUESTION\"`")]
     NoThread,
-    /// A part of an id fits several threads.
-    #[error(
-        "several threads have ids that begin or end with {name}; say more of the one that is meant: {ids}"
-    )]
+    /// Part of an ID matches several threads.
+    #[error("thread ID is ambiguous: {name}; use more characters. Matching threads: {ids}")]
     ManyThreads { name: String, ids: String },
-    /// A thread that is to be deleted is at work, or is to be.
-    #[error(
-        "the thread {thread} is {how}; wait for its end, or say --force to delete it during its run"
-    )]
+    /// A thread to delete is running or queued.
+    #[error("cannot delete thread {thread}, which is {how}; wait for its end, or pass --force")]
     UnderWay { thread: ThreadId, how: String },
-    /// A document could not be added; `class` says why in one word.
+    /// A document could not be added; `class` is the reason in one word.
     #[error("cannot add {path}: {reason}")]
     Document { path: String, class: String, reason: String },
-    #[error("no HTTP client can be made for the embeddings endpoint: {0}")]
+    #[error("cannot create an HTTP client for the embeddings endpoint: {0}")]
     Client(reqwest::Error),
     /// A change of a state that cannot be made.
-    #[error("the state cannot be changed so: {0}")]
+    #[error("cannot change the state: {0}")]
     Change(String),
     /// There is nowhere to send traces to.
-    #[error("no collector is named; say --endpoint URL, or set traces.otlp_endpoint")]
+    #[error("no collector configured; pass --endpoint URL, or set traces.otlp_endpoint")]
     NoCollector,
     #[error(transparent)]
     Graph(#[from] BuildError),
@@ -82,35 +76,28 @@ pub enum Error {
     #[error(transparent)]
     Server(mcp::Error),
     /// There is no such team.
-    #[error("there is no team of this name{hint}; `perihelion teams` lists them: {name}")]
+    #[error("unknown team: {name}{hint}; run `perihelion teams` to list teams")]
     NoTeam { name: String, hint: String },
     /// A design that cannot be kept.
-    #[error("the team's design is not acceptable: {0}")]
+    #[error("invalid team design: {0}")]
     TeamDesign(String),
     /// A team is made of servers.
-    #[error(
-        "there is no MCP server to make a team of; `perihelion agents` shows what is wrong with those that are declared"
-    )]
+    #[error("no MCP servers to design a team with; run `perihelion agents` for details")]
     NoServers,
     /// The process was opened without a place for teams.
-    #[error("teams are not kept here: the demo and threads in memory have none")]
+    #[error("teams are not available in the demo or with threads in memory")]
     NoTeams,
     /// There is no such server, or it is switched off.
-    #[error(
-        "no enabled MCP server has this name in the servers file: {0}; `perihelion agents` lists them"
-    )]
+    #[error("unknown or disabled MCP server: {0}; run `perihelion agents` to list servers")]
     NoServer(String),
     /// A server marked `required` could not be scanned.
-    #[error("a required MCP server is not there: {0}; fix it or set required = false")]
+    #[error("required MCP server is not available: {0}; fix it or set required = false")]
     RequiredServer(String),
-    /// The demo's data could not be written.
-    #[error("cannot install the demo's data under {}: {source}", path.display())]
-    Demo { path: PathBuf, source: std::io::Error },
     /// The servers file that was named does not exist.
-    #[error("the servers file does not exist: {}; write one, or name another with --servers", .0.display())]
+    #[error("servers file does not exist: {}; create it, or pass another file with --servers", .0.display())]
     NoServersFile(PathBuf),
     /// The servers file that was read before is not there any longer.
-    #[error("the servers file is gone, and its servers stay; write an empty one to be rid of them: {}", .0.display())]
+    #[error("servers file was deleted: {}; its servers are still running. Create an empty file to stop them", .0.display())]
     ServersFileGone(PathBuf),
 }
 

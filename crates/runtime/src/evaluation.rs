@@ -124,9 +124,7 @@ impl Runtime {
         let asked = llm::ask::<Judgement>(&model, judge_request(thread, messages), JUDGEMENT).await;
         Ok(match asked {
             Ok(given) => Verdict { passed: given.value.passed, reason: given.value.reason },
-            Err(error) => {
-                Verdict { passed: false, reason: format!("no verdict could be had: {error}") }
-            }
+            Err(error) => Verdict { passed: false, reason: format!("no verdict: {error}") },
         })
     }
 }

@@ -36,9 +36,11 @@ async fn index(settings: &Settings) -> Result<StoredIndex, Error> {
     Ok(StoredIndex::new(opened.map_err(crate::learned::Error::from)?))
 }
 
-/// Opens what the star learns and remembers; none where that is switched off, or threads are encrypted: it stands in the open.
-pub(super) async fn open(
+/// Returns the skills and memories of runs. None if they are disabled, or if threads are encrypted, because skills and
+/// memories are not.
+pub(super) fn of_runs(
     settings: &Settings,
+    database: &Database,
     chat: &Arc<dyn ChatModel>,
     prompts: &Arc<Prompts>,
 ) -> Result<Option<Arc<Remembering>>, Error> {
@@ -46,14 +48,12 @@ pub(super) async fn open(
         return Ok(None);
     }
     if !settings.encryption.keys.is_empty() {
-        tracing::info!("threads are encrypted, so nothing is learned or remembered beside them");
+        tracing::info!("threads are encrypted, so no skills and memories are stored");
         return Ok(None);
     }
     let embeddings = settings.embeddings.as_ref().map(Endpoint::new).transpose();
     let embeddings = embeddings.map_err(llm::Error::from)?;
     let embeddings = embeddings.map(|endpoint| Arc::new(endpoint) as Arc<dyn EmbeddingModel>);
     let models = Models { chat: Arc::clone(chat), prompts: Arc::clone(prompts), embeddings };
-    let url = settings.store.database.expose();
-    let opened = Remembering::open(url, models).await?;
-    Ok(Some(Arc::new(opened)))
+    Ok(Some(Arc::new(Remembering::new(database.clone(), models))))
 }

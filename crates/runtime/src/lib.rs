@@ -13,9 +13,7 @@ mod ask;
 mod assemble;
 mod audit;
 mod builder;
-pub mod checkup;
 mod counted;
-pub mod demo;
 pub mod dispatch;
 mod document_ages;
 mod documents;
@@ -34,6 +32,7 @@ mod report;
 mod review;
 mod runs;
 mod spending;
+mod stage;
 mod star_options;
 mod suite;
 mod survey;
@@ -80,6 +79,7 @@ pub use plugins::{
 pub use report::{InterruptView, RunReport, RunStatusView};
 pub use review::{Review, review};
 pub use runs::{Job, Runs};
+pub use stage::{Companions, DEMO_TENANT, Stage};
 pub use survey::{AgentInfo, ServerProblem, Survey};
 pub use teams::{find_team, import_team, open_workflows, star_as_team};
 pub use threads::{
@@ -88,7 +88,7 @@ pub use threads::{
     read_state,
 };
 pub use trace::{
-    Analysis, Replayed, Replayer, Trace, TraceFinder, TraceHead, Traces, is_under_way,
+    Analysis, Replayed, Replayer, Trace, TraceHead, Traces, collector, is_under_way, trace_finder,
 };
 pub use usage::{Usage, usage};
 

@@ -129,7 +129,7 @@ impl RunReport {
             RunResult::Cancelled => (
                 RunStatusView::Failed,
                 Vec::new(),
-                Some("the run was stopped; what it did is kept".to_owned()),
+                Some("the run was stopped; completed steps are saved".to_owned()),
             ),
             RunResult::Failed(EngineError::Node { message, .. }) => {
                 (RunStatusView::Failed, Vec::new(), Some(message.clone()))

@@ -22,8 +22,8 @@ impl Review {
     /// Returns why there is nothing to approve, if there is nothing.
     pub fn nothing(&self) -> Option<&'static str> {
         match &self.seen {
-            None => Some("it is a bundled server, which is this program itself and needs no pin"),
-            Some(_) if self.headings.is_empty() => Some("it is what was pinned"),
+            None => Some("it is a bundled server and needs no pin"),
+            Some(_) if self.headings.is_empty() => Some("it matches its pin"),
             Some(_) => None,
         }
     }

@@ -20,7 +20,7 @@ impl Runtime {
                 self.note_executed(&info.tenant, thread, &report.results).await;
             }
             Err(error) => {
-                tracing::error!(%error, %thread, "what a run took and who worked in it is not written down");
+                tracing::error!(%error, %thread, "cannot record the usage and agents of a run");
             }
         }
     }
@@ -36,7 +36,7 @@ impl Runtime {
             EndedRun { tenant, thread: thread.0, turn: state.turn, run: outcome.run.0, at: now };
         let taken = taken(outcome, now.timestamp_micros());
         if let Err(error) = people.note_taken(&run, taken).await {
-            tracing::error!(%error, %thread, "what a run took is not counted");
+            tracing::error!(%error, %thread, "cannot record the usage of a run");
         }
     }
 }

@@ -22,8 +22,8 @@ pub struct AgentInfo {
 impl AgentInfo {
     /// Says that the server's results count as written by strangers only because nobody declared them, if that is so.
     pub fn undeclared(&self) -> Option<String> {
-        let what = "counts as reaching the open world, because neither its table nor the server itself says otherwise; \
-                    set open_world = false (or true) in its table";
+        let what = "counts as open world, because neither its table nor the server declares it; set open_world to true or false \
+                    in its table";
         self.server.undeclared.then(|| what.to_owned())
     }
 }
@@ -55,7 +55,7 @@ pub(super) fn sort_out(statuses: Vec<ServerStatus>, kinds: &Kinds) -> Survey {
             }
         };
         for (tool, reason) in &server.rejected_tools {
-            let problem = format!("the tool {tool} was left out: {reason}");
+            let problem = format!("tool {tool} is excluded: {reason}");
             survey.rejected.push(ServerProblem { server: server.name.clone(), problem });
         }
         let bound = kinds.bind(&server);

@@ -5,7 +5,6 @@ use std::sync::{Arc, Weak};
 
 use async_trait::async_trait;
 use perihelion_database::Database;
-use perihelion_people::People;
 
 use super::{Error, LOCAL_TENANT, Runtime, plugins};
 use crate::team_store::{KeptTeam, Workflows};
@@ -30,16 +29,17 @@ pub(super) struct Teams {
 }
 
 impl Teams {
-    /// Opens the teams whose agents are those of a roster.
-    pub async fn open(
+    /// Returns the teams whose agents are those of a roster.
+    pub fn new(
         settings: &Settings,
+        database: &Database,
         kinds: &Arc<Kinds>,
         roster: &Arc<Roster>,
-    ) -> Result<Self, Error> {
-        let kept = open_workflows(settings).await?;
+    ) -> Self {
+        let kept = Workflows::new(database.clone(), LOCAL_TENANT);
         let kinds = Arc::clone(kinds);
         let roster = Arc::downgrade(roster);
-        Ok(Self { kept, kinds, founding: settings.teams.architect, roster })
+        Self { kept, kinds, founding: settings.teams.architect, roster }
     }
 
     /// Returns what keeps teams that are designed while a run is under way, where that may be.
@@ -60,15 +60,6 @@ impl Teams {
             }
             Err(error) => tracing::warn!(%error, "the teams could not be read; those known stay"),
         }
-    }
-
-    /// Counts what runs took beside the teams, in their database.
-    pub fn spending(&self) -> People {
-        People::new(self.kept.database())
-    }
-
-    pub async fn close(&self) {
-        self.kept.close().await;
     }
 }
 

@@ -9,7 +9,7 @@ use super::Error;
 use perihelion_engine::checkpoint::Store;
 use perihelion_engine::ids::ThreadId;
 use perihelion_settings::config::Settings;
-use perihelion_telemetry::{About, Scope, Spent, View, Which, bill, project, read};
+use perihelion_telemetry::{About, Scope, Spent, View, bill, spans_of};
 
 /// What model calls took.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -55,10 +55,7 @@ pub async fn usage(
             if run.number >= read_from {
                 continue;
             }
-            let Ok((rows, number)) = read(store, *thread, Which::Number(run.number)).await else {
-                continue;
-            };
-            let mut spans = project(&rows, number, view)?;
+            let Ok(mut spans) = spans_of(store, *thread, run.number, view).await else { continue };
             read_from = spans.first().map_or(run.number, |root| root.run);
             bill(&mut spans, &prices);
             for span in spans.iter().filter(|span| span.start >= since) {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::report::RunStatusView;
-use super::{Error, RunReport, Runtime, demo};
+use super::{DEMO_TENANT, Error, RunReport, Runtime};
 use crate::dispatch::{self, Dispatcher, Scope};
 use perihelion_engine::checkpoint;
 use perihelion_engine::ids::ThreadId;
@@ -41,7 +41,7 @@ impl Runtime {
         options: RunOptions<GraphState>,
     ) -> Result<Option<RunReport>, Error> {
         let tenant = match self.store().info(thread).await {
-            Ok(info) if info.tenant == demo::TENANT => return Ok(None),
+            Ok(info) if info.tenant == DEMO_TENANT => return Ok(None),
             Ok(info) => info.tenant,
             Err(checkpoint::Error::UnknownThread(_)) => return Ok(None),
             Err(error) => return Err(error.into()),
@@ -63,10 +63,10 @@ impl Runtime {
     ///
     /// # Errors
     /// As [`dispatch::open`].
-    pub fn dispatcher(&self, thorough: bool) -> Result<Arc<dyn Dispatcher>, Error> {
+    pub fn dispatcher(&self, thorough: bool) -> Result<Arc<Dispatcher>, Error> {
         let scope = Scope {
             graph: self.runner().graph().name().to_owned(),
-            except_tenant: Some(demo::TENANT.to_owned()),
+            except_tenant: Some(DEMO_TENANT.to_owned()),
             thorough,
         };
         let url = self.settings().store.database.expose();

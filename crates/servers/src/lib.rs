@@ -31,24 +31,24 @@ pub use toolbox::{Serving, Toolbox};
 /// A bundled server and its settings, as given on the command line.
 #[derive(Clone, Debug, clap::Subcommand)]
 pub enum Bundled {
-    /// Answers questions from a SQLite or Postgres database with single read-only SELECT statements.
+    /// Query a SQLite or Postgres database with single read-only SELECT statements.
     Sql(sql::Options),
-    /// Reads a SQLite file for the process that started it.
+    /// Read a SQLite file for the parent process.
     #[command(name = sql::WORKER, hide = true)]
     SqlWorker,
-    /// Lists, reads and searches the text files of one directory.
+    /// List, read and search the text files of one directory.
     Files(files::Options),
-    /// Keeps documents and finds what answers a question in them, with page and quote.
+    /// Store documents, and find passages with page and quote.
     Documents(documents::Options),
-    /// Appends notes to a file; a harmless side effect for trying approvals and recovery.
+    /// Append notes to a file. A harmless side effect for trying approvals and recovery.
     Notes(notes::Options),
-    /// Calls the HTTP API that an OpenAPI description or a plain list of endpoints describes.
+    /// Call an HTTP API described by OpenAPI or by a plain list of endpoints.
     Api(Box<api::Options>),
-    /// Reads one account's mail by IMAP or JMAP, drafts answers, and sends drafts.
+    /// Read the mail of one account over IMAP or JMAP, and draft and send answers.
     Mail(mail::Options),
-    /// Runs a model's Python programs in a sandbox without network, processes or files of this machine.
+    /// Run Python programs in a sandbox without network, processes or local files.
     Python(python::Options),
-    /// Searches the web through a provider, and reads public pages as Markdown.
+    /// Search the web through a provider, and read public pages as Markdown.
     Web(web::Options),
 }
 

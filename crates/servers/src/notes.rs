@@ -28,10 +28,10 @@ const MAX_NOTE_BYTES: usize = 16 * 1024;
 /// Most notes listed, the newest ones.
 const MAX_LISTED: usize = 500;
 
-/// What `perihelion mcp notes` is told.
+/// Options of `perihelion mcp notes`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
-    /// The file that notes are appended to; made if it is not there.
+    /// File that notes are appended to. Created if missing.
     #[arg(long, value_name = "PATH")]
     pub file: PathBuf,
     /// Acknowledge a repeated idempotency key without appending a second line.

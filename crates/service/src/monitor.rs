@@ -10,7 +10,7 @@ use super::kept::{Begin, Run};
 use super::{Error, Service};
 use perihelion_engine::clock;
 use perihelion_engine::runner::holder_is_dead;
-use perihelion_runtime::{Documents, demo};
+use perihelion_runtime::{DEMO_TENANT, Documents};
 use perihelion_settings::config::Age;
 
 /// How often runs are looked for.
@@ -144,7 +144,7 @@ impl Service {
     /// Returns whether this process has the agents of a tenant: those of the demo are its own.
     pub(super) fn drives(&self, tenant: &str) -> bool {
         let own = self.runtime().runner().tenant();
-        (tenant == demo::TENANT) == (own == demo::TENANT)
+        (tenant == DEMO_TENANT) == (own == DEMO_TENANT)
     }
 
     /// Takes a run over, unless another process was quicker or its own is heard of again.

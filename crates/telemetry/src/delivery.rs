@@ -8,7 +8,7 @@ use super::exporter::ContinuedRuns;
 use super::group::may_continue;
 use super::otlp::Sink;
 use super::rows::first_run;
-use super::{About, Error, Labels, Span, View, Which, bill, project, read};
+use super::{About, Error, Labels, Span, View, Which, bill, project, read, spans_of};
 use perihelion_engine::checkpoint::{self, PendingExport, RunRow, RunStatus, Store, ThreadStatus};
 use perihelion_engine::clock;
 use perihelion_engine::failpoint::{Point, wrap};
@@ -154,11 +154,7 @@ impl Delivery {
     ) -> bool {
         let mut next = from;
         while next <= upto {
-            let spans = match read(store, thread, Which::Number(next)).await {
-                Ok((rows, number)) => project(&rows, number, self.view),
-                Err(error) => Err(error),
-            };
-            let spans = match spans {
+            let spans = match spans_of(store, thread, next, self.view).await {
                 Ok(spans) => spans,
                 Err(Error::Truncated { .. } | Error::UnknownRun { .. }) => {
                     // There is nothing left that could be sent.

@@ -36,7 +36,7 @@ pub use ids::{SpanId, TraceId};
 pub use labels::Labels;
 pub use live::{LiveSpans, LogPlace, layer, place};
 pub use parents::Parents;
-pub use projection::{Scope, View, project};
+pub use projection::{Scope, View, project, spans_of};
 pub use reading::{Spent, bill};
 pub use rows::{Rows, Which, read};
 pub use span::{About, Link, Reason, RunOfTrace, Span, Status, ToolCount};
@@ -49,13 +49,11 @@ use perihelion_engine::ids::ThreadId;
 pub enum Error {
     #[error(transparent)]
     Store(#[from] checkpoint::Error),
-    #[error("the thread {0} has never run, so there is nothing to trace")]
+    #[error("thread {0} has not run yet, so it has no trace")]
     NeverRan(ThreadId),
-    #[error("the thread {thread} has no run with this number (it has 1 to {newest}): {run}")]
+    #[error("thread {thread} has no run {run}; its runs are 1 to {newest}")]
     UnknownRun { thread: ThreadId, run: u32, newest: u32 },
     /// The run committed nothing, or its steps were removed by a truncation.
-    #[error(
-        "this run of the thread {thread} has no steps: it did nothing, or they were pruned: {run}"
-    )]
+    #[error("run {run} of thread {thread} has no steps; they may be pruned")]
     Truncated { thread: ThreadId, run: u32 },
 }

@@ -34,7 +34,7 @@ const SEARCH: usize = 64;
 /// Why spans were not delivered.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("the OTLP sink cannot be set up: {0}")]
+    #[error("cannot set up OTLP export: {0}")]
     Setup(String),
     #[error("{0}; check traces.otlp_endpoint and the collector")]
     Delivery(String),

@@ -5,9 +5,12 @@ use chrono::{DateTime, Utc};
 use super::group::Group;
 use super::span_builder::{SpanBuilder, trace_id};
 use super::task::{Work, tool_counts, wording};
-use super::{About, Error, Labels, Link, Reason, Rows, RunOfTrace, Span, SpanId, Status};
-use perihelion_engine::checkpoint::{EffectKind, EffectRow, RunStatus, StepKind, StepRow};
+use super::{
+    About, Error, Labels, Link, Reason, Rows, RunOfTrace, Span, SpanId, Status, Which, read,
+};
+use perihelion_engine::checkpoint::{EffectKind, EffectRow, RunStatus, StepKind, StepRow, Store};
 use perihelion_engine::graph::{Frontier, StoredWrite, Target};
+use perihelion_engine::ids::ThreadId;
 use perihelion_llm::Usage;
 use perihelion_star::Written;
 
@@ -56,6 +59,20 @@ pub fn project(rows: &Rows, run: u32, view: View) -> Result<Vec<Span>, Error> {
     let mut builder = SpanBuilder::new(rows, &group, view);
     draw(&mut builder, rows, &group)?;
     Ok(builder.spans)
+}
+
+/// Reads and projects the trace that a run belongs to.
+///
+/// # Errors
+/// As [`read`] and [`project`].
+pub async fn spans_of(
+    store: &dyn Store,
+    thread: ThreadId,
+    run: u32,
+    view: View,
+) -> Result<Vec<Span>, Error> {
+    let (rows, run) = read(store, thread, Which::Number(run)).await?;
+    project(&rows, run, view)
 }
 
 /// The effects of a thread: those that happened in the trace that is drawn, and those of the traces around it.

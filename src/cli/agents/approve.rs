@@ -10,9 +10,9 @@ use perihelion_star::AGENT_PREFIX;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The agent's name, with or without its prefix
+    /// Agent name, with or without its prefix
     name: String,
-    /// Show the differences and accept nothing
+    /// Show the differences without accepting them
     #[arg(long)]
     dry_run: bool,
 }
@@ -46,8 +46,10 @@ pub(super) fn run(found: Review, args: &Args, json: bool) -> Result<(), Error> {
     }
     output::note(&match nothing {
         Some(why) => format!("MCP server {server}: {why}"),
-        None if args.dry_run => format!("nothing was accepted: perihelion agents approve {server}"),
-        None => format!("MCP server {server} is pinned as shown, in {path}"),
+        None if args.dry_run => format!(
+            "no changes were accepted. To accept them, run: perihelion agents approve {server}"
+        ),
+        None => format!("MCP server {server} is pinned as shown; the pin is in {path}"),
     });
     Ok(())
 }

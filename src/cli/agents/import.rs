@@ -1,25 +1,26 @@
-//! Takes over the servers that other programs are configured with.
+//! `perihelion agents import`: imports servers from the configuration of other programs.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::output;
+use crate::cli::files::{read, replace_text};
 use crate::cli::{Error, Exit};
 use perihelion_runtime::{self as runtime, ImportFormat, Imported, import_servers};
 use perihelion_settings::config::Settings;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Without --write the tables are printed and nothing is changed. To use a file as it stands, whatever happens
-to it later, write  import = [\".mcp.json\"]  at the top of the servers file instead.
+Without --write, the tables are printed and no file is changed. To follow later changes of the other file,
+add  import = [\".mcp.json\"]  at the top of the servers file instead.
 
 Examples:
   perihelion agents import .mcp.json
   perihelion agents import .vscode/mcp.json --write
   perihelion agents import ~/.codex/config.toml --format codex --write")]
 pub(super) struct Args {
-    /// The other program's file: Claude's .mcp.json, VS Code's mcp.json, Codex's config.toml
+    /// Configuration file: .mcp.json of Claude, mcp.json of VS Code, or config.toml of Codex
     file: PathBuf,
-    /// Its form; by default found out
+    /// Format of the file. Detected by default
     #[arg(long)]
     format: Option<Form>,
     /// Add the tables to the servers file
@@ -46,7 +47,13 @@ pub(super) fn run(settings: &Settings, args: &Args) -> Result<Exit, Error> {
     let imported = import_servers((target, &text), (&args.file, &from), format)
         .map_err(runtime::Error::from)?;
     if args.write {
-        write(target, &imported.file)?;
+        // A link stays one: its target is replaced.
+        let place = target.canonicalize().unwrap_or_else(|_| target.clone());
+        let permissions = std::fs::metadata(&place).map(|data| data.permissions());
+        replace_text(&place, &imported.file)?;
+        if let Ok(permissions) = permissions {
+            let _ = std::fs::set_permissions(&place, permissions);
+        }
         let servers = imported.servers.join(", ");
         output::note(&format!("added to {}: {servers}", target.display()));
     } else {
@@ -66,24 +73,4 @@ fn tell(imported: &Imported) {
             secret.server, secret.key, secret.variable
         ));
     }
-}
-
-fn read(path: &Path) -> Result<String, Error> {
-    std::fs::read_to_string(path).map_err(|source| Error::Read { path: path.to_owned(), source })
-}
-
-/// Replaces a file by one that is whole at every moment.
-fn write(path: &Path, text: &str) -> Result<(), Error> {
-    let failed = |source| Error::Write { path: path.to_owned(), source };
-    // A link stays one: what it points at is replaced.
-    let path = &path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let fresh = path.with_extension(format!("{}.new", uuid::Uuid::new_v4()));
-    std::fs::write(&fresh, text).map_err(failed)?;
-    if let Ok(data) = std::fs::metadata(path) {
-        let _ = std::fs::set_permissions(&fresh, data.permissions());
-    }
-    std::fs::rename(&fresh, path).map_err(|source| {
-        let _ = std::fs::remove_file(&fresh);
-        failed(source)
-    })
 }

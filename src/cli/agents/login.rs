@@ -14,23 +14,23 @@ use perihelion_star::AGENT_PREFIX;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The address is printed in any case, so it can be copied. The browser must be able to reach this machine's
-127.0.0.1: on another machine, forward the port that is shown (ssh -L PORT:127.0.0.1:PORT), which
-oauth.callback_port in the server's table keeps the same.
+The login address is always printed. The browser must be able to reach 127.0.0.1 on this machine. If the
+browser runs on another machine, forward the printed port (ssh -L PORT:127.0.0.1:PORT). To get the same
+port each time, set oauth.callback_port in the server's table.
 
 Examples:
   perihelion agents login tracker
   perihelion agents login tracker --no-open --timeout-sec 900")]
 pub(super) struct LoginArgs {
-    /// The agent's name, with or without its prefix
+    /// Agent name, with or without its prefix
     name: String,
-    /// Open the address in the browser, also where this is no terminal
+    /// Open the address in the browser even without a terminal
     #[arg(long, conflicts_with = "no_open")]
     open: bool,
     /// Only print the address
     #[arg(long)]
     no_open: bool,
-    /// Seconds to wait for the browser to come back
+    /// Seconds to wait for the login to finish
     #[arg(long, default_value_t = 300, value_name = "SECONDS", value_parser = seconds())]
     timeout_sec: u64,
 }
@@ -41,11 +41,11 @@ fn seconds() -> clap::builder::RangedU64ValueParser {
 
 #[derive(Debug, clap::Args)]
 pub(super) struct LogoutArgs {
-    /// The agent's name, with or without its prefix
+    /// Agent name, with or without its prefix
     name: String,
 }
 
-/// Shows the address, waits for the person, and says what the login gave.
+/// Shows the address, waits for the login, and prints its result.
 pub(super) async fn login(
     settings: &Settings,
     args: &LoginArgs,
@@ -54,18 +54,13 @@ pub(super) async fn login(
     let name = short(&args.name);
     let begun = log_in(settings, &environment, name).await?;
     let address = begun.address().to_owned();
-    output::note(&format!(
-        "to log in to {name}, visit this address with a browser on this machine:"
-    ));
+    output::note(&format!("to log in to {name}, open this address in a browser on this machine:"));
     output::note(&address);
     let wanted = args.open || (!args.no_open && std::io::stderr().is_terminal());
     if wanted && let Err(why) = browser::open(&address) {
-        output::note(&format!("the browser was not opened: {why}"));
+        output::note(&format!("cannot open the browser: {why}"));
     }
-    output::note(&format!(
-        "waiting for the browser to come back, for {} s at most",
-        args.timeout_sec
-    ));
+    output::note(&format!("waiting up to {} s for the login to finish", args.timeout_sec));
     let LoginMade { login, server } = begun.finish(Duration::from_secs(args.timeout_sec)).await?;
     let tools = server.as_ref().map(|info| info.tools.len()).ok();
     if json {
@@ -78,7 +73,7 @@ pub(super) async fn login(
     }
     if !using(settings).is_empty() {
         output::note(
-            "running processes take it up at the next call, or at: perihelion agents reload",
+            "running processes use the login from their next call, or after: perihelion agents reload",
         );
     }
     server.map_err(runtime::Error::Server)?;
@@ -97,12 +92,12 @@ fn login_line(server: &str, login: &runtime::LoggedIn, tools: Option<usize>) -> 
         text.push_str(&format!("; tools: {tools}"));
     }
     if !login.is_renewable {
-        text.push_str("; it cannot be renewed, so it ends with its token");
+        text.push_str("; the login expires with its token and cannot be renewed");
     }
     text
 }
 
-/// Forgets a login and says whether its tokens are void.
+/// Deletes a login and reports whether its tokens were revoked.
 pub(super) async fn logout(
     settings: &Settings,
     args: &LogoutArgs,
@@ -111,17 +106,21 @@ pub(super) async fn logout(
     let name = short(&args.name);
     let done = log_out(settings, &environment, name).await?;
     let (was, revoked, why) = match &done {
-        LoggedOut::WasNot => (false, false, "there was no login".to_owned()),
-        LoggedOut::Revoked => (true, true, "its tokens are void".to_owned()),
+        LoggedOut::WasNot => (false, false, "not logged in".to_owned()),
+        LoggedOut::Revoked => (true, true, "its tokens were revoked".to_owned()),
         LoggedOut::Forgotten => (
             true,
             false,
-            "its authorization server revokes no tokens; they end by themselves".to_owned(),
+            "its authorization server cannot revoke tokens; they remain valid until they expire"
+                .to_owned(),
         ),
         LoggedOut::NotRevoked(why) => (
             true,
             false,
-            format!("its tokens may be valid until they end: {}", output::one_line(why)),
+            format!(
+                "its tokens were not revoked and may remain valid until they expire: {}",
+                output::one_line(why)
+            ),
         ),
     };
     if json {

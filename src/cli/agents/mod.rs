@@ -1,4 +1,4 @@
-//! `perihelion agents`: what the MCP servers give, how they stand, and what is wrong with those that give nothing.
+//! `perihelion agents`: lists, shows, approves and imports MCP servers and their agents.
 
 mod approve;
 mod import;
@@ -8,6 +8,7 @@ mod show;
 mod status;
 
 use super::{Error, Exit, Signals, environment, looking, output};
+use perihelion_agents::kinds;
 use perihelion_runtime::{Agents, review, servers_schema};
 use perihelion_settings::config::Settings;
 
@@ -15,7 +16,7 @@ pub(super) use reload::words;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Servers whose tools are known from an earlier time are not started; --refresh starts all of them.
+Servers with cached tool definitions are not started. Use --refresh to start all of them.
 
 Examples:
   perihelion agents
@@ -31,35 +32,35 @@ pub struct Args {
     /// Print JSON
     #[arg(long, global = true)]
     json: bool,
-    /// Start every server and ask for its tools, whatever is known of them
+    /// Start every server and list its tools again
     #[arg(long)]
     refresh: bool,
 }
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    /// List the agents and how their servers stand, and the servers that failed with the reasons.
+    /// List the agents with the status of their servers, and the servers that failed.
     List {
-        /// Start every server and ask for its tools, whatever is known of them
+        /// Start every server and list its tools again
         #[arg(long)]
         refresh: bool,
     },
-    /// Show one agent: its server, its tools, and what was left out and why.
+    /// Show an agent with its server, tools and rejected tools.
     Show {
-        /// The agent's name, with or without its prefix
+        /// Agent name, with or without its prefix
         name: String,
     },
-    /// Show how a server differs from what was pinned of it, and accept it as it is now.
+    /// Show how a server differs from its pin, and accept the changes.
     ///
-    /// A server whose name, version, instructions or tools changed is in quarantine until then.
+    /// A server with a changed name, version, instructions or tools stays in quarantine until you approve it.
     Approve(approve::Args),
-    /// Log in to a server over HTTP that wants it, with a browser.
+    /// Log in to an HTTP server with a browser.
     Login(login::LoginArgs),
-    /// Forget a login, and have its tokens revoked where the server's authorization server does that.
+    /// Delete a login, and revoke its tokens if the authorization server supports it.
     Logout(login::LogoutArgs),
-    /// Have the running processes of this machine read the servers file again and ask every server for its tools.
+    /// Make running processes on this machine reload the servers file and list all tools again.
     Reload,
-    /// Turn the servers of Claude, VS Code or Codex into tables for the servers file; secrets are not copied.
+    /// Convert servers of Claude, VS Code or Codex to tables of the servers file. Secrets are not copied.
     Import(import::Args),
     /// Print the JSON Schema of the servers file, for editors.
     Schema,
@@ -68,57 +69,37 @@ enum Command {
 pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
     let signals = Signals::listen()?;
     let command = args.command.unwrap_or(Command::List { refresh: args.refresh });
-    let refresh = match &command {
-        Command::Schema => {
-            output::bytes(schema()?.as_bytes())?;
-            return Ok(Exit::Done);
-        }
-        Command::Approve(approved) => {
-            let found = tokio::select! {
-                biased;
-                () = signals.stopped() => return Ok(Exit::Aborted),
-                found = review(&settings, &environment, approved.server()) => found?,
-            };
-            approve::run(found, approved, args.json)?;
-            return Ok(Exit::Done);
-        }
-        Command::Import(args) => return import::run(&settings, args),
-        Command::Login(wanted) => {
-            return tokio::select! {
-                biased;
-                () = signals.stopped() => Ok(Exit::Aborted),
-                done = login::login(&settings, wanted, args.json) => done,
-            };
-        }
-        Command::Logout(wanted) => {
-            return tokio::select! {
-                biased;
-                () = signals.stopped() => Ok(Exit::Aborted),
-                done = login::logout(&settings, wanted, args.json) => done,
-            };
-        }
-        Command::Reload => {
-            return tokio::select! {
-                biased;
-                () = signals.stopped() => Ok(Exit::Aborted),
-                reloaded = reload::run(&settings, args.json) => reloaded,
-            };
-        }
-        Command::List { refresh } => *refresh || args.refresh,
-        Command::Show { .. } => args.refresh,
-    };
-    let survey = looking::shown(false, async |looks| {
-        Agents::survey(&settings, &environment, refresh, looks).await
-    });
-    let found = tokio::select! {
-        biased;
-        // Dropping the scan ends the servers' processes.
-        () = signals.stopped() => return Ok(Exit::Aborted),
-        found = survey => found?,
+    let done = signals.unless_stopped(perform(&settings, command, args.json, args.refresh)).await;
+    // Dropping what was under way ends the servers' processes.
+    done.unwrap_or(Ok(Exit::Aborted))
+}
+
+async fn perform(
+    settings: &Settings,
+    command: Command,
+    json: bool,
+    refresh: bool,
+) -> Result<Exit, Error> {
+    let survey = async |refresh: bool| {
+        let found = looking::shown(false, async |looks| {
+            Agents::survey(settings, &environment, &kinds(), refresh, looks).await
+        });
+        found.await
     };
     match command {
-        Command::Show { name } => show::run(&found, &name, args.json)?,
-        _ => status::list(&found, &settings, args.json)?,
+        Command::Schema => output::bytes(schema()?.as_bytes())?,
+        Command::Approve(args) => {
+            let found = review(settings, &environment, args.server()).await?;
+            approve::run(found, &args, json)?;
+        }
+        Command::Import(args) => return import::run(settings, &args),
+        Command::Login(args) => return login::login(settings, &args, json).await,
+        Command::Logout(args) => return login::logout(settings, &args, json).await,
+        Command::Reload => return reload::run(settings, json).await,
+        Command::List { refresh: again } => {
+            status::list(&survey(again || refresh).await?, settings, json)?;
+        }
+        Command::Show { name } => show::run(&survey(refresh).await?, &name, json)?,
     }
     Ok(Exit::Done)
 }

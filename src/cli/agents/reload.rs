@@ -1,4 +1,4 @@
-//! Has the running processes of this machine read the servers file again.
+//! `perihelion agents reload`: makes running processes reload the servers file.
 
 use std::time::Duration;
 
@@ -34,18 +34,16 @@ pub(super) async fn run(settings: &Settings, json: bool) -> Result<Exit, Error> 
         output::json(&json!({ "processes": rows }))?;
     } else if running.is_empty() {
         let file = settings.servers.file.display();
-        output::note(&format!(
-            "no process of this machine is running with the servers file {file}"
-        ));
+        output::note(&format!("no process on this machine uses the servers file {file}"));
     }
     Ok(exit)
 }
 
 fn say(who: &str, answer: Option<&ReloadAnswer>) -> Result<(), Error> {
     match answer {
-        None => output::warning(&format!("{who} ended, or did not answer in time")),
+        None => output::warning(&format!("{who} has ended or did not respond in time")),
         Some(ReloadAnswer { refused: Some(why), .. }) => {
-            output::warning(&format!("{who} continues with what it had: {why}"));
+            output::warning(&format!("{who} did not reload and keeps its servers: {why}"));
         }
         Some(answer) => {
             output::text(&format!("{who}: {}", words(&answer.reloaded)))?;
@@ -57,7 +55,7 @@ fn say(who: &str, answer: Option<&ReloadAnswer>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Says what a reload did.
+/// Describes the result of a reload.
 pub(in crate::cli) fn words(reloaded: &Reloaded) -> String {
     let kinds = [
         ("added", &reloaded.added),
@@ -68,5 +66,5 @@ pub(in crate::cli) fn words(reloaded: &Reloaded) -> String {
     let named = kinds.iter().filter(|(_, names)| !names.is_empty());
     let words: Vec<String> =
         named.map(|(kind, names)| format!("{kind}: {}", names.join(", "))).collect();
-    if words.is_empty() { "there are no servers".to_owned() } else { words.join("; ") }
+    if words.is_empty() { "no servers".to_owned() } else { words.join("; ") }
 }

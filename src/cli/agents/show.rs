@@ -1,4 +1,4 @@
-//! One agent, with all that is known of it.
+//! `perihelion agents show`: one agent in detail.
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -72,14 +72,14 @@ pub(super) fn run(found: &Survey, name: &str, json: bool) -> Result<(), Error> {
     output::text(&text)
 }
 
-/// Says what happens around a call of the tool.
+/// Describes the policy for calls of the tool.
 fn nature(tool: &ToolDefinition) -> String {
     let mut words = Vec::new();
     if tool.needs_approval {
-        words.push("a person approves each call");
+        words.push("each call needs approval");
     }
     if tool.repeatable {
-        words.push("may be repeated after a crash");
+        words.push("can be repeated after a crash");
     }
     if words.is_empty() { String::new() } else { format!(" ({})", words.join("; ")) }
 }
@@ -97,7 +97,7 @@ pub(super) struct AgentRow<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     problem: Option<&'a str>,
     protocol_version: &'a str,
-    /// It counts as reaching the open world only because nobody says otherwise.
+    /// It counts as open world only because neither its table nor the server declares it.
     undeclared: bool,
     tools: Vec<Value>,
     rejected: Vec<Value>,

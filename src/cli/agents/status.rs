@@ -1,4 +1,4 @@
-//! All agents and how their servers stand, here and in the running processes of this machine.
+//! `perihelion agents list`: all agents with their servers, here and in the running processes of this machine.
 
 use serde_json::{Value, json};
 
@@ -6,6 +6,7 @@ use super::output;
 use super::show::row;
 use crate::cli::Error;
 use crate::cli::init::no_agents;
+use perihelion_mcp::agent_name;
 use perihelion_runtime::{AgentInfo, Process, ServerProblem, ServerState, Survey, processes};
 use perihelion_settings::config::Settings;
 
@@ -21,7 +22,12 @@ pub(super) fn list(found: &Survey, settings: &Settings, json: bool) -> Result<()
             &json!({ "agents": agents, "failed": failed, "processes": processes }),
         );
     }
-    if !found.agents.is_empty() {
+    if !found.agents.is_empty() || !found.failed.is_empty() {
+        let failed = found.failed.iter().map(|one| {
+            let state = status(&one.server).map_or("failed", |state| state.phase.as_str());
+            let problem = output::brief(&one.problem, 100);
+            [agent_name(&one.server), state.to_owned(), "-".into(), "-".into(), problem]
+        });
         let rows = found.agents.iter().map(|agent| {
             let server = &agent.server;
             let tools: Vec<&str> = server.tools.iter().map(|one| one.name.as_str()).collect();
@@ -39,7 +45,7 @@ pub(super) fn list(found: &Survey, settings: &Settings, json: bool) -> Result<()
             ]
         });
         let head = ["agent", "state", "MCP", "tools", "description"];
-        output::text(&output::table(head, rows.collect()))?;
+        output::text(&output::table(head, rows.chain(failed).collect()))?;
     }
     for process in &running {
         output::text(&process_line(process))?;
@@ -69,7 +75,7 @@ pub(super) fn using(settings: &Settings) -> Vec<Process> {
     processes().into_iter().filter(|process| process.servers_file == file).collect()
 }
 
-/// Says in a line per server how the servers of a running process stand.
+/// Describes the servers of a running process, one line each.
 fn process_line(process: &Process) -> String {
     let line = |state: &ServerState| {
         let problem = state.problem.as_deref().map(|why| format!(": {}", output::one_line(why)));
@@ -88,7 +94,7 @@ fn problem(one: &ServerProblem) -> Value {
     json!({ "server": one.server, "reason": one.problem })
 }
 
-/// Says of which servers nobody declared whether their results may be written by strangers: once, however many they are.
+/// Notes the servers that do not declare whether they are open world, in one line.
 fn note_undeclared(agents: &[AgentInfo]) {
     let undeclared: Vec<_> = agents.iter().filter(|agent| agent.server.undeclared).collect();
     match undeclared.as_slice() {
@@ -100,8 +106,8 @@ fn note_undeclared(agents: &[AgentInfo]) {
         many => {
             let names: Vec<_> = many.iter().map(|agent| agent.server.name.as_str()).collect();
             output::note(&format!(
-                "{} MCP servers count as reaching the open world, because neither their tables nor the servers themselves say \
-                 otherwise; set open_world = false (or true) in their tables: {}",
+                "{} MCP servers count as open world because neither their tables nor the servers declare it; set open_world to \
+                 true or false in their tables: {}",
                 many.len(),
                 names.join(", ")
             ));

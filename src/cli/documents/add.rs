@@ -1,41 +1,39 @@
 //! `documents add`.
 
-use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
 use super::{InCollection, watch};
-use crate::cli::bars;
 use crate::cli::output::{self, BARS};
-use crate::cli::{Error, Exit};
+use crate::cli::{Error, Exit, bars};
 use perihelion_runtime::{AddedDocument, AddingStep, Documents};
 
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 pub struct Args {
-    /// Files, and directories with all the documents below them
+    /// Files and directories. Directories are searched recursively
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
     #[command(flatten)]
     pub(super) place: InCollection,
-    /// Title in place of the document's own; for one file
+    /// Title to use instead of the document's title. Only with a single file
     #[arg(long, value_name = "TEXT", conflicts_with = "watch")]
     title: Option<String>,
-    /// Of directories, only files whose name matches, such as '*.pdf'; may be given several times
+    /// Only add files in directories with a matching name, such as '*.pdf'. Repeatable
     #[arg(long, value_name = "PATTERN")]
     pattern: Vec<String>,
-    /// Keep looking: add what is new or changed, until Ctrl-C
+    /// Keep running, and add new and changed files until Ctrl-C
     #[arg(long)]
     pub(super) watch: bool,
-    /// With --watch: delete documents whose files are gone
+    /// With --watch, delete documents after their files are deleted
     #[arg(long, requires = "watch")]
     pub(super) prune: bool,
-    /// Print JSON; with --watch an object a line
+    /// Print JSON, or with --watch one JSON object per line
     #[arg(long)]
     pub(super) json: bool,
-    /// Show no progress
+    /// Hide progress
     #[arg(long, short)]
     pub(super) quiet: bool,
 }
@@ -47,7 +45,7 @@ pub(super) async fn run(documents: &Documents, args: &Args) -> Result<Exit, Erro
     }
     let files = folders.files()?;
     if files.is_empty() {
-        output::note("no documents are there");
+        output::note("no documents found");
     }
     let title = args.title.clone().filter(|_| files.len() == 1);
     let mut outcomes = Vec::new();
@@ -79,10 +77,10 @@ pub(super) async fn run(documents: &Documents, args: &Args) -> Result<Exit, Erro
     Ok(if failed > 0 { Exit::Failed } else { Exit::Done })
 }
 
-/// Says what a person should know of a document that was added.
+/// Warns if a document was added without vectors.
 pub(super) fn warn(added: &AddedDocument) {
     if let Some(why) = &added.by_words_only {
-        output::warning(&format!("found by words alone: {why}"));
+        output::warning(&format!("indexed for keyword search only: {why}"));
     }
 }
 
@@ -92,7 +90,7 @@ pub(super) fn line(added: &AddedDocument) -> String {
     let warnings: String =
         document.warnings.iter().map(|warning| format!("\n  warning: {warning}")).collect();
     format!(
-        "{what}  {}  {} ({}, {} pieces, version {}){warnings}",
+        "{what}  {}  {} ({}, {} chunks, version {}){warnings}",
         document.id, document.title, document.format, document.chunks, document.version
     )
 }
@@ -141,7 +139,7 @@ impl Bar {
             AddingStep::Parse => "parsing".to_owned(),
             AddingStep::Describe => "describing".to_owned(),
             AddingStep::Embed { done, of } => format!("embedding {done} of {of}"),
-            AddingStep::Keep => "keeping".to_owned(),
+            AddingStep::Keep => "storing".to_owned(),
         };
         match &self.bar {
             Some(bar) => {

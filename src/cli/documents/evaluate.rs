@@ -2,47 +2,43 @@
 
 use std::path::PathBuf;
 
-use crate::cli::{Error, Exit, output};
+use crate::cli::{Error, Exit, files, output};
 use perihelion_runtime::{Documents, SearchWeights, read_judgements};
 
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 pub struct Args {
-    /// File of judgements: lines of JSON with `question`, and `quote`, `document` or both
+    /// Judgements as JSON Lines, each with a `question` and a `quote`, a `document` or both
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Fail below this share of answers among the first ten hits
+    /// Fail if recall among the first ten hits is lower
     #[arg(long, value_name = "0-1")]
     least_recall: Option<f64>,
-    /// How much words count, instead of documents.weight_of_words of the settings
-    #[arg(long, value_name = "N", value_parser = weight, requires = "meaning")]
-    words: Option<f64>,
-    /// How much meaning counts, instead of documents.weight_of_meaning of the settings
-    #[arg(long, value_name = "N", value_parser = weight, requires = "words")]
-    meaning: Option<f64>,
-    /// Have the model rank what was found, as the documents agent does, and look into the whole passages
+    /// Weight of keyword search. Defaults to the settings
+    #[arg(long, alias = "words", value_name = "N", value_parser = weight, requires = "vector_weight")]
+    keyword_weight: Option<f64>,
+    /// Weight of vector search. Defaults to the settings
+    #[arg(long, alias = "meaning", value_name = "N", value_parser = weight, requires = "keyword_weight")]
+    vector_weight: Option<f64>,
+    /// Rank the hits with the model, as the documents agent does, and check whole passages
     #[arg(long)]
     rerank: bool,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
 }
 
 fn weight(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(weight) if weight.is_finite() && weight >= 0.0 => Ok(weight),
-        _ => Err("a weight is a number, 0 or more".to_owned()),
+        _ => Err("expected a number of at least 0".to_owned()),
     }
 }
 
-pub(super) async fn run(documents: &Documents, args: &Args) -> Result<Exit, Error> {
-    let text = std::fs::read_to_string(&args.file)
-        .map_err(|source| Error::Read { path: args.file.clone(), source })?;
-    let judgements = read_judgements(&text).map_err(perihelion_runtime::Error::from)?;
-    let weights = args.words.zip(args.meaning);
+pub(super) async fn run(documents: &Documents, args: &Args, json: bool) -> Result<Exit, Error> {
+    let judgements =
+        read_judgements(&files::read(&args.file)?).map_err(perihelion_runtime::Error::from)?;
+    let weights = args.keyword_weight.zip(args.vector_weight);
     let weights = weights.map(|(words, meaning)| SearchWeights { words, meaning });
     let measures = documents.evaluate(&judgements, weights, args.rerank).await?;
-    if args.json {
+    if json {
         output::json(&measures)?;
     } else {
         output::text(&format!(

@@ -9,38 +9,18 @@ use perihelion_engine::clock;
 use perihelion_runtime::{self as runtime, Document, DocumentRoom, Documents};
 use perihelion_settings::config::Age;
 
-#[derive(Debug, Default, clap::Args)]
-#[group(skip)]
-pub struct Args {
-    #[command(flatten)]
-    place: InCollection,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
-}
-
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 pub struct ShowArgs {
-    /// Id of the document, the beginning of it, or its path
+    /// Document, by ID, beginning of an ID, or path
     #[arg(value_name = "ID")]
     document: String,
-    /// Read from this character on
+    /// First character to print
     #[arg(long, value_name = "N")]
     start: Option<usize>,
-    /// Read up to this character
+    /// Print up to this character
     #[arg(long, value_name = "N")]
     end: Option<usize>,
-    #[command(flatten)]
-    place: InCollection,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
-}
-
-#[derive(Debug, clap::Args)]
-#[group(skip)]
-pub struct ExportArgs {
     #[command(flatten)]
     place: InCollection,
 }
@@ -48,40 +28,38 @@ pub struct ExportArgs {
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 pub struct PruneArgs {
-    /// Delete documents whose bytes did not change for so long (12h, 30d, 8w); by default documents.max_age of the settings
+    /// Delete documents that have not changed for this time, such as 12h, 30d or 8w. Defaults to documents.max_age
     #[arg(long, value_name = "AGE")]
     older_than: Option<Age>,
     #[command(flatten)]
     place: InCollection,
-    /// Only say what would be deleted
+    /// List the documents without deleting them
     #[arg(long)]
     dry_run: bool,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
 }
 
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 pub struct DeleteArgs {
-    /// Id of the document, the beginning of it, or its path
+    /// Document, by ID, beginning of an ID, or path
     #[arg(value_name = "ID")]
     document: String,
     #[command(flatten)]
     place: InCollection,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
 }
 
-pub(super) async fn run(documents: &Documents, args: &Args) -> Result<Exit, Error> {
-    let listed = documents.list(args.place.named()).await?;
-    if args.json {
+pub(super) async fn run(
+    documents: &Documents,
+    place: &InCollection,
+    json: bool,
+) -> Result<Exit, Error> {
+    let listed = documents.list(place.named()).await?;
+    if json {
         output::json(&listed)?;
         return Ok(Exit::Done);
     }
     if listed.is_empty() {
-        output::note("there are no documents here; `perihelion documents add PATH` adds some");
+        output::note("no documents yet; add some with `perihelion documents add PATH`");
         return Ok(Exit::Done);
     }
     let rows = listed.iter().map(|one| {
@@ -94,13 +72,13 @@ pub(super) async fn run(documents: &Documents, args: &Args) -> Result<Exit, Erro
             one.changed_at.format("%Y-%m-%d %H:%M").to_string(),
         ]
     });
-    let head = ["id", "title", "collection", "format", "pieces", "changed"];
+    let head = ["id", "title", "collection", "format", "chunks", "changed"];
     output::text(&output::table(head, rows.collect()))?;
     output::note(&used(&documents.room().await?));
     Ok(Exit::Done)
 }
 
-/// Says what is used of what is permitted, where it is bounded.
+/// Describes usage and limits.
 fn used(room: &DocumentRoom) -> String {
     let used = room.used;
     let permitted = room.permitted;
@@ -111,15 +89,19 @@ fn used(room: &DocumentRoom) -> String {
     let parts = [
         part(used.documents, permitted.documents, "documents"),
         part(used.text_bytes, permitted.text_bytes, "bytes of text"),
-        part(used.chunks, permitted.chunks, "pieces"),
+        part(used.chunks, permitted.chunks, "chunks"),
     ];
     format!("used: {}", parts.join(", "))
 }
 
-pub(super) async fn show(documents: &Documents, args: &ShowArgs) -> Result<Exit, Error> {
+pub(super) async fn show(
+    documents: &Documents,
+    args: &ShowArgs,
+    json: bool,
+) -> Result<Exit, Error> {
     let document = find(documents, &args.document, &args.place).await?;
     let read = documents.read(&document.id, args.start, args.end).await?;
-    if args.json {
+    if json {
         output::json(&json!({ "document": document, "read": read }))?;
         return Ok(Exit::Done);
     }
@@ -130,7 +112,7 @@ pub(super) async fn show(documents: &Documents, args: &ShowArgs) -> Result<Exit,
         format!("collection   {}", document.collection),
         format!("format       {}, {} bytes", document.format, document.bytes),
         format!(
-            "version      {}, {} characters in {} pieces",
+            "version      {}, {} characters in {} chunks",
             document.version, document.characters, document.chunks
         ),
     ];
@@ -152,8 +134,8 @@ pub(super) async fn show(documents: &Documents, args: &ShowArgs) -> Result<Exit,
 }
 
 /// Writes a document a line: what is known of it, and its text.
-pub(super) async fn export(documents: &Documents, args: &ExportArgs) -> Result<Exit, Error> {
-    for document in documents.list(args.place.named()).await? {
+pub(super) async fn export(documents: &Documents, place: &InCollection) -> Result<Exit, Error> {
+    for document in documents.list(place.named()).await? {
         if let Some(exported) = documents.exported(document).await? {
             output::json_line(&json!(exported))?;
         }
@@ -166,6 +148,7 @@ pub(super) async fn prune(
     documents: &Documents,
     max_age: Option<Age>,
     args: &PruneArgs,
+    json: bool,
 ) -> Result<Exit, Error> {
     let age = args.older_than.or(max_age).ok_or(Error::NoDocumentAge)?;
     // Nothing is older than time.
@@ -176,7 +159,7 @@ pub(super) async fn prune(
     for attempt in documents.abandoned(collection, before).await? {
         // Begun several times, it is one document.
         if named.iter().all(|(id, _)| *id != attempt.id) {
-            named.push((attempt.id, format!("{} (never added to its end)", attempt.path)));
+            named.push((attempt.id, format!("{} (adding it was never completed)", attempt.path)));
         }
     }
     let mut gone = Vec::new();
@@ -184,16 +167,16 @@ pub(super) async fn prune(
         if !args.dry_run && !documents.delete_older(&id, before).await? {
             continue;
         }
-        if !args.json {
+        if !json {
             let what = if args.dry_run { "would delete" } else { "deleted" };
             output::text(&format!("{what}  {id}  {title}"))?;
         }
         gone.push(json!({ "document": id, "title": title }));
     }
-    if args.json {
+    if json {
         output::json(&json!({ "deleted": gone, "dry_run": args.dry_run }))?;
     } else if gone.is_empty() {
-        output::note("no document is that old");
+        output::note("no documents are that old");
     }
     Ok(Exit::Done)
 }
@@ -211,7 +194,11 @@ fn unknown(given: &str) -> Error {
     runtime::Error::unknown_document(given).into()
 }
 
-pub(super) async fn delete(documents: &Documents, args: &DeleteArgs) -> Result<Exit, Error> {
+pub(super) async fn delete(
+    documents: &Documents,
+    args: &DeleteArgs,
+    json: bool,
+) -> Result<Exit, Error> {
     let named = args.place.named();
     let begun = documents.begun(&args.document).await?;
     if named.is_some_and(|named| begun.iter().any(|one| one.collection != named)) {
@@ -219,7 +206,7 @@ pub(super) async fn delete(documents: &Documents, args: &DeleteArgs) -> Result<E
     }
     let gone = documents.delete(&args.document).await?;
     let title = gone.title();
-    if args.json {
+    if json {
         output::json(&json!({ "document": gone.id, "title": title, "deleted": true }))?
     } else {
         output::text(&format!("deleted  {}  {title}", gone.id))?

@@ -14,8 +14,8 @@ use perihelion_settings::config::Settings;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-An ID may be shortened to its beginning; a path will do, too. Files without text (scans, passwords) are refused
-by name. Adding can be interrupted at any point: the same command continues and pays for nothing twice.
+You can shorten an ID to its beginning, or use a path. Files without text, such as scans, are rejected with
+their names. You can interrupt `add` at any time. Run the same command again to continue without repeated cost.
 
 Examples:
   perihelion documents add contract.pdf minutes/ --collection work
@@ -29,49 +29,52 @@ Examples:
 pub struct Args {
     #[command(subcommand)]
     command: Option<Command>,
-    /// Without a command it lists.
-    #[command(flatten)]
-    list: list::Args,
-    /// Whose documents; the command line's own by default
+    /// Tenant that owns the documents
     #[arg(long, global = true, value_name = "TENANT", default_value = LOCAL_TENANT)]
     tenant: String,
+    /// Print JSON
+    #[arg(long, global = true)]
+    json: bool,
+    #[command(flatten)]
+    place: InCollection,
 }
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    /// Add files, and the files of directories.
+    /// Add files and directories.
     Add(add::Args),
     /// List documents.
-    List(list::Args),
-    /// Show what is known of a document, and its text.
+    List(InCollection),
+    /// Show the metadata and text of a document.
     Show(list::ShowArgs),
-    /// Find passages by words and by meaning.
+    /// Find passages with keyword search and vector search.
     Search(search::Args),
-    /// Write documents with their texts as lines of JSON.
-    Export(list::ExportArgs),
-    /// Delete a document for good: text, index and vectors.
+    /// Print documents with their texts as JSON Lines.
+    Export(InCollection),
+    /// Delete a document with its text, index entries and vectors.
     Delete(list::DeleteArgs),
-    /// Delete documents that were not changed for long, as `delete` does.
+    /// Delete documents that have not changed for a long time.
     Prune(list::PruneArgs),
-    /// Embed what has no vector by the configured model yet, in all collections, and search by that model.
+    /// Embed documents of all collections with the configured model, and search with that model.
     Reindex(reindex::Args),
-    /// Measure retrieval on your own judgements: lines of JSON with `question`, and `quote`, `document` or both.
+    /// Measure retrieval with your own judgements.
     Evaluate(evaluate::Args),
 }
 
 pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
     let max_age = settings.documents.max_age;
     let documents = Documents::open(&settings).await?.for_tenant(&args.tenant)?;
-    let done = match args.command.unwrap_or(Command::List(args.list)) {
+    let json = args.json;
+    let done = match args.command.unwrap_or(Command::List(args.place)) {
         Command::Add(args) => add::run(&documents, &args).await,
-        Command::List(args) => list::run(&documents, &args).await,
-        Command::Show(args) => list::show(&documents, &args).await,
-        Command::Search(args) => search::run(&documents, &args).await,
-        Command::Export(args) => list::export(&documents, &args).await,
-        Command::Delete(args) => list::delete(&documents, &args).await,
-        Command::Prune(args) => list::prune(&documents, max_age, &args).await,
+        Command::List(place) => list::run(&documents, &place, json).await,
+        Command::Show(args) => list::show(&documents, &args, json).await,
+        Command::Search(args) => search::run(&documents, &args, json).await,
+        Command::Export(place) => list::export(&documents, &place).await,
+        Command::Delete(args) => list::delete(&documents, &args, json).await,
+        Command::Prune(args) => list::prune(&documents, max_age, &args, json).await,
         Command::Reindex(args) => reindex::run(&documents, &args).await,
-        Command::Evaluate(args) => evaluate::run(&documents, &args).await,
+        Command::Evaluate(args) => evaluate::run(&documents, &args, json).await,
     };
     documents.close().await;
     done
@@ -81,7 +84,7 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
 #[derive(Clone, Debug, Default, clap::Args)]
 #[group(skip)]
 struct InCollection {
-    /// Name of the collection; `default` for adding, and all of them otherwise
+    /// Collection. Defaults to `default` for `add`, and to all collections otherwise
     #[arg(long, value_name = "NAME")]
     collection: Option<String>,
 }

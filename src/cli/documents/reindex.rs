@@ -1,6 +1,5 @@
 //! `documents reindex`.
 
-use std::io::IsTerminal as _;
 use std::sync::Arc;
 
 use crate::cli::bars::{Bar, Form};
@@ -13,7 +12,7 @@ use perihelion_runtime::Documents;
 pub struct Args {
     #[command(flatten)]
     within: super::InCollection,
-    /// Show no progress
+    /// Hide progress
     #[arg(long, short)]
     quiet: bool,
 }
@@ -21,14 +20,15 @@ pub struct Args {
 pub(super) async fn run(documents: &Documents, args: &Args) -> Result<Exit, Error> {
     if let Some(collection) = args.within.named() {
         output::note(&format!(
-            "searches use one model for all collections, so the others are embedded beside this one: {collection}"
+            "all collections share one model, so every collection is embedded, not only: {collection}"
         ));
     }
-    let bar = bar(args.quiet);
+    let bar = output::bar(ProgressBar::new_spinner(), "{spinner:.cyan} {elapsed:>4} {wide_msg}");
+    let bar = bar.filter(|_| !args.quiet);
     let shown = bar.clone();
     let quiet = args.quiet;
     let listener = move |done: u64| {
-        let text = format!("embedded {done} texts so far");
+        let text = format!("embedded {done} texts");
         match &shown {
             Some(bar) => bar.set_message(text),
             None if quiet => {}
@@ -40,9 +40,11 @@ pub(super) async fn run(documents: &Documents, args: &Args) -> Result<Exit, Erro
         bar.end();
     }
     match done? {
-        Some(count) => output::text(&format!("embedded {count} texts; searches use this model"))?,
+        Some(count) => {
+            output::text(&format!("embedded {count} texts; searches now use this model"))?
+        }
         None => output::note(
-            "no embeddings endpoint is configured, so that documents are found by words; set PERIHELION_EMBEDDINGS_URL",
+            "no embeddings endpoint is configured, so documents use keyword search only; set PERIHELION_EMBEDDINGS_URL",
         ),
     }
     Ok(Exit::Done)

@@ -12,49 +12,46 @@ const MOST: usize = 1_000;
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 pub struct Args {
-    /// The question, or words of its answer
+    /// Question, or keywords of the answer
     #[arg(value_name = "TEXT")]
     text: String,
     #[command(flatten)]
     place: InCollection,
-    /// Hits at most
+    /// Maximum number of hits
     #[arg(long, value_name = "N", default_value_t = 8)]
     limit: usize,
-    /// Only in these documents, by id
+    /// Only search this document, by ID. Repeatable
     #[arg(long, value_name = "ID")]
     document: Vec<String>,
-    /// Only in documents of this format, such as pdf
+    /// Only search documents of this format, such as pdf
     #[arg(long, value_name = "FORMAT")]
     format: Option<String>,
-    /// Only in sections of this title
+    /// Only search sections with this title
     #[arg(long, value_name = "TITLE")]
     section: Option<String>,
-    /// Only in documents of this author: the name in full, or one word of it
+    /// Only search documents by this author. Use the full name or one word of it
     #[arg(long, value_name = "NAME")]
     person: Option<String>,
-    /// Only in documents changed on this day or later, as 2026-01-31
+    /// Only search documents changed on or after this day, such as 2026-01-31
     #[arg(long, value_name = "DATE", value_parser = day)]
     since: Option<DateTime<Utc>>,
-    /// Only in documents changed before this day
+    /// Only search documents changed before this day
     #[arg(long, value_name = "DATE", value_parser = day)]
     until: Option<DateTime<Utc>>,
-    /// Let the model rank what was found, and show the text around it
+    /// Rank the hits with the model, and show the text around them
     #[arg(long)]
     rerank: bool,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
 }
 
 fn day(text: &str) -> Result<DateTime<Utc>, String> {
     let date: NaiveDate =
-        text.parse().map_err(|_| format!("expected a day as 2026-01-31: {text}"))?;
+        text.parse().map_err(|_| format!("expected a date such as 2026-01-31: {text}"))?;
     date.and_hms_opt(0, 0, 0)
         .map(|time| time.and_utc())
-        .ok_or_else(|| format!("no such day: {text}"))
+        .ok_or_else(|| format!("no such date: {text}"))
 }
 
-pub(super) async fn run(documents: &Documents, args: &Args) -> Result<Exit, Error> {
+pub(super) async fn run(documents: &Documents, args: &Args, json: bool) -> Result<Exit, Error> {
     let mut wanted = Vec::new();
     for given in &args.document {
         wanted.push(documents.find(given).await?.id);
@@ -73,7 +70,7 @@ pub(super) async fn run(documents: &Documents, args: &Args) -> Result<Exit, Erro
     if args.rerank {
         let found = documents.retrieve(&query).await?;
         warn(found.by_words_only.as_deref());
-        if args.json {
+        if json {
             output::json(&found)?;
             return Ok(Exit::Done);
         }
@@ -89,13 +86,13 @@ pub(super) async fn run(documents: &Documents, args: &Args) -> Result<Exit, Erro
     }
     let found = documents.search(&query).await?;
     warn(found.by_words_only.as_deref());
-    if args.json {
+    if json {
         output::json(&found)?;
         return Ok(Exit::Done);
     }
     let hits = found.hits;
     if hits.is_empty() {
-        output::note("nothing was found");
+        output::note("no matching passages");
     }
     for (number, hit) in (1..).zip(&hits) {
         let at = placed(hit.page, hit.section.as_deref());
@@ -111,6 +108,8 @@ pub(super) async fn run(documents: &Documents, args: &Args) -> Result<Exit, Erro
 /// Says why a search went without the meaning of the words.
 fn warn(by_words_only: Option<&str>) {
     if let Some(why) = by_words_only {
-        output::warning(&format!("searched by words alone, the embeddings endpoint failed: {why}"));
+        output::warning(&format!(
+            "used keyword search only, because the embeddings endpoint failed: {why}"
+        ));
     }
 }

@@ -27,12 +27,13 @@ pub(super) async fn run(
     let mut following = Following { documents, folders, args, later: BTreeSet::new() };
     let first =
         Changed { files: following.folders.files()?, gone: following.folders.roots().to_vec() };
-    tokio::select! {
-        () = signals.aborted() => return Ok(Exit::Aborted),
-        done = following.take(first, &signals) => done?,
-    }
+    let Some(done) = signals.unless_aborted(following.take(first, &signals)).await else {
+        return Ok(Exit::Aborted);
+    };
+    done?;
     if !signals.is_stopped() {
-        following.tell(json!({ "event": "watching" }), "watching; Ctrl-C ends it")?;
+        following
+            .tell(json!({ "event": "watching" }), "watching for changes; press Ctrl-C to stop")?;
     }
     while !signals.is_stopped() {
         let waits = !following.later.is_empty();
@@ -41,12 +42,12 @@ pub(super) async fn run(
             changed = changes.next() => changed,
             () = clock::sleep(AGAIN), if waits => Changed::default(),
         };
-        tokio::select! {
-            () = signals.aborted() => return Ok(Exit::Aborted),
-            done = following.take(changed, &signals) => done?,
-        }
+        let Some(done) = signals.unless_aborted(following.take(changed, &signals)).await else {
+            return Ok(Exit::Aborted);
+        };
+        done?;
     }
-    following.tell(json!({ "event": "stopped" }), "stopped; the same command continues")?;
+    following.tell(json!({ "event": "stopped" }), "stopped; run the same command to continue")?;
     Ok(Exit::Done)
 }
 
@@ -125,8 +126,10 @@ impl Following<'_> {
             let mut event = json!({ "document": document.id, "path": document.path });
             if !self.args.prune {
                 event["event"] = json!("gone");
-                let words =
-                    format!("gone, and kept: {} (--prune deletes such documents)", document.path);
+                let words = format!(
+                    "file deleted, document kept: {} (pass --prune to delete such documents)",
+                    document.path
+                );
                 self.tell(event, &words)?;
                 continue;
             }

@@ -1,4 +1,4 @@
-//! What the star's nodes say of themselves, each in a line.
+//! Events of agents as lines of progress.
 
 use serde_json::Value;
 
@@ -21,11 +21,11 @@ pub(super) fn line_of(event: &AgentEvent) -> Option<Line> {
         }
         AgentEvent::Search { query, found } => {
             let found = if found.is_empty() { "none".to_owned() } else { found.join(", ") };
-            format!("supervisor: looks for agents ({}): {found}", brief(query, SHOWN))
+            format!("supervisor: searches for agents ({}): {found}", brief(query, SHOWN))
         }
-        AgentEvent::Stage { agents, remaining: 0 } => format!("stage: {}", agents.join(", ")),
+        AgentEvent::Stage { agents, remaining: 0 } => format!("starting {}", agents.join(", ")),
         AgentEvent::Stage { agents, remaining } => {
-            format!("stage: {} ({remaining} to come)", agents.join(", "))
+            format!("starting {} ({remaining} more stages to follow)", agents.join(", "))
         }
         AgentEvent::PipelineStage { agent, stage, attempt: 0 | 1 } => {
             format!("{agent}: {stage}")
@@ -41,7 +41,7 @@ pub(super) fn line_of(event: &AgentEvent) -> Option<Line> {
             format!("{agent}: calls {tool} {}", brief(&arguments, SHOWN))
         }
         AgentEvent::ToolRecorded { agent, tool, .. } => {
-            format!("{agent}: reads back the recorded call of {tool}")
+            format!("{agent}: reuses the recorded call of {tool}")
         }
         AgentEvent::ToolProgress { agent, tool, done, total, message } => {
             let how_far = match total.filter(|total| *total > 0.0) {
@@ -51,31 +51,31 @@ pub(super) fn line_of(event: &AgentEvent) -> Option<Line> {
             format!("{agent}: {tool} {how_far} {}", brief(message, SHOWN))
         }
         AgentEvent::ToolResult { agent, tool, is_error, preview } => {
-            let how = if *is_error { "failed" } else { "gave" };
+            let how = if *is_error { "failed" } else { "returned" };
             format!("{agent}: {tool} {how}: {}", brief(preview, SHOWN))
         }
         AgentEvent::HitlRequired { agent, tool, .. } => {
-            format!("{agent}: {tool} waits for approval")
+            format!("{agent}: {tool} is waiting for approval")
         }
-        AgentEvent::HitlApproved { agent, tool, .. } => format!("{agent}: {tool} was approved"),
+        AgentEvent::HitlApproved { agent, tool, .. } => format!("{agent}: {tool} approved"),
         AgentEvent::HitlDenied { agent, tool, reason } => {
-            format!("{agent}: {tool} was denied: {reason}")
+            format!("{agent}: {tool} denied: {reason}")
         }
         AgentEvent::HitlTimeout { agent, tool } => {
-            format!("{agent}: nobody decided on {tool} in time")
+            format!("{agent}: the approval of {tool} timed out")
         }
         AgentEvent::HitlSkipped { agent, tool } => {
-            format!("{agent}: {tool} needs approval, which this request does not wait for")
+            format!("{agent}: {tool} skipped, because this request does not wait for approval")
         }
         AgentEvent::Reflection { agent, status, attempt, of, .. } => {
-            format!("{agent}: judged {} ({attempt} of {of})", status.as_str())
+            format!("{agent}: review {attempt} of {of}: {}", status.as_str())
         }
         AgentEvent::AgentResult { agent, error, not_mine, .. } => match error {
             Some(error) if *not_mine => {
-                format!("{agent}: hands the task back: {}", brief(error, SHOWN))
+                format!("{agent}: returned the task: {}", brief(error, SHOWN))
             }
             None => format!("{agent}: done"),
-            Some(error) => format!("{agent}: could not do it: {}", brief(error, SHOWN)),
+            Some(error) => format!("{agent}: failed: {}", brief(error, SHOWN)),
         },
         AgentEvent::DecisionRefused { .. } | AgentEvent::EndedEarly { .. } => return None,
     };

@@ -25,7 +25,7 @@ pub(super) struct Live {
 impl Live {
     /// Begins to show, if somebody looks on.
     pub(super) fn begin() -> Option<Self> {
-        if !std::io::stderr().is_terminal() || BARS.is_hidden() {
+        if BARS.is_hidden() {
             return None;
         }
         let answer = std::io::stdout().is_terminal().then(|| BARS.add(Form::Message));

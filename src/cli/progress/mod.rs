@@ -1,4 +1,4 @@
-//! Live progress on standard error: one line that changes on a terminal, with what lasts above it; a line for everything elsewhere.
+//! Live progress on standard error: one changing line on a terminal with lasting lines above it, or one line per event.
 
 mod lines;
 mod live;
@@ -10,7 +10,7 @@ use tokio::sync::mpsc::Receiver;
 
 use self::lines::line_of;
 use self::live::Live;
-use super::output::{brief, note};
+use super::output::{self, brief, note};
 use super::show::Observer;
 use perihelion_engine::clock;
 use perihelion_engine::graph::{RunEvent, StreamMode};
@@ -86,11 +86,12 @@ impl Progress {
         let tokens = report.usage.input_tokens + report.usage.output_tokens;
         let status = match report.status {
             RunStatusView::Done => "done",
-            RunStatusView::Interrupted => "waiting",
-            RunStatusView::Queued => "left to the workers",
+            RunStatusView::Interrupted => "waiting for a person",
+            RunStatusView::Queued => "queued for a worker",
             RunStatusView::Failed => "ended early",
         };
-        self.line(&format!("{status}; steps: {}, tokens: {tokens}", report.steps));
+        let steps = output::count(report.steps, "step");
+        self.line(&format!("{status} in {steps}, {tokens} tokens"));
     }
 
     fn show(&mut self, event: RunEvent<GraphState>) {
@@ -108,9 +109,9 @@ impl Progress {
                 } else if node == QA {
                     match &mut self.live {
                         Some(live) if !self.every_line => {
-                            live.passing("qa: writes the answer".to_owned())
+                            live.passing("qa: writing the answer".to_owned())
                         }
-                        _ => self.line("qa: writes the answer"),
+                        _ => self.line("qa: writing the answer"),
                     }
                 }
                 self.running.insert(task, node);
@@ -118,7 +119,7 @@ impl Progress {
             RunEvent::TaskEnded { task, node, error, retry, .. } => {
                 self.running.remove(&task);
                 if let Some(error) = error {
-                    let then = if retry { "; trying again" } else { "" };
+                    let then = if retry { "; retrying" } else { "" };
                     self.line(&format!("{node}: failed{then}: {}", brief(&error, 2 * SHOWN)));
                 }
             }
@@ -136,7 +137,7 @@ impl Progress {
             }
             RunEvent::Interrupted { interrupts, .. } => {
                 for one in interrupts {
-                    self.line(&format!("{}: asks a person ({})", one.node, one.kind));
+                    self.line(&format!("{}: needs a person ({})", one.node, one.kind));
                 }
             }
             _ => {}

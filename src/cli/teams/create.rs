@@ -1,33 +1,36 @@
 //! `perihelion teams create`: the architect designs, a person agrees, the team is kept.
 
-use std::io::{BufRead as _, IsTerminal as _, Write as _};
+use std::io::IsTerminal as _;
 
 use super::shown;
-use crate::cli::{Error, Exit, environment, looking, output};
+use crate::cli::{Error, Exit, environment, looking, output, plugins};
+use perihelion_agents::kinds;
 use perihelion_runtime::{Runtime, TeamDesign};
 use perihelion_settings::config::Settings;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// What the team is to achieve, in quotes
+    /// Goal of the team, in quotes
     #[arg(value_name = "GOAL")]
     goal: String,
-    /// Keep the team without asking
+    /// Save the team without asking
     #[arg(long, short)]
     yes: bool,
-    /// Print the team as JSON in place of the drawing and the table
+    /// Print the team as JSON instead of the diagram and the table
     #[arg(long)]
     json: bool,
 }
 
 pub(super) async fn run(settings: Settings, args: Args, tenant: &str) -> Result<Exit, Error> {
     let opening = looking::shown(false, async |looks| {
-        Runtime::builder(settings).environment(&environment).with_progress(looks).open().await
+        Runtime::builder(settings, kinds())
+            .environment(&environment)
+            .with_progress(looks)
+            .open()
+            .await
     });
     let runtime = opening.await?;
-    for problem in runtime.agents().problems().iter() {
-        output::warning(&format!("MCP server {}: {}", problem.server, problem.problem));
-    }
+    plugins::warn(&runtime);
     let done = create(&runtime, &args, tenant).await;
     runtime.close().await;
     done
@@ -41,7 +44,7 @@ async fn create(runtime: &Runtime, args: &Args, tenant: &str) -> Result<Exit, Er
         output::text(&shown::proposal(&design))?
     }
     if !args.yes && !agreed(&design)? {
-        output::note("nothing was saved");
+        output::note("the team was not saved");
         return Ok(Exit::Done);
     }
     output::note(&shown::saved(&runtime.save_team(tenant, design).await?));
@@ -52,9 +55,5 @@ fn agreed(design: &TeamDesign) -> Result<bool, Error> {
     if !std::io::stdin().is_terminal() {
         return Err(Error::Unconfirmed { what: "save the team", name: design.name.clone() });
     }
-    eprint!("save the team {}? [y/N] ", design.name);
-    let _ = std::io::stderr().flush();
-    let mut line = String::new();
-    std::io::stdin().lock().read_line(&mut line).map_err(Error::Input)?;
-    Ok(matches!(line.trim().to_lowercase().as_str(), "y" | "yes"))
+    output::confirmed(&format!("save the team {}?", design.name))
 }

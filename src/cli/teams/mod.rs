@@ -5,7 +5,7 @@ mod shown;
 
 use std::path::{Path, PathBuf};
 
-use super::{Error, Exit, Globals, environment, output, run};
+use super::{Error, Exit, Globals, environment, files, output, run};
 use perihelion_runtime::{
     Error as RuntimeError, LOCAL_TENANT, TeamDesign, Workflows, find_team, import_team,
     open_workflows, star_as_team,
@@ -14,7 +14,7 @@ use perihelion_settings::config::Settings;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The supervisor of every run sees a team as one agent, team_NAME, and gives it work that fits.
+The supervisor sees each team as one agent, team_NAME, and assigns suitable tasks to it.
 
 Examples:
   perihelion teams create \"Write release notes from the changes in the notes\"
@@ -22,41 +22,29 @@ Examples:
   perihelion teams show release_notes
   perihelion teams run release_notes \"What changed in 1.4?\"
   perihelion teams draw release_notes > team.mmd
-  perihelion teams draw --svg > star.svg
+  perihelion teams draw --svg > supervisor.svg
   perihelion teams export release_notes > team.json
   perihelion teams import team.json")]
-#[command(args_conflicts_with_subcommands = true)]
 pub struct Args {
     #[command(subcommand)]
     command: Option<Command>,
-    #[command(flatten)]
-    list: ListArgs,
-    /// Whose teams; the command line's own by default
+    /// Tenant that owns the teams
     #[arg(long, global = true, value_name = "TENANT", default_value = LOCAL_TENANT)]
     tenant: String,
-}
-
-#[derive(Debug, Default, clap::Args)]
-struct ListArgs {
     /// Print JSON
-    #[arg(long)]
+    #[arg(long, global = true)]
     json: bool,
 }
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
     /// List teams, by name.
-    List(ListArgs),
-    /// Have the architect design a team for a goal, and keep it when you agree.
+    List,
+    /// Let the model design a team for a goal, and save it if you agree.
     Create(create::Args),
-    /// Show a team: its agents, their goals, their servers.
-    Show {
-        name: String,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-    },
-    /// Ask a team a question, as `perihelion run --team NAME` does.
+    /// Show a team with the goals and servers of its agents.
+    Show { name: String },
+    /// Ask a team a question, like `perihelion run --team NAME`.
     Run {
         name: String,
         #[command(flatten)]
@@ -64,21 +52,21 @@ enum Command {
     },
     /// Delete a team with all of its versions.
     Delete { name: String },
-    /// Write a team's design to standard output, as JSON.
+    /// Print the design of a team as JSON.
     Export { name: String },
-    /// Keep the design in a file that `export` wrote, or a person; - reads standard input.
+    /// Save a team from a design file, such as the output of `export`. Use - for standard input.
     Import { file: PathBuf },
-    /// Draw a team, or without a name the star with all of its agents, as Mermaid text.
+    /// Draw a team as a Mermaid diagram. Without a name, draw the supervisor graph with all agents.
     Draw {
         name: Option<String>,
-        /// Draw it as SVG
+        /// Draw SVG instead
         #[arg(long)]
         svg: bool,
     },
 }
 
 pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Result<Exit, Error> {
-    match args.command.unwrap_or(Command::List(args.list)) {
+    match args.command.unwrap_or(Command::List) {
         Command::Create(create) => create::run(settings, create, &args.tenant).await,
         Command::Run { name, run: mut args } => {
             args.team = Some(name);
@@ -86,27 +74,32 @@ pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Re
         }
         other => {
             let kept = open_workflows(&settings).await?.for_tenant(&args.tenant);
-            let done = perform(&kept, &settings, other).await;
+            let done = perform(&kept, &settings, other, args.json).await;
             kept.close().await;
             done.map(|()| Exit::Done)
         }
     }
 }
 
-async fn perform(kept: &Workflows, settings: &Settings, command: Command) -> Result<(), Error> {
+async fn perform(
+    kept: &Workflows,
+    settings: &Settings,
+    command: Command,
+    json: bool,
+) -> Result<(), Error> {
     match command {
-        Command::List(ListArgs { json }) => {
+        Command::List => {
             let teams = kept.list().await.map_err(RuntimeError::from)?;
             if json {
                 return output::json(&teams.iter().map(shown::json).collect::<Vec<_>>());
             }
             if teams.is_empty() {
-                output::note("no teams; `perihelion teams create GOAL` designs one");
+                output::note("no teams yet; create one with `perihelion teams create GOAL`");
                 return Ok(());
             }
             output::text(&shown::list(&teams))
         }
-        Command::Show { name, json } => {
+        Command::Show { name } => {
             let team = find_team(kept, &name).await?;
             if json {
                 output::json(&shown::json(&team))
@@ -146,12 +139,7 @@ async fn perform(kept: &Workflows, settings: &Settings, command: Command) -> Res
 }
 
 fn read(file: &Path) -> Result<TeamDesign, Error> {
-    let text = if file.as_os_str() == "-" {
-        std::io::read_to_string(std::io::stdin()).map_err(Error::Input)?
-    } else {
-        std::fs::read_to_string(file)
-            .map_err(|source| Error::Read { path: file.to_owned(), source })?
-    };
+    let text = files::read_or_input(file)?;
     serde_json::from_str(&text)
         .map_err(|error| Error::Design { path: file.to_owned(), reason: error.to_string() })
 }

@@ -13,9 +13,9 @@ use perihelion_settings::config::Settings;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The thread; by default the newest
+    /// Thread. Defaults to the newest thread
     pub(super) thread: Option<String>,
-    /// Seconds that the process which has it may take to stop by itself before the thread is taken from it
+    /// Seconds to wait until the running process stops. After that, its lease is revoked
     #[arg(long, value_name = "SEC", default_value_t = 10.0, value_parser = seconds)]
     wait: f64,
     /// Print JSON
@@ -26,7 +26,7 @@ pub struct Args {
 fn seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(seconds) if (0.0..=3_600.0).contains(&seconds) => Ok(seconds),
-        _ => Err("expected seconds, from 0 to 3600".to_owned()),
+        _ => Err("expected a number of seconds from 0 to 3600".to_owned()),
     }
 }
 
@@ -50,12 +50,12 @@ pub(super) async fn run(
     }
     output::note(&match had {
         Some(who) if by_force => {
-            format!("cancelled; the thread was taken from {who}, which writes nothing more of it")
+            format!("cancelled; the lease of {who} was revoked, so it cannot write to the thread")
         }
-        Some(who) => format!("cancelled; {who} has stopped what it did"),
-        None if by_force => "cancelled; nobody had begun with it".to_owned(),
-        None => "cancelled; who worked on it has stopped".to_owned(),
+        Some(who) => format!("cancelled; {who} has stopped the run"),
+        None if by_force => "cancelled; the run had not started".to_owned(),
+        None => "cancelled; the run has stopped".to_owned(),
     });
-    output::note(&format!("continue from there with: {invocation} resume {}", quoted(&name)));
+    output::note(&format!("to continue from there, run: {invocation} resume {}", quoted(&name)));
     Ok(())
 }

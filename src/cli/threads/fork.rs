@@ -11,12 +11,12 @@ use perihelion_runtime::Threads;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The thread to fork
+    /// Thread to fork
     pub(super) thread: String,
-    /// The last step that both share
+    /// Last step that both threads share
     #[arg(long, value_name = "STEP")]
     at: u64,
-    /// The fork's id or name; by default a new id
+    /// ID or name of the fork. Defaults to a new ID
     #[arg(long = "thread", value_name = "ID", value_parser = NonEmptyStringValueParser::new())]
     new: Option<String>,
     /// Print JSON
@@ -37,7 +37,7 @@ pub(super) async fn run(threads: &Threads, args: &Args, invocation: &str) -> Res
     output::text(&fork.id.to_string())?;
     if !threads.is_of_star(fork.id).await? {
         output::note(&format!(
-            "only a program of its own graph can continue with it: {}",
+            "only a program with this graph can continue the thread: {}",
             fork.graph
         ));
         return Ok(());
@@ -45,9 +45,11 @@ pub(super) async fn run(threads: &Threads, args: &Args, invocation: &str) -> Res
     let next = threads.state(fork.id, None).await?.next;
     let name = args.new.as_deref().map_or_else(|| fork.id.to_string(), quoted);
     if next.is_empty() {
-        output::note(&format!("ask on with: {invocation} run --thread {name} QUESTION"))
+        output::note(&format!(
+            "to ask another question, run: {invocation} run --thread {name} QUESTION"
+        ))
     } else {
-        output::note(&format!("continue from there with: {invocation} resume {name}"))
+        output::note(&format!("to continue from there, run: {invocation} resume {name}"))
     }
     Ok(())
 }

@@ -6,12 +6,12 @@ use perihelion_runtime::{StepView, ThreadView, Threads};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The thread; by default the newest
+    /// Thread. Defaults to the newest thread
     pub(super) thread: Option<String>,
-    /// Only steps before this one
+    /// Only list steps before this step
     #[arg(long, value_name = "STEP")]
     before: Option<u64>,
-    /// At most so many; 0 for all
+    /// Maximum number of steps, or 0 for all
     #[arg(long, value_name = "N", default_value_t = 50)]
     limit: u32,
     /// Print JSON
@@ -49,9 +49,9 @@ pub(super) async fn run(threads: &Threads, args: &Args) -> Result<(), Error> {
     output::text(&output::table(head, rows.collect()))?;
     if let Some(oldest) = steps.last().map(|step| step.step).filter(|step| *step > 1) {
         output::note(&if threads.history(thread, Some(oldest), 1).await?.is_empty() {
-            format!("the steps before {oldest} were dropped")
+            format!("the steps before {oldest} were pruned")
         } else {
-            format!("older ones: --before {oldest}")
+            format!("for older steps, pass --before {oldest}")
         });
     }
     Ok(())

@@ -1,6 +1,6 @@
 //! `threads list`.
 
-use clap::ValueEnum as _;
+use clap::builder::{PossibleValue, PossibleValuesParser};
 use serde_json::{Value, json};
 
 use super::{Error, title};
@@ -11,13 +11,13 @@ use perihelion_runtime::{Listing, LiveStatus, Threads};
 #[derive(Debug, Default, clap::Args)]
 #[group(skip)]
 pub struct Args {
-    /// Only threads that stand so
-    #[arg(long, value_name = "STATUS")]
-    status: Option<ShownStatus>,
-    /// Only threads of this tenant
+    /// Only list threads with this status
+    #[arg(long, value_name = "STATUS", value_parser = statuses())]
+    status: Option<String>,
+    /// Only list threads of this tenant
     #[arg(long, value_name = "TENANT")]
     tenant: Option<String>,
-    /// At most so many; 0 for all
+    /// Maximum number of threads, or 0 for all. Defaults to 50
     #[arg(long, value_name = "N")]
     limit: Option<u32>,
     /// Print JSON
@@ -31,43 +31,22 @@ const LIMIT: u32 = 50;
 /// Characters of a title or question in a row that is to fit 80 columns.
 const TITLE: usize = 30;
 
-/// How a thread stands, in a word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(super) enum ShownStatus {
-    /// It never ran.
-    New,
-    /// Its last run ended with an answer.
-    Done,
-    /// It is left to the workers.
-    Queued,
-    Busy,
-    /// It waits for a person.
-    Interrupted,
-    Failed,
-    /// A node that is next is not there.
-    Parked,
-    /// Its process died in the middle of a run.
-    Crashed,
-    /// New or done.
-    #[value(hide = true)]
-    Idle,
-}
+/// Statuses by name, with their help and the statuses that they select.
+const STATUSES: [(&str, &str, &[LiveStatus]); 10] = [
+    ("new", "Never ran", &[LiveStatus::New]),
+    ("done", "The last run ended with an answer", &[LiveStatus::Done]),
+    ("queued", "Waiting for a worker", &[LiveStatus::Queued]),
+    ("busy", "Running", &[LiveStatus::Busy, LiveStatus::Crashed]),
+    ("interrupted", "Waiting for a person", &[LiveStatus::Interrupted]),
+    ("failed", "The last run failed", &[LiveStatus::Failed]),
+    ("stopped", "The last run was stopped", &[LiveStatus::Stopped]),
+    ("parked", "The next node is not in the graph", &[LiveStatus::Parked]),
+    ("crashed", "The process died during a run", &[LiveStatus::Crashed]),
+    ("idle", "New or done", &[LiveStatus::New, LiveStatus::Done]),
+];
 
-impl ShownStatus {
-    /// Returns how threads stand that it means.
-    fn statuses(self) -> Vec<LiveStatus> {
-        vec![match self {
-            Self::New => LiveStatus::New,
-            Self::Done => LiveStatus::Done,
-            Self::Queued => LiveStatus::Queued,
-            Self::Busy => return vec![LiveStatus::Busy, LiveStatus::Crashed],
-            Self::Interrupted => LiveStatus::Interrupted,
-            Self::Failed => LiveStatus::Failed,
-            Self::Parked => LiveStatus::Parked,
-            Self::Crashed => LiveStatus::Crashed,
-            Self::Idle => return vec![LiveStatus::New, LiveStatus::Done],
-        }]
-    }
+fn statuses() -> PossibleValuesParser {
+    STATUSES.map(|(name, help, _)| PossibleValue::new(name).help(help).hide(name == "idle")).into()
 }
 
 pub(super) async fn run(threads: &Threads, args: &Args) -> Result<(), Error> {
@@ -76,7 +55,9 @@ pub(super) async fn run(threads: &Threads, args: &Args) -> Result<(), Error> {
         Some(0) => None,
         some => some,
     };
-    let statuses = args.status.map(ShownStatus::statuses).unwrap_or_default();
+    let wanted = args.status.as_deref();
+    let found = STATUSES.iter().find(|(name, ..)| Some(*name) == wanted);
+    let statuses = found.map(|(.., statuses)| statuses.to_vec()).unwrap_or_default();
     let listing = Listing { statuses, tenant: args.tenant.clone(), limit };
     let listed = threads.list(&listing).await?;
     if args.json {
@@ -84,15 +65,12 @@ pub(super) async fn run(threads: &Threads, args: &Args) -> Result<(), Error> {
     }
     if listed.is_empty() {
         if let Some(tenant) = &args.tenant {
-            output::note(&format!("no such thread here is of the tenant {tenant}"));
+            output::note(&format!("no matching threads of the tenant {tenant}"));
             return Ok(());
         }
-        output::note(&match args.status {
-            Some(status) => {
-                let word = status.to_possible_value().map(|word| word.get_name().to_owned());
-                format!("no thread here is {}", word.unwrap_or_default())
-            }
-            None => "there are no threads here; `perihelion run \"QUESTION\"` makes one".to_owned(),
+        output::note(&match wanted {
+            Some(status) => format!("no threads with status {status}"),
+            None => "no threads yet; start one with `perihelion run \"QUESTION\"`".to_owned(),
         });
         return Ok(());
     }
@@ -110,7 +88,7 @@ pub(super) async fn run(threads: &Threads, args: &Args) -> Result<(), Error> {
     let head = ["thread", "title or question", "status", "steps", "updated"];
     output::text(&output::table(head, rows))?;
     if listed.len() == LIMIT as usize && args.limit.is_none() {
-        output::note(&format!("the newest {LIMIT} are shown; --limit 0 shows all"));
+        output::note(&format!("showing the newest {LIMIT} threads; pass --limit 0 to show all"));
     }
     Ok(())
 }

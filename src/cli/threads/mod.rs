@@ -19,8 +19,8 @@ use perihelion_settings::config::Settings;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A THREAD is a UUID, the name it was given with --thread, or a part of a UUID that no other one begins or ends with,
-such as the one that the list shows. Without one, the newest thread is taken where nothing is changed.
+THREAD is a UUID, a name given with --thread, or an unambiguous beginning or end of a UUID. For example, use
+the short ID that `list` prints. `show`, `history`, `state` and `cancel` default to the newest thread.
 
 Examples:
   perihelion threads list --status interrupted
@@ -34,34 +34,33 @@ Examples:
 pub struct Args {
     #[command(subcommand)]
     command: Option<Command>,
-    /// Without a command it lists.
     #[command(flatten)]
     list: list::Args,
 }
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    /// List threads, newest update first.
+    /// List threads, most recently updated first (the default).
     List(list::Args),
-    /// Show a thread: its runs, its open questions and how to answer them.
+    /// Show the runs and open questions of a thread, and how to answer them.
     Show(show::Args),
     /// List the steps of a thread, newest first.
     History(history::Args),
-    /// Show the state of a thread, at its head or at any step.
+    /// Show the state of a thread at its newest step or at any other step.
     State(state::Args),
-    /// Make a new thread that shares the history of another one up to a step.
+    /// Create a thread that shares the history of another thread up to a step.
     Fork(fork::Args),
-    /// End what is under way on a thread, whatever process has it; what was done is kept.
+    /// Cancel the current run of a thread in any process. Completed steps are preserved.
     Cancel(cancel::Args),
-    /// Change the state of a thread, as a step of it.
+    /// Change the state of a thread. The change is recorded as a step.
     Update(update::Args),
-    /// Write a thread to a file, or to standard output.
+    /// Export a thread to a file or to standard output.
     Export(transfer::ExportArgs),
-    /// Read a thread from a file that `export` wrote; - reads standard input.
+    /// Import a thread from a file written by `export`. Use - for standard input.
     Import(transfer::ImportArgs),
-    /// Delete a thread and everything of it; forks keep the history they share.
+    /// Delete a thread with all of its data. Forks keep the history they share.
     Delete(remove::DeleteArgs),
-    /// Delete old threads and shorten long ones: by options, or as the settings' [retention] says.
+    /// Delete old threads and shorten long threads, by options or by the [retention] settings.
     Prune(prune::Args),
 }
 

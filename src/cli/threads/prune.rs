@@ -5,7 +5,6 @@ use std::io::IsTerminal as _;
 use serde_json::json;
 
 use super::list::as_json;
-use super::remove::confirmed;
 use super::{Error, moment, title};
 use crate::cli::bars::Form;
 use crate::cli::output;
@@ -15,33 +14,33 @@ use perihelion_settings::config::{Age, Retention, Settings};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Without options the [retention] section of the settings says what goes. Threads under way are never
-touched, nor those that wait for a person unless --waiting is given. Forks keep the history they share.
+Without options, the [retention] settings apply. Running threads are never pruned. Threads that wait for a
+person are only pruned with --include-interrupted. Forks keep the history they share.
 
 Examples:
   perihelion threads prune --older-than 30d --dry-run
   perihelion threads prune --keep 1000 --keep-steps 500
   perihelion threads prune --keep-steps 100 weekly-report")]
 pub struct Args {
-    /// Delete threads that were not touched for so long: 45s, 10m, 12h, 30d or 8w
+    /// Delete threads not updated for this time, such as 45s, 10m, 12h, 30d or 8w
     #[arg(long, value_name = "AGE", conflicts_with = "thread")]
     older_than: Option<Age>,
-    /// Delete all but the newest N threads
+    /// Delete all threads except the newest N
     #[arg(long, value_name = "N", conflicts_with = "thread", value_parser = clap::value_parser!(u64).range(1..))]
     keep: Option<u64>,
-    /// Shorten threads to their newest N steps; their state stays as it is
+    /// Shorten threads to their newest N steps. The state does not change
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     keep_steps: Option<u64>,
     /// Shorten only this thread
     #[arg(requires = "keep_steps")]
     pub(super) thread: Option<String>,
-    /// Also those that wait for a person
-    #[arg(long, conflicts_with = "thread")]
+    /// Include threads that wait for a person
+    #[arg(long = "include-interrupted", alias = "waiting", conflicts_with = "thread")]
     waiting: bool,
-    /// Only say what would be done
+    /// Show the effect without pruning
     #[arg(long, conflicts_with = "thread")]
     dry_run: bool,
-    /// Do not ask
+    /// Skip confirmation
     #[arg(long, short)]
     yes: bool,
     /// Print JSON
@@ -79,7 +78,7 @@ pub(super) async fn run(threads: &Threads, settings: &Settings, args: &Args) -> 
         && std::io::stdin().is_terminal()
         && !asked(threads, retention, args).await?
     {
-        output::note("nothing was pruned");
+        output::note("no threads were pruned");
         return Ok(());
     }
     // Drawn on a terminal only.
@@ -94,7 +93,9 @@ pub(super) async fn run(threads: &Threads, settings: &Settings, args: &Args) -> 
         }
         let line = match one {
             Pruned::Deleted(info) => shown(info),
-            Pruned::Shortened(info, first) => format!("{}  from step {first} on", shown(info)),
+            Pruned::Shortened(info, first) => {
+                format!("{}  now begins at step {first}", shown(info))
+            }
         };
         failed = output::BARS.suspend(|| output::text(&line)).err();
     };
@@ -132,7 +133,7 @@ async fn asked(threads: &Threads, retention: &Retention, args: &Args) -> Result<
     if would.deleted.len() > SHOWN {
         output::note(&format!("… and {} more", would.deleted.len() - SHOWN));
     }
-    confirmed(&format!("{}: continue?", summary(true, &would)))
+    output::confirmed(&format!("{}: continue?", summary(true, &would)))
 }
 
 fn shown(info: &ThreadInfo) -> String {
@@ -165,7 +166,7 @@ fn summary(dry_run: bool, report: &PruneReport) -> String {
     }
     if !report.kept.is_empty() {
         let count = report.kept.len();
-        text.push_str(&format!("; {count} that wait for a person or are under way were left"));
+        text.push_str(&format!("; skipped {count} running or interrupted"));
     }
     text
 }
@@ -178,7 +179,7 @@ async fn shorten(threads: &Threads, thread: &str, keep: u64, json: bool) -> Resu
     }
     output::note(&match first {
         Some(first) => format!("the thread {thread} now begins at step {first}"),
-        None => format!("the thread {thread} has no more than {keep} steps; nothing was dropped"),
+        None => format!("the thread {thread} has at most {keep} steps already"),
     });
     Ok(())
 }

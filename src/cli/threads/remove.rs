@@ -1,6 +1,6 @@
 //! `threads delete`.
 
-use std::io::{BufRead as _, IsTerminal as _, Write as _};
+use std::io::IsTerminal as _;
 
 use super::{Error, title};
 use crate::cli::output;
@@ -9,12 +9,12 @@ use perihelion_runtime::{LiveStatus, Removal, Threads};
 
 #[derive(Debug, clap::Args)]
 pub struct DeleteArgs {
-    /// The thread
+    /// Thread to delete
     pub(super) thread: String,
-    /// Do not ask
+    /// Skip confirmation
     #[arg(long, short)]
     yes: bool,
-    /// Also one that is under way: its run loses what it has not finished, and fails
+    /// Delete the thread even during a run. The run fails and loses its unfinished step
     #[arg(long)]
     force: bool,
 }
@@ -24,7 +24,7 @@ pub(super) async fn delete(threads: &Threads, args: &DeleteArgs) -> Result<(), E
     let removal = if args.force { Removal::Forced } else { Removal::AtRest };
     Threads::check_removal(&info, removal)?;
     if !args.yes && !wanted(&info)? {
-        output::note("nothing was deleted");
+        output::note("the thread was not deleted");
         return Ok(());
     }
     threads.remove(&info, removal).await?;
@@ -39,14 +39,8 @@ fn wanted(info: &ThreadInfo) -> Result<bool, Error> {
     }
     let title = title(info);
     let status = LiveStatus::of(info).as_str();
-    confirmed(&format!("delete the thread {} ({title}), {status}, {} steps?", info.id, info.head))
-}
-
-/// Asks a person on the terminal; anything but yes is no.
-pub(super) fn confirmed(question: &str) -> Result<bool, Error> {
-    eprint!("{} [y/N] ", output::one_line(question));
-    let _ = std::io::stderr().flush();
-    let mut line = String::new();
-    std::io::stdin().lock().read_line(&mut line).map_err(Error::Input)?;
-    Ok(matches!(line.trim().to_lowercase().as_str(), "y" | "yes"))
+    output::confirmed(&format!(
+        "delete the thread {} ({title}), {status}, {} steps?",
+        info.id, info.head
+    ))
 }

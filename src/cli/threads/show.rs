@@ -11,7 +11,7 @@ use perihelion_runtime::{LiveStatus, ThreadView, Threads};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The thread; by default the newest
+    /// Thread. Defaults to the newest thread
     pub(super) thread: Option<String>,
     /// Print JSON
     #[arg(long)]
@@ -71,7 +71,7 @@ pub(super) async fn run(threads: &Threads, args: &Args, invocation: &str) -> Res
     if !open.is_empty() {
         text.push_str(&format!("\n{}", questions::explain(&open, &id, invocation)));
     } else if LiveStatus::can_continue(&info) {
-        text.push_str(&format!("\ncontinue with: {invocation} resume {id}\n"));
+        text.push_str(&format!("\nto continue, run: {invocation} resume {id}\n"));
     }
     output::text(&text)
 }

@@ -9,9 +9,9 @@ use perihelion_star::{GraphState, ResultStatus};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The thread; by default the newest
+    /// Thread. Defaults to the newest thread
     pub(super) thread: Option<String>,
-    /// The step; by default the newest
+    /// Step. Defaults to the newest step
     #[arg(long, value_name = "STEP")]
     at: Option<u64>,
     /// Print the whole state as JSON
@@ -86,12 +86,12 @@ fn summary(state: &GraphState) -> String {
     }
     let usage = state.spent.usage;
     text.push_str(&format!(
-        "turn {}, {} messages, {} tokens in and {} out in the whole thread\n",
+        "turn {}, {} messages, {} input tokens and {} output tokens in the whole thread\n",
         state.turn,
         state.messages.len(),
         usage.input_tokens,
         usage.output_tokens
     ));
-    text.push_str("--json shows all of it\n");
+    text.push_str("pass --json to see the whole state\n");
     text
 }

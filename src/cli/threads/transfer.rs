@@ -1,29 +1,30 @@
 //! `threads export` and `threads import`.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, BufWriter, Write as _};
-use std::path::{Path, PathBuf};
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
 
 use super::Error;
+use crate::cli::files::replace;
 use crate::cli::output;
 use perihelion_engine::checkpoint::{read_dump, write_dump};
 use perihelion_runtime::Threads;
 
 #[derive(Debug, clap::Args)]
 pub struct ExportArgs {
-    /// The thread
+    /// Thread to export
     pub(super) thread: String,
-    /// The file to write, readable by its owner alone; - or nothing for standard output
+    /// File to write, readable only by its owner. Defaults to standard output
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Write a suite for `perihelion eval` instead: the questions, and what came of them
+    /// Write a suite for `perihelion eval` instead, with the questions and their results
     #[arg(long, conflicts_with = "output")]
     suite: bool,
 }
 
 #[derive(Debug, clap::Args)]
 pub struct ImportArgs {
-    /// The file; - for standard input
+    /// File to read. Use - for standard input
     file: PathBuf,
     /// Print JSON
     #[arg(long)]
@@ -41,39 +42,9 @@ pub(super) async fn export(threads: &Threads, args: &ExportArgs) -> Result<(), E
         write_dump(&dump, &mut text)?;
         return output::bytes(&text);
     };
-    let failed = |source| Error::Write { path: path.clone(), source };
-    // A pipe or a device is written to, not replaced.
-    if std::fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
-        let mut file = BufWriter::new(File::options().write(true).open(path).map_err(failed)?);
-        write_dump(&dump, &mut file)?;
-        return file.flush().map_err(failed);
-    }
-    // Written beside it first: a full disk must not leave half a file under the name.
-    let draft = draft_of(path);
-    let written = private(&draft).map_err(failed).and_then(|file| {
-        let mut file = BufWriter::new(file);
-        write_dump(&dump, &mut file)?;
-        file.flush().and_then(|()| file.get_ref().sync_all()).map_err(failed)?;
-        std::fs::rename(&draft, path).map_err(failed)
-    });
-    if written.is_err() {
-        // It may not even have been made.
-        let _ = std::fs::remove_file(&draft);
-    }
-    written?;
+    replace(path, |file| Ok(write_dump(&dump, file)?))?;
     output::note(&format!("wrote {} steps to {}", dump.steps.len(), path.display()));
     Ok(())
-}
-
-fn draft_of(path: &Path) -> PathBuf {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".{}.part", std::process::id()));
-    path.with_file_name(name)
-}
-
-fn private(path: &Path) -> std::io::Result<File> {
-    use std::os::unix::fs::OpenOptionsExt as _;
-    File::options().write(true).create_new(true).mode(0o600).open(path)
 }
 
 pub(super) async fn import(threads: &Threads, args: &ImportArgs) -> Result<(), Error> {

@@ -4,24 +4,25 @@ use serde_json::{Map, Value, json};
 
 use super::Error;
 use crate::cli::output;
+use perihelion_agents::kinds;
 use perihelion_runtime::Threads;
 use perihelion_settings::config::Settings;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A change is a step of the thread, as if a node had written it: lists are appended to, other fields replaced. What was
-under way is abandoned; earlier steps stay as they are. Without --as nothing runs after it.
+The change is recorded as a step, as if a node had written it. Lists are appended to, and other fields are
+replaced. An unfinished step is discarded. Earlier steps do not change. Without --as, no node runs next.
 
 Examples:
   perihelion threads update weekly-report --set answer='\"Seven.\"'
   perihelion threads update weekly-report --set plan='[\"look again\"]' --as supervisor")]
 pub struct Args {
-    /// The thread
+    /// Thread to change
     pub(super) thread: String,
-    /// A field of the state and its value, as JSON or plain text; may be given several times
+    /// Field of the state and its new value, as JSON or plain text. Repeatable
     #[arg(long, value_name = "FIELD=VALUE", value_parser = assignment)]
     set: Vec<(String, Value)>,
-    /// The node that is to have written it, whose routes are next
+    /// Node to record as the author. Its routes decide the next nodes
     #[arg(long = "as", value_name = "NODE")]
     as_node: Option<String>,
     /// Print JSON
@@ -43,7 +44,7 @@ pub(super) async fn run(threads: &Threads, settings: &Settings, args: &Args) -> 
     let thread = threads.find(Some(&args.thread)).await?;
     let fields: Map<String, Value> = args.set.iter().cloned().collect();
     let node = args.as_node.as_deref();
-    let view = threads.update(settings, thread, fields, node).await?;
+    let view = threads.update(settings, kinds(), thread, fields, node).await?;
     if args.json {
         return output::json(&json!({ "thread_id": thread, "step": view.seq, "next": view.next }));
     }

@@ -6,8 +6,10 @@ use std::fmt::Write as _;
 use chrono::TimeDelta;
 use serde::Serialize;
 
-use super::words::{TEXT, brief, dollars, length, line};
+use super::words::{TEXT, dollars, length, line};
 use super::{Detail, head_line, read};
+use crate::cli::diff::runs;
+use crate::cli::output::brief;
 use crate::cli::{Error, Exit, output};
 use perihelion_runtime::{Threads, Trace, TraceHead};
 use perihelion_settings::config::Settings;
@@ -21,28 +23,28 @@ Examples:
   perihelion trace diff weekly-report weekly-report --run 1 --run 2
   perihelion trace diff weekly-report what-if --json
 
-The spans of both are aligned as trees: ~ differs, - is only in A, + is only in B. Time, tokens and cost are told
-but make no difference. Texts that differ are shown as git diff --word-diff shows them. `perihelion diff` compares
-what was stored, step by step.
+The spans of both traces are aligned as trees: ~ marks a difference, - a span only in A, + a span only in B.
+Time, tokens and cost are shown, but are not differences. Different texts are shown like git diff --word-diff.
+`perihelion diff` compares the stored steps instead.
 
-Exit codes, as those of diff(1):
-  0  both did the same
-  1  they differ
-  2  wrong usage, or a trace cannot be read")]
+Exit codes, as in diff(1):
+  0  no differences
+  1  differences
+  2  invalid usage, or a trace cannot be read")]
 pub(super) struct Args {
-    /// A thread: a UUID, or a name that stands for one; its newest run is compared
+    /// First thread, by UUID or name. Defaults to its newest run
     #[arg(value_name = "A")]
     a: String,
-    /// The thread to compare it with; the same one to compare two runs of it
+    /// Second thread, by UUID or name. Use the same thread to compare two of its runs
     #[arg(value_name = "B")]
     b: String,
-    /// Compare the trace that this run belongs to; given twice, the first is A's and the second B's
+    /// Compare the trace of this run. Pass it twice to select one run of A and one of B
     #[arg(long, value_name = "N", num_args = 1, action = clap::ArgAction::Append)]
     run: Vec<u32>,
-    /// Also show what is the same
+    /// Include spans without differences
     #[arg(long, conflicts_with = "json")]
     all: bool,
-    /// Print both heads and all pairs as one JSON object
+    /// Print the comparison as one JSON object
     #[arg(long)]
     json: bool,
 }
@@ -58,12 +60,7 @@ struct Compared<'a> {
 }
 
 pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
-    let (run_a, run_b) = match args.run.as_slice() {
-        [] => (None, None),
-        [both] => (Some(*both), Some(*both)),
-        [a, b] => (Some(*a), Some(*b)),
-        _ => return Err(Error::ManyRuns),
-    };
+    let [run_a, run_b] = runs(&args.run)?;
     let both = async {
         let threads = Threads::open_to_read(&settings).await?;
         let a = read(&threads, &settings, &args.a, run_a).await;
@@ -91,7 +88,7 @@ fn render(a: &Trace, b: &Trace, diff: &TraceDiff, detail: Detail) -> String {
     let _ = writeln!(
         out,
         "\n{}, {}, {}, {}\n",
-        spans(count(PairKind::Same), "alike"),
+        spans(count(PairKind::Same), "equal"),
         spans(count(PairKind::Changed), "different"),
         spans(count(PairKind::OnlyA), "only in A"),
         spans(count(PairKind::OnlyB), "only in B")
@@ -188,7 +185,7 @@ impl Tree {
     fn skipped(&mut self) {
         if self.alike > 0 {
             let indent = "  ".repeat(self.depth);
-            let _ = writeln!(self.out, "  {indent}… {}", spans(self.alike, "alike"));
+            let _ = writeln!(self.out, "  {indent}… {}", spans(self.alike, "equal"));
             self.alike = 0;
         }
     }

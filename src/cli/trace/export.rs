@@ -10,16 +10,16 @@ Examples:
   perihelion trace export weekly-report --to otlp --endpoint http://localhost:4318
   PERIHELION_TRACES_CONTENT=true perihelion trace export weekly-report monthly-report
 
-Ids follow from thread and run, so a trace sent twice is the same trace. Content is sent where traces.content
-is set, and the headers of the settings only to the configured endpoint.")]
+IDs derive from the thread ID and the run number, so a trace sent twice is the same trace. Content is only sent if
+traces.content is set. The headers in the settings are only sent to the configured endpoint.")]
 pub(super) struct Args {
-    /// The threads: UUIDs, or names that stand for one
+    /// Threads to export, by UUID or name
     #[arg(value_name = "THREAD", required = true)]
     threads: Vec<String>,
-    /// The protocol
+    /// Protocol
     #[arg(long, value_name = "PROTOCOL", default_value = "otlp")]
     to: Protocol,
-    /// Base address of the collector; by default traces.otlp_endpoint
+    /// Base URL of the collector. Defaults to traces.otlp_endpoint
     #[arg(long, value_name = "URL", value_parser = endpoint)]
     endpoint: Option<String>,
     /// Print the counts as one JSON object
@@ -29,7 +29,7 @@ pub(super) struct Args {
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum Protocol {
-    /// OTLP, over HTTP or gRPC as traces.protocol says
+    /// OTLP over HTTP or gRPC, as set in traces.protocol
     Otlp,
 }
 
@@ -61,9 +61,9 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
         output::json(&done)?;
     } else {
         let traces = output::count(done.traces, "trace");
-        let mut words = format!("{traces} with {} arrived", output::count(done.spans, "span"));
+        let mut words = format!("sent {traces} with {}", output::count(done.spans, "span"));
         if done.no_longer_kept > 0 {
-            words.push_str(&format!("; of {} runs nothing is kept", done.no_longer_kept));
+            words.push_str(&format!("; the steps of {} runs were pruned", done.no_longer_kept));
         }
         output::text(&words)?;
     }
@@ -71,7 +71,7 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
         (Some(error), _) => Err(error),
         (None, 0) => Ok(Exit::Done),
         (None, rejected) => {
-            output::error(&format!("the collector refused {rejected} spans of what it took"));
+            output::error(&format!("the collector rejected {rejected} spans"));
             Ok(Exit::Failed)
         }
     }

@@ -9,7 +9,8 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 
 use super::tree::{head, noted, shares, words};
-use super::words::{TEXT, brief, length, line};
+use super::words::{TEXT, length, line};
+use crate::cli::output::brief;
 use crate::cli::{Error, Exit, Signals, output};
 use perihelion_engine::checkpoint::{RunStatus, Store, ThreadInfo};
 use perihelion_engine::clock;
@@ -63,7 +64,7 @@ pub(super) async fn run(
             }
             if !is_under_way(&info) {
                 output::note(&format!(
-                    "nobody is at work on it; `perihelion resume {name}` continues"
+                    "no process is running this thread; continue with `perihelion resume {name}`"
                 ));
                 break;
             }

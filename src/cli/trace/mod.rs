@@ -31,49 +31,48 @@ Examples:
   perihelion trace export weekly-report --to otlp --endpoint http://localhost:4318
   perihelion trace serve
 
-A trace holds one run and the runs that continued with it after a crash, a failure or a stop. A new question
-and a resume after an answer begin a trace of their own. A thread that is named as a command is reached by
---thread.")]
+A trace contains one run and the runs that continued it after a crash, failure or stop. A new question or an
+answer starts another trace. If the name of a thread is also a command, pass it with --thread.")]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct Args {
     #[command(subcommand)]
     command: Option<Command>,
-    /// The thread: a UUID or a part of one, or a name that stands for one; by default the newest
+    /// Thread, by UUID, part of a UUID, or name. Defaults to the newest thread
     #[arg(value_name = "THREAD")]
     thread: Option<String>,
-    /// The same, for a thread that is called diff, export, serve or help
+    /// Thread with a name such as diff, export, serve or help
     #[arg(long = "thread", value_name = "THREAD", conflicts_with = "thread")]
     name: Option<String>,
-    /// Show the trace that this run belongs to; by default the newest
+    /// Show the trace of this run. Defaults to the newest run
     #[arg(long, value_name = "N")]
     run: Option<u32>,
-    /// Fold nothing, however long it is
+    /// Show all spans of long traces
     #[arg(long, conflicts_with_all = ["json", "otlp", "follow", "open", "out"])]
     all: bool,
-    /// Tell the run as it happens, in this process or another one, until it ends
+    /// Stream the run until it ends, in whichever process it runs
     #[arg(long, conflicts_with_all = ["otlp", "open", "out"])]
     follow: bool,
-    /// Print the spans as one JSON object; with --follow one span per line, each when it is over
+    /// Print the spans as one JSON object, or with --follow one finished span per line
     #[arg(long, conflicts_with_all = ["otlp", "open", "out"])]
     json: bool,
-    /// Print the spans as an OTLP request in JSON, as it would be sent to a collector
+    /// Print the spans as an OTLP/JSON request for a collector
     #[arg(long, conflicts_with_all = ["open", "out"])]
     otlp: bool,
-    /// Write a page with waterfall and graph to a temporary file and open it in the browser
+    /// Write a page with waterfall and graph to a temporary file, and open it in the browser
     #[arg(long)]
     open: bool,
-    /// Write the page to this file; without --open nothing is opened
+    /// Write the page to this file
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 }
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    /// Compare two runs or two threads: what was decided, judged and said otherwise, and what it took.
+    /// Compare the traces of two runs or threads: decisions, reviews, texts, time and cost.
     Diff(diff::Args),
-    /// Send the traces of threads to a collector, old ones too.
+    /// Send the traces of threads to a collector, including old traces.
     Export(export::Args),
-    /// Let the Jaeger UI, and what else reads Jaeger, read the traces in the database.
+    /// Serve the traces in the database to the Jaeger UI and other Jaeger clients.
     Serve(serve::Args),
 }
 
@@ -120,7 +119,7 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
 /// Names a trace in a line.
 fn head_line(trace: &Trace) -> String {
     let thread = trace.head.thread_id;
-    let title = trace.head.title.as_ref().map(|title| format!(" ({})", words::brief(title, 80)));
+    let title = trace.head.title.as_ref().map(|title| format!(" ({})", output::brief(title, 80)));
     let of = if trace.head.runs > 1 { format!(" of {}", trace.head.runs) } else { String::new() };
     format!(
         "thread {thread}{} run {}{of} trace {}",

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::words::brief;
+use crate::cli::output::brief;
 use perihelion_runtime::Analysis;
 
 /// Characters of a line.

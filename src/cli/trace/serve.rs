@@ -8,7 +8,7 @@ use perihelion_http::{Bounds, Server};
 
 use crate::cli::{Error, Exit, Signals, output};
 use perihelion_api as api;
-use perihelion_runtime::{Metrics, TraceFinder, open_store};
+use perihelion_runtime::{Metrics, open_store, trace_finder};
 use perihelion_settings::config::Settings;
 
 #[derive(Debug, clap::Args)]
@@ -18,15 +18,14 @@ Examples:
   perihelion trace serve --addr 127.0.0.1:0
   perihelion trace serve --ui ./jaeger-ui/build
 
-What speaks to a Jaeger query service can be pointed here: the Jaeger UI, and the Jaeger data source of Grafana.
-Prometheus finds at /metrics how the threads of the database stand.
-With --ui this process serves a build of the Jaeger UI itself. There is no authentication, so it listens on
-loopback only. Content is shown where traces.content is set.")]
+Implements the Jaeger query API for clients such as the Jaeger UI and the Jaeger data source of Grafana. Prometheus
+finds the status of threads at /metrics. With --ui, this process also serves a build of the Jaeger UI. It has no
+authentication, so it only listens on loopback. Content is only shown if traces.content is set.")]
 pub(super) struct Args {
-    /// Address to listen on; loopback only
+    /// Loopback address to listen on
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:16686")]
     addr: SocketAddr,
-    /// Directory with a build of the Jaeger UI, to be served beside the API
+    /// Directory with a build of the Jaeger UI to serve
     #[arg(long, value_name = "DIR")]
     ui: Option<PathBuf>,
 }
@@ -40,7 +39,7 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
     }
     let signals = Signals::listen()?;
     let store = open_store(&settings).await?;
-    let finder = TraceFinder::new(Arc::clone(&store), &settings);
+    let finder = trace_finder(Arc::clone(&store), &settings);
     let metrics = Metrics::new(&settings, Arc::clone(&store))?;
     let mut router = api::jaeger::router(finder).merge(api::metrics::router(metrics));
     if let Some(directory) = &args.ui {
@@ -51,7 +50,7 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
     let served = async {
         let listener = tokio::net::TcpListener::bind(args.addr).await.map_err(listen)?;
         let addr = listener.local_addr().map_err(listen)?;
-        output::note(&format!("traces are served at http://{addr}; Ctrl-C ends it"));
+        output::note(&format!("serving traces at http://{addr}; press Ctrl-C to stop"));
         let stopped = async move { signals.stopped().await };
         let server = Server::on(listener, Bounds::default()).map_err(listen)?;
         server.serve_until(router, stopped).await;

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 
 use chrono::TimeDelta;
 
-use super::words::{TEXT, brief, cost, length, line, mark, ran, spent};
-use crate::cli::output;
+use super::words::{TEXT, cost, length, line, mark, ran, spent};
+use crate::cli::output::{self, brief};
 use perihelion_runtime::Trace;
 use perihelion_telemetry::reading::{Note, NoteKind, Overview};
 use perihelion_telemetry::{About, Span, SpanId, Status};

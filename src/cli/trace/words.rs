@@ -2,6 +2,7 @@
 
 use chrono::TimeDelta;
 
+use crate::cli::output::brief;
 use perihelion_engine::checkpoint::RunStatus;
 use perihelion_telemetry::{About, Reason, RunOfTrace, Span, Spent, Status};
 
@@ -60,7 +61,7 @@ pub(super) fn line(span: &Span) -> String {
             format!("reflect · {verdict} · attempt {attempt}{of} · {took}{spent}")
         }
         About::Question { interrupt_kind, answered, .. } => {
-            let state = if *answered { "answered" } else { "waits for a person" };
+            let state = if *answered { "answered" } else { "waiting for a person" };
             format!("asked a person ({interrupt_kind}) · {state}")
         }
     };
@@ -83,9 +84,9 @@ pub(super) fn mark(span: &Span) -> char {
 pub(super) fn ran(runs: &[RunOfTrace], open: bool) -> String {
     let one = |(index, run): (usize, &RunOfTrace)| {
         let word = match run.status {
-            RunStatus::Running if open && index + 1 == runs.len() => "not ended",
+            RunStatus::Running if open && index + 1 == runs.len() => "not finished",
             RunStatus::Running => "crashed",
-            RunStatus::Queued => "handed to the workers",
+            RunStatus::Queued => "queued for a worker",
             RunStatus::Done => "done",
             RunStatus::Interrupted => "waiting for a person",
             RunStatus::Failed => "failed",
@@ -132,16 +133,6 @@ pub(super) fn length(duration: TimeDelta) -> String {
         ms if ms < 60_000 => format!("{}.{} s", ms / 1_000, ms % 1_000 / 100),
         ms if ms < 3_600_000 => format!("{} min {} s", ms / 60_000, ms % 60_000 / 1_000),
         ms => format!("{} h {} min", ms / 3_600_000, ms % 3_600_000 / 60_000),
-    }
-}
-
-/// Makes a text one line of at most so many characters, without what could steer a terminal.
-pub(super) fn brief(text: &str, characters: usize) -> String {
-    let plain: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    let line = plain.split_whitespace().collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(characters) {
-        None => line,
-        Some(_) => line.chars().take(characters - 1).chain(['…']).collect(),
     }
 }
 

@@ -54,7 +54,7 @@ async fn a_servers_file_is_refused_with_the_table_and_the_variable() {
     world.write("mcp-servers.toml", "[mcp_servers.x]\ncommand = \"/nowhere/x\"\nrequired = true\n");
     let ended = world.run(&["run", "Hi"]).await.code(1);
     assert_eq!(ended.stdout, "");
-    ended.says("a required MCP server is not there").says("required = false");
+    ended.says("required MCP server is not available").says("required = false");
 }
 
 #[tokio::test]
@@ -95,7 +95,7 @@ async fn what_only_reads_makes_no_database() {
         world.run(&args).await.code(2).says("there is no database at sqlite:typo/x.db");
         assert!(!world.path("typo").exists());
     }
-    world.run(&["threads"]).await.code(0).says("there are no threads here");
+    world.run(&["threads"]).await.code(0).says("no threads yet");
     world.run(&["threads", "show", "x"]).await.code(2).says("unknown thread: x");
     assert!(!world.path("data/perihelion").exists(), "nor does it make the usual one");
 }
@@ -134,7 +134,7 @@ async fn the_same_commands_work_on_postgres_by_one_variable() {
     assert_eq!(history.as_array().unwrap().len(), 6);
     let doctor = world.run(&["doctor"]).await.code(0);
     assert!(doctor.stdout.contains("✓ database: postgres"), "{doctor:?}");
-    let is_exempt = doctor.stdout.contains("database: its role is a superuser or has BYPASSRLS");
+    let is_exempt = doctor.stdout.contains("database: the role is a superuser or has BYPASSRLS");
     let expected: bool = sqlx::query_scalar(
         "SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user",
     )
@@ -194,6 +194,7 @@ async fn agents_are_listed_with_their_tools_and_failures_with_their_reasons() {
         list.stdout.contains("mcp_agent_files") && list.stdout.contains("append_note"),
         "{list:?}"
     );
+    assert!(list.stdout.contains("mcp_agent_broken"), "{list:?}");
     list.says("warning: MCP server broken");
     let list = world.run(&["agents", "list", "--json"]).await.code(0).json();
     assert_eq!(list["agents"][0]["name"], "mcp_agent_files");
@@ -202,5 +203,5 @@ async fn agents_are_listed_with_their_tools_and_failures_with_their_reasons() {
     assert!(show.stdout.contains("append_note"), "{show:?}");
     let show = world.run(&["agents", "show", "mcp_agent_files", "--json"]).await.code(0).json();
     assert_eq!(show["tools"][0]["repeatable"], true);
-    world.run(&["agents", "show", "broken"]).await.code(1).says("gives no agent");
+    world.run(&["agents", "show", "broken"]).await.code(1).says("MCP server broken has no agent");
 }

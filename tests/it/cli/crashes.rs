@@ -25,7 +25,7 @@ async fn the_first_ctrl_c_keeps_what_was_done_and_says_how_to_continue() {
         let stopped = ended(child).await.code(1);
         assert_eq!(stopped.json()["status"], "failed");
         let thread = stopped.json()["thread_id"].as_str().unwrap().to_owned();
-        let stopped = stopped.says("stopped; resume with: perihelion resume n");
+        let stopped = stopped.says("stopped. To continue, run: perihelion resume n");
 
         let done = world.run(&["resume", &thread]).await.code(0);
         assert_eq!(done.stdout, "It is noted.\n", "{stopped:?}");
@@ -45,7 +45,8 @@ async fn after_a_crash_another_process_takes_over_at_once_and_repeats_nothing() 
     assert_eq!((&list[0]["status"], &list[0]["crashed"]), (&"crashed".into(), &true.into()));
     let show = world.run(&["threads", "show", "n"]).await.code(0);
     assert!(
-        show.stdout.contains("crashed") && show.stdout.contains("continue with: perihelion resume")
+        show.stdout.contains("crashed")
+            && show.stdout.contains("to continue, run: perihelion resume")
     );
 
     let done = world.run(&["resume", "n", "-q"]).await.code(0);
@@ -78,7 +79,7 @@ async fn a_call_whose_outcome_a_crash_left_unknown_is_put_to_a_person() {
         world.write("mcp-servers.toml", &table);
         let run = world.run(&["run", "Send it", "--thread", "s"]).await.code(3);
         let run = run.says("outcome_unknown, mcp_agent_x").says("--outcome retry");
-        run.says("nobody knows whether this call of x.die happened");
+        run.says("The outcome of this x.die call is unknown");
         let mut args = vec!["resume", "s", "--outcome", answer, "-q"];
         if answer == "done" {
             args.extend(["--result", "number 7"]);
@@ -99,7 +100,7 @@ async fn a_second_writer_on_a_thread_is_told_who_holds_it() {
     let second = world.run(&["run", "And now?", "--thread", "t", "--json"]).await.code(1);
     assert_eq!(second.json()["error"]["type"], "failed");
     let pid = child.id().unwrap();
-    second.says(&format!("process {pid} on ")).says("the question was not taken");
+    second.says(&format!("process {pid} on ")).says("your question was not submitted");
     signal(&child, Signal::SIGINT);
     ended(child).await.code(1);
     // An unfinished run is to be resumed first, and then all continues.
@@ -144,7 +145,7 @@ async fn servers_end_with_the_program_also_when_it_is_told_twice() {
     let mut child = world.start(&["run", "Send it", "--thread", "s"]);
     wait_for(&mut child, "calls x.hang").await;
     signal(&child, Signal::SIGINT);
-    wait_for(&mut child, "once more ends it at once").await;
+    wait_for(&mut child, "press Ctrl-C again to stop now").await;
     signal(&child, Signal::SIGINT);
     assert_eq!(child.wait().await.unwrap().code(), Some(130));
     crate::support::hostile::assert_none_left(&mark).await;

@@ -41,7 +41,7 @@ async fn a_form_is_shown_with_its_fields_and_taken_when_it_fits() {
         .says("--answer '{\"city\":\"…\",\"speed\":\"slow\"}'")
         .says(" --deny\n");
     let refuse = ["resume", "o", "--answer", r#"{"city": "B"}"#];
-    world.run(&refuse).await.code(2).says("does not fit the form").says("at /city");
+    world.run(&refuse).await.code(2).says("does not match the form").says("at /city");
     let answer = ["resume", "o", "--answer", r#"{"city": "Bern"}"#, "-q"];
     let done = world.run(&answer).await.code(0);
     assert_eq!(done.stdout, "Done.\n");
@@ -54,7 +54,7 @@ async fn a_form_is_filled_in_on_a_terminal_and_asked_again_where_it_does_not_fit
     let world = shop("order").await;
     let run = ["run", "Order bread", "--thread", "o"];
     let output = world.run_on_a_terminal(&run, "y\n\n\ny\nBern\nfast\n").await.code(0);
-    assert!(output.stdout.contains("does not fit the form"), "{output:#?}");
+    assert!(output.stdout.contains("does not match the form"), "{output:#?}");
     assert_eq!(world.read("orders.log"), "bread to \"Bern\", \"fast\"\n");
 }
 
@@ -68,7 +68,7 @@ async fn an_address_is_shown_with_its_host_and_approved_after_the_visit() {
         .run(&["resume", "p"])
         .await
         .code(3)
-        .says("open this address yourself, if you trust bank.example:")
+        .says("If you trust bank.example, open this address yourself:")
         .says("https://bank.example/pay?order=7");
     let stray = ["resume", "p", "--answer", r#"{"card": "1"}"#];
     world.run(&stray).await.code(2).says("--approve once you have been at the address");

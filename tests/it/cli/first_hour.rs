@@ -47,17 +47,21 @@ async fn init_writes_both_files_and_replaces_none_unasked() {
     std::fs::remove_file(world.path("mcp-servers.toml")).unwrap();
     let none = world.run(&["run", "Hi", "-q"]).await;
     none.says(
-        "there are no agents: there is no mcp-servers.toml; `perihelion init` writes a first one",
+        "no agents, because mcp-servers.toml does not exist; create it with `perihelion init`",
     );
     world.run(&["agents"]).await.code(0).says("`perihelion init`");
     let doctor = world.run(&["doctor"]).await.code(0);
-    assert!(doctor.stdout.contains("! there are no agents"), "{doctor:?}");
+    assert!(doctor.stdout.contains("! no agents"), "{doctor:?}");
 
     world.run(&["init"]).await.code(0).says("wrote perihelion.toml").says("wrote mcp-servers.toml");
     let doctor = world.run(&["doctor"]).await.code(0).stdout;
     assert!(doctor.contains("✓ server files"), "{doctor}");
     world.write("perihelion.toml", "# mine\n");
-    world.run(&["init"]).await.code(2).says("there already: perihelion.toml, mcp-servers.toml");
+    world
+        .run(&["init"])
+        .await
+        .code(2)
+        .says("file already exists: perihelion.toml, mcp-servers.toml");
     assert_eq!(world.read("perihelion.toml"), "# mine\n");
     std::fs::remove_file(world.path("mcp-servers.toml")).unwrap();
     world.run(&["init"]).await.code(0).says("kept perihelion.toml").says("wrote mcp-servers.toml");
@@ -162,4 +166,18 @@ async fn an_answer_has_the_form_of_the_schema_that_was_given() {
     assert_eq!(json["structured"]["number"], 42);
     world.write("number.json", "[1]");
     world.run(&args).await.code(2).says("must describe an object");
+}
+
+/// An error leads to its remedy, and a search without a match says so.
+#[tokio::test]
+async fn an_error_is_explained_by_its_code() {
+    let world = World::new(answering()).await;
+    let failed = world.run(&["threads", "show", "nowhere", "--json"]).await.code(2);
+    let code = failed.json()["error"]["code"].as_str().unwrap().to_owned();
+    let explained = world.run(&["explain", &code]).await.code(0);
+    assert!(explained.stdout.contains("remedy"), "{explained:?}");
+    world.run(&["explain", "no.such"]).await.code(2).says("perihelion explain");
+    let all = world.run(&["explain", "--json"]).await.code(0).json();
+    assert!(all.as_array().unwrap().len() > 100, "{all}");
+    world.run(&["skills", "search", "maps"]).await.code(0).says("no skills match: maps");
 }

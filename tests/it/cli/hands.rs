@@ -69,15 +69,15 @@ async fn a_busy_thread_names_its_process_is_followed_and_can_be_cancelled() {
     let pid = run.id().unwrap();
     world.model.wait_for_requests(1).await;
     let second = world.run(&["run", "And this?", "--thread", "t", "-q"]).await.code(1);
-    let second = second.says(&format!("process {pid} on ")).says("the question was not taken");
+    let second = second.says(&format!("process {pid} on ")).says("your question was not submitted");
     drop(second);
     let list = world.run(&["threads", "--json"]).await.code(0).json();
     assert_eq!(list[0]["status"], "busy");
     let cancelled = world.run(&["threads", "cancel", "t"]).await.code(0);
     cancelled.says(&format!("process {pid} on ")).says("perihelion resume t");
     let list = world.run(&["threads", "--json"]).await.code(0).json();
-    assert_eq!(list[0]["status"], "failed");
-    world.run(&["threads", "cancel", "t"]).await.code(1).says("nothing is under way");
+    assert_eq!(list[0]["status"], "stopped");
+    world.run(&["threads", "cancel", "t"]).await.code(1).says("it is not running");
     drop(run);
 }
 
@@ -90,7 +90,7 @@ async fn a_resume_that_only_follows_says_so() {
     world.model.wait_for_requests(1).await;
     let mut follower = world.start(&["resume", "t"]);
     let mut lines = BufReader::new(follower.stderr.take().unwrap()).lines();
-    let words = format!("following: process {pid} on ");
+    let words = format!("following the run in process {pid} on ");
     loop {
         let line = lines.next_line().await.unwrap();
         if line.unwrap_or_else(|| panic!("it never said: {words}")).contains(&words) {
@@ -198,7 +198,10 @@ async fn calls_of_a_tool_are_allowed_all_at_once_on_the_terminal() {
     world.write("mcp-servers.toml", &servers);
     let output =
         world.run_on_a_terminal(&["run", "Note both", "--thread", "t"], "a\n").await.code(0);
-    assert!(output.stdout.contains("allowed, as before: notes.append_note"), "{output:?}");
+    assert!(
+        output.stdout.contains("approved automatically, as you chose: notes.append_note"),
+        "{output:?}"
+    );
     assert_eq!(world.read("notes.jsonl").lines().count(), 2, "{output:?}");
 }
 
@@ -212,7 +215,8 @@ async fn prune_asks_on_a_terminal_before_it_deletes() {
     let args = ["threads", "prune", "--keep", "1"];
     let no = world.run_on_a_terminal(&args, "n\n").await.code(0);
     assert!(
-        no.stdout.contains("would delete 2 threads") && no.stdout.contains("nothing was pruned"),
+        no.stdout.contains("would delete 2 threads")
+            && no.stdout.contains("no threads were pruned"),
         "{no:?}"
     );
     assert_eq!(world.run(&["threads", "--json"]).await.code(0).json().as_array().unwrap().len(), 3);

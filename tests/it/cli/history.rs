@@ -55,7 +55,7 @@ async fn a_changed_prompt_is_shown_at_the_request_it_changes() {
     world.set("PERIHELION_PROMPTS_DIR", "prompts");
     let replay = world.run(&["replay", "t"]).await.code(1);
     for line in [
-        "2 steps replayed to the same bytes, then",
+        "2 steps replayed with the same bytes, then a difference:",
         "step 4, mcp_agent_files: it asked for reflector with another request",
         "request messages[0].content",
         "- You ",
@@ -103,13 +103,15 @@ async fn answers_forks_and_shortened_threads_replay_as_far_as_they_are_kept() {
     world.run(&["threads", "delete", "t", "--yes"]).await.code(0);
     let replay = world.run(&["replay", "f"]).await.code(0);
     assert!(
-        replay.stdout.contains("begins at step 6: the steps before it came from"),
+        replay.stdout.contains(
+            "replay begins at step 6, because the earlier steps belong to another thread"
+        ),
         "{replay:?}"
     );
     assert!(replay.stdout.contains("1 step replayed"), "{replay:?}");
     world.run(&["threads", "prune", "--keep-steps", "2", "f"]).await.code(0);
     let replay = world.run(&["replay", "f"]).await.code(0);
-    assert!(replay.stdout.contains("dropped by a prune"), "{replay:?}");
+    assert!(replay.stdout.contains("the earlier steps were pruned"), "{replay:?}");
 }
 
 #[tokio::test]
@@ -122,7 +124,7 @@ async fn two_threads_that_did_the_same_do_not_differ() {
     without_anything(&mut world);
     let diff = world.run(&["diff", "t", "f"]).await.code(0);
     assert!(
-        diff.stdout.contains("3 steps are shared\nsteps 4 to 6: the same\nno differences"),
+        diff.stdout.contains("3 shared steps\nsteps 4 to 6: the same\nno differences"),
         "{diff:?}"
     );
     world.run(&["diff", "t", "t", "--run", "1"]).await.code(0);
@@ -175,5 +177,5 @@ async fn steps_that_only_one_of_them_took_are_named() {
     world.run(&["run", "clear", "--thread", "a", "-q"]).await.code(0);
     world.run(&["run", "unclear", "--thread", "b", "-q"]).await.code(3);
     let diff = world.run(&["diff", "a", "b"]).await.code(1);
-    assert!(diff.stdout.contains("only A ran it"), "{}", diff.stdout);
+    assert!(diff.stdout.contains("only in A"), "{}", diff.stdout);
 }

@@ -53,7 +53,7 @@ async fn a_fork_continues_from_its_step_and_the_source_stays_as_it_is() {
     let fork = world.run(&args).await.code(0);
     let id = fork.stdout.trim().to_owned();
     assert!(uuid::Uuid::parse_str(&id).is_ok(), "{id}");
-    fork.says("continue from there with: perihelion resume what-if");
+    fork.says("to continue from there, run: perihelion resume what-if");
     let done = world.run(&["resume", "what-if", "-q"]).await.code(0);
     assert!(done.stdout.contains("42"), "{done:?}");
     let show = world.run(&["threads", "show", "what-if", "--json"]).await.code(0).json();

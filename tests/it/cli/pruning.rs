@@ -39,7 +39,11 @@ async fn the_newest_threads_are_kept_and_those_that_wait_in_any_case() {
     assert_eq!(left(&world).await.len(), 4);
     world.run(&prune).await.code(0).says("deleted 2 threads; 1 that wait");
     assert_eq!(left(&world).await, ["a", "waits"]);
-    world.run(&[&prune[..], &["--waiting"]].concat()).await.code(0).says("deleted 1 thread");
+    world
+        .run(&[&prune[..], &["--include-interrupted"]].concat())
+        .await
+        .code(0)
+        .says("deleted 1 thread");
     assert_eq!(left(&world).await, ["a"]);
 }
 

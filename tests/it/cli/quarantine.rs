@@ -67,20 +67,20 @@ async fn a_changed_server_is_left_out_until_its_difference_was_shown_and_approve
     assert_eq!(done["accepted"], true);
     assert_eq!(done["changes"], json!(["the tool look changed"]));
     world.run(&["agents", "show", "x"]).await.code(0);
-    world.run(&["agents", "approve", "x"]).await.code(0).says("it is what was pinned");
-    world.run(&["agents", "approve", "y"]).await.code(2).says("no enabled MCP server");
+    world.run(&["agents", "approve", "x"]).await.code(0).says("it matches its pin");
+    world.run(&["agents", "approve", "y"]).await.code(2).says("unknown or disabled MCP server");
 }
 
 /// X6
 #[tokio::test]
 async fn servers_that_nobody_declared_are_named_in_one_line() {
     let world = world().await;
-    let one = "MCP server x counts as reaching the open world";
+    let one = "MCP server x counts as open world";
     world.run(&["agents"]).await.code(0).says(one);
     let table = world.read("mcp-servers.toml");
     let second = table.replace("[mcp_servers.x]", "[mcp_servers.y]");
     world.write("mcp-servers.toml", &format!("{table}{second}"));
-    let both = "2 MCP servers count as reaching the open world";
+    let both = "2 MCP servers count as open world";
     let list = world.run(&["agents"]).await.code(0).says(both).says("in their tables: x, y");
     assert_eq!(list.stderr.matches("open world").count(), 1, "{list:?}");
     world.write(
@@ -103,7 +103,7 @@ async fn a_change_of_arguments_is_shown_old_and_new() {
     with("\"--root\", \"/\", \"--token=ghp_0123456789\"");
     let run = world.run(&["run", "What colour?", "-q"]).await.code(1);
     let first = run.stderr.lines().next().unwrap_or_default();
-    assert!(first.contains("there are no agents"), "said first: {run:?}");
+    assert!(first.contains("no agents: "), "said first: {run:?}");
     let dry = world.run(&["agents", "approve", "x", "--dry-run"]).await.code(0).stdout;
     assert!(dry.contains("args: [\"--root\",\"docs\","), "{dry}");
     assert!(dry.contains("→ [\"--root\",\"/\","), "{dry}");

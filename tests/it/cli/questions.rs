@@ -143,7 +143,7 @@ async fn of_several_questions_one_must_be_named() {
     let run = world.run(&["run", "Note it twice", "--thread", "n", "--json"]).await.code(3).json();
     let open = run["interrupts"].as_array().unwrap();
     assert_eq!(open.len(), 2);
-    world.run(&["resume", "n", "--approve"]).await.code(2).says("name one with --interrupt");
+    world.run(&["resume", "n", "--approve"]).await.code(2).says("select one with --interrupt");
     let first = open[0]["id"].as_str().unwrap();
     let second = open[1]["id"].as_str().unwrap();
     world.run(&["resume", "n", "--interrupt", first, "--approve", "-q"]).await.code(3);

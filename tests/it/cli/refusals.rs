@@ -11,7 +11,12 @@ fn plain_refusal(ended: Ended) -> String {
     }
     let lines: Vec<&str> = ended.stderr.lines().collect();
     let [line] = lines.as_slice() else { panic!("not one line: {ended:#?}") };
-    let line = line.strip_prefix("error: ").unwrap_or_else(|| panic!("no error: {line}"));
+    let line = line.strip_prefix("error[").and_then(|rest| rest.split_once("]: "));
+    let (code, line) = line.unwrap_or_else(|| panic!("no error: {ended:#?}"));
+    assert!(
+        include_str!("../../../docs/reference/errors.md").contains(&format!("| `{code}` |")),
+        "{code}"
+    );
     assert!(!line.contains("panicked") && !line.contains("backtrace"), "{line}");
     line.to_owned()
 }
@@ -36,7 +41,7 @@ async fn unknown_threads_are_named_as_they_were_called() {
             let message = plain_refusal(world.run(args).await.code(2));
             assert_eq!(
                 message,
-                format!("unknown thread: {name}; `perihelion threads` lists the known ones")
+                format!("unknown thread: {name}; run `perihelion threads` to list threads")
             );
         }
     }
@@ -83,7 +88,7 @@ async fn wrong_options_are_refused_before_anything_happens() {
     ] {
         let ended = world.run(args).await.code(2);
         assert_eq!(ended.stdout, "", "{args:?}");
-        ended.says("error: ").says(words);
+        ended.says("error").says(words);
     }
     assert!(world.model.requests().is_empty());
     assert!(!world.path("data").exists(), "no database was made");

@@ -12,7 +12,10 @@ async fn standard_output_carries_the_answer_alone_and_standard_error_the_progres
     let world = World::new(reading()).await;
     let run = world.run(&["run", "What is it?"]).await.code(0);
     assert_eq!(run.stdout, "It is 42 [1].\n");
-    let run = run.says("stage: mcp_agent_files").says("calls files.read").says("judged APPROVED");
+    let run = run
+        .says("starting mcp_agent_files")
+        .says("calls files.read")
+        .says("review 1 of 3: APPROVED");
     run.says("source [1] files.read").says("done; steps:");
 }
 
@@ -183,15 +186,15 @@ async fn two_agents_of_one_stage_both_report() {
     let agents: Vec<&Value> =
         report["results"].as_array().unwrap().iter().map(|one| &one["agent"]).collect();
     assert_eq!(agents, ["mcp_agent_files", "mcp_agent_notes"]);
-    run.says("stage: mcp_agent_files, mcp_agent_notes");
+    run.says("starting mcp_agent_files, mcp_agent_notes");
 }
 
 /// S2.10
 #[tokio::test]
 async fn the_events_of_a_run_are_in_the_object_when_they_are_asked_for() {
     let world = World::new(reading()).await;
-    world.run(&["run", "What is it?", "--trace"]).await.code(2).says("--json");
-    let args = ["run", "What is it?", "--json", "--trace", "--thread", "t"];
+    world.run(&["run", "What is it?", "--include-events"]).await.code(2).says("--json");
+    let args = ["run", "What is it?", "--json", "--include-events", "--thread", "t"];
     let report = world.run(&args).await.code(0).json();
     let events = report["trace"].as_array().unwrap();
     let kinds: Vec<String> = events

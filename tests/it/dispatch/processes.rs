@@ -107,8 +107,8 @@ async fn a_worker_finishes_what_was_left_to_it(on: Kind) {
     let second = site.submit("u").await;
     site.until("u", "done").await;
     let words = site.stop(worker).await;
-    assert!(words.contains("working on") && words.contains("ended; runs driven:"), "{words}");
-    assert!(words.contains(&format!("{second}: done; steps: ")), "{words}");
+    assert!(words.contains("working on") && words.contains("stopped; completed runs:"), "{words}");
+    assert!(words.contains(&format!("{second}: done; ")), "{words}");
 }
 
 async fn two_workers_share_many_threads(on: Kind) {
@@ -164,7 +164,7 @@ async fn a_worker_that_is_stopped_hands_its_threads_over(on: Kind) {
     let worker = site.worker();
     site.world.model.wait_for_requests(6).await;
     let words = site.stop(worker).await;
-    assert!(words.contains("threads to be handed over: 1"), "{words}");
+    assert!(words.contains("threads to hand over: 1"), "{words}");
     assert!(words.contains(&format!("{thread}: handed over")), "{words}");
     let heir = site.world.run(&["worker", "--drain"]).await.code(0);
     heir.says(&format!("{thread}: done"));

@@ -43,7 +43,7 @@ pub async fn postgres() -> Place {
 }
 
 impl Place {
-    pub fn dispatcher(&self) -> Arc<dyn Dispatcher> {
+    pub fn dispatcher(&self) -> Arc<Dispatcher> {
         let except_tenant = Some("demo".to_owned());
         let scope = Scope { graph: "story".to_owned(), except_tenant, thorough: true };
         dispatch::open(&self.url, Arc::clone(&self.store), scope).unwrap()
@@ -103,7 +103,7 @@ fn asking() -> Arc<perihelion::graph::Graph<Story>> {
 }
 
 /// Takes every call there is, so that the next one tells of something new.
-pub async fn calls(dispatcher: &Arc<dyn Dispatcher>) -> Vec<Wake> {
+pub async fn calls(dispatcher: &Arc<Dispatcher>) -> Vec<Wake> {
     let mut calls = Vec::new();
     while let Some(wake) = dispatcher.next().await.unwrap() {
         calls.push(wake);

@@ -72,13 +72,13 @@ async fn a_logout_revokes_and_forgets() {
     let listed = world.run(&["agents"]).await.code(0);
     assert!(listed.stdout.contains("mcp_agent_tracker"), "{listed:?}");
     let done = world.run(&["agents", "logout", "mcp_agent_tracker"]).await.code(0);
-    assert_eq!(done.stdout.trim(), "logged out of tracker: its tokens are void");
+    assert_eq!(done.stdout.trim(), "logged out of tracker: its tokens were revoked");
     assert!(site.life().revoked[0].starts_with("canary-oauth-refresh-"));
     assert_eq!(kept(&world), Vec::<std::path::PathBuf>::new());
     let listed = world.run(&["agents"]).await.code(0);
     listed.says("it wants a login: perihelion agents login tracker");
     let again = world.run(&["agents", "logout", "tracker"]).await.code(0);
-    assert_eq!(again.stdout.trim(), "tracker: there was no login");
+    assert_eq!(again.stdout.trim(), "tracker: not logged in");
 }
 
 /// X6
@@ -199,5 +199,5 @@ async fn logins_where_there_can_be_none_say_why() {
     world.write("mcp-servers.toml", far);
     let ended = world.run(&["agents", "login", "tracker"]).await.code(1);
     ended.says("must be reached over https, or be on this machine: http://tracker.example/mcp");
-    world.run(&["agents", "login", "nobody"]).await.code(2).says("no enabled MCP server");
+    world.run(&["agents", "login", "nobody"]).await.code(2).says("unknown or disabled MCP server");
 }

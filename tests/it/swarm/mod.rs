@@ -169,14 +169,17 @@ impl Room {
             None => Arc::clone(&self.store),
         };
         let pool = Pool::new(servers, options);
-        let builder = Runtime::builder(settings).with_model(model).with_pool(pool);
+        let builder = Runtime::builder(settings, perihelion::agents::kinds())
+            .with_model(model)
+            .with_pool(pool);
         builder.with_store(store).open().await.unwrap()
     }
 
     /// Runs the recorded thread again, offline.
     async fn replay(&self) -> ReplayReport {
         let settings = self.settings();
-        Traces::of(&self.store, &settings).replay(self.thread, None).await.unwrap()
+        let kinds = Arc::new(perihelion::agents::kinds());
+        Traces::of(&self.store, &settings).replay(self.thread, None, kinds).await.unwrap()
     }
 
     /// Asks in a runtime of its own, and closes it.

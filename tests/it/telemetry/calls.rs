@@ -63,7 +63,9 @@ impl Echoing {
         let openai = Arc::new(OpenAiModel::new(&settings.models).unwrap());
         let servers = Pool::new(file, pool());
         let store = Arc::new(MemoryStore::default());
-        let builder = Runtime::builder(settings).with_model(openai).with_pool(servers);
+        let builder = Runtime::builder(settings, perihelion::agents::kinds())
+            .with_model(openai)
+            .with_pool(servers);
         let runtime = builder.with_store(store).open().await.unwrap();
         Self { runtime, model }
     }

@@ -6,7 +6,7 @@ use axum::body::Body;
 use axum::http::{Request, StatusCode};
 use perihelion::api;
 use perihelion::config::Settings;
-use perihelion::runtime::TraceFinder;
+use perihelion::runtime::trace_finder;
 use perihelion::telemetry::TraceId;
 use serde_json::{Value, json};
 use tower_service::Service as _;
@@ -19,7 +19,7 @@ struct Viewer {
 
 impl Viewer {
     fn on(demo: &Demo, settings: &Settings) -> Self {
-        let finder = TraceFinder::new(Arc::clone(demo.store()), settings);
+        let finder = trace_finder(Arc::clone(demo.store()), settings);
         Self { router: api::loopback_only(api::jaeger::router(finder)) }
     }
 

@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use perihelion::checkpoint::{Claim, Fence, MemoryStore, Store};
 use perihelion::config::Settings;
+use perihelion::demo;
 use perihelion::graph::RunEvent;
 use perihelion::ids::ThreadId;
 use perihelion::runner::RunOptions;
-use perihelion::runtime::{Runtime, Traces, demo};
+use perihelion::runtime::{Runtime, Traces};
 use perihelion::swarm::Request;
 use perihelion::telemetry::ExportCounts;
 use tokio::sync::mpsc;
@@ -162,7 +163,9 @@ async fn a_process_that_resumes_a_run_sends_its_trace_once_and_whole() {
 
     let home = home.path().to_owned();
     let options = demo::Options { home, pool: pool(), ..Default::default() };
-    let builder = Runtime::builder(settings.clone()).for_demo(options).for_thread(thread);
+    let stage = demo::set(&options).await.unwrap();
+    let kinds = perihelion::agents::kinds();
+    let builder = Runtime::builder(settings.clone(), kinds).on_stage(stage).for_thread(thread);
     let runtime = builder.with_store(Arc::clone(&store)).open().await.unwrap();
     assert_eq!(runtime.flush_exports().await.unwrap(), ExportCounts::default());
     runtime.resume(thread, runtime.run_options()).await.unwrap();

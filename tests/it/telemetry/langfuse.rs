@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::trace::v1::Span;
-use perihelion::runtime::demo;
+use perihelion::demo;
 use perihelion::swarm::Request;
 
 use super::receiver::{Collector, Manner, attribute};

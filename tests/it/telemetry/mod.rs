@@ -18,10 +18,11 @@ use std::sync::Arc;
 
 use perihelion::checkpoint::{MemoryStore, Store};
 use perihelion::config::{Overrides, Settings};
+use perihelion::demo;
 use perihelion::ids::ThreadId;
 use perihelion::mcp::PoolOptions;
 use perihelion::runner::RunOptions;
-use perihelion::runtime::{RunReport, Runtime, Trace, Traces, demo};
+use perihelion::runtime::{RunReport, Runtime, Trace, Traces};
 use perihelion::swarm::{GraphState, Request};
 use perihelion::telemetry::{About, Span};
 
@@ -40,7 +41,9 @@ fn pool() -> PoolOptions {
 
 async fn open(settings: Settings, home: &Path, store: Arc<dyn Store>) -> Runtime {
     let options = demo::Options { home: home.to_owned(), pool: pool(), ..Default::default() };
-    let builder = Runtime::builder(settings).for_demo(options).with_store(store);
+    let stage = demo::set(&options).await.unwrap();
+    let kinds = perihelion::agents::kinds();
+    let builder = Runtime::builder(settings, kinds).on_stage(stage).with_store(store);
     let runtime = builder.open().await.unwrap();
     assert!(runtime.agents().problems().is_empty(), "{:?}", runtime.agents().problems());
     runtime

@@ -67,7 +67,9 @@ async fn sent(content: bool) -> String {
     let openai = Arc::new(OpenAiModel::new(&settings.models).unwrap());
     let store = Arc::new(MemoryStore::default());
     let servers = Pool::new(file, pool());
-    let builder = Runtime::builder(settings).with_model(openai).with_pool(servers);
+    let builder = Runtime::builder(settings, perihelion::agents::kinds())
+        .with_model(openai)
+        .with_pool(servers);
     let runtime = builder.with_store(store).open().await.unwrap();
     let request = Request { question: "canary-question".into(), ..Request::default() };
     let report = runtime.ask(ThreadId::new(), None, request, runtime.run_options()).await.unwrap();

@@ -62,6 +62,57 @@ fn the_reference_has_the_help_of_every_command() {
     );
 }
 
+/// Areas of error codes, and the files that define their errors.
+const ERRORS: [(&str, &[&str]); 10] = [
+    ("cli", &["src/cli/error.rs", "src/demo/mod.rs"]),
+    ("runtime", &["crates/runtime/src/error.rs"]),
+    ("run", &["crates/engine/src/runner/outcome.rs"]),
+    ("store", &["crates/engine/src/checkpoint/error.rs"]),
+    ("database", &["crates/database/src/error.rs"]),
+    ("model", &["crates/llm/src/types.rs"]),
+    ("server", &["crates/mcp/src/types/error.rs"]),
+    ("documents", &["crates/documents/src/error.rs"]),
+    ("people", &["crates/people/src/error.rs"]),
+    ("service", &["crates/service/src/error.rs"]),
+];
+
+/// Returns the codes of the errors in a file, each with whether its message is that of another error.
+fn codes_of(area: &str, text: &str) -> Vec<(String, bool)> {
+    let body = text.split("pub enum Error {").nth(1).unwrap().split("\n}").next().unwrap();
+    let variant = Regex::new(
+        r#"(?s)#\[error\(\s*(transparent|".*?").*?\)\]\s*(?:///[^\n]*\n\s*)*([A-Z]\w*)"#,
+    );
+    let capital = Regex::new("([a-z])([A-Z])").unwrap();
+    let code = |name: &str| capital.replace_all(name, "${1}-$2").to_lowercase();
+    let found = variant.unwrap();
+    let found = found.captures_iter(body);
+    found.map(|one| (format!("{area}.{}", code(&one[2])), &one[1] == "transparent")).collect()
+}
+
+#[test]
+fn the_reference_has_every_error_code_with_its_remedy() {
+    let page = read("docs/reference/errors.md");
+    let row = Regex::new(r"(?m)^\| `([a-z-]+\.[a-z-]+)` \| [^|]+\. \| [^|]+\. \|$").unwrap();
+    let listed: Vec<&str> = row.captures_iter(&page).map(|row| row.extract::<1>().1[0]).collect();
+    let mut problems = Vec::new();
+    let mut known = Vec::new();
+    for (area, files) in ERRORS {
+        let codes = files.iter().flat_map(|file| codes_of(area, &read(file)));
+        for (code, is_transparent) in codes {
+            let count = listed.iter().filter(|one| **one == code).count();
+            if count > 1 || (count == 0 && !is_transparent) {
+                problems.push(format!("{code}: {count} rows"));
+            }
+            known.push(code);
+        }
+    }
+    problems.extend(
+        listed.iter().filter(|code| !known.iter().any(|one| one == *code)).map(|it| it.to_string()),
+    );
+    assert!(listed.len() > 100, "{listed:?}");
+    report(&problems, "docs/reference/errors.md has one row for each error code: these differ.");
+}
+
 /// Returns a name as it is in JSON: `ToolCall` as `tool_call`.
 fn in_json(name: &str) -> String {
     let capital = Regex::new("([a-z])([A-Z])").unwrap();

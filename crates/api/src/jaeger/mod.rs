@@ -23,7 +23,7 @@ use axum::response::{IntoResponse as _, Response};
 use percent_encoding::percent_decode_str;
 
 use self::refusal::Refusal;
-use perihelion_runtime::TraceFinder;
+use perihelion_telemetry::reading::Finder as TraceFinder;
 
 /// Name of the one service, as spans are exported under it.
 const SERVICE: &str = "perihelion";

@@ -5,7 +5,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
-use perihelion_runtime as runtime;
+use perihelion_telemetry as telemetry;
 
 /// A request that is not answered.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ impl Refusal {
     }
 
     /// Makes one of a failure of the store, which is told in the log as well.
-    pub(super) fn failed(generation: Generation, error: &runtime::Error) -> Self {
+    pub(super) fn failed(generation: Generation, error: &telemetry::Error) -> Self {
         tracing::warn!(%error, "traces could not be read");
         let status = StatusCode::INTERNAL_SERVER_ERROR;
         Self { status, message: error.to_string(), generation }

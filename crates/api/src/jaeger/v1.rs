@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::refusal::Generation::V1;
 use super::{INCOMPLETE, Refusal, SERVICE, query, ui};
-use perihelion_runtime::TraceFinder;
+use perihelion_telemetry::reading::Finder as TraceFinder;
 
 type Finder = State<Arc<TraceFinder>>;
 type Asked = Query<Vec<(String, String)>>;

@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 
 use super::refusal::Generation::V3;
 use super::{INCOMPLETE, Refusal, SERVICE, query};
-use perihelion_runtime::TraceFinder;
 use perihelion_telemetry::Span;
+use perihelion_telemetry::reading::Finder as TraceFinder;
 
 type Finder = State<Arc<TraceFinder>>;
 type Asked = Query<Vec<(String, String)>>;

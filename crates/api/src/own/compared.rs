@@ -26,7 +26,8 @@ pub(super) async fn replay(
     Query(Again { run }): Query<Again>,
 ) -> Result<Json<Value>, Refusal> {
     service.info(thread).await?;
-    let report = service.runtime().traces().replay(thread, run).await?;
+    let kinds = service.runtime().kinds().clone();
+    let report = service.runtime().traces().replay(thread, run, kinds).await?;
     let mut shown = json!(report);
     if let Some(divergence) = &report.divergence {
         let changes = runtime::changes(&divergence.expected, &divergence.actual);

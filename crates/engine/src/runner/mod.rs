@@ -32,7 +32,7 @@ pub use divergence::{About, Divergence, LeftOut, ReplayReport};
 pub use edit::{AfterEdit, StateView};
 pub use input::INPUT;
 pub use lease::{holder_is_dead, machine, owner_name};
-pub use outcome::{Durability, Error, Judge, RunOptions, RunOutcome, RunResult, Verdict};
+pub use outcome::{Durability, Error, Judge, RunOptions, RunOutcome, RunResult, STOPPED, Verdict};
 pub use run::Runner;
 pub use spans::Spans;
 pub use subgraph::Subgraph;

@@ -110,6 +110,9 @@ pub struct RunOutcome<S: State> {
     pub steps: u64,
 }
 
+/// The stored reason why a run that was stopped did not finish.
+pub const STOPPED: &str = "the run was stopped; resume it to continue";
+
 /// Why a run could not be started or was broken off.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -163,11 +166,7 @@ impl RunResult {
             Self::Done => (RunStatus::Done, ThreadStatus::Idle, None),
             Self::Interrupted(_) => (RunStatus::Interrupted, ThreadStatus::Interrupted, None),
             Self::Queued => (RunStatus::Queued, ThreadStatus::Queued, None),
-            Self::Cancelled => (
-                RunStatus::Cancelled,
-                ThreadStatus::Failed,
-                Some("the run was stopped; resume it to continue".into()),
-            ),
+            Self::Cancelled => (RunStatus::Cancelled, ThreadStatus::Failed, Some(STOPPED.into())),
             Self::Failed(error @ EngineError::Missing { .. }) => {
                 (RunStatus::Failed, ThreadStatus::Parked, Some(error.to_string()))
             }

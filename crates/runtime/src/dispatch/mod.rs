@@ -1,65 +1,101 @@
-//! Who continues with which thread: wake-up calls, and the look for threads that nobody was called to.
+//! Selects the threads that a worker continues: by wake-up calls, and by polling for threads without a call.
 //!
-//! Enter at [`open`], which gives the [`Dispatcher`] of a store: embedded, where the threads' status is
-//! the queue, or Postgres, where a table holds the calls. Invariant: a wake-up call is a hint without
-//! state; the store's lease and fencing token decide who runs a thread, so a call that is lost, late or
-//! doubled does no harm. Deliberately absent: driving a thread, and any account of which worker lives.
+//! Enter at [`open`], which returns the [`Dispatcher`] of a store. On Postgres, a table holds the calls; elsewhere, the status
+//! of the threads is the queue. Invariant: a wake-up call is a hint without state. The store's lease and fencing token decide
+//! who runs a thread, so a lost, late or duplicate call does no harm. Deliberately absent: driving a thread, and any list of
+//! live workers.
 
-mod embedded;
 mod look;
 mod postgres;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
-
-pub use embedded::Embedded;
-pub use look::{Look, Wake};
-pub use postgres::Postgres;
-
+use self::look::Look;
+pub use self::look::Wake;
+use self::postgres::Calls;
 use perihelion_engine::checkpoint::{Error, Store};
+use perihelion_engine::clock;
+use perihelion_engine::failpoint::{Point, wrap};
 
-/// Which threads a worker continues with.
+/// How often the workers of one machine poll; the poll reads only an index of active threads.
+const POLL_EVERY: Duration = Duration::from_millis(100);
+
+/// How often workers with wake-up calls poll for threads with an expired lease, a dead holder or a lost call.
+///
+/// A thread is taken over within its lease and this time.
+const POLL_BESIDE_CALLS: Duration = Duration::from_millis(500);
+
+/// A call that was not received within this time counts as lost.
+const LOST_AFTER: Duration = Duration::from_secs(1);
+
+/// Which threads a worker continues.
 #[derive(Clone, Debug)]
 pub struct Scope {
     /// Name of the graph that it runs.
     pub graph: String,
-    /// A tenant whose threads are none of its business.
+    /// A tenant whose threads it never continues.
     pub except_tenant: Option<String>,
-    /// Whether to look at every turn, so that an empty answer means that nothing is left to do.
+    /// Whether to poll every time, so that an empty result means that no work is left.
     pub thorough: bool,
 }
 
-/// Tells a worker which threads to continue with.
-#[async_trait]
-pub trait Dispatcher: Send + Sync {
-    /// Returns the next thread to be woken, if one is known; called while the worker has room for it.
+/// Selects the threads that a worker continues.
+pub struct Dispatcher {
+    look: Look,
+    /// The wake-up calls; none for a store in a file or in memory, whose processes share one machine.
+    calls: Option<Calls>,
+}
+
+impl Dispatcher {
+    /// Returns the next thread to continue, if one is known; called while the worker has capacity for it.
     ///
-    /// Dropping the future loses at most a wake-up call, which the next look makes up for.
+    /// Dropping the future loses at most a wake-up call, which the next poll makes up for.
     ///
     /// # Errors
     /// As [`perihelion_engine::checkpoint::Leases::waiting`].
-    async fn next(&self) -> Result<Option<Wake>, Error>;
+    pub async fn next(&self) -> Result<Option<Wake>, Error> {
+        // Poll first: on a busy queue, a thread without a call must not wait for the last call.
+        let found = self.look.next().await?;
+        let Some(calls) = self.calls.as_ref().filter(|_| found.is_none()) else { return Ok(found) };
+        while let Some((thread, is_wanted)) = wrap(Point::QueueTake, calls.take()).await? {
+            if is_wanted && let Some(wake) = self.look.wake(thread) {
+                return Ok(Some(wake));
+            }
+        }
+        Ok(None)
+    }
 
-    /// Returns when [`Dispatcher::next`] may know more: after a call, or when it is time to look.
-    async fn called(&self);
+    /// Returns when [`Dispatcher::next`] may find more: after a call, or at the time of the next poll.
+    pub async fn called(&self) {
+        let due = self.look.until_due();
+        match &self.calls {
+            Some(calls) => calls.called(due).await,
+            None => clock::sleep(due).await,
+        }
+    }
 
-    /// Leaves a thread alone for so long: this worker cannot continue with it now.
-    fn set_aside(&self, wake: &Wake, pause: Duration);
+    /// Skips a thread for a time, because this worker cannot continue it now.
+    pub fn set_aside(&self, wake: &Wake, pause: Duration) {
+        self.look.set_aside(wake, pause);
+    }
 
-    /// Closes connections of its own.
-    async fn close(&self);
+    /// Closes its connections.
+    pub async fn close(&self) {
+        if let Some(calls) = &self.calls {
+            calls.close().await;
+        }
+    }
 }
 
-/// Opens the dispatcher that goes with a database address and the store that was opened there.
+/// Opens the dispatcher of a database address and the store that was opened there.
 ///
 /// # Errors
-/// [`Error::Unreachable`] for an address that cannot be read.
-pub fn open(url: &str, store: Arc<dyn Store>, scope: Scope) -> Result<Arc<dyn Dispatcher>, Error> {
-    if url.starts_with("postgres:") || url.starts_with("postgresql:") {
-        Ok(Arc::new(Postgres::new(url, store, scope)?))
-    } else {
-        Ok(Arc::new(Embedded::new(store, scope)))
-    }
+/// [`Error::Unreachable`] for an invalid address.
+pub fn open(url: &str, store: Arc<dyn Store>, scope: Scope) -> Result<Arc<Dispatcher>, Error> {
+    let has_calls = url.starts_with("postgres:") || url.starts_with("postgresql:");
+    let calls = if has_calls { Some(Calls::new(url, scope.clone())?) } else { None };
+    let queued_for = if has_calls && !scope.thorough { LOST_AFTER } else { Duration::ZERO };
+    let every = if has_calls { POLL_BESIDE_CALLS } else { POLL_EVERY };
+    Ok(Arc::new(Dispatcher { look: Look::new(store, scope, every, queued_for), calls }))
 }

@@ -1,21 +1,16 @@
-//! Dispatch on Postgres: a table holds the wake-up calls, and the database notifies workers of new ones.
+//! Wake-up calls on Postgres: a table holds the calls, and the database notifies workers.
 //!
-//! A call is taken out of the table before its thread is claimed, and not kept for as long as the thread
-//! runs. So no call is ever locked by a dead worker, and a worker that has no room holds none back from
-//! the others; a call that is lost before the claim is made up for by the next look.
+//! A call is removed from the table before its thread is claimed. So no dead worker locks a call, and no worker without
+//! capacity delays a call. The next poll makes up for a call that is lost before the claim.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use perihelion_database::postgres::{Connections, Listener, SILENCE, Server};
 use tokio::sync::Mutex;
 
-use super::look::{Look, Wake};
-use super::{Dispatcher, Scope};
-use perihelion_engine::checkpoint::{Error, Store};
+use super::Scope;
+use perihelion_engine::checkpoint::Error;
 use perihelion_engine::clock;
-use perihelion_engine::failpoint::{Point, wrap};
 use perihelion_engine::ids::ThreadId;
 
 /// The channel that `wake_thread` in the database notifies.
@@ -30,39 +25,28 @@ const TAKE: &str = "WITH taken AS (
      SELECT taken.thread_id, coalesce(thread.graph = $1 AND thread.tenant IS DISTINCT FROM $2, false)
      FROM taken LEFT JOIN thread ON thread.id = taken.thread_id";
 
-/// How often workers look for threads whose lease has run out, whose holder is dead, or whose call was lost.
-///
-/// A thread is taken over within its lease and this long.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
-
-/// A call that was not heard within this time counts as lost.
-const LOST_AFTER: Duration = Duration::from_secs(1);
-
-/// Dispatch for a database that any number of machines share.
-pub struct Postgres {
-    look: Look,
+/// The wake-up calls of a database that any number of machines share.
+pub(super) struct Calls {
     scope: Scope,
     server: Server,
     connections: Connections,
     /// None when the connection that listened is gone.
-    calls: Mutex<Option<Listener>>,
+    listener: Mutex<Option<Listener>>,
 }
 
-impl Postgres {
-    /// Reads an address and connects to nothing yet.
+impl Calls {
+    /// Reads an address, without connecting.
     ///
     /// # Errors
-    /// [`Error::Unreachable`] for an address that cannot be read.
-    pub fn new(url: &str, store: Arc<dyn Store>, scope: Scope) -> Result<Self, Error> {
+    /// [`Error::Unreachable`] for an invalid address.
+    pub(super) fn new(url: &str, scope: Scope) -> Result<Self, Error> {
         let server = Server::read(url, "perihelion dispatch")?;
         let connections = Connections::new(url, SILENCE)?.of_all_tenants();
-        let queued_for = if scope.thorough { Duration::ZERO } else { LOST_AFTER };
-        let look = Look::new(store, scope.clone(), LOOK_EVERY, queued_for);
-        Ok(Self { look, scope, server, connections, calls: Mutex::default() })
+        Ok(Self { scope, server, connections, listener: Mutex::default() })
     }
 
-    /// Takes one call out of the table.
-    async fn take(&self) -> Result<Option<(ThreadId, bool)>, Error> {
+    /// Takes one call out of the table: its thread, and whether the scope includes it.
+    pub(super) async fn take(&self) -> Result<Option<(ThreadId, bool)>, Error> {
         let mut connection = self.connections.take().await?;
         let taken = sqlx::query_as(TAKE)
             .bind(&self.scope.graph)
@@ -71,55 +55,36 @@ impl Postgres {
         let taken = self.connections.brief(taken).await;
         if taken.is_err() {
             // The same event likely swallowed the connection that listens.
-            self.calls.lock().await.take();
+            self.listener.lock().await.take();
         }
         Ok(connection.settle(taken)?.map(|(thread, is_wanted)| (ThreadId(thread), is_wanted)))
     }
-}
 
-#[async_trait]
-impl Dispatcher for Postgres {
-    async fn next(&self) -> Result<Option<Wake>, Error> {
-        // Looking first: on a busy queue a thread without a caller is not to wait for the last call.
-        if let Some(wake) = self.look.next().await? {
-            return Ok(Some(wake));
-        }
-        while let Some((thread, is_wanted)) = wrap(Point::QueueTake, self.take()).await? {
-            if is_wanted && let Some(wake) = self.look.wake(thread) {
-                return Ok(Some(wake));
-            }
-        }
-        Ok(None)
-    }
-
-    async fn called(&self) {
-        let mut calls = self.calls.lock().await;
-        let Some(listener) = calls.as_mut() else {
+    /// Returns after a call, and after `due` at the latest.
+    pub(super) async fn called(&self, due: Duration) {
+        let mut listener = self.listener.lock().await;
+        let Some(open) = listener.as_mut() else {
             match self.server.listen(CHANNEL).await {
-                // Calls from before this connection listened are not heard: the caller asks first.
-                Ok(listener) => *calls = Some(listener),
+                // Calls from before this connection listened are not received: the caller asks first.
+                Ok(open) => *listener = Some(open),
                 Err(error) => {
                     tracing::warn!(%error, "cannot listen for wake-up calls; polling for threads");
-                    clock::sleep(self.look.until_due()).await;
+                    clock::sleep(due).await;
                 }
             }
             return;
         };
         let is_open = tokio::select! {
-            call = listener.next() => call.is_ok(),
-            () = clock::sleep(self.look.until_due()) => true,
+            call = open.next() => call.is_ok(),
+            () = clock::sleep(due) => true,
         };
         if !is_open {
-            *calls = None;
+            *listener = None;
         }
     }
 
-    fn set_aside(&self, wake: &Wake, pause: Duration) {
-        self.look.set_aside(wake, pause);
-    }
-
-    async fn close(&self) {
-        self.calls.lock().await.take();
+    pub(super) async fn close(&self) {
+        self.listener.lock().await.take();
         self.connections.close().await;
     }
 }

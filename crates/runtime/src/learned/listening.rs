@@ -19,7 +19,7 @@ const CHARS: usize = 8_000;
 pub(super) async fn listen(shared: &Shared, scope: &Scope, heard: Heard) {
     let thread = heard.thread.clone();
     if let Err(error) = remember(shared, scope, heard).await {
-        tracing::warn!(%error, thread, "what the user said was not remembered");
+        tracing::warn!(%error, thread, "cannot store memories of the user");
     }
 }
 

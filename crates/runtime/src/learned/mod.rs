@@ -1,6 +1,6 @@
 //! What outlives a thread: skills that agents learned and what users said of themselves.
 //!
-//! Enter at [`Remembering::open`], which the star knows as [`swarm::Experience`](perihelion_star::Experience). Invariants: a failure here never fails a run; no
+//! Enter at [`Remembering::new`], which the star knows as [`swarm::Experience`](perihelion_star::Experience). Invariants: a failure here never fails a run; no
 //! run waits for what it taught to be kept, nor for what a user said to be understood; everything has a tenant and an owner. Deliberately absent: storage (the crate
 //! `perihelion-memory`) and any search of its own (`perihelion-recall`).
 
@@ -26,7 +26,7 @@ use perihelion_star::{Experience, Heard, Known, ShownSkill, Work};
 const FAREWELL: Duration = Duration::from_secs(30);
 
 /// What the log says when a lesson is lost.
-const NOTHING_LEARNED: &str = "nothing was learned from a task";
+const NOTHING_LEARNED: &str = "cannot learn a skill from a task";
 
 /// Why what outlives a thread cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -68,26 +68,22 @@ pub struct Models {
 }
 
 impl Remembering {
-    /// Opens what was kept in the database of an address.
-    ///
-    /// # Errors
-    /// [`Error::Database`] when it cannot be opened.
-    pub async fn open(url: &str, models: Models) -> Result<Self, Error> {
-        let index = StoredIndex::new(Database::open(url).await?);
+    /// Uses an open database.
+    pub fn new(database: Database, models: Models) -> Self {
+        let index = StoredIndex::new(database);
         let skills = Skills::new(index.clone());
         let memory = UserMemory::new(index);
         let Models { chat, prompts, embeddings } = models;
         let shared = Arc::new(Shared { memory: memory.clone(), model: chat, prompts, embeddings });
-        Ok(Self { skills, memory, tasks: TaskTracker::new(), lessons: Lessons::default(), shared })
+        Self { skills, memory, tasks: TaskTracker::new(), lessons: Lessons::default(), shared }
     }
 
-    /// Waits for what is still to be kept or understood, for half a minute at most, and closes the database.
+    /// Waits up to half a minute for skills and memories that are still being stored.
     pub async fn close(&self) {
         self.tasks.close();
         if tokio::time::timeout(FAREWELL, self.tasks.wait()).await.is_err() {
-            tracing::warn!("what was learned or what a user said could not be kept in time");
+            tracing::warn!("some skills and memories were not stored in time");
         }
-        self.skills.index().database().close().await;
     }
 
     async fn of_user(&self, tenant: &str, user: &str, question: &str) -> Result<Vec<Entry>, Error> {
@@ -147,7 +143,7 @@ impl Experience for Remembering {
         server: &ServerInfo,
         task: &str,
     ) -> Vec<ShownSkill> {
-        noted("skills cannot be looked up", self.similar(tenant, agent, server, task).await)
+        noted("cannot look up skills", self.similar(tenant, agent, server, task).await)
     }
 
     fn worked(&self, work: Work<'_>) {
@@ -156,7 +152,7 @@ impl Experience for Remembering {
 
     async fn known(&self, tenant: &str, user: &str, question: &str) -> Vec<Known> {
         let found = self.of_user(tenant, user, question).await;
-        let entries = noted("what is known of the user cannot be looked up", found);
+        let entries = noted("cannot look up memories of the user", found);
         let known = |entry: Entry| Known {
             kind: match entry.kind {
                 EntryKind::Fact => "fact",

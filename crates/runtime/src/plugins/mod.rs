@@ -15,7 +15,6 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::Error;
 use super::survey::{AgentInfo, ServerProblem, Survey, sort_out};
-use perihelion_agents as agents;
 use perihelion_mcp::{
     self as mcp, Absent, Logins, Looked, Pins, Pool, PoolOptions, Reloaded, ServerInfo,
     ServersFile, Warning,
@@ -69,8 +68,12 @@ impl From<ServersFile> for Source {
 
 impl Source {
     /// Reads a servers file; the default one may be missing, one that was named may not.
-    pub fn read(path: &Path, env: &dyn Fn(&str) -> Option<String>) -> Result<Self, Error> {
-        Ok(Self { servers: read(path, env)?, file: Some(path.to_owned()) })
+    pub fn read(
+        path: &Path,
+        env: &dyn Fn(&str) -> Option<String>,
+        kinds: &Kinds,
+    ) -> Result<Self, Error> {
+        Ok(Self { servers: read_checked(path, env, kinds)?, file: Some(path.to_owned()) })
     }
 
     /// Makes the pool of these servers, which starts them when they are first called where the settings say so.
@@ -119,14 +122,16 @@ pub(super) fn read(
             Err(Error::NoServersFile(path.to_owned()))
         };
     }
-    let file = ServersFile::load(path, env)?;
-    check_kinds(path, &file)?;
-    Ok(file)
+    Ok(ServersFile::load(path, env)?)
 }
 
-/// Refuses a servers file that names a kind of agent that there is not.
-fn check_kinds(path: &Path, file: &ServersFile) -> Result<(), Error> {
-    let kinds = agents::kinds();
+/// Reads a servers file, and rejects unknown kinds of agents.
+pub(super) fn read_checked(
+    path: &Path,
+    env: &dyn Fn(&str) -> Option<String>,
+    kinds: &Kinds,
+) -> Result<ServersFile, Error> {
+    let file = read(path, env)?;
     for server in &file.servers {
         let named = server.agent.kind.as_deref().map_or(Ok(()), |kind| kinds.check(kind));
         named.map_err(|message| strict::Error::Value {
@@ -135,7 +140,7 @@ fn check_kinds(path: &Path, file: &ServersFile) -> Result<(), Error> {
             message,
         })?;
     }
-    Ok(())
+    Ok(file)
 }
 
 impl Plugins {
@@ -187,6 +192,11 @@ impl Plugins {
         Ok((plugins, tasks))
     }
 
+    /// Returns the kinds of agents.
+    pub fn kinds(&self) -> &Arc<Kinds> {
+        &self.kinds
+    }
+
     /// Returns the agents that there are now.
     pub fn agents(&self) -> Vec<AgentInfo> {
         let known = self.pool.known().into_iter();
@@ -216,7 +226,7 @@ impl Plugins {
         if self.was_read(path) && !path.exists() {
             return Err(Error::ServersFileGone(path.to_owned()));
         }
-        Ok(Some(read(path, env)?))
+        Ok(Some(read_checked(path, env, &self.kinds)?))
     }
 
     /// Takes a servers file over: what is the same keeps running, what is gone finishes its calls.

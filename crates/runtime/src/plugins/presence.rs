@@ -74,7 +74,7 @@ impl Presence {
             Ok(presence) => Some(presence),
             Err(error) => {
                 let directory = directory.display();
-                tracing::debug!(%directory, %error, "this process is not made known to others");
+                tracing::debug!(%directory, %error, "cannot announce this process to others");
                 None
             }
         }
@@ -120,7 +120,7 @@ impl Presence {
         match self.place.write(&self.place.announcement(), &self.announcement) {
             Ok(()) => self.written = Some(self.announcement.clone()),
             Err(error) => {
-                tracing::debug!(%error, "this process could not tell how its servers stand")
+                tracing::debug!(%error, "cannot publish the server status of this process")
             }
         }
     }

@@ -90,7 +90,7 @@ async fn end(store: &dyn Store, thread: ThreadId) -> Result<(), checkpoint::Erro
         }
     };
     let end = RunEnd {
-        error: Some("it was cancelled by a person; resume it to continue from there"),
+        error: Some(runner::STOPPED),
         finish_reason: Some("cancelled"),
         ..RunEnd::new(RunStatus::Cancelled, ThreadStatus::Failed)
     };

@@ -1,10 +1,11 @@
-//! How threads stand, in a word, and lists of those that stand so.
+//! The status of threads, and lists of threads by status.
 
 use super::{Threads, is_abandoned};
 use crate::Error;
 use perihelion_engine::checkpoint::{ThreadFilter, ThreadInfo, ThreadStatus};
+use perihelion_engine::runner::STOPPED;
 
-/// How a thread stands.
+/// The status of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LiveStatus {
     /// It never ran.
@@ -18,6 +19,8 @@ pub enum LiveStatus {
     Interrupted,
     /// Its last run failed, whether there is something to continue with or not.
     Failed,
+    /// Its last run was stopped, and can continue.
+    Stopped,
     /// A node that is next is not there.
     Parked,
     /// Its process died in the middle of a run.
@@ -25,7 +28,7 @@ pub enum LiveStatus {
 }
 
 impl LiveStatus {
-    /// Says how a thread stands; one whose process is gone is not busy.
+    /// Returns the status of a thread. A thread without a living process is not busy.
     pub fn of(info: &ThreadInfo) -> Self {
         let shared = info.forked_from.map_or(0, |(_, step)| step);
         if is_abandoned(info) {
@@ -37,6 +40,7 @@ impl LiveStatus {
             ThreadStatus::Queued => Self::Queued,
             ThreadStatus::Busy => Self::Busy,
             ThreadStatus::Interrupted => Self::Interrupted,
+            ThreadStatus::Failed if info.error.as_deref() == Some(STOPPED) => Self::Stopped,
             ThreadStatus::Failed => Self::Failed,
             ThreadStatus::Parked => Self::Parked,
         }
@@ -51,6 +55,7 @@ impl LiveStatus {
             Self::Busy => "busy",
             Self::Interrupted => "interrupted",
             Self::Failed => "failed",
+            Self::Stopped => "stopped",
             Self::Parked => "parked",
             Self::Crashed => "crashed",
         }
@@ -60,7 +65,10 @@ impl LiveStatus {
     pub fn can_continue(info: &ThreadInfo) -> bool {
         let is_at_rest = info.status == ThreadStatus::Idle;
         !is_at_rest
-            && matches!(Self::of(info), Self::Crashed | Self::Failed | Self::Parked | Self::Queued)
+            && matches!(
+                Self::of(info),
+                Self::Crashed | Self::Failed | Self::Stopped | Self::Parked | Self::Queued
+            )
     }
 
     /// Returns the status under which such threads are kept.
@@ -70,7 +78,7 @@ impl LiveStatus {
             Self::Queued => ThreadStatus::Queued,
             Self::Busy | Self::Crashed => ThreadStatus::Busy,
             Self::Interrupted => ThreadStatus::Interrupted,
-            Self::Failed => ThreadStatus::Failed,
+            Self::Failed | Self::Stopped => ThreadStatus::Failed,
             Self::Parked => ThreadStatus::Parked,
         }
     }

@@ -7,13 +7,12 @@ use serde_json::{Map, Value};
 use super::Threads;
 use crate::Error;
 use crate::star_options::star_options;
-use perihelion_agents as agents;
 use perihelion_engine::graph::END;
 use perihelion_engine::ids::ThreadId;
 use perihelion_engine::runner::{Runner, StateView};
 use perihelion_settings::config::Settings;
 use perihelion_settings::config::strict::nearest;
-use perihelion_star::{GraphState, GraphUpdate, Star};
+use perihelion_star::{GraphState, GraphUpdate, Kinds, Star};
 
 impl Threads {
     /// Changes a star's thread as if a node had written it; the change is a step.
@@ -24,12 +23,12 @@ impl Threads {
     pub async fn update(
         &self,
         settings: &Settings,
+        kinds: Kinds,
         thread: ThreadId,
         fields: Map<String, Value>,
         as_node: Option<&str>,
     ) -> Result<StateView<GraphState>, Error> {
         let update = read(fields)?;
-        let kinds = agents::kinds();
         let options = star_options(settings, &kinds, &self.0)?;
         let star = Star::offline(Arc::new(kinds), options)?;
         let runner = Runner::new(Arc::clone(&star.graph), Arc::clone(&self.0))

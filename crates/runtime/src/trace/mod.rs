@@ -1,27 +1,27 @@
 //! Traces as people look at them, and where they are sent.
 //!
-//! [`Traces`] reads one, runs it again or compares two, [`TraceFinder`] looks for some, [`Replayer`] sends old ones again.
+//! [`Traces`] reads one, replays it or compares two, [`trace_finder`] searches, [`Replayer`] sends old traces again.
 
-mod finder;
 mod panels;
 mod replay;
 mod replayer;
 mod traces;
 
+use std::sync::Arc;
+
 use serde::Serialize;
 
-pub use self::finder::TraceFinder;
 pub use self::panels::Analysis;
 pub use self::replayer::{Replayed, Replayer};
 pub use self::traces::Traces;
 use super::Error;
 use super::threads::is_abandoned;
-use perihelion_engine::checkpoint::{ThreadInfo, ThreadStatus};
+use perihelion_engine::checkpoint::{Store, ThreadInfo, ThreadStatus};
 use perihelion_engine::clock;
 use perihelion_engine::ids::ThreadId;
 use perihelion_settings::config::{Compression, Settings, TraceProtocol, TraceScope};
 use perihelion_telemetry::otlp::{Collector, Protocol};
-use perihelion_telemetry::reading::{self, Event, Note, Overview, TraceDiff};
+use perihelion_telemetry::reading::{self, Event, Finder, Note, Overview, TraceDiff};
 use perihelion_telemetry::{
     About, ContinuedRuns, Exporter, Labels, Scope, Span, TraceId, View, otlp,
 };
@@ -93,6 +93,11 @@ impl Trace {
     }
 }
 
+/// Makes a finder of a store's traces. Content is shown if the settings capture it.
+pub fn trace_finder(store: Arc<dyn Store>, settings: &Settings) -> Finder {
+    Finder::new(store, view(settings), labels(settings))
+}
+
 /// Returns whether somebody is at work on a thread, as far as can be told from here.
 ///
 /// A holder on this machine is looked up; one elsewhere is believed until its lease has run out by the clock
@@ -122,7 +127,7 @@ fn view(settings: &Settings) -> View {
 }
 
 /// Returns the collector that the settings name.
-pub(super) fn collector(settings: &Settings) -> Option<Collector> {
+pub fn collector(settings: &Settings) -> Option<Collector> {
     settings.traces.otlp_endpoint.clone().map(|endpoint| collector_at(endpoint, settings))
 }
 

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use super::{Error, Traces};
 use crate::star_options::star_options;
-use perihelion_agents as agents;
 use perihelion_engine::checkpoint;
 use perihelion_engine::ids::ThreadId;
 use perihelion_engine::runner::{ReplayReport, Runner};
@@ -13,23 +12,15 @@ use perihelion_star::{Kinds, Star};
 impl Traces<'_> {
     /// Replays a star's thread, or one run of it, with the prompts and limits of the settings.
     ///
-    /// What nodes saw of models and servers is in the journal.
+    /// Inputs from models and servers come from the journal.
     ///
     /// # Errors
     /// [`checkpoint::Error::UnknownRun`], and as [`Runner::replay`].
-    pub async fn replay(&self, thread: ThreadId, run: Option<u32>) -> Result<ReplayReport, Error> {
-        self.replay_with(thread, run, agents::kinds()).await
-    }
-
-    /// Replays a star's thread with kinds of agents of one's own.
-    ///
-    /// # Errors
-    /// As [`Traces::replay`].
-    pub async fn replay_with(
+    pub async fn replay(
         &self,
         thread: ThreadId,
         run: Option<u32>,
-        kinds: Kinds,
+        kinds: Arc<Kinds>,
     ) -> Result<ReplayReport, Error> {
         let mut wanted = None;
         if let Some(number) = run {
@@ -39,7 +30,7 @@ impl Traces<'_> {
             wanted = Some(found.ok_or(unknown)?.id);
         }
         let options = star_options(self.settings, &kinds, self.store)?;
-        let star = Star::offline(Arc::new(kinds), options)?;
+        let star = Star::offline(kinds, options)?;
         let runner = Runner::new(Arc::clone(&star.graph), Arc::clone(self.store));
         Ok(runner.replay(thread, wanted).await?)
     }

@@ -7,7 +7,7 @@ use perihelion_engine::checkpoint::Store;
 use perihelion_engine::ids::ThreadId;
 use perihelion_settings::config::{Prices, Settings};
 use perihelion_telemetry::otlp::Sink;
-use perihelion_telemetry::{self as telemetry, About, Labels, View, Which, bill, project, read};
+use perihelion_telemetry::{self as telemetry, About, Labels, View, bill, spans_of};
 
 /// What became of the traces of a thread that were sent again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -67,12 +67,7 @@ impl Replayer {
         let newest = runs.last().ok_or(telemetry::Error::NeverRan(thread))?.number;
         let mut next = runs.first().map_or(1, |run| run.number);
         while next <= newest {
-            let number = Which::Number(next);
-            let spans = match read(store, thread, number).await {
-                Ok((rows, run)) => project(&rows, run, self.view),
-                Err(error) => Err(error),
-            };
-            let mut spans = match spans {
+            let mut spans = match spans_of(store, thread, next, self.view).await {
                 Ok(spans) => spans,
                 Err(telemetry::Error::Truncated { .. }) => {
                     done.no_longer_kept += 1;

@@ -19,43 +19,43 @@ use std::time::Duration;
 pub use check::check;
 pub use tools::Server;
 
-/// What `perihelion mcp api` is told.
+/// Options of `perihelion mcp api`.
 #[derive(Clone, clap::Args)]
 pub struct Options {
-    /// The API's description: OpenAPI 2, 3.0 or 3.1, or a plain list of endpoints; JSON or YAML.
+    /// Description of the API in JSON or YAML: OpenAPI 2, 3.0 or 3.1, or a plain list of endpoints.
     #[arg(long, value_name = "FILE")]
     pub spec: PathBuf,
-    /// Base address of all requests, in place of the description's servers.
+    /// Base URL of all requests. Defaults to the servers in the description.
     #[arg(long, value_name = "URL")]
     pub base_url: Option<String>,
-    /// Where the description was published, for servers that it names relative to itself.
+    /// URL of the description, to resolve relative server URLs.
     #[arg(long, value_name = "URL")]
     pub spec_url: Option<String>,
-    /// Further base addresses that a caller's context may name and that receive credentials.
+    /// Additional base URLs that a context can select and that receive credentials. Repeatable.
     #[arg(long, value_name = "URL")]
     pub allow_base: Vec<String>,
-    /// A variable of the description's servers.
+    /// Variable of the server URL. Repeatable.
     #[arg(long, value_name = "NAME=VALUE", value_parser = pair)]
     pub variable: Vec<(String, String)>,
-    /// A header of every request; put secrets into the environment or the file of --auth instead.
+    /// Header of every request. For secrets, use the environment or --auth instead. Repeatable.
     #[arg(long, value_name = "NAME=VALUE", value_parser = pair)]
     pub header: Vec<(String, String)>,
-    /// A TOML file that says how to authenticate.
+    /// TOML file with the authentication.
     #[arg(long, value_name = "FILE")]
     pub auth: Option<PathBuf>,
-    /// Refuse operations that may change something: all but GET, HEAD and OPTIONS.
+    /// Reject operations that can change data: all except GET, HEAD and OPTIONS.
     #[arg(long)]
     pub read_only: bool,
-    /// Operations that only read although their method does not say so, such as a search by POST.
+    /// Read-only operations with other methods, such as a search by POST.
     #[arg(long, value_name = "OPERATION,…", value_delimiter = ',')]
     pub reads: Vec<String>,
-    /// Longest request, in seconds.
+    /// Maximum duration of a request in seconds.
     #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=3_600))]
     pub timeout_sec: u32,
-    /// Most kilobytes read of an answer.
+    /// Maximum size of a response in kilobytes.
     #[arg(long, default_value_t = 1_024, value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub max_body_kb: u32,
-    /// Most pages of a list that are read in one call.
+    /// Maximum number of pages that one call reads.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub max_pages: u32,
 }

@@ -14,13 +14,13 @@ pub use search::{Hit, Search};
 pub use tools::Server;
 pub use tree::{Entry, Excerpt, Listing, Tree};
 
-/// What `perihelion mcp files` is told.
+/// Options of `perihelion mcp files`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
-    /// The directory to serve; nothing outside it can be read.
+    /// Directory to serve. Files outside it cannot be read.
     #[arg(long, value_name = "DIR")]
     pub root: PathBuf,
-    /// Most bytes of text in one answer.
+    /// Maximum size of the text in one result in bytes.
     #[arg(long, default_value_t = 64 * 1024, value_parser = clap::value_parser!(u32).range(256..=16_777_216))]
     pub max_bytes: u32,
 }

@@ -16,10 +16,10 @@ const PASSWORD: &str = "PERIHELION_MAIL_PASSWORD";
 /// The environment variable that holds a bearer token for JMAP in place of a password.
 const TOKEN: &str = "PERIHELION_MAIL_TOKEN";
 
-/// What `perihelion mcp mail` is told. The password is read from PERIHELION_MAIL_PASSWORD, a token for JMAP from PERIHELION_MAIL_TOKEN.
+/// Options of `perihelion mcp mail`. The password comes from PERIHELION_MAIL_PASSWORD, a token for JMAP from PERIHELION_MAIL_TOKEN.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
-    /// JMAP server: HOST, HOST:PORT or the address of its session; used in place of IMAP and SMTP where it offers mail.
+    /// JMAP server: HOST, HOST:PORT or session URL. Used instead of IMAP and SMTP if it supports mail.
     #[arg(
         long,
         value_name = "HOST",
@@ -33,13 +33,13 @@ pub struct Options {
     /// SMTP server: HOST or HOST:PORT.
     #[arg(long, value_name = "HOST:PORT", env = "PERIHELION_MAIL_SMTP", requires = "imap")]
     pub smtp: Option<String>,
-    /// How connections are protected; plain ones are made to this machine only.
+    /// Encryption of connections. `plain` is only allowed for this machine.
     #[arg(long, value_enum, default_value_t = SecurityName::Tls)]
     pub security: SecurityName,
-    /// Name of the account.
+    /// User name of the account.
     #[arg(long, env = "PERIHELION_MAIL_USER")]
     pub user: String,
-    /// Sender of what is written: `ADDRESS`, or `NAME <ADDRESS>`; the account's name by default.
+    /// Sender of messages: `ADDRESS` or `NAME <ADDRESS>`. Defaults to the user name.
     #[arg(long, value_name = "ADDRESS")]
     pub from: Option<String>,
 }
@@ -47,11 +47,11 @@ pub struct Options {
 /// Name of a protection on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum SecurityName {
-    /// From the first byte: ports 993 and 465.
+    /// TLS from the first byte, on ports 993 and 465.
     Tls,
-    /// After a request: ports 143 and 587.
+    /// TLS after STARTTLS, on ports 143 and 587.
     Starttls,
-    /// Not: ports 143 and 587 of this machine.
+    /// Unencrypted, on ports 143 and 587 of this machine.
     Plain,
 }
 

@@ -14,31 +14,31 @@ use perihelion_sandbox::{Limits, Python, Tier};
 pub use check::check;
 pub use tools::Server;
 
-/// What `perihelion mcp python` is told.
+/// Options of `perihelion mcp python`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
-    /// Which Python: the bundled one (standard library), or the system's with its packages under bubblewrap.
+    /// Python to use: the bundled Python (standard library only), or the system Python under bubblewrap.
     #[arg(long, value_enum)]
     pub tier: Option<TierName>,
-    /// Site-packages directory of an environment for the system's Python (its numpy, pandas, …), mounted read-only; repeatable.
+    /// Directory of packages for the system Python, such as numpy or pandas. Mounted read-only. Repeatable.
     #[arg(long, value_name = "DIR")]
     pub site_packages: Vec<PathBuf>,
-    /// Longest run, in seconds; a call may ask for less.
+    /// Maximum duration of a run in seconds. Calls can set a lower limit.
     #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=3_600))]
     pub timeout_sec: u32,
-    /// Most memory of a run, in megabytes.
+    /// Maximum memory of a run in megabytes.
     #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u32).range(64..=4_096))]
     pub memory_mb: u32,
-    /// Most kilobytes kept of what is printed.
+    /// Maximum size of the output in kilobytes.
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=16_384))]
     pub output_kb: u32,
-    /// Most rows of a table.
+    /// Maximum number of rows in a table.
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub max_rows: u32,
-    /// Every run starts at this moment (RFC 3339) instead of the present one.
+    /// Fixed start time of every run (RFC 3339). Defaults to the present time.
     #[arg(long, value_name = "TIME", value_parser = chrono::DateTime::parse_from_rfc3339)]
     pub clock: Option<chrono::DateTime<chrono::FixedOffset>>,
-    /// What randomness follows from, beside the program itself.
+    /// Seed of random numbers, combined with the program.
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
 }

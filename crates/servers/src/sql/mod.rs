@@ -15,40 +15,40 @@ pub use tools::Server;
 /// The argument by which this program reads SQLite files for itself.
 pub(super) const WORKER: &str = "sql-worker";
 
-/// What `perihelion mcp sql` is called with.
+/// Options of `perihelion mcp sql`.
 #[derive(Clone, clap::Args)]
 pub struct Options {
     /// SQLite file (a path or sqlite:PATH) or Postgres URL (postgres://USER:PASSWORD@HOST/DATABASE).
     #[arg(long, env = "PERIHELION_SQL_DATABASE", hide_env_values = true)]
     pub database: String,
-    /// Only these tables and views may be read; by default all of the database's own.
+    /// Tables and views that can be read. Defaults to all, without system tables.
     #[arg(long, value_delimiter = ',', value_name = "NAME,…")]
     pub tables: Vec<String>,
-    /// Only rows of a table that meet a condition are there; {tenant} stands for the value of --tenant.
+    /// Condition that visible rows of a table must meet. {tenant} is replaced by the value of --tenant.
     #[arg(long, value_name = "TABLE:CONDITION")]
     pub filter: Vec<Filter>,
-    /// What {tenant} in a filter stands for.
+    /// Value of {tenant} in filters.
     #[arg(long, env = "PERIHELION_SQL_TENANT")]
     pub tenant: Option<String>,
-    /// Most rows in an answer.
+    /// Maximum number of rows in a result.
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub max_rows: u32,
-    /// Most columns in an answer.
+    /// Maximum number of columns in a result.
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=2_000))]
     pub max_columns: u32,
-    /// Longest text of one cell, in bytes; longer ones are cut.
+    /// Maximum length of a cell in bytes. Longer cells are truncated.
     #[arg(long, alias = "max-cells-bytes", default_value_t = 2_000, value_parser = clap::value_parser!(u32).range(16..=10_000_000))]
     pub max_cell_bytes: u32,
-    /// A query that runs longer is stopped, in seconds.
+    /// Maximum duration of a query in seconds.
     #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..=3_600))]
     pub timeout_sec: u32,
-    /// Postgres runs nothing that it estimates to cost more.
+    /// Maximum cost of a query, as estimated by Postgres.
     #[arg(long, value_name = "COST")]
     pub max_cost: Option<f64>,
-    /// Describes tables without ranges and frequent values.
+    /// Describe tables without ranges and frequent values.
     #[arg(long)]
     pub no_profile: bool,
-    /// Offers a tool that writes results as CSV, XLSX or JSON files into this directory.
+    /// Add a tool that exports results as CSV, XLSX or JSON files to this directory.
     #[arg(long, value_name = "DIRECTORY")]
     pub export_dir: Option<PathBuf>,
 }

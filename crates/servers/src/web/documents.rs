@@ -1,16 +1,15 @@
 //! Documents of the web, parsed as those of the documents server: in a process of its own.
 
 use perihelion_documents::Parser;
+use perihelion_ingest::parser;
 use perihelion_web::{Document, ReadDocument, Reading};
-
-use crate::documents;
 
 /// Has documents parsed by this program again.
 pub struct Parsing(Parser);
 
 impl Parsing {
     pub fn new() -> Self {
-        Self(documents::parser())
+        Self(parser())
     }
 }
 

@@ -20,28 +20,28 @@ pub use tools::Server;
 const SEARCH_URL: &str = "PERIHELION_WEB_SEARCH_URL";
 const SEARCH_KEY: &str = "PERIHELION_WEB_SEARCH_KEY";
 
-/// What `perihelion mcp web` is told.
+/// Options of `perihelion mcp web`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
-    /// Address of the search provider; its key is read from PERIHELION_WEB_SEARCH_KEY.
+    /// URL of the search provider. The key comes from PERIHELION_WEB_SEARCH_KEY.
     #[arg(long, value_name = "URL", env = SEARCH_URL)]
     pub search_url: Option<String>,
-    /// How the provider is spoken to.
+    /// Protocol of the provider.
     #[arg(long, value_enum, default_value_t = WireName::Searxng)]
     pub search_wire: WireName,
-    /// Hosts (NAME or NAME:PORT) that may be fetched although they are not public.
+    /// Private hosts (NAME or NAME:PORT) that can be fetched.
     #[arg(long, value_name = "HOST,…", value_delimiter = ',')]
     pub allow_host: Vec<String>,
-    /// Fetch pages that the site's robots.txt asks not to fetch.
+    /// Fetch pages even if the site's robots.txt disallows it.
     #[arg(long)]
     pub ignore_robots: bool,
-    /// Longest fetch, in seconds.
+    /// Maximum duration of a fetch in seconds.
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=600))]
     pub timeout_sec: u32,
-    /// Most characters of a page's text.
+    /// Maximum length of a page in characters.
     #[arg(long, default_value_t = 60_000, value_parser = clap::value_parser!(u32).range(1_000..=2_000_000))]
     pub max_chars: u32,
-    /// Least time between two requests to one host, in milliseconds.
+    /// Minimum time between requests to one host in milliseconds.
     #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u32).range(0..=60_000))]
     pub pause_ms: u32,
 }

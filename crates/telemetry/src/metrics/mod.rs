@@ -27,9 +27,9 @@ pub use deliveries::{Deliveries, Refresh};
 /// Why metrics cannot be collected.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("the metrics cannot be set up: {0}")]
+    #[error("cannot set up metrics: {0}")]
     Setup(#[from] opentelemetry_sdk::error::OTelSdkError),
-    #[error("the metrics cannot be written as text: {0}")]
+    #[error("cannot write metrics as text: {0}")]
     Text(#[from] prometheus::Error),
 }
 

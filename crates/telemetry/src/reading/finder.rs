@@ -8,10 +8,11 @@ use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use opentelemetry::KeyValue;
+use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use tokio::sync::Mutex;
 
 use super::kept::Kept;
-use crate::{About, Error, Labels, Scope, Span, TraceId, View, Which, dialect, project, read};
+use crate::{About, Error, Labels, Scope, Span, TraceId, View, dialect, otlp, spans_of};
 use perihelion_engine::checkpoint::{self, Store, ThreadFilter, ThreadInfo};
 use perihelion_engine::ids::ThreadId;
 
@@ -80,6 +81,11 @@ impl Finder {
     /// every trace.
     pub fn new(store: Arc<dyn Store>, view: View, labels: Labels) -> Self {
         Self { store, view, labels, kept: Mutex::default() }
+    }
+
+    /// Writes spans as they are exported, with content if the view has it.
+    pub fn to_otlp(&self, spans: &[Span]) -> ExportTraceServiceRequest {
+        otlp::to_request(spans, self.view.content)
     }
 
     /// Searches: at most 2,000 threads, newest update first, and 1,000 traces.
@@ -223,11 +229,7 @@ impl Finder {
         if let Some(spans) = self.kept.lock().await.get(place, info.updated_at) {
             return Ok(Some(spans));
         }
-        let spans = match read(self.store.as_ref(), info.id, Which::Number(run)).await {
-            Ok((rows, run)) => project(&rows, run, self.view),
-            Err(error) => Err(error),
-        };
-        let spans = match spans {
+        let spans = match spans_of(self.store.as_ref(), info.id, run, self.view).await {
             Ok(mut spans) => {
                 self.labels.apply(&mut spans);
                 Arc::new(spans)

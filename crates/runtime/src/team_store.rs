@@ -1,4 +1,7 @@
-//! Designs of teams in the table `workflows`, in versions.
+//! Stores designs of teams in the table `workflows`, in versions (S1.10).
+//!
+//! Enter at [`Workflows`]. Invariant: a stored version never changes. Deliberately absent: how a team is designed and how it
+//! works ([`perihelion_star::design`], [`perihelion_star::TeamAgent`]).
 
 use chrono::{DateTime, Utc};
 use perihelion_database::{Database, Error, Row, query};
@@ -128,11 +131,6 @@ impl Workflows {
             .bind(self.tenant.as_str())
             .bind(name);
         Ok(self.database.execute(&delete).await? > 0)
-    }
-
-    /// Returns the database, for what is kept beside the teams.
-    pub fn database(&self) -> Database {
-        self.database.clone()
     }
 
     /// Closes the database.

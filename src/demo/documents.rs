@@ -8,13 +8,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::analyst::AGENT;
-use super::diamond::{self, RELEASES, THEORY};
-use super::stage::Stage;
-use super::{MODEL, TENANT};
-use crate::{Documents, Error};
-use perihelion_llm::scripted::{Script, ScriptedModel};
-use perihelion_mcp::ServersFile;
-use perihelion_servers::demo_data::{self, DemoData};
+use super::diamond::{RELEASES, THEORY};
+use super::{MODEL, quoted};
+use perihelion_runtime::{DEMO_TENANT, Documents, Error};
+use perihelion_servers::demo_data::DemoData;
 use perihelion_settings::config::{Overrides, Settings};
 
 /// The agent that waits for the two others.
@@ -26,18 +23,19 @@ struct Kept {
     model_url: String,
 }
 
-/// Sets the stage; the documents are added first, and unchanged ones cost nothing.
-pub(super) async fn set(home: &Path, tell: fn(&str)) -> Result<Stage, Error> {
-    let failed = |source| Error::Demo { path: home.to_owned(), source };
-    let data = demo_data::install(home).await.map_err(failed)?;
-    let model = ScriptedModel::start(Script::new().respond_with(diamond::respond)).await?;
+/// Adds the documents, and returns the servers file. Unchanged documents are not added again.
+pub(super) async fn prepared(
+    home: &Path,
+    data: &DemoData,
+    model_url: &str,
+    tell: fn(&str),
+) -> Result<String, Error> {
     let kept = Kept {
         database: format!("sqlite:{}", home.join("documents.db").display()),
-        model_url: model.url().to_owned(),
+        model_url: model_url.to_owned(),
     };
-    add(&data, &kept, tell).await?;
-    let servers = ServersFile::parse(Path::new("(demo)"), &servers(&data, &kept), &|_| None)?;
-    Ok(Stage::new(servers, model))
+    add(data, &kept, tell).await?;
+    Ok(servers(data, &kept))
 }
 
 impl Kept {
@@ -56,7 +54,7 @@ impl Kept {
 /// Adds the documents: releases for one agent, theory for the other.
 async fn add(data: &DemoData, kept: &Kept, tell: fn(&str)) -> Result<(), Error> {
     // The tenant whose calls the servers are told that they answer.
-    let documents = Documents::open(&kept.settings()?).await?.for_tenant(TENANT)?;
+    let documents = Documents::open(&kept.settings()?).await?.for_tenant(DEMO_TENANT)?;
     let papers =
         [(RELEASES, "releases-2013.pdf"), (RELEASES, "releases-2018.pdf"), (THEORY, "theory.pdf")];
     for (collection, name) in papers {
@@ -65,7 +63,7 @@ async fn add(data: &DemoData, kept: &Kept, tell: fn(&str)) -> Result<(), Error> 
         if !added.unchanged {
             let document = &added.document;
             tell(&format!(
-                "added {}: {} pieces, {} embedded",
+                "added {}: {} chunks, {} embedded",
                 document.title, document.chunks, added.embedded
             ));
         }
@@ -85,8 +83,8 @@ fn servers(data: &DemoData, kept: &Kept) -> String {
              env = {{ PERIHELION_EMBEDDINGS_URL = {}, PERIHELION_EMBEDDINGS_MODEL = \"{MODEL}\" }}\n\
              default_tools_effect = \"read_only\"\n\
              agent = \"documents\"\n\n",
-            quote(&kept.database),
-            quote(&kept.model_url)
+            quoted(&kept.database),
+            quoted(&kept.model_url)
         )
     };
     format!(
@@ -98,6 +96,6 @@ fn servers(data: &DemoData, kept: &Kept) -> String {
          default_tools_effect = \"read_only\"\n",
         documents(RELEASES, "the time zone database's announcements of 2013 and 2018"),
         documents(THEORY, "how the time zone database is made"),
-        quote(&data.database.display()),
+        quoted(data.database.display()),
     )
 }

@@ -16,7 +16,7 @@ use tokio_util::task::AbortOnDropHandle;
 use perihelion_servers::demo_data;
 
 /// The API while it is served.
-pub(crate) struct Atlas {
+pub(super) struct Atlas {
     pub(super) url: String,
     _task: AbortOnDropHandle<()>,
 }

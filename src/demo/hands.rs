@@ -7,13 +7,10 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::atlas::{Atlas, description};
+use super::quoted;
 use super::reading::{section, unescape};
-use super::stage::{Companions, Stage};
-use crate::Error;
-use perihelion_llm::scripted::{RecordedRequest, Reply, Script, ScriptedModel};
-use perihelion_mcp::ServersFile;
-use perihelion_servers::demo_data::{self, DemoData};
+use perihelion_llm::scripted::{RecordedRequest, Reply};
+use perihelion_servers::demo_data::DemoData;
 
 /// The question of the demo of hands.
 pub const HANDS_QUESTION: &str = "Which ten countries have the most time zones, what share of these do the first three hold, and where do those of the first one lie?";
@@ -35,23 +32,8 @@ table = [{'country': row['country'], 'zones': row['zones'], 'percent': round(100
 /// Milliseconds before each reply, so that a person can follow.
 const PACE_MS: u64 = 100;
 
-/// Sets the stage, with the API that is asked.
-pub(super) async fn set(home: &Path) -> Result<Stage, Error> {
-    let failed = |source| Error::Demo { path: home.to_owned(), source };
-    let data = demo_data::install(home).await.map_err(failed)?;
-    let atlas = Atlas::start().await.map_err(failed)?;
-    let spec = home.join("atlas.json");
-    std::fs::write(&spec, description().to_string()).map_err(failed)?;
-    let model = ScriptedModel::start(Script::new().respond_with(respond)).await?;
-    let text = servers(&data, &spec, &atlas.url);
-    // Python's sandbox is found on the path; nothing else of the environment is handed on.
-    let path = |name: &str| (name == "PATH").then(|| std::env::var(name).ok()).flatten();
-    let servers = ServersFile::parse(Path::new("(demo)"), &text, &path)?;
-    Ok(Stage { servers, companions: Companions { model, _atlas: Some(atlas) } })
-}
-
-fn servers(data: &DemoData, spec: &Path, atlas: &str) -> String {
-    let quote = |text: &dyn std::fmt::Display| toml_edit::Value::from(text.to_string()).to_string();
+/// Writes the servers file of this demo.
+pub(super) fn servers(data: &DemoData, spec: &Path, atlas: &str) -> String {
     format!(
         "[mcp_servers.timezones]\n\
          description = \"analyses the time zone database: counts, courses over time, charts\"\n\
@@ -70,14 +52,14 @@ fn servers(data: &DemoData, spec: &Path, atlas: &str) -> String {
          args = [\"mcp\", \"api\", \"--spec\", {spec}, \"--base-url\", {atlas}, \"--read-only\"]\n\
          open_world = false\n\
          default_tools_effect = \"read_only\"\n",
-        database = quote(&data.database.display()),
-        spec = quote(&spec.display()),
-        atlas = quote(&atlas),
+        database = quoted(data.database.display()),
+        spec = quoted(spec.display()),
+        atlas = quoted(atlas),
     )
 }
 
 /// Answers one request.
-fn respond(request: &RecordedRequest) -> Option<Reply> {
+pub(super) fn respond(request: &RecordedRequest) -> Option<Reply> {
     let reply = match (request.role.as_str(), request.stage.as_deref()) {
         ("supervisor", _) => supervisor(request),
         ("classifier", _) => json!({

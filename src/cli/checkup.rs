@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use perihelion_database::Database;
 
-use super::{Error, threads};
+use super::Error;
 use perihelion_embeddings::Endpoint;
 use perihelion_engine::checkpoint::{self, NewThread, ThreadFilter};
 use perihelion_engine::ids::ThreadId;
 use perihelion_llm::{self as llm, EmbeddingModel as _, Role, openai};
 use perihelion_mcp::{ServersFile, Transport};
+use perihelion_runtime::{self as runtime, collector as collector_of, open_store};
 use perihelion_servers::{Bundled, Finding};
 use perihelion_settings::config::Settings;
 use perihelion_telemetry::otlp;
@@ -45,7 +46,7 @@ fn without_version(error: &llm::Error, url: &str) -> &'static str {
 /// # Errors
 /// As the store reports it.
 pub async fn store(settings: &Settings) -> Result<String, Error> {
-    let store = threads::open_store(settings).await?;
+    let store = open_store(settings).await?;
     let thread = ThreadId::new();
     let new = NewThread {
         id: thread,
@@ -70,10 +71,11 @@ pub async fn store(settings: &Settings) -> Result<String, Error> {
 /// # Errors
 /// [`Error::Database`].
 pub async fn is_exempt(settings: &Settings) -> Result<bool, Error> {
-    let database = Database::open(settings.store.database.expose()).await?;
+    let opened = Database::open(settings.store.database.expose()).await;
+    let database = opened.map_err(runtime::Error::from)?;
     let found = database.is_exempt().await;
     database.close().await;
-    Ok(found?)
+    Ok(found.map_err(runtime::Error::from)?)
 }
 
 /// Threads that [`contents`] looks at.
@@ -84,7 +86,7 @@ const LOOKED_AT: u32 = 20;
 /// # Errors
 /// [`Error::Store`] with the first thread that cannot be read.
 pub async fn contents(settings: &Settings) -> Result<Option<String>, Error> {
-    let store = threads::open_store(settings).await?;
+    let store = open_store(settings).await?;
     let read = async {
         let filter = ThreadFilter { limit: Some(LOOKED_AT), ..ThreadFilter::default() };
         for info in store.list(&filter).await? {
@@ -104,13 +106,16 @@ pub async fn contents(settings: &Settings) -> Result<Option<String>, Error> {
     }))
 }
 
-/// Asks the embedding model for one vector; none where none is configured.
-pub async fn embeddings(settings: &Settings) -> Option<Result<String, Error>> {
+/// Why an embedding model returned no vector.
+type EmbeddingFailure = Box<dyn std::error::Error + Send + Sync>;
+
+/// Requests one vector from the embedding model, if one is configured.
+pub async fn embeddings(settings: &Settings) -> Option<Result<String, EmbeddingFailure>> {
     let settings = settings.embeddings.as_ref()?;
     let asked = async {
         let model = Endpoint::new(settings).map_err(llm::Error::from)?;
         let vectors = model.embed(&["checkup".to_owned()]).await;
-        let length = vectors.map_err(perihelion_recall::Error::from)?.first().map_or(0, Vec::len);
+        let length = vectors?.first().map_or(0, Vec::len);
         Ok(format!("{} at {}, vectors of {length}", model.model(), settings.url))
     };
     Some(asked.await)
@@ -128,13 +133,13 @@ pub struct CollectorCheck {
 
 /// Sends the collector an empty request and counts what it has not got yet; none where none is named.
 pub async fn collector(settings: &Settings) -> Option<CollectorCheck> {
-    let collector = super::trace::collector(settings)?;
+    let collector = collector_of(settings)?;
     let answer = match otlp::Sink::new(&collector) {
         Ok(sink) => sink.check().await,
         Err(error) => Err(error),
     };
     let pending = async {
-        let store = threads::open_store(settings).await.ok()?;
+        let store = open_store(settings).await.ok()?;
         let pending = store.outbox()?.pending(1_000).await.ok();
         store.close().await;
         Some(pending?.len())

@@ -1,0 +1,104 @@
+//! The library, its parser and its embeddings endpoint as the settings have them.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use perihelion_database::Database;
+use perihelion_documents::{
+    Docling, External, Library, Limits, Parser, Quotas, Reader, Scope, Weights,
+};
+use perihelion_embeddings::Endpoint;
+use perihelion_settings::config::{OtherParser, Settings};
+
+/// Whose documents are kept unless another owner is named.
+pub const OWNER: &str = "local";
+
+/// The tenant of a program that serves one.
+pub const TENANT: &str = "default";
+
+/// The hidden command that parses a document and ends.
+const PARSE_COMMAND: &str = "parse-document";
+
+/// How long a document may take to be parsed.
+const PARSING: Duration = Duration::from_secs(300);
+
+/// How long a parser of somebody else's may take to be reached.
+const CONNECTING: Duration = Duration::from_secs(10);
+
+/// Returns the parser: this program again, as a process that bounds itself.
+pub fn parser() -> Parser {
+    match std::env::current_exe() {
+        Ok(program) => Parser::Process {
+            program,
+            arguments: vec![OsString::from(PARSE_COMMAND), OsString::from("--")],
+            limits: Limits::default(),
+            timeout: PARSING,
+        },
+        // Without a name of its own the program cannot start itself.
+        Err(_) => Parser::Here(Limits::default()),
+    }
+}
+
+/// Returns the parser as the settings have it: helped by another one where they name one.
+///
+/// # Errors
+/// When no HTTP client can be made.
+fn parser_of(settings: &Settings) -> Result<Parser, reqwest::Error> {
+    let own = &settings.documents;
+    let reader = match &own.parser {
+        None => return Ok(parser()),
+        Some(OtherParser::Program(program)) => Reader::Program(program.clone()),
+        Some(OtherParser::Docling(url)) => {
+            let http = client().connect_timeout(CONNECTING).build()?;
+            Reader::Docling(Docling::new(http, url, settings.documents_parser_key.clone()))
+        }
+    };
+    let by = External {
+        reader,
+        endings: own.parser_for.0.clone(),
+        timeout: Duration::try_from_secs_f64(own.parser_timeout_sec).unwrap_or(PARSING),
+    };
+    Ok(Parser::Helped { own: Box::new(parser()), by })
+}
+
+/// Begins a client of an address that the operator named.
+fn client() -> reqwest::ClientBuilder {
+    perihelion_settings::config::tls::install();
+    reqwest::Client::builder()
+        // A redirect would carry texts to a host that nobody configured.
+        .redirect(reqwest::redirect::Policy::none())
+        .user_agent(concat!("perihelion/", env!("CARGO_PKG_VERSION")))
+}
+
+/// Returns the embeddings endpoint that the settings name, if any.
+///
+/// # Errors
+/// When no HTTP client can be made.
+pub fn embeddings(settings: &Settings) -> Result<Option<Endpoint>, reqwest::Error> {
+    settings.embeddings.as_ref().map(Endpoint::new).transpose()
+}
+
+/// Returns what the settings permit each tenant to keep.
+fn quotas(settings: &Settings) -> Quotas {
+    let own = &settings.documents;
+    Quotas {
+        documents: Some(own.max_documents),
+        text_bytes: own.max_text_bytes,
+        chunks: own.max_chunks,
+    }
+}
+
+/// Makes the library on a database as the settings have it.
+///
+/// # Errors
+/// When no HTTP client can be made for the parser.
+pub fn library_of(
+    settings: &Settings,
+    database: Database,
+    scope: Scope,
+) -> Result<Library, reqwest::Error> {
+    let own = &settings.documents;
+    let weights = Weights { words: own.weight_of_words, meaning: own.weight_of_meaning };
+    let library = Library::new(database, parser_of(settings)?, scope);
+    Ok(library.with_quotas(quotas(settings)).with_weights(weights))
+}

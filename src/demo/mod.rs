@@ -1,0 +1,183 @@
+//! The demo: the supervisor graph on bundled servers, real public-domain data and a scripted model.
+//!
+//! Enter at [`set`], whose stage [`Builder::on_stage`] takes. Invariant: only the model is scripted. It is an HTTP endpoint
+//! on loopback, and its texts are built from tool results. Deliberately absent: keys, and networks beyond loopback.
+
+mod analyst;
+mod atlas;
+mod diamond;
+mod documents;
+mod hands;
+mod reading;
+mod script;
+
+use std::path::{Path, PathBuf};
+
+use self::atlas::Atlas;
+use perihelion_engine::checkpoint::ThreadInfo;
+use perihelion_llm::scripted::{RecordedRequest, Reply, Script, ScriptedModel, ScriptedServer};
+use perihelion_mcp::{PoolOptions, ServersFile};
+use perihelion_runtime::{Builder, Companions, DEMO_TENANT, Error as RuntimeError, Stage};
+use perihelion_servers::demo_data::{self, DemoData};
+
+pub use analyst::QUESTIONS as ANALYST_QUESTIONS;
+pub use diamond::DOCUMENTS_QUESTION;
+pub use documents::DOCUMENTS_LAST;
+pub use hands::HANDS_QUESTION;
+pub use script::QUESTION;
+
+/// Why a demo could not be set up.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Runtime(#[from] RuntimeError),
+    #[error("cannot write the demo's data to {}: {source}", path.display())]
+    Data { path: PathBuf, source: std::io::Error },
+}
+
+/// Name of the scripted model, for chats and for vectors.
+pub(super) const MODEL: &str = "scripted";
+
+/// The demos that there are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Demo {
+    /// The star on tables and documents of the time zone database.
+    #[default]
+    Star,
+    /// Two agents with documents, and an analyst that waits for both.
+    Documents,
+    /// An analyst counts, a program computes, an API is asked.
+    Hands,
+}
+
+impl Demo {
+    /// Returns the title of its threads, by which a later process knows which demo they are of.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Star => "demo",
+            Self::Documents => "demo of documents",
+            Self::Hands => "demo of hands",
+        }
+    }
+
+    fn of_title(title: Option<&str>) -> Self {
+        let titled = |demo: &Self| title == Some(demo.title());
+        [Self::Documents, Self::Hands].into_iter().find(titled).unwrap_or_default()
+    }
+}
+
+/// Which demo is played, where it keeps its data, and how its servers are started.
+#[derive(Debug)]
+pub struct Options {
+    pub demo: Demo,
+    /// Directory of the data set; it is made when it is not there.
+    pub home: PathBuf,
+    pub pool: PoolOptions,
+    /// Hears what is done before it is open, a line at a time.
+    pub tell: fn(&str),
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        let home = perihelion_settings::config::data_directory().join("demo");
+        Self { demo: Demo::default(), home, pool: PoolOptions::default(), tell: |_| {} }
+    }
+}
+
+impl Options {
+    /// Plays a demo where the user's data are kept.
+    pub fn of(demo: Demo) -> Self {
+        Self { demo, ..Self::default() }
+    }
+
+    /// Returns the demo of a thread, or nothing for other threads.
+    fn of_thread(info: &ThreadInfo) -> Option<Self> {
+        (info.tenant == DEMO_TENANT).then(|| Self::of(Demo::of_title(info.title.as_deref())))
+    }
+}
+
+/// Installs the data of a demo, and starts its scripted model.
+///
+/// # Errors
+/// [`Error::Data`] if the data cannot be written, [`Error::Runtime`] if a document cannot be added.
+pub async fn set(options: &Options) -> Result<Stage, Error> {
+    let home = &options.home;
+    let failed = |source| Error::Data { path: home.clone(), source };
+    let data = demo_data::install(home).await.map_err(failed)?;
+    let respond = match options.demo {
+        Demo::Star => script::respond,
+        Demo::Documents => diamond::respond,
+        Demo::Hands => hands::respond,
+    };
+    let model = start(respond).await?;
+    let model_url = model.url().to_owned();
+    let path = |name: &str| (name == "PATH").then(|| std::env::var(name).ok()).flatten();
+    let mut companions: Companions = Box::new(());
+    let servers = match options.demo {
+        Demo::Star => servers(&data),
+        Demo::Documents => documents::prepared(home, &data, &model_url, options.tell).await?,
+        Demo::Hands => {
+            let atlas = Atlas::start().await.map_err(failed)?;
+            let spec = home.join("atlas.json");
+            std::fs::write(&spec, atlas::description().to_string()).map_err(failed)?;
+            let servers = hands::servers(&data, &spec, &atlas.url);
+            companions = Box::new(atlas);
+            servers
+        }
+    };
+    let servers = ServersFile::parse(Path::new("(demo)"), &servers, &path);
+    Ok(Stage {
+        model_url,
+        model: MODEL,
+        servers: servers.map_err(RuntimeError::from)?,
+        pool: options.pool.clone(),
+        companions: Box::new((model, companions)),
+    })
+}
+
+async fn start(respond: fn(&RecordedRequest) -> Option<Reply>) -> Result<ScriptedServer, Error> {
+    let model = ScriptedModel::start(Script::new().respond_with(respond)).await;
+    Ok(model.map_err(RuntimeError::from)?)
+}
+
+/// Adds the stage of the demo to a builder that continues a thread of a demo.
+///
+/// # Errors
+/// As [`set`], and [`RuntimeError::Store`] if the thread is unknown.
+pub async fn continued(mut builder: Builder<'_>) -> Result<Builder<'_>, Error> {
+    let info = builder.continued().await?;
+    match info.as_ref().and_then(Options::of_thread) {
+        Some(options) => Ok(builder.on_stage(set(&options).await?)),
+        None => Ok(builder),
+    }
+}
+
+/// Quotes a value for a servers file.
+fn quoted(value: impl std::fmt::Display) -> toml_edit::Value {
+    toml_edit::Value::from(value.to_string())
+}
+
+/// Writes the demo's servers file.
+fn servers(data: &DemoData) -> String {
+    format!(
+        "[mcp_servers.sql]\n\
+         description = \"the IANA time zone database as tables: zones, their countries, every change of offset since 1970\"\n\
+         command = \"perihelion\"\n\
+         args = [\"mcp\", \"sql\", \"--database\", {database}]\n\
+         agent = \"tools\"\n\
+         default_tools_effect = \"read_only\"\n\n\
+         [mcp_servers.timezones]\n\
+         description = \"analyses the time zone database: counts, courses over time, charts\"\n\
+         command = \"perihelion\"\n\
+         args = [\"mcp\", \"sql\", \"--database\", {database}]\n\
+         agent = \"analyst\"\n\
+         default_tools_effect = \"read_only\"\n\n\
+         [mcp_servers.files]\n\
+         description = \"the time zone database's own documents: news, theory, commentary by region\"\n\
+         command = \"perihelion\"\n\
+         args = [\"mcp\", \"files\", \"--root\", {documents}]\n\
+         default_tools_effect = \"read_only\"\n",
+        database = quoted(data.database.display()),
+        documents = quoted(data.documents.display()),
+    )
+}
