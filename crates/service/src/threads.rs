@@ -6,17 +6,20 @@ use futures::{StreamExt as _, TryStreamExt as _};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::kept::{Listed, ThreadFilter, ThreadMeta};
+use super::kept::{Listed, ThreadFilter, ThreadMeta, ThreadOrder};
 use super::{Error, Service};
 use perihelion_engine::checkpoint::{self, RunStatus, ThreadDump, ThreadInfo, ThreadStatus};
 use perihelion_engine::clock;
 use perihelion_engine::ids::ThreadId;
 use perihelion_engine::runner;
 use perihelion_runtime::{self as runtime, InterruptView, Removal};
-use perihelion_star::{Artifact, GraphState};
+use perihelion_star::{Artifact, GRAPH, GraphState};
 
 /// Threads of a list that are read at the same time.
 const READ_AT_ONCE: usize = 8;
+
+/// Threads that are listed at a time for their deletion.
+const DELETED_AT_ONCE: u32 = 100;
 
 /// How a thread stands for a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -219,6 +222,37 @@ impl Service {
         self.remove_thread(&self.info_to_change(thread).await?).await
     }
 
+    /// Deletes the threads that an assistant ran last, but for those of other users.
+    ///
+    /// # Errors
+    /// Whatever the store reports.
+    pub async fn delete_threads_of(&self, assistant: Uuid) -> Result<(), Error> {
+        let mut filter = ThreadFilter {
+            graphs: vec![GRAPH.to_owned()],
+            ids: Vec::new(),
+            metadata: json!({ "assistant_id": assistant }),
+            statuses: Vec::new(),
+            order: ThreadOrder::Id,
+            ascending: true,
+            limit: DELETED_AT_ONCE,
+            offset: 0,
+        };
+        loop {
+            let (listed, _) = self.kept().threads(&filter).await?;
+            let is_last = listed.len() < DELETED_AT_ONCE as usize;
+            for one in listed {
+                match self.delete_thread(ThreadId(one.id)).await {
+                    Ok(()) | Err(Error::UnknownThread(_)) => {}
+                    Err(Error::OthersThread) => filter.offset += 1,
+                    Err(error) => return Err(error),
+                }
+            }
+            if is_last {
+                return Ok(());
+            }
+        }
+    }
+
     /// Ends what this process does on a thread, and deletes it.
     pub(super) async fn remove_thread(&self, info: &ThreadInfo) -> Result<(), Error> {
         for run in self.kept().open_runs(info.id.0).await? {
@@ -237,16 +271,17 @@ impl Service {
         Ok(())
     }
 
-    /// Copies a thread: the copy shares its steps.
+    /// Copies a thread: the copy shares its steps, and the IDs of their checkpoints.
     ///
     /// # Errors
     /// [`Error::UnknownThread`].
     pub async fn copy_thread(&self, thread: ThreadId) -> Result<ThreadId, Error> {
         let info = self.info(thread).await?;
-        let meta = self.kept().thread_meta(thread.0).await?;
+        let mut meta = self.kept().thread_meta(thread.0).await?;
+        meta.origins.push((thread.0, info.head));
         let copy = ThreadId::new();
         self.runtime().threads().fork(thread, info.head, copy, info.title.clone()).await?;
-        self.kept().note_thread(copy.0, &meta.metadata, Some(&meta.config), clock::now()).await?;
+        self.kept().note_copy(copy.0, &meta, clock::now()).await?;
         self.give_copy(thread, copy).await?;
         Ok(copy)
     }

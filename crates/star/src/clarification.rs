@@ -56,13 +56,13 @@ pub(super) async fn put(
         attached: Vec::new(),
     };
     let question = message("question", "assistant", Some(node::SUPERVISOR), question);
-    let messages = vec![
+    let messages = [
         Message { tainted_by: taint::of_talk(state), ..question },
         message("clarification", "user", None, text_of(&answer)),
     ];
     let routing = Routing { question: None, ..state.routing.clone() };
     let update = GraphUpdate::new()
-        .messages(messages)
+        .messages(messages.into_iter().collect())
         .routing(routing)
         .next_step(vec![node::SUPERVISOR.to_owned()]);
     Ok(NodeOutput::goto(update, [Target::node(node::SUPERVISOR)]))

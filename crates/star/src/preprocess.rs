@@ -11,7 +11,7 @@ use super::allowance::Allowance;
 use super::attachments::{self, Attachment};
 use super::model::RecordedModel;
 use super::parts::StarParts;
-use super::state::{GraphState, GraphUpdate, Message, Preferences, Routing, Spent, message_id};
+use super::state::{GraphState, GraphUpdate, Message, Preferences, Routing, Spent};
 use super::summing;
 use super::team::clean_name;
 use super::{AGENT_PREFIX, TEAM_PREFIX, node};
@@ -29,6 +29,8 @@ const MAX_SYSTEM_PROMPT: usize = 16 * 1024;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Request {
     pub question: String,
+    /// Messages that are merged into the conversation before the question.
+    pub messages: Vec<Message>,
     pub context: BTreeMap<String, String>,
     pub prefer: Vec<String>,
     pub disable: Vec<String>,
@@ -141,6 +143,11 @@ impl Request {
             });
         let input =
             if taken.artifacts.is_empty() { input } else { input.global_state(taken.artifacts) };
+        let input = if self.messages.is_empty() {
+            input
+        } else {
+            input.messages(self.messages.into_iter().collect())
+        };
         // Who said so once asks on in the thread.
         let user = self.user.filter(|user| !user.trim().is_empty());
         Ok(match user {
@@ -212,25 +219,11 @@ impl Node<GraphState> for Preprocess {
             context.insert(summing::KEY.to_owned(), summary.text.clone());
         }
         context.extend(state.request_context.clone());
-        let named = state.preferences.message_id.as_ref();
-        let newest = || state.newest_messages().take(LOOKED_AT);
-        let is_new = |id: &&String| !newest().any(|message| message.id == **id);
-        let named = named.filter(is_new).cloned();
-        let preferences = Preferences { message_id: named.clone(), ..state.preferences.clone() };
         let first_step = ctx.place().step;
-        let id = named.unwrap_or_else(|| message_id(turn, first_step, "user"));
-        let message = Message {
-            citations_removed: 0,
-            id: id.clone(),
-            role: "user".into(),
-            name: None,
-            content: state.input_request.clone(),
-            tainted_by: state.preferences.tainted_by.clone(),
-            attached: state.preferences.attached.clone(),
-        };
+        let message = state.next_request(first_step);
         let routing = Routing {
             first_step,
-            request: Some(id),
+            request: Some(message.id.clone()),
             started_at: now.timestamp_micros(),
             results_before: state.results.len(),
             spent_before: state.spent,
@@ -239,7 +232,7 @@ impl Node<GraphState> for Preprocess {
         let update = GraphUpdate::new()
             .turn(turn)
             .request_context(context)
-            .messages(vec![message])
+            .messages([message].into_iter().collect())
             .plan(Vec::new())
             .stages(Vec::new())
             .errors(Vec::new())
@@ -247,9 +240,6 @@ impl Node<GraphState> for Preprocess {
             .routing(routing)
             .finish_reason(None)
             .answer(None);
-        // A message that was sent before is another one now.
-        let update =
-            if preferences == state.preferences { update } else { update.preferences(preferences) };
         Ok(NodeOutput::update(match summary {
             Some(summary) => update.summary(Some(summary)).spent(spent),
             None if spent != Spent::default() => update.spent(spent),
@@ -257,9 +247,6 @@ impl Node<GraphState> for Preprocess {
         }))
     }
 }
-
-/// Messages among which none has the id of a new one.
-const LOOKED_AT: usize = 256;
 
 /// Returns the time in the forms that time-bounded questions lean on; what the caller gave goes before it.
 fn temporal_context(now: DateTime<Utc>) -> BTreeMap<String, String> {

@@ -102,7 +102,7 @@ impl Service {
             due_at: None,
             deliveries: Vec::new(),
         };
-        match self.accept_decided(id, accept).await {
+        match self.accept_bound(id, accept).await {
             Err(Error::Rows(error)) if error.is_duplicate() => Err(closed()),
             other => other,
         }
