@@ -51,14 +51,6 @@ async fn messages_are_merged_by_their_ids_wherever_clients_write_them(served: Se
         [message("human", "a", "1"), message("ai", "b", "two")]
     );
     let thread = made["thread_id"].as_str().unwrap();
-    let command = json!({ "update": { "plan": ["x"] }, "goto": "qa" });
-    let body =
-        json!({ "supersteps": [{ "updates": [{ "command": command, "as_node": "supervisor" }] }] });
-    let (_, made) = served.post("/threads", &body).await;
-    let state = format!("/threads/{}/state", made["thread_id"].as_str().unwrap());
-    let (_, state) = served.get(&state).await;
-    assert_eq!((&state["next"], &state["values"]["plan"]), (&json!(["qa"]), &json!(["x"])));
-
     let list = json!([{ "role": "assistant", "id": "b", "content": "2" }, { "type": "system", "id": "s", "content": "Be brief." }]);
     let all = edited(&served, thread, list).await;
     let system = message("system", "s", "Be brief.");

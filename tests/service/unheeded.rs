@@ -69,6 +69,8 @@ async fn a_thread_whose_steps_are_refused_is_not_left_behind(served: Served) {
 async fn fields_that_cannot_be_heeded_are_refused_by_name(served: Served) {
     let thread = served.thread().await;
     let ttl = json!({ "ttl": { "ttl": 5, "strategy": "delete" } });
+    let command =
+        json!({ "updates": [{ "values": null, "command": { "goto": "qa" }, "as_node": "qa" }] });
     let extract = json!({ "extract": { "last": "values.messages[-1]" } });
     for (method, path, body, name) in [
         ("POST", "/threads/search", json!({ "values": { "answer": "x" } }), "values"),
@@ -76,6 +78,7 @@ async fn fields_that_cannot_be_heeded_are_refused_by_name(served: Served) {
         ("POST", "/threads/search", extract, "extract"),
         ("POST", "/threads", ttl.clone(), "ttl"),
         ("PATCH", &format!("/threads/{thread}"), ttl, "ttl"),
+        ("POST", "/threads", json!({ "supersteps": [command] }), "supersteps"),
     ] {
         let (code, reply) = served.send(method.parse().unwrap(), path, &body).await;
         let why = reply["detail"].as_str().unwrap_or_default();

@@ -52,9 +52,6 @@ impl Service {
     }
 
     /// Finds an open question of the tenant by its id, with the thread that waits for its answer.
-    ///
-    /// # Errors
-    /// Whatever the store reports.
     pub async fn asked(&self, id: &str) -> Result<Option<(ThreadView, InterruptView)>, Error> {
         let Ok(question) = id.parse::<InterruptId>() else { return Ok(None) };
         let store = self.runtime().store();

@@ -54,9 +54,6 @@ fn id_in(thread: ThreadId, step: u64) -> String {
 
 impl Service {
     /// Returns the IDs of a thread's checkpoints.
-    ///
-    /// # Errors
-    /// [`Error::Rows`].
     pub async fn checkpoint_ids(&self, thread: ThreadId) -> Result<CheckpointIds, Error> {
         let origins = self.kept().thread_meta(thread.0).await?.origins;
         Ok(CheckpointIds { thread, origins })

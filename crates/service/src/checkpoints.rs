@@ -51,9 +51,6 @@ impl Service {
     }
 
     /// Makes the checkpoints of steps that follow each other; newest first, as the steps are.
-    ///
-    /// # Errors
-    /// Whatever the store reports.
     pub async fn folded(
         &self,
         thread: ThreadId,
@@ -78,9 +75,6 @@ impl Service {
     }
 
     /// Returns the run that made each of some steps, as clients know it.
-    ///
-    /// # Errors
-    /// Whatever the store reports.
     pub async fn runs_of_steps(
         &self,
         ids: &CheckpointIds,

@@ -75,6 +75,9 @@ use perihelion_engine::runner::owner_name;
 use perihelion_runtime::{Audit, Runtime, keyring};
 
 /// The runs of one process, on a runtime and the rows beside its threads, as somebody may see them; cheap to clone.
+///
+/// Unless a method says otherwise, it fails with [`Error::Rows`] or [`Error::Runtime`] when the database or the store
+/// does.
 #[derive(Clone)]
 pub struct Service {
     parts: Arc<Parts>,

@@ -132,9 +132,6 @@ impl Listener {
     /// Waits for what happens next.
     ///
     /// It may be dropped at any moment, and loses nothing by that.
-    ///
-    /// # Errors
-    /// Whatever the store reports.
     pub async fn next(&mut self) -> Result<Next, Error> {
         loop {
             if let Some(heard) = self.ready.pop_front() {

@@ -25,9 +25,6 @@ pub(super) struct PendingRun {
 
 impl PendingRun {
     /// Begins to hear, so that no beginning is missed that is looked for after it; none: there is no such thread.
-    ///
-    /// # Errors
-    /// Whatever the store reports.
     pub async fn open(service: &Service, thread: ThreadId) -> Result<Option<Self>, Error> {
         let runtime = service.runtime();
         let calls = runtime.bus().calls(thread);

@@ -206,9 +206,6 @@ impl Service {
     }
 
     /// Waits for a run to end; `None` when it was deleted, or this process is to end.
-    ///
-    /// # Errors
-    /// [`Error::Rows`].
     pub async fn ended(&self, thread: ThreadId, run: Uuid) -> Result<Option<Run>, Error> {
         let mut calls = self.parts.ended.wait_for(run);
         loop {

@@ -143,9 +143,6 @@ impl Service {
     }
 
     /// Finds threads, and says how many there are in all.
-    ///
-    /// # Errors
-    /// [`Error::Rows`].
     pub async fn find_threads(
         &self,
         filter: &ThreadFilter,
@@ -203,9 +200,6 @@ impl Service {
     }
 
     /// Returns the open questions of a thread, with the tasks that ask them.
-    ///
-    /// # Errors
-    /// Whatever the store reports.
     pub async fn open_questions(
         &self,
         info: &ThreadInfo,
@@ -223,9 +217,6 @@ impl Service {
     }
 
     /// Deletes the threads that an assistant ran last, but for those of other users.
-    ///
-    /// # Errors
-    /// Whatever the store reports.
     pub async fn delete_threads_of(&self, assistant: Uuid) -> Result<(), Error> {
         let mut filter = ThreadFilter {
             graphs: vec![GRAPH.to_owned()],
@@ -287,9 +278,6 @@ impl Service {
     }
 
     /// Notes of a thread by which assistant it was run.
-    ///
-    /// # Errors
-    /// [`Error::Rows`].
     pub async fn note_assistant(
         &self,
         thread: ThreadId,

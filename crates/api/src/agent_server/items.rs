@@ -33,7 +33,9 @@ fn path(names: &[String]) -> Result<(), Refusal> {
     if names.len() <= LONGEST && names.iter().all(is_fine) {
         Ok(())
     } else {
-        Err(Refusal::invalid("a namespace must be a list of names without dots, none of them empty"))
+        Err(Refusal::invalid(
+            "a namespace must be a list of names without dots, none of them empty",
+        ))
     }
 }
 

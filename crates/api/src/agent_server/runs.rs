@@ -53,7 +53,8 @@ pub(super) async fn create_and_wait(
     MaybeOfThread(thread): MaybeOfThread,
     Body(body): Body,
 ) -> Result<Response, Refusal> {
-    Ok(wait::begun(&app, accept(&app, thread, &body, false).await?))
+    let accepted = accept(&app, thread, &body, false).await?;
+    Ok(wait::response(&app, accepted.run, accepted.stops_with_client))
 }
 
 #[derive(Default, Deserialize, JsonSchema)]
@@ -105,7 +106,7 @@ pub(super) async fn join(
     State(app): State<AppState>,
     OfRun(thread, run): OfRun,
 ) -> Result<Response, Refusal> {
-    Ok(wait::joined(&app, app.service.run(thread, run).await?))
+    Ok(wait::response(&app, app.service.run(thread, run).await?, false))
 }
 
 /// Names what the routes read.

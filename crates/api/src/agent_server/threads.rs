@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::wire::{self, Fields};
@@ -53,8 +53,8 @@ struct StateUpdate {
     #[serde(default)]
     values: Value,
     as_node: Option<String>,
-    /// An update and the nodes that run next, in place of the values.
-    command: Option<Map<String, Value>>,
+    /// Of the protocol, and refused.
+    command: Option<Value>,
 }
 
 pub(super) async fn create(
@@ -88,26 +88,23 @@ pub(super) async fn create(
     get_shown(&app, thread, &Fields::default()).await
 }
 
-/// A step as it is to be written: what, as if by which node, and which nodes run next.
-type Step<'a> = (GraphUpdate, Option<&'a str>, Vec<String>);
+/// A step as it is to be written, and as if by which node.
+type Step<'a> = (GraphUpdate, Option<&'a str>);
 
 /// Reads the steps that a client writes into a new thread.
 fn steps(supersteps: &[Object<Superstep>]) -> Result<Vec<Step<'_>>, Refusal> {
     let updates = supersteps.iter().flat_map(|Object(step)| &step.updates);
     let read = updates.map(|Object(StateUpdate { values, as_node, command })| {
-        let command = command.as_ref().map(wire::read_command).transpose()?.flatten();
-        let (written, goto) = match command {
-            Some(command) => command,
-            None => (wire::read_update(values)?, Vec::new()),
-        };
-        Ok((written, as_node.as_deref(), goto))
+        let why = "supersteps: command is not supported; pass its update as values and the node as as_node";
+        refuse(command.as_ref(), why)?;
+        Ok((wire::read_update(values)?, as_node.as_deref()))
     });
     read.collect()
 }
 
 async fn write(app: &AppState, thread: ThreadId, steps: Vec<Step<'_>>) -> Result<(), Refusal> {
-    for (written, as_node, goto) in steps {
-        app.service.runtime().edit(thread, written, as_node, &goto).await?;
+    for (written, as_node) in steps {
+        app.service.runtime().edit(thread, written, as_node, &[]).await?;
     }
     Ok(())
 }

@@ -6,7 +6,6 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use serde_json::{Value, json};
 
-use super::accept::Accepted;
 use super::runs::places;
 use super::stream::StopWithClient;
 use super::{AppState, Refusal, wire};
@@ -15,19 +14,9 @@ use perihelion_engine::ids::ThreadId;
 use perihelion_service::Service;
 use perihelion_service::kept::{Run, RunStatus};
 
-/// Waits for a run that is begun by this very request.
-pub(super) fn begun(app: &AppState, accepted: Accepted) -> Response {
-    let Accepted { run, stops_with_client, .. } = accepted;
+/// Waits for a run, and stops it if its client goes away and wants that.
+pub(super) fn response(app: &AppState, run: Run, stops_with_client: bool) -> Response {
     let guard = stops_with_client.then(|| StopWithClient::new(app.service.clone(), &run));
-    response(app, run, guard)
-}
-
-/// Waits for a run that was begun before.
-pub(super) fn joined(app: &AppState, run: Run) -> Response {
-    response(app, run, None)
-}
-
-fn response(app: &AppState, run: Run, guard: Option<StopWithClient>) -> Response {
     let headers = places(&run, Some("join"));
     let service = app.service.clone();
     let values = async move {

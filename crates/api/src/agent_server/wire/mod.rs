@@ -24,7 +24,7 @@ pub(super) use events::of as events_of;
 pub(super) use interrupt::{shown_all as shown_interrupts, task_id, value as asked_value};
 pub(crate) use message::content_text as text_of_content;
 pub(super) use modes::{BEFORE_ENDS, Modes, Wire};
-pub(super) use request::{RunBody, read_command};
+pub(super) use request::RunBody;
 pub(super) use run::{Asked, shown as shown_run};
 pub(super) use state::{Update, Values, read_update, values};
 pub(super) use thread::{

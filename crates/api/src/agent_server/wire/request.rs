@@ -153,7 +153,7 @@ fn asked(body: &RunBody) -> Result<Asked, Refusal> {
 ///
 /// # Errors
 /// [`Refusal`] with what cannot be read of it.
-pub(crate) fn read_command(
+fn read_command(
     command: &Map<String, Value>,
 ) -> Result<Option<(GraphUpdate, Vec<String>)>, Refusal> {
     let is_empty = |value: &Value| value.is_null() || *value == json!([]) || *value == json!({});
@@ -231,8 +231,8 @@ fn with_messages(mut turn: Turn, list: &[Value]) -> Result<Turn, Refusal> {
     let texts: Vec<String> = texts.filter(|text| !text.trim().is_empty()).collect();
     let attached = parts::attachments_of(contents()).map_err(Refusal::invalid)?;
     let question = parts::question(texts.join("\n\n"), attached);
-    let (question, attached) = question
-        .ok_or_else(|| Refusal::invalid("the messages must end with a human message"))?;
+    let (question, attached) =
+        question.ok_or_else(|| Refusal::invalid("the messages must end with a human message"))?;
     turn.question = question;
     turn.attachments.extend(attached);
     let named = asked.first().filter(|(_, plain)| plain.get("id").is_some_and(Value::is_string));
