@@ -109,7 +109,9 @@ impl Service {
                         self.expire(one.id).await?;
                     }
                 }
-                Err(error) => tracing::warn!(%error, %thread, "could not expire an approval request"),
+                Err(error) => {
+                    tracing::warn!(%error, %thread, "could not expire an approval request")
+                }
             }
         }
         Ok(())

@@ -41,9 +41,7 @@ pub enum Error {
     #[error("the tenant reached a limit: {0}")]
     TooMuch(String),
     /// The tenant has spent what it may spend in a day.
-    #[error(
-        "the tenant's daily budget is used up until 00:00 UTC: {taken} of {most} {name}"
-    )]
+    #[error("the tenant's daily budget is used up until 00:00 UTC: {taken} of {most} {name}")]
     DaySpent { name: &'static str, most: u64, taken: u64 },
     #[error(transparent)]
     People(#[from] perihelion_people::Error),

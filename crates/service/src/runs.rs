@@ -129,9 +129,7 @@ impl Service {
         if let Some(most) = settings.max_runs {
             let open = self.kept().count_open_runs(most).await?;
             if open >= most {
-                return Err(Error::TooMuch(format!(
-                    "{open} of {most} runs are running or queued"
-                )));
+                return Err(Error::TooMuch(format!("{open} of {most} runs are running or queued")));
             }
         }
         self.check_day().await

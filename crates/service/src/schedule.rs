@@ -24,9 +24,7 @@ impl Schedule {
         let zone = match zone {
             None => Tz::UTC,
             Some(name) => name.parse().map_err(|_| {
-                format!(
-                    "unknown time zone, pass one such as Europe/Berlin: {name}"
-                )
+                format!("unknown time zone, pass one such as Europe/Berlin: {name}")
             })?,
         };
         let parser = CronParser::builder().seconds(Seconds::Disallowed).build();
@@ -109,7 +107,11 @@ mod tests {
             assert!(why.contains(part), "{why}");
         }
         for never in ["0 0 30 2 *", "0 0 31 2,4,6,9,11 *"] {
-            assert_eq!(after(never, Some("Europe/Berlin"), "2026-01-01T00:00:00Z"), None, "{never}");
+            assert_eq!(
+                after(never, Some("Europe/Berlin"), "2026-01-01T00:00:00Z"),
+                None,
+                "{never}"
+            );
         }
     }
 }
