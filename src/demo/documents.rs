@@ -73,7 +73,6 @@ async fn add(data: &DemoData, kept: &Kept, tell: fn(&str)) -> Result<(), Error> 
 }
 
 fn servers(data: &DemoData, kept: &Kept) -> String {
-    let quote = |text: &dyn std::fmt::Display| toml_edit::Value::from(text.to_string()).to_string();
     let documents = |name: &str, about: &str| {
         format!(
             "[mcp_servers.{name}]\n\

@@ -16,6 +16,7 @@ mod documents;
 mod dropped;
 mod face;
 mod faces;
+mod fidelity;
 mod found;
 mod histories;
 mod issuer;

@@ -13,7 +13,7 @@ use perihelion_llm::Usage;
 use perihelion_runtime::InterruptView;
 use perihelion_service::kept::{Multitask, NewDelivery, Run, RunStatus};
 use perihelion_service::{
-    Accept, Asked, ClientStatus, From, Happening, Listener, Next, Order, Service, Turn,
+    Accept, Asked, ClientStatus, Happening, Listener, Next, Order, Service, StartAt, Turn,
 };
 use perihelion_star::question::kind;
 use perihelion_star::{GraphState, node_names};
@@ -119,7 +119,7 @@ fn answer(text: &str) -> Value {
 
 impl Conversation {
     pub(crate) async fn follow(service: &Service, run: Run) -> Result<Self, Refusal> {
-        Ok(Self::over(service, service.listen(run, From::Beginning).await?))
+        Ok(Self::over(service, service.listen(run, StartAt::Beginning).await?))
     }
 
     /// Follows a run without looking for it first.
@@ -191,7 +191,7 @@ impl Conversation {
                 self.words.push_str(&piece);
                 self.ready.push_back(AnswerPart::Piece(piece));
             }
-            Happening::Step(at, rest) => {
+            Happening::Step { at, rest, .. } => {
                 rest.into_iter().for_each(|piece| self.hear(piece));
                 self.state = Some(at.state);
             }

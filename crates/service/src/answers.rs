@@ -19,9 +19,11 @@ pub(super) fn read(
     given: &Value,
     open: &[InterruptView],
 ) -> Result<Vec<(InterruptId, Answer)>, Error> {
-    let by_id = given.as_object().filter(|map| {
-        !map.is_empty() && map.keys().all(|key| open.iter().any(|one| one.id == key.as_str()))
-    });
+    let by_id = given.as_object().filter(|map| map.keys().any(|key| is_id(key)));
+    let is_open = |id: &&String| open.iter().any(|one| one.id == id.as_str());
+    if let Some(id) = by_id.and_then(|map| map.keys().find(|id| !is_open(id))) {
+        return Err(Error::Answer(format!("no open question has the ID {id}")));
+    }
     let in_words = given.as_str().and_then(|text| words::read(text, open));
     let pairs: Vec<(&InterruptView, Value)> = match (by_id, in_words, open) {
         (_, _, []) => return Ok(Vec::new()),
@@ -38,8 +40,8 @@ pub(super) fn read(
                 .collect(),
             _ => {
                 let ids: Vec<&str> = several.iter().map(|one| one.id.as_str()).collect();
-                let why = "several questions are open; answer each by its id, a line `ID: answer` for each where you \
-                           write in words, or all calls by `approve all` or `deny all`";
+                let why = "several questions are open; pass answers by ID, a line `ID: answer` for each, or `approve all` or \
+                           `deny all` for all calls";
                 return Err(Error::Answer(format!("{why}: {}", ids.join(", "))));
             }
         },
@@ -51,6 +53,22 @@ pub(super) fn read(
             Ok((id, answer_to(question, answer)?))
         })
         .collect()
+}
+
+/// Leaves out of a map the answers to questions that are closed by now, where others are open: a process that died may
+/// have recorded them.
+pub(super) fn still_open(given: &Value, open: &[InterruptView]) -> Value {
+    let is_open = |key: &String| open.iter().any(|one| one.id == *key);
+    let mut left = given.clone();
+    if let Some(map) = left.as_object_mut().filter(|map| map.keys().any(is_open)) {
+        map.retain(|key, _| !is_id(key) || is_open(key));
+    }
+    left
+}
+
+/// Returns whether a key of a map is the ID of a question, open or not.
+fn is_id(key: &str) -> bool {
+    key.parse::<InterruptId>().is_ok()
 }
 
 /// Reads one answer.
@@ -91,11 +109,11 @@ fn decided(question: &InterruptView, decision: &Value) -> Result<Answer, Error> 
     let text = |key: &str| decision.get(key).and_then(Value::as_str).map(str::to_owned);
     let message = text("message").or_else(|| text("args")).or_else(|| text("reason"));
     let unfit =
-        |what: &str| Err(Error::Answer(format!("{what} of a question of kind: {}", question.kind)));
+        |what: &str| Err(Error::Answer(format!("{what} to a question of kind: {}", question.kind)));
     match decision["type"].as_str().unwrap_or_default() {
         "approve" | "accept" => match question.kind.as_str() {
             kind::OUTCOME_UNKNOWN => Ok(Answer::OutcomeRetry),
-            kind::CLARIFICATION => unfit("approve is no answer"),
+            kind::CLARIFICATION => unfit("approve is not a valid answer"),
             _ => Ok(Answer::Approve { reason: message }),
         },
         "reject" | "ignore" => match question.kind.as_str() {
@@ -109,17 +127,17 @@ fn decided(question: &InterruptView, decision: &Value) -> Result<Answer, Error> 
             (kind::CLARIFICATION, Some(message)) => Ok(Answer::Message(message)),
             (kind::APPROVAL, message) => Ok(Answer::Deny { reason: message }),
             (_, Some(message)) => Ok(Answer::Value(Value::String(message))),
-            (_, None) => unfit("respond needs a message in answer"),
+            (_, None) => unfit("respond needs a message in the answer"),
         },
         "edit" if question.kind == kind::APPROVAL => match edited(decision) {
             Some(arguments) => {
                 let reason = text("message").or_else(|| text("reason"));
                 Ok(Answer::Edit { arguments, reason })
             }
-            None => unfit("edit needs the arguments, as edited_action.args, in answer"),
+            None => unfit("edit needs the arguments as edited_action.args in the answer"),
         },
-        "edit" => unfit("edit is not among the decisions"),
-        other => unfit(&format!("{other} is no decision")),
+        "edit" => unfit("edit is not a valid decision"),
+        other => unfit(&format!("{other} is not a valid decision")),
     }
 }
 
@@ -145,6 +163,22 @@ mod tests {
         let answers = read(&given, &questions).unwrap();
         assert_eq!(answers.len(), 1);
         assert_eq!(answers[0].1, Answer::Message("in May".into()));
+    }
+
+    #[test]
+    fn a_map_with_an_id_that_is_not_open_is_refused_for_every_kind_of_question() {
+        for kind in [kind::APPROVAL, kind::CLARIFICATION, kind::ELICITATION, kind::OUTCOME_UNKNOWN]
+        {
+            let questions = [open(kind, 1)];
+            let other = uuid::Uuid::from_u128(9).to_string();
+            let own = questions[0].id.clone();
+            let maps =
+                [json!({ (other.clone()): "x" }), json!({ (own): "x", (other.clone()): "y" })];
+            for given in maps {
+                let error = read(&given, &questions).unwrap_err().to_string();
+                assert!(error.contains(&other), "{kind}: {error}");
+            }
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use chrono::TimeDelta;
 use perihelion_people::{ApprovalRequest, ApprovalStatus, far};
 use uuid::Uuid;
 
-use super::deciding::is_closed;
+use super::answering::is_closed;
 use super::{Error, Service};
 use perihelion_engine::checkpoint;
 use perihelion_engine::clock;
@@ -34,7 +34,7 @@ impl Service {
             self.note_withdrawn(&pending).await
         };
         if let Err(error) = noted.await {
-            tracing::error!(%error, %thread, "a request for approval has no row that says how it stands");
+            tracing::error!(%error, %thread, "could not store the status of an approval request");
         }
     }
 
@@ -46,7 +46,7 @@ impl Service {
         let all = self.people().approvals(self.tenant(), limit).await?;
         let pending: Vec<ApprovalRequest> =
             all.iter().filter(|one| one.status == ApprovalStatus::Pending).cloned().collect();
-        if pending.is_empty() || !self.0.are_stale_expired.load(Ordering::Acquire) {
+        if pending.is_empty() || !self.parts.are_stale_expired.load(Ordering::Acquire) {
             return Ok(all);
         }
         self.note_withdrawn(&pending).await?;
@@ -109,7 +109,9 @@ impl Service {
                         self.expire(one.id).await?;
                     }
                 }
-                Err(error) => tracing::warn!(%error, %thread, "a request could not be timed out"),
+                Err(error) => {
+                    tracing::warn!(%error, %thread, "could not expire an approval request")
+                }
             }
         }
         Ok(())
@@ -137,7 +139,7 @@ impl Service {
             Ok(view) => view.open.iter().any(|open| open.id == id),
             Err(runtime::Error::Store(checkpoint::Error::UnknownThread(_))) => false,
             Err(error) => {
-                tracing::debug!(%error, %thread, "a thread with a request for approval cannot be read");
+                tracing::debug!(%error, %thread, "could not read a thread with an approval request");
                 true
             }
         }

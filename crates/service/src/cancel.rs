@@ -19,7 +19,7 @@ impl Service {
         let stood = self.kept().ask_to_cancel(run.id, how, clock::now()).await?;
         match stood {
             Some(RunStatus::Pending) => {
-                self.0.ended.call(run.id, ());
+                self.parts.ended.call(run.id, ());
                 self.runtime().bus().call(ThreadId(run.thread)).await;
                 // One that was made for the run goes with it.
                 if how == Cancel::Rollback && !run.temporary {

@@ -1,23 +1,41 @@
 //! The steps of a thread as clients look at them: each with the state after it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Error, Service};
-use perihelion_engine::checkpoint::{StepRow, forked_to, read_delta};
+use uuid::Uuid;
+
+use super::{CheckpointIds, Error, Service, assistant_of};
+use perihelion_engine::checkpoint::{StepKind, StepRow, forked_to, read_delta};
 use perihelion_engine::graph::{State as _, Written};
 use perihelion_engine::ids::ThreadId;
-use perihelion_star::GraphState;
+use perihelion_engine::runner::INPUT;
+use perihelion_star::{GRAPH, GraphState, GraphUpdate};
 
 /// A step of a thread with the state after it.
 #[derive(Clone, Debug)]
 pub struct Checkpoint {
     pub row: StepRow,
+    /// After an input, with the message that the next step takes in from it.
     pub state: Arc<GraphState>,
+    /// What the next step starts from.
+    pub(super) folded: Arc<GraphState>,
     pub next: Vec<String>,
     /// What its tasks wrote.
     pub written: Vec<Written<GraphState>>,
     /// The step that it follows: the one before it, or the one that was returned to.
     pub parent: Option<u64>,
+    pub id: String,
+    pub parent_id: Option<String>,
+    /// The run that made it; none for an edit of the state between runs.
+    pub run: Option<StepRun>,
+}
+
+/// The run that made a step, as clients know it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StepRun {
+    pub id: Uuid,
+    pub assistant: Uuid,
 }
 
 impl Service {
@@ -33,9 +51,6 @@ impl Service {
     }
 
     /// Makes the checkpoints of steps that follow each other; newest first, as the steps are.
-    ///
-    /// # Errors
-    /// Whatever the store reports.
     pub async fn folded(
         &self,
         thread: ThreadId,
@@ -48,22 +63,51 @@ impl Service {
             seq => self.runtime().threads().state(thread, Some(seq - 1)).await?.state,
         };
         let mut checkpoints = Vec::with_capacity(rows.len());
-        for row in rows {
-            let next = self.fold(thread, &state, row).await?;
-            state = Arc::clone(&next.state);
+        let ids = self.checkpoint_ids(thread).await?;
+        let runs = self.runs_of_steps(&ids, &rows).await?;
+        for (row, run) in rows.into_iter().zip(runs) {
+            let next = self.fold(&ids, &state, row, run).await?;
+            state = Arc::clone(&next.folded);
             checkpoints.push(next);
         }
         checkpoints.reverse();
         Ok(checkpoints)
     }
 
+    /// Returns the run that made each of some steps, as clients know it.
+    pub async fn runs_of_steps(
+        &self,
+        ids: &CheckpointIds,
+        rows: &[StepRow],
+    ) -> Result<Vec<Option<StepRun>>, Error> {
+        let mut known = BTreeMap::new();
+        let mut runs = Vec::with_capacity(rows.len());
+        for row in rows {
+            let origin = ids.origin(row.seq);
+            if !known.contains_key(&origin) {
+                let seqs = || rows.iter().map(|row| row.seq);
+                let first = seqs().min().unwrap_or_default();
+                let last = seqs().max().unwrap_or_default();
+                known.insert(origin, self.kept().runs_of_steps(origin.0, first, last).await?);
+            }
+            let made = known[&origin].iter().rev().find(|run| run.steps.contains(&row.seq));
+            let made = made.map(|run| StepRun { id: run.id, assistant: run.assistant });
+            // A run of the command line is known to its thread alone.
+            let own = StepRun { id: row.run.0, assistant: assistant_of(GRAPH) };
+            runs.push(made.or_else(|| (row.kind != StepKind::Edit).then_some(own)));
+        }
+        Ok(runs)
+    }
+
     /// Makes the next checkpoint of a state and the step after it.
     pub(super) async fn fold(
         &self,
-        thread: ThreadId,
+        ids: &CheckpointIds,
         before: &Arc<GraphState>,
         row: StepRow,
+        run: Option<StepRun>,
     ) -> Result<Checkpoint, Error> {
+        let thread = ids.thread();
         let written = read_delta::<GraphState>(thread, &row)?;
         let mut state = Arc::clone(before);
         let mut parent = row.seq.checked_sub(1).filter(|seq| *seq > 0);
@@ -78,7 +122,17 @@ impl Service {
             let merged = Arc::make_mut(&mut state);
             written.iter().for_each(|one| merged.apply(one.update.clone()));
         }
+        let is_input =
+            |one: &Written<GraphState>| one.node == INPUT && one.update.input_request.is_some();
+        let folded = Arc::clone(&state);
+        if written.iter().any(is_input) {
+            let merged = Arc::make_mut(&mut state);
+            let request = merged.next_request(row.seq + 1);
+            merged.apply(GraphUpdate::new().messages([request].into_iter().collect()));
+        }
         let next = row.frontier()?.tasks.into_iter().map(|task| task.node).collect();
-        Ok(Checkpoint { row, state, next, written, parent })
+        let id = ids.id(row.seq);
+        let parent_id = parent.map(|step| ids.id(step));
+        Ok(Checkpoint { row, state, folded, next, written, parent, id, parent_id, run })
     }
 }

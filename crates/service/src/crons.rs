@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::kept::{self, Cron, Multitask, NewDelivery};
+use super::kept::{Cron, Multitask, NewDelivery};
 use super::schedule::Schedule;
 use super::{Accept, Asked, Error, Order, Service};
 use perihelion_engine::clock;
@@ -50,12 +50,12 @@ impl Service {
         for cron in self.kept().due_crons(now, PAGE).await? {
             // What one process cannot open, such as with a key that it does not have yet, another one can.
             let Ok(cron) =
-                cron.inspect_err(|error| tracing::warn!(%error, "a cron could not be read"))
+                cron.inspect_err(|error| tracing::warn!(%error, "could not read a cron job"))
             else {
                 continue;
             };
             if !self.drives(&cron.tenant)
-                || !self.kept().claim_cron(&cron, &self.0.owner, now, CLAIM).await?
+                || !self.kept().claim_cron(&cron, &self.parts.owner, now, CLAIM).await?
             {
                 continue;
             }
@@ -63,9 +63,9 @@ impl Service {
             match self.people().is_still(&who, now).await {
                 Ok(()) => {}
                 Err(perihelion_people::Error::NotAccepted(why)) => {
-                    let why = format!("it ran in the name of {}, and {why}", who.user);
-                    tracing::warn!(cron = %cron.id, %why, "a cron is paused");
-                    self.kept().pause_cron(&cron, &self.0.owner, &why).await?;
+                    let why = format!("it ran on behalf of {}: {why}", who.user);
+                    tracing::warn!(cron = %cron.id, %why, "paused a cron job");
+                    self.kept().pause_cron(&cron, &self.parts.owner, &why).await?;
                     continue;
                 }
                 Err(error) => return Err(error.into()),
@@ -74,15 +74,15 @@ impl Service {
             if let Err(error) = service.begin_by_clock(&cron).await {
                 if error.is_passing() {
                     // The claim runs out, and it is tried again.
-                    tracing::warn!(%error, cron = %cron.id, "a cron's run could not be begun; trying again");
+                    tracing::warn!(%error, cron = %cron.id, "could not start the run of a cron job; trying again");
                     continue;
                 }
-                tracing::error!(%error, cron = %cron.id, "a cron's run could not be begun");
+                tracing::error!(%error, cron = %cron.id, "could not start the run of a cron job");
             }
             let next = Schedule::read(&cron.schedule, cron.timezone.as_deref());
             let next = next.ok().and_then(|schedule| schedule.after(clock::now()));
             let next = next.filter(|next| cron.end_at.is_none_or(|end| *next <= end));
-            self.kept().move_cron(&cron, &self.0.owner, next).await?;
+            self.kept().move_cron(&cron, &self.parts.owner, next).await?;
         }
         Ok(())
     }
@@ -129,7 +129,8 @@ impl Service {
         };
         match self.accept_as(id, accept).await {
             Ok(_) => Ok(()),
-            Err(Error::Rows(error)) if is_there(&error) => Ok(()),
+            // Another process has kept the same run.
+            Err(Error::Rows(error)) if error.is_duplicate() => Ok(()),
             Err(error) => Err(error),
         }
     }
@@ -143,9 +144,4 @@ fn maker_of(cron: &Cron) -> Principal {
         let user = if cron.user.is_empty() { who.user.clone() } else { cron.user.clone() };
         Principal { user, ..who }
     })
-}
-
-/// Returns whether another process has kept the same run.
-fn is_there(error: &kept::Error) -> bool {
-    error.is_duplicate()
 }

@@ -46,19 +46,19 @@ impl Service {
     /// Drives a run that this process has begun, and those that wait behind it.
     pub(super) fn launch(&self, run: Run) {
         let service = self.driving_for(&run.tenant);
-        self.0.tasks.spawn(async move {
+        self.parts.tasks.spawn(async move {
             let mut next = Some(run);
             while let Some(run) = next.take() {
                 let thread = run.thread;
                 service.drive(run).await;
-                if service.0.stop.is_cancelled() {
+                if service.parts.stop.is_cancelled() {
                     return;
                 }
-                let begin = Begin { owner: &service.0.owner, now: clock::now() };
+                let begin = Begin { owner: &service.parts.owner, now: clock::now() };
                 next = match service.kept().begin_next(thread, begin).await {
                     Ok(next) => next,
                     Err(error) => {
-                        tracing::warn!(%error, "the next run of a thread could not be looked for");
+                        tracing::warn!(%error, "could not look for the next run of a thread");
                         None
                     }
                 };
@@ -67,7 +67,7 @@ impl Service {
     }
 
     async fn drive(&self, run: Run) {
-        let stop = self.0.stop.child_token();
+        let stop = self.parts.stop.child_token();
         self.driven().insert(run.id, stop.clone());
         let decided = self.drive_to_end(&run, &stop).await;
         self.driven().remove(&run.id);
@@ -79,7 +79,7 @@ impl Service {
             }
             self.settle(&run, end).await;
         }
-        self.0.ended.call(run.id, ());
+        self.parts.ended.call(run.id, ());
         if !is_announced {
             self.runtime().bus().call(ThreadId(run.thread)).await;
         }
@@ -94,7 +94,7 @@ impl Service {
             let driven = match self.perform(run, stop, is_again).await {
                 Ok(report) => Driven::reported(&report),
                 Err(error) => {
-                    tracing::warn!(%error, run = %run.id, "a drive of a run was broken off");
+                    tracing::warn!(%error, run = %run.id, "an attempt at a run failed");
                     Driven::broken(&error, tries >= TRIES)
                 }
             };
@@ -105,7 +105,7 @@ impl Service {
             let is_announced = matches!(driven, Driven::Reported(..));
             let has_moved = driven != Driven::Claimed && state != RunState::NotBegun;
             let asked = self.cancel_of(run).await?;
-            let stopping = self.0.stop.is_cancelled();
+            let stopping = self.parts.stop.is_cancelled();
             let cancelled = asked.is_some() || (stop.is_cancelled() && !stopping);
             match decide(driven, state, cancelled, stopping) {
                 End::Again => {}
@@ -115,14 +115,14 @@ impl Service {
                         return Some(Decided { end, asked, has_moved, is_announced });
                     }
                     Err(error) => {
-                        tracing::warn!(%error, run = %run.id, "a run could not be stopped; trying again");
+                        tracing::warn!(%error, run = %run.id, "could not stop a run; trying again");
                     }
                 },
                 end => return Some(Decided { end, asked, has_moved, is_announced }),
             }
             is_again = true;
             tokio::select! {
-                () = self.0.stop.cancelled() => {}
+                () = self.parts.stop.cancelled() => {}
                 () = clock::sleep(PATIENCE * tries.min(SLOWEST)) => {}
             }
         }
@@ -139,12 +139,12 @@ impl Service {
         loop {
             match self.kept().find_run(run.id).await {
                 Ok(found) => {
-                    let is_mine = |run: &Run| run.owner.as_deref() == Some(&self.0.owner);
+                    let is_mine = |run: &Run| run.owner.as_deref() == Some(&self.parts.owner);
                     return found.filter(is_mine).map(|run| run.cancel);
                 }
-                Err(_) if self.0.stop.is_cancelled() => return Some(None),
+                Err(_) if self.parts.stop.is_cancelled() => return Some(None),
                 Err(error) => {
-                    tracing::warn!(%error, "the row of a run could not be read; trying again");
+                    tracing::warn!(%error, "could not read the row of a run; trying again");
                     clock::sleep(PATIENCE).await;
                 }
             }
@@ -161,25 +161,25 @@ impl Service {
                         status: *status,
                         error: error.clone(),
                         kwargs: kwargs.as_ref(),
-                        by: Some(&self.0.owner),
+                        by: Some(&self.parts.owner),
                     };
                     self.kept().end_run(run.id, ended, clock::now()).await.map(|_| ())
                 }
                 End::Left | End::Again | End::StoppedElsewhere => {
-                    self.kept().leave_run(run.id, &self.0.owner).await
+                    self.kept().leave_run(run.id, &self.parts.owner).await
                 }
                 End::PutBack => {
-                    let owner = &self.0.owner;
+                    let owner = &self.parts.owner;
                     self.kept().put_back(run.id, owner, clock::now(), CLAIMED_BY_OTHERS).await
                 }
             };
             match written {
-                Err(error) if error.is_passing() && !self.0.stop.is_cancelled() => {
-                    tracing::warn!(%error, "the end of a run could not be written; trying again");
+                Err(error) if error.is_passing() && !self.parts.stop.is_cancelled() => {
+                    tracing::warn!(%error, "could not store the end of a run; trying again");
                     clock::sleep(PATIENCE).await;
                 }
                 Err(error) => {
-                    return tracing::error!(%error, run = %run.id, "the end of a run could not be written");
+                    return tracing::error!(%error, run = %run.id, "could not store the end of a run");
                 }
                 Ok(()) => break,
             }
@@ -205,7 +205,7 @@ impl Service {
         let report = if is_again && self.has_begun(run, &order).await? {
             self.continue_run(thread, options).await?
         } else {
-            self.begin(thread, &order, options).await?
+            self.begin(thread, &order, options, is_again).await?
         };
         self.note_asked(thread, report.status == RunStatusView::Interrupted).await;
         Ok(report)
@@ -217,6 +217,7 @@ impl Service {
         thread: ThreadId,
         order: &Order,
         options: RunOptions<GraphState>,
+        is_again: bool,
     ) -> Result<RunReport, Error> {
         let runtime = self.runtime();
         if order.is_bound {
@@ -225,12 +226,12 @@ impl Service {
         if let Some(at) = order.at {
             runtime.go_back(thread, at).await?;
         }
-        let job = self.job(thread, order).await?;
+        let job = self.job(thread, order, is_again).await?;
         Ok(runtime.runs().perform(job, options).await?)
     }
 
     /// Returns what is to be done for an order, now that it is its turn.
-    async fn job(&self, thread: ThreadId, order: &Order) -> Result<Job, Error> {
+    async fn job(&self, thread: ThreadId, order: &Order, is_again: bool) -> Result<Job, Error> {
         Ok(match &order.asked {
             Asked::Turn(turn) => {
                 let allowance = self.left_of_day().await?;
@@ -243,7 +244,11 @@ impl Service {
                     // It asks nothing: whatever is sent, it continues.
                     return Ok(Job::Continue { thread });
                 }
-                let answers = answers::read(given, &view.open)?;
+                let answers = if is_again {
+                    answers::read(&answers::still_open(given, &view.open), &view.open)?
+                } else {
+                    answers::read(given, &view.open)?
+                };
                 Job::Answers { thread, by: order.by.clone(), answers }
             }
             Asked::Edit { update, as_node, goto } => {
@@ -284,11 +289,11 @@ impl Service {
         if has_moved {
             let back = self.runtime().go_back(thread, run.base_step.unwrap_or_default()).await;
             if let Err(error) = back {
-                tracing::warn!(%error, %thread, "a run could not be rolled back");
+                tracing::warn!(%error, %thread, "could not roll a run back");
             }
         }
         if let Err(error) = self.kept().delete_run(run.thread, run.id).await {
-            tracing::warn!(%error, "a run that was rolled back could not be deleted");
+            tracing::warn!(%error, "could not delete a run after its rollback");
         }
     }
 }

@@ -41,9 +41,6 @@ impl Service {
 impl Edits {
     /// Returns the steps that edits made since the last look, oldest first; of more than a thousand steps, those among
     /// the newest.
-    ///
-    /// # Errors
-    /// Whatever the store reports.
     pub async fn look(&mut self) -> Result<Vec<u64>, Error> {
         // Who calls from here on is heard.
         self.calls.forget();

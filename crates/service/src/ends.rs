@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::Error;
 use super::error::Cause;
 use super::kept::RunStatus;
+use perihelion_engine::graph::EngineError;
 use perihelion_runtime::{RunReport, RunStatusView};
 
 /// How one drive of a run came back.
@@ -105,8 +106,18 @@ pub(super) fn why(report: &RunReport) -> Option<Value> {
     (report.status == RunStatusView::Failed).then(|| failed(report.error.as_deref()))
 }
 
-fn failed(why: Option<&str>) -> Value {
-    failure("RunFailed", why.unwrap_or("the run failed"))
+/// Returns why a run failed, as clients are shown it, by the text that its thread has.
+pub fn failed(why: Option<&str>) -> Value {
+    match why.and_then(EngineError::step_limit_in) {
+        Some(limit) => failure(
+            "GraphRecursionError",
+            &format!(
+                "Recursion limit of {limit} reached without hitting a stop condition. You can increase the limit by \
+                 setting the `recursion_limit` config key."
+            ),
+        ),
+        None => failure("RunFailed", why.unwrap_or("the run failed")),
+    }
 }
 
 fn failure(class: &str, message: &str) -> Value {

@@ -16,7 +16,7 @@ pub enum Error {
     #[error(transparent)]
     Runtime(#[from] runtime::Error),
     #[error(
-        "the service needs a database that outlives it; name one with --database, such as sqlite:perihelion.db"
+        "the service cannot use a database in memory; pass another with --database, such as sqlite:perihelion.db"
     )]
     NoDatabase,
     #[error("Thread with ID {0} not found")]
@@ -30,21 +30,19 @@ pub enum Error {
     #[error("unknown checkpoint of this thread: {0}")]
     UnknownCheckpoint(String),
     /// Somebody may not do what they asked for.
-    #[error("this needs the scope {0}, which the credentials do not have")]
+    #[error("the credentials lack a required scope: {0}")]
     Forbidden(&'static str),
     /// The thread is a user's whom somebody is not, and may not act for.
-    #[error("the thread is another user's; begin one of your own")]
+    #[error("the thread belongs to another user; start your own thread")]
     OthersThread,
     /// The thread is a user's who was shut out.
-    #[error("the thread is a user's who was disabled, and does not continue: {0}")]
+    #[error("the thread cannot continue because its user is disabled: {0}")]
     UserDisabled(String),
     /// The tenant has as much as it may have.
-    #[error("too much at once for this tenant: {0}")]
+    #[error("the tenant reached a limit: {0}")]
     TooMuch(String),
     /// The tenant has spent what it may spend in a day.
-    #[error(
-        "the budget of this tenant's day is spent, and the next day begins at 00:00 UTC: {taken} {name} of {most}"
-    )]
+    #[error("the tenant's daily budget is used up until 00:00 UTC: {taken} of {most} {name}")]
     DaySpent { name: &'static str, most: u64, taken: u64 },
     #[error(transparent)]
     People(#[from] perihelion_people::Error),

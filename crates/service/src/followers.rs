@@ -20,7 +20,7 @@ pub trait Followers: Send + Sync {
 impl Service {
     /// Has those told of each run whom the first that was named here says.
     pub fn tell(&self, followers: Arc<dyn Followers>) {
-        let _ = self.0.followers.set(followers);
+        let _ = self.parts.followers.set(followers);
     }
 
     /// Returns what is sent of a run besides what its request asks for.
@@ -28,7 +28,7 @@ impl Service {
         &self,
         next: &Accept,
     ) -> Result<Vec<NewDelivery>, Error> {
-        match self.0.followers.get() {
+        match self.parts.followers.get() {
             Some(followers) => followers.of_next(self, next).await,
             None => Ok(Vec::new()),
         }

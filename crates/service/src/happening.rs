@@ -17,6 +17,8 @@ pub struct Heard {
     /// The newest time that is known of it, the same for every follower: when the last step was durable, or the run asked
     /// for.
     pub at: DateTime<Utc>,
+    /// Whether it is the first that is told of the run.
+    pub is_first: bool,
     pub happening: Happening,
 }
 
@@ -49,11 +51,19 @@ pub enum Happening {
         text: String,
         is_first: bool,
     },
+    /// What a node published.
     Custom {
+        node: String,
         payload: Value,
     },
-    /// A step is durable; its messages end with these pieces, which were not told before.
-    Step(Box<Checkpoint>, Vec<Happening>),
+    /// A step is durable.
+    Step {
+        at: Box<Checkpoint>,
+        /// The pieces with which its messages end, where they were not told before.
+        rest: Vec<Happening>,
+        /// The ids of those of its messages that were told in pieces.
+        streamed: Vec<String>,
+    },
     Interrupted {
         step: u64,
         interrupts: Vec<Interrupt>,

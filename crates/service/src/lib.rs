@@ -4,26 +4,27 @@
 //! process died is continued by another one; a run's status is durable before its stream ends. Deliberately
 //! absent: HTTP and the shapes of any protocol; those are `api`'s.
 
+mod answering;
 mod answers;
 mod approvals;
-mod before;
-mod begun;
 mod cancel;
+mod checkpoint_ids;
 mod checkpoints;
 mod crons;
-mod day;
-mod deciding;
+mod daily_budget;
 mod drive;
 mod edits;
 mod ends;
 mod error;
 mod followers;
 mod happening;
-mod left;
 mod listen;
 mod monitor;
 mod order;
+mod ownership;
+mod pending_run;
 mod pieces;
+mod run_result;
 mod runs;
 mod schedule;
 mod sealing;
@@ -31,8 +32,8 @@ mod search;
 mod stops;
 mod sweep;
 mod taken_over;
+mod thread_runs;
 mod threads;
-mod whose;
 mod words;
 pub mod worker;
 
@@ -47,21 +48,23 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
-pub use begun::BegunRuns;
-pub use checkpoints::Checkpoint;
+pub use checkpoint_ids::CheckpointIds;
+pub use checkpoints::{Checkpoint, StepRun};
 pub use crons::Work;
-pub use day::Limit;
+pub use daily_budget::Limit;
 pub use edits::Edits;
+pub use ends::failed as shown_failure;
 pub use error::Error;
 pub use followers::Followers;
 pub use happening::{Happening, Heard};
-pub use left::Left;
-pub use listen::{From, Listener, Next};
+pub use listen::{Listener, Next, StartAt};
 pub use order::{Approvals, Asked, Order, Turn, assistant_of};
 pub use perihelion_service_rows as kept;
+pub use run_result::Left;
 pub use runs::Accept;
 pub use schedule::Schedule;
 pub use stops::{Stopped, Stops, stop};
+pub use thread_runs::BegunRuns;
 pub use threads::{ClientStatus, ThreadView};
 
 use self::kept::Kept;
@@ -72,8 +75,14 @@ use perihelion_engine::runner::owner_name;
 use perihelion_runtime::{Audit, Runtime, keyring};
 
 /// The runs of one process, on a runtime and the rows beside its threads, as somebody may see them; cheap to clone.
+///
+/// Unless a method says otherwise, it fails with [`Error::Rows`] or [`Error::Runtime`] when the database or the store
+/// does.
 #[derive(Clone)]
-pub struct Service(Arc<Parts>, Arc<Seen>);
+pub struct Service {
+    parts: Arc<Parts>,
+    seen: Arc<Seen>,
+}
 
 /// Who sees the service, and the rows of their tenant.
 struct Seen {
@@ -134,14 +143,14 @@ impl Service {
         if let Some(keys) = keyring(parts.runtime.settings())? {
             kept = kept.sealed_by(Arc::new(Sealing(keys)));
         }
-        Ok(Self(Arc::new(parts), Arc::new(Seen { who, kept })))
+        Ok(Self { parts: Arc::new(parts), seen: Arc::new(Seen { who, kept }) })
     }
 
     /// Returns the service as somebody may see it: with the threads of their tenant alone.
     #[must_use]
     pub fn seen_by(&self, who: Principal) -> Self {
         let kept = self.kept().for_tenant(&who.tenant);
-        Self(Arc::clone(&self.0), Arc::new(Seen { who, kept }))
+        Self { parts: Arc::clone(&self.parts), seen: Arc::new(Seen { who, kept }) }
     }
 
     /// Returns the service as this process sees the runs of a tenant that it drives.
@@ -151,12 +160,12 @@ impl Service {
 
     /// Returns who sees it.
     pub fn who(&self) -> &Principal {
-        &self.1.who
+        &self.seen.who
     }
 
     /// Returns the tenant whose threads are seen.
     pub fn tenant(&self) -> &str {
-        &self.1.who.tenant
+        &self.seen.who.tenant
     }
 
     /// Refuses what anyone who sees the service may not do.
@@ -164,45 +173,45 @@ impl Service {
     /// # Errors
     /// [`Error::Forbidden`].
     pub fn permit(&self, scope: Scope) -> Result<(), Error> {
-        if self.1.who.may(scope) { Ok(()) } else { Err(Error::Forbidden(scope.as_str())) }
+        if self.seen.who.may(scope) { Ok(()) } else { Err(Error::Forbidden(scope.as_str())) }
     }
 
     /// Returns users, sessions and keys.
     pub fn people(&self) -> &People {
-        &self.0.people
+        &self.parts.people
     }
 
     /// Returns when this process began to serve.
     pub fn since(&self) -> DateTime<Utc> {
-        self.0.since
+        self.parts.since
     }
 
     /// Returns the runtime.
     pub fn runtime(&self) -> &Arc<Runtime> {
-        &self.0.runtime
+        &self.parts.runtime
     }
 
     /// Returns the rows.
     pub fn kept(&self) -> &Kept {
-        &self.1.kept
+        &self.seen.kept
     }
 
     /// Returns what is cancelled when the process is to end.
     pub fn stop(&self) -> &CancellationToken {
-        &self.0.stop
+        &self.parts.stop
     }
 
     /// Waits for runs under way to be left to other processes, after a stop, and closes the rows.
     pub async fn close(self) {
-        self.0.tasks.close();
-        self.0.tasks.wait().await;
-        if let Err(error) = self.1.kept.leave_runs(&self.0.owner).await {
-            tracing::warn!(%error, "runs could not be left to other processes; they find them by themselves");
+        self.parts.tasks.close();
+        self.parts.tasks.wait().await;
+        if let Err(error) = self.seen.kept.leave_runs(&self.parts.owner).await {
+            tracing::warn!(%error, "could not release runs; other processes take them over later");
         }
-        self.1.kept.close().await;
+        self.seen.kept.close().await;
     }
 
     fn driven(&self) -> std::sync::MutexGuard<'_, HashMap<Uuid, CancellationToken>> {
-        self.0.driven.lock().unwrap_or_else(PoisonError::into_inner)
+        self.parts.driven.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

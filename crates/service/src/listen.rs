@@ -12,10 +12,10 @@ use futures::StreamExt as _;
 use serde::Deserialize as _;
 use uuid::Uuid;
 
-use super::before::Before;
 use super::kept::Run;
+use super::pending_run::PendingRun;
 use super::pieces::Pieces;
-use super::{Error, Happening, Heard, Service};
+use super::{CheckpointIds, Error, Happening, Heard, Service, StepRun};
 use perihelion_engine::bus::{CallReceiver, Subscription, ThreadEvent};
 use perihelion_engine::clock;
 use perihelion_engine::graph::{RunEvent, StreamMode};
@@ -33,7 +33,7 @@ const SOON: Duration = Duration::from_millis(20);
 
 /// Where a follower begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum From {
+pub enum StartAt {
     /// At the run's beginning.
     Beginning,
     /// After an event of the log.
@@ -58,14 +58,19 @@ pub struct Listener {
     run: Run,
     log: Option<Subscription>,
     /// Tells of the thread while the run has not begun.
-    before: Option<Before>,
+    before: Option<PendingRun>,
     /// Newest event that was read.
     read: u64,
     /// Newest event that is not to be heard.
     after: u64,
     state: Arc<GraphState>,
+    /// The state as clients see it, with a message that the next step takes in.
+    shown: Arc<GraphState>,
     /// The step that the state is of.
     step: u64,
+    ids: Option<CheckpointIds>,
+    /// Whether nothing of the run was told yet.
+    is_silent: bool,
     /// When the newest step that was read was durable, or the run asked for.
     at: DateTime<Utc>,
     pieces: Pieces,
@@ -79,12 +84,12 @@ pub struct Listener {
 
 impl Service {
     /// Follows a run.
-    pub async fn listen(&self, run: Run, from: From) -> Result<Listener, Error> {
+    pub async fn listen(&self, run: Run, from: StartAt) -> Result<Listener, Error> {
         let thread = ThreadId(run.thread);
         let after = match from {
-            From::Beginning => 0,
-            From::After(id) => id,
-            From::Now => self.runtime().store().event_position(thread).await?.last,
+            StartAt::Beginning => 0,
+            StartAt::After(id) => id,
+            StartAt::Now => self.runtime().store().event_position(thread).await?.last,
         };
         Ok(Listener { after, ..self.listen_from_beginning(run) })
     }
@@ -93,7 +98,7 @@ impl Service {
     pub fn listen_from_beginning(&self, run: Run) -> Listener {
         Listener {
             service: self.clone(),
-            ended: self.0.ended.wait_for(run.id),
+            ended: self.parts.ended.wait_for(run.id),
             at: run.created_at,
             run,
             log: None,
@@ -101,7 +106,10 @@ impl Service {
             read: 0,
             after: 0,
             state: Arc::default(),
+            shown: Arc::default(),
             step: 0,
+            ids: None,
+            is_silent: true,
             pieces: Pieces::default(),
             ready: VecDeque::new(),
             is_open: false,
@@ -116,12 +124,14 @@ impl Listener {
         &self.run
     }
 
+    /// Returns the state as far as the run was followed.
+    pub fn state(&self) -> &GraphState {
+        &self.shown
+    }
+
     /// Waits for what happens next.
     ///
     /// It may be dropped at any moment, and loses nothing by that.
-    ///
-    /// # Errors
-    /// Whatever the store reports.
     pub async fn next(&mut self) -> Result<Next, Error> {
         loop {
             if let Some(heard) = self.ready.pop_front() {
@@ -182,7 +192,7 @@ impl Listener {
         let is_heard = match &mut self.before {
             Some(before) => before.wait(&mut self.ended).await,
             None => {
-                self.before = Before::open(&self.service, ThreadId(self.run.thread)).await?;
+                self.before = PendingRun::open(&self.service, ThreadId(self.run.thread)).await?;
                 self.before.is_some()
             }
         };
@@ -215,6 +225,7 @@ impl Listener {
         }
         // Of a thread that was shortened, later states know what led to them.
         if let Some(state) = self.service.state_at(ThreadId(self.run.thread), step).await? {
+            self.shown = Arc::clone(&state);
             (self.state, self.step) = (state, step);
         }
         Ok(())
@@ -253,11 +264,11 @@ impl Listener {
         let happening = match event {
             RunEvent::StepRestarted { .. } => {
                 self.pieces.begin_again();
-                Some(Happening::StandsAt { state: Arc::clone(&self.state) })
+                Some(Happening::StandsAt { state: Arc::clone(&self.shown) })
             }
             RunEvent::TaskStarted { step, task, node, .. } => {
                 self.pieces.begin_task(step, task);
-                Some(Happening::TaskStarted { step, task, node, state: Arc::clone(&self.state) })
+                Some(Happening::TaskStarted { step, task, node, state: Arc::clone(&self.shown) })
             }
             RunEvent::TaskEnded { step, task, node, error: Some(error), retry: false } => {
                 Some(Happening::TaskFailed { step, task, node, error })
@@ -267,7 +278,7 @@ impl Listener {
                 let piece = MessagePiece::read(&payload);
                 piece.and_then(|piece| self.pieces.take(turn, (step, task), node, piece.text))
             }
-            RunEvent::Published { payload, .. } => Some(Happening::Custom { payload }),
+            RunEvent::Published { node, payload, .. } => Some(Happening::Custom { node, payload }),
             RunEvent::Checkpoint { step, .. } => self.step(step).await?,
             RunEvent::Interrupted { step, interrupts, asking } => {
                 self.stand_at(step.saturating_sub(1)).await?;
@@ -285,8 +296,10 @@ impl Listener {
             }
             RunEvent::TaskEnded { .. } | RunEvent::Update { .. } | RunEvent::Values { .. } => None,
         };
-        if let Some(happening) = happening.filter(|_| logged.id > self.after) {
-            self.ready.push_back(Heard { id: logged.id, at: self.at, happening });
+        let Some(happening) = happening else { return Ok(()) };
+        let is_first = std::mem::take(&mut self.is_silent);
+        if logged.id > self.after {
+            self.ready.push_back(Heard { id: logged.id, at: self.at, is_first, happening });
         }
         Ok(())
     }
@@ -303,12 +316,19 @@ impl Listener {
         };
         self.stand_at(step.saturating_sub(1)).await?;
         let turn = self.state.turn;
-        let checkpoint = self.service.fold(thread, &self.state, row).await?;
-        let rest = self.pieces.rest(turn, step, &checkpoint.written);
+        let ids = match &mut self.ids {
+            Some(ids) => ids,
+            none => none.insert(self.service.checkpoint_ids(thread).await?),
+        };
+        let run = StepRun { id: self.run.id, assistant: self.run.assistant };
+        let at = Box::new(self.service.fold(ids, &self.state, row, Some(run)).await?);
+        let rest = self.pieces.rest(turn, step, &at.written);
+        let streamed = self.pieces.streamed(turn, step, &at.written);
         self.pieces.end_step(step);
-        self.state = Arc::clone(&checkpoint.state);
+        self.state = Arc::clone(&at.folded);
+        self.shown = Arc::clone(&at.state);
         self.step = step;
-        self.at = checkpoint.row.at;
-        Ok(Some(Happening::Step(Box::new(checkpoint), rest)))
+        self.at = at.row.at;
+        Ok(Some(Happening::Step { at, rest, streamed }))
     }
 }

@@ -36,32 +36,28 @@ impl Service {
     pub async fn keep(&self) {
         let mut turn = 0_u32;
         if let Err(error) = self.expire_stale().await {
-            tracing::warn!(%error, "old requests for approval could not be looked at");
+            tracing::warn!(%error, "could not check old approval requests");
         }
-        self.0.are_stale_expired.store(true, Ordering::Release);
+        self.parts.are_stale_expired.store(true, Ordering::Release);
         loop {
-            if turn.is_multiple_of(FORGET_EVERY)
-                && let Err(error) = self.people().forget_taken(clock::now()).await
-            {
-                tracing::debug!(%error, "what runs took long ago could not be forgotten");
-            }
-            if turn.is_multiple_of(FORGET_EVERY)
-                && let Err(error) = self.kept().forget_items(clock::now()).await
-            {
-                tracing::debug!(%error, "items whose time has passed could not be deleted");
-            }
             if turn.is_multiple_of(FORGET_EVERY) {
+                if let Err(error) = self.people().forget_taken(clock::now()).await {
+                    tracing::debug!(%error, "could not delete old usage counts; trying again in an hour");
+                }
+                if let Err(error) = self.kept().forget_items(clock::now()).await {
+                    tracing::debug!(%error, "could not delete expired items; trying again in an hour");
+                }
                 self.prune_documents();
             }
             if turn.is_multiple_of(SWEEP_EVERY) {
                 self.sweep();
             }
             if let Err(error) = self.look(turn.is_multiple_of(BEAT_EVERY)).await {
-                tracing::debug!(%error, "runs could not be looked for; trying again");
+                tracing::debug!(%error, "could not look for runs; trying again");
             }
             turn = turn.wrapping_add(1);
             tokio::select! {
-                () = self.0.stop.cancelled() => return,
+                () = self.parts.stop.cancelled() => return,
                 () = clock::sleep(LOOK_EVERY) => {}
             }
         }
@@ -72,8 +68,8 @@ impl Service {
         let settings = self.runtime().settings().clone();
         let oldest = |age: Age| age.before(clock::now());
         let Some(before) = settings.documents.max_age.and_then(oldest) else { return };
-        let stop = self.0.stop.clone();
-        self.0.tasks.spawn(async move {
+        let stop = self.parts.stop.clone();
+        self.parts.tasks.spawn(async move {
             let pruned = async {
                 let documents = Documents::open(&settings).await?.stopping_at(stop);
                 let pruned = documents.prune_all(before).await;
@@ -84,14 +80,14 @@ impl Service {
                 Ok(0) => {}
                 Ok(count) => tracing::info!(count, "deleted documents older than documents.max_age"),
                 Err(error) => {
-                    tracing::warn!(%error, "old documents could not be deleted; trying again in an hour");
+                    tracing::warn!(%error, "could not delete old documents; trying again in an hour");
                 }
             }
         });
     }
 
     async fn look(&self, beats: bool) -> Result<(), Error> {
-        let owner = self.0.owner.as_str();
+        let owner = self.parts.owner.as_str();
         let now = clock::now();
         if !self.driven().is_empty() {
             if beats {
@@ -111,20 +107,20 @@ impl Service {
                 Ok(run) => run.into_iter().for_each(|run| self.launch(run)),
                 // Such as a run that was sealed with a key that this process does not have: others are not kept waiting.
                 Err(error) if beats => {
-                    tracing::warn!(%error, %thread, "the next run of a thread could not be begun");
+                    tracing::warn!(%error, %thread, "could not start the next run of a thread");
                 }
                 Err(_) => {}
             }
         }
         if let Err(error) = self.begin_due().await {
-            tracing::warn!(%error, "runs that begin by the clock could not be looked for; trying again");
+            tracing::warn!(%error, "could not look for due cron jobs; trying again");
         }
         self.take_over_abandoned(beats).await
     }
 
     /// Takes over the runs of processes that are known to be gone, or have been silent for long.
     async fn take_over_abandoned(&self, beats: bool) -> Result<(), Error> {
-        let owner = self.0.owner.as_str();
+        let owner = self.parts.owner.as_str();
         let mut gone = self.kept().other_owners(owner).await?;
         gone.retain(|other| holder_is_dead(other));
         let before = clock::now() - SILENT_FOR;
@@ -133,7 +129,7 @@ impl Service {
                 Ok(Some(run)) if self.drives(&run.tenant) => self.take_over(run).await?,
                 Ok(_) => {}
                 Err(error) if beats => {
-                    tracing::warn!(%error, run = %id, "a run could not be taken over")
+                    tracing::warn!(%error, run = %id, "could not take a run over")
                 }
                 Err(_) => {}
             }
@@ -151,7 +147,7 @@ impl Service {
     async fn take_over(&self, run: Run) -> Result<(), Error> {
         let is_dead = run.owner.as_deref().is_none_or(holder_is_dead);
         let silent_for = if is_dead { TimeDelta::zero() } else { SILENT_FOR };
-        let begin = Begin { owner: &self.0.owner, now: clock::now() };
+        let begin = Begin { owner: &self.parts.owner, now: clock::now() };
         if !self.kept().take_over(&run, silent_for, begin).await? {
             return Ok(());
         }

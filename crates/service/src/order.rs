@@ -12,7 +12,7 @@ use perihelion_engine::graph::Pauses;
 use perihelion_engine::runner::{Durability, RunOptions};
 use perihelion_runtime::Answer;
 pub use perihelion_settings::config::Approvals;
-use perihelion_star::{Attachment, GraphState, GraphUpdate, Request};
+use perihelion_star::{Attachment, GraphState, GraphUpdate, Message, Request};
 
 /// Namespace of the ids of assistants that a graph has by itself.
 const NAMESPACE: Uuid = Uuid::from_u128(0x6ba7_b821_9dad_11d1_80b4_00c0_4fd4_30c8);
@@ -97,6 +97,9 @@ pub enum Asked {
 #[serde(deny_unknown_fields)]
 pub struct Turn {
     pub question: String,
+    /// Messages that are merged into the conversation before the question.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub messages: Vec<Message>,
     #[serde(default)]
     pub context: BTreeMap<String, String>,
     #[serde(default)]
@@ -136,6 +139,7 @@ impl Turn {
     pub fn request(&self) -> Request {
         Request {
             question: self.question.clone(),
+            messages: self.messages.clone(),
             context: self.context.clone(),
             prefer: self.prefer_agents.clone(),
             disable: self.disable_agents.clone(),

@@ -70,6 +70,19 @@ impl Pieces {
         Some(Happening::Piece { step, task, node, message, piece, text, is_first })
     }
 
+    /// Returns the ids of the messages of a step that were told in pieces.
+    pub(super) fn streamed(
+        &self,
+        turn: u32,
+        step: u64,
+        written: &[Written<GraphState>],
+    ) -> Vec<String> {
+        let named = (0_u32..).zip(written);
+        let named = named
+            .filter_map(|(task, one)| Some(self.0.get(&(step, task))?.name(turn, step, &one.node)));
+        named.collect()
+    }
+
     /// Returns what the messages of a step end with that was told in part: the process that told them died before the rest.
     pub(super) fn rest(
         &self,

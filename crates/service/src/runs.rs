@@ -63,14 +63,6 @@ impl Service {
         self.accept_bound(id, accept).await
     }
 
-    /// Keeps a run that continues with what was decided.
-    ///
-    /// # Errors
-    /// As [`Service::accept`].
-    pub(super) async fn accept_decided(&self, id: Uuid, accept: Accept) -> Result<Run, Error> {
-        self.accept_bound(id, accept).await
-    }
-
     /// Decides in whose name a run is done.
     async fn bind_to_user(&self, accept: &mut Accept) -> Result<(), Error> {
         let named = match &accept.order.asked {
@@ -89,7 +81,8 @@ impl Service {
         Ok(())
     }
 
-    async fn accept_bound(&self, id: Uuid, mut accept: Accept) -> Result<Run, Error> {
+    /// Keeps a run whose user is decided.
+    pub(super) async fn accept_bound(&self, id: Uuid, mut accept: Accept) -> Result<Run, Error> {
         self.check_enabled(accept.thread).await?;
         let now = clock::now();
         let thread = accept.thread.0;
@@ -122,9 +115,9 @@ impl Service {
         for delivery in accept.deliveries.iter().chain(&reported) {
             self.kept().add_delivery(id, delivery, now).await?;
         }
-        let begin = Begin { owner: &self.0.owner, now };
+        let begin = Begin { owner: &self.parts.owner, now };
         let run = self.kept().add_run(&new, begin).await?.ok_or(Error::Busy)?;
-        if run.owner.as_deref() == Some(&self.0.owner) {
+        if run.owner.as_deref() == Some(&self.parts.owner) {
             self.launch(run.clone());
         }
         Ok(run)
@@ -136,9 +129,7 @@ impl Service {
         if let Some(most) = settings.max_runs {
             let open = self.kept().count_open_runs(most).await?;
             if open >= most {
-                return Err(Error::TooMuch(format!(
-                    "{open} runs are under way or wait, of {most}"
-                )));
+                return Err(Error::TooMuch(format!("{open} of {most} runs are running or queued")));
             }
         }
         self.check_day().await
@@ -213,11 +204,8 @@ impl Service {
     }
 
     /// Waits for a run to end; `None` when it was deleted, or this process is to end.
-    ///
-    /// # Errors
-    /// [`Error::Rows`].
     pub async fn ended(&self, thread: ThreadId, run: Uuid) -> Result<Option<Run>, Error> {
-        let mut calls = self.0.ended.wait_for(run);
+        let mut calls = self.parts.ended.wait_for(run);
         loop {
             // A run that ends from here on is not missed.
             calls.forget();
@@ -228,7 +216,7 @@ impl Service {
             tokio::select! {
                 () = calls.called() => {}
                 () = clock::sleep(LOOK_EVERY) => {}
-                () = self.0.stop.cancelled() => return Ok(None),
+                () = self.parts.stop.cancelled() => return Ok(None),
             }
         }
     }

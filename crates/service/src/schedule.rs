@@ -24,9 +24,7 @@ impl Schedule {
         let zone = match zone {
             None => Tz::UTC,
             Some(name) => name.parse().map_err(|_| {
-                format!(
-                    "a time zone has a name such as Europe/Berlin; there is none called: {name}"
-                )
+                format!("unknown time zone, pass one such as Europe/Berlin: {name}")
             })?,
         };
         let parser = CronParser::builder().seconds(Seconds::Disallowed).build();
@@ -108,6 +106,12 @@ mod tests {
             let why = Schedule::read(text, zone).unwrap_err();
             assert!(why.contains(part), "{why}");
         }
-        assert_eq!(after("0 0 30 2 *", None, "2026-01-01T00:00:00Z"), None);
+        for never in ["0 0 30 2 *", "0 0 31 2,4,6,9,11 *"] {
+            assert_eq!(
+                after(never, Some("Europe/Berlin"), "2026-01-01T00:00:00Z"),
+                None,
+                "{never}"
+            );
+        }
     }
 }

@@ -32,9 +32,6 @@ impl ThreadView {
 impl Service {
     /// Lists threads whose titles have `words`, in any case of letters, and says how many there are in all; among the
     /// first 10,000 that the filter finds otherwise.
-    ///
-    /// # Errors
-    /// Whatever the store reports.
     pub async fn find_titled(
         &self,
         filter: &ThreadFilter,

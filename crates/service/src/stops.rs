@@ -161,7 +161,7 @@ impl Stops {
                 continue;
             }
             if let Err(error) = self.look(&mut kept).await {
-                tracing::debug!(%error, "runs to be ended could not be looked for; trying again");
+                tracing::debug!(%error, "could not look for stop requests; trying again");
             }
         }
     }

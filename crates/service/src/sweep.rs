@@ -17,15 +17,15 @@ const PAGE: u32 = 256;
 impl Service {
     /// Begins to delete the threads whose time has come, unless this process is at it.
     pub(super) fn sweep(&self) {
-        if self.0.is_sweeping.swap(true, Ordering::AcqRel) {
+        if self.parts.is_sweeping.swap(true, Ordering::AcqRel) {
             return;
         }
         let service = self.clone();
-        self.0.tasks.spawn(async move {
+        self.parts.tasks.spawn(async move {
             if let Err(error) = service.sweep_all().await {
-                tracing::debug!(%error, "threads of one run could not be looked for; trying again");
+                tracing::debug!(%error, "could not list temporary threads; trying again");
             }
-            service.0.is_sweeping.store(false, Ordering::Release);
+            service.parts.is_sweeping.store(false, Ordering::Release);
         });
     }
 
@@ -35,7 +35,7 @@ impl Service {
             let page = self.kept().threads_of_one_run(before, PAGE).await?;
             let mut gone = 0;
             for (thread, tenant) in &page {
-                if self.0.stop.is_cancelled() {
+                if self.parts.stop.is_cancelled() {
                     return Ok(());
                 }
                 if !self.drives(tenant) {
@@ -45,7 +45,7 @@ impl Service {
                 match self.driving_for(tenant).sweep_one(ThreadId(*thread)).await {
                     Ok(()) => gone += 1,
                     Err(error) => {
-                        tracing::debug!(%error, %thread, "a thread of one run could not be deleted; trying again");
+                        tracing::debug!(%error, %thread, "could not delete a temporary thread; trying again");
                     }
                 }
             }

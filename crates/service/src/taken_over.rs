@@ -33,7 +33,8 @@ impl Service {
             Asked::Resume(given) if self.is_unfinished(&info).await? => {
                 let open = self.runtime().threads().view(info.id).await?.open;
                 // What it answers is not open any more.
-                Ok(answers::read(given, &open).map_or(true, |answers| answers.is_empty()))
+                let given = answers::still_open(given, &open);
+                Ok(answers::read(&given, &open).map_or(true, |answers| answers.is_empty()))
             }
             _ => Ok(false),
         }

@@ -6,17 +6,20 @@ use futures::{StreamExt as _, TryStreamExt as _};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::kept::{Listed, ThreadFilter, ThreadMeta};
+use super::kept::{Listed, ThreadFilter, ThreadMeta, ThreadOrder};
 use super::{Error, Service};
 use perihelion_engine::checkpoint::{self, RunStatus, ThreadDump, ThreadInfo, ThreadStatus};
 use perihelion_engine::clock;
 use perihelion_engine::ids::ThreadId;
 use perihelion_engine::runner;
 use perihelion_runtime::{self as runtime, InterruptView, Removal};
-use perihelion_star::{Artifact, GraphState};
+use perihelion_star::{Artifact, GRAPH, GraphState};
 
 /// Threads of a list that are read at the same time.
 const READ_AT_ONCE: usize = 8;
+
+/// Threads that are listed at a time for their deletion.
+const DELETED_AT_ONCE: u32 = 100;
 
 /// How a thread stands for a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,9 +143,6 @@ impl Service {
     }
 
     /// Finds threads, and says how many there are in all.
-    ///
-    /// # Errors
-    /// [`Error::Rows`].
     pub async fn find_threads(
         &self,
         filter: &ThreadFilter,
@@ -200,9 +200,6 @@ impl Service {
     }
 
     /// Returns the open questions of a thread, with the tasks that ask them.
-    ///
-    /// # Errors
-    /// Whatever the store reports.
     pub async fn open_questions(
         &self,
         info: &ThreadInfo,
@@ -217,6 +214,34 @@ impl Service {
     /// [`Error::UnknownThread`], [`Error::OthersThread`].
     pub async fn delete_thread(&self, thread: ThreadId) -> Result<(), Error> {
         self.remove_thread(&self.info_to_change(thread).await?).await
+    }
+
+    /// Deletes the threads that an assistant ran last, but for those of other users.
+    pub async fn delete_threads_of(&self, assistant: Uuid) -> Result<(), Error> {
+        let mut filter = ThreadFilter {
+            graphs: vec![GRAPH.to_owned()],
+            ids: Vec::new(),
+            metadata: json!({ "assistant_id": assistant }),
+            statuses: Vec::new(),
+            order: ThreadOrder::Id,
+            ascending: true,
+            limit: DELETED_AT_ONCE,
+            offset: 0,
+        };
+        loop {
+            let (listed, _) = self.kept().threads(&filter).await?;
+            let is_last = listed.len() < DELETED_AT_ONCE as usize;
+            for one in listed {
+                match self.delete_thread(ThreadId(one.id)).await {
+                    Ok(()) | Err(Error::UnknownThread(_)) => {}
+                    Err(Error::OthersThread) => filter.offset += 1,
+                    Err(error) => return Err(error),
+                }
+            }
+            if is_last {
+                return Ok(());
+            }
+        }
     }
 
     /// Ends what this process does on a thread, and deletes it.
@@ -237,24 +262,22 @@ impl Service {
         Ok(())
     }
 
-    /// Copies a thread: the copy shares its steps.
+    /// Copies a thread: the copy shares its steps, and the IDs of their checkpoints.
     ///
     /// # Errors
     /// [`Error::UnknownThread`].
     pub async fn copy_thread(&self, thread: ThreadId) -> Result<ThreadId, Error> {
         let info = self.info(thread).await?;
-        let meta = self.kept().thread_meta(thread.0).await?;
+        let mut meta = self.kept().thread_meta(thread.0).await?;
+        meta.origins.push((thread.0, info.head));
         let copy = ThreadId::new();
         self.runtime().threads().fork(thread, info.head, copy, info.title.clone()).await?;
-        self.kept().note_thread(copy.0, &meta.metadata, Some(&meta.config), clock::now()).await?;
+        self.kept().note_copy(copy.0, &meta, clock::now()).await?;
         self.give_copy(thread, copy).await?;
         Ok(copy)
     }
 
     /// Notes of a thread by which assistant it was run.
-    ///
-    /// # Errors
-    /// [`Error::Rows`].
     pub async fn note_assistant(
         &self,
         thread: ThreadId,

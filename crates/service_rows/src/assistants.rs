@@ -8,8 +8,8 @@ use uuid::Uuid;
 use crate::sql::Statement;
 use crate::{Error, Kept};
 
-const COLUMNS: &str =
-    "id, version, graph, name, description, config, context, metadata, created_at, updated_at";
+const SELECT: &str = "SELECT id, version, graph, name, description, config, context, metadata, created_at, updated_at \
+    FROM service_assistant WHERE tenant = ";
 
 /// A version of an assistant.
 #[derive(Clone, Debug)]
@@ -52,6 +52,12 @@ impl Assistant {
 }
 
 impl Kept {
+    fn select_assistants(&self) -> Statement {
+        let mut find = self.statement(SELECT);
+        find.value(self.tenant.as_str());
+        find
+    }
+
     /// Keeps a version of an assistant, which is the latest one from then on.
     ///
     /// # Errors
@@ -84,9 +90,6 @@ impl Kept {
     }
 
     /// Makes an older version of an assistant the latest one.
-    ///
-    /// # Errors
-    /// [`Error`].
     pub async fn choose_assistant(&self, id: Uuid, version: u32) -> Result<bool, Error> {
         let versions = self.assistant_versions(id).await?;
         if versions.iter().all(|one| one.version != version) {
@@ -100,40 +103,24 @@ impl Kept {
     }
 
     /// Returns the latest version of an assistant.
-    ///
-    /// # Errors
-    /// [`Error`].
     pub async fn assistant(&self, id: Uuid) -> Result<Option<Assistant>, Error> {
-        let mut find = Statement::new(self.database.dialect(), "SELECT ");
-        find.text(COLUMNS).text(" FROM service_assistant WHERE latest AND id = ").value(id);
-        find.text(" AND tenant = ").value(self.tenant.as_str());
-        self.of_tenant()
-            .fetch_optional(&find.build())
-            .await?
-            .as_ref()
-            .map(Assistant::read)
-            .transpose()
+        let mut find = self.select_assistants();
+        find.text(" AND latest AND id = ").value(id);
+        let found = self.of_tenant().fetch_optional(&find.build()).await?;
+        found.as_ref().map(Assistant::read).transpose()
     }
 
     /// Returns all versions of an assistant, newest first.
-    ///
-    /// # Errors
-    /// [`Error`].
     pub async fn assistant_versions(&self, id: Uuid) -> Result<Vec<Assistant>, Error> {
-        let mut find = Statement::new(self.database.dialect(), "SELECT ");
-        find.text(COLUMNS).text(" FROM service_assistant WHERE id = ").value(id);
-        find.text(" AND tenant = ").value(self.tenant.as_str()).text(" ORDER BY version DESC");
+        let mut find = self.select_assistants();
+        find.text(" AND id = ").value(id).text(" ORDER BY version DESC");
         self.of_tenant().fetch_all(&find.build()).await?.iter().map(Assistant::read).collect()
     }
 
     /// Lists the latest versions of assistants, newest first.
-    ///
-    /// # Errors
-    /// [`Error`].
     pub async fn assistants(&self, filter: &AssistantFilter) -> Result<Vec<Assistant>, Error> {
-        let mut find = Statement::new(self.database.dialect(), "SELECT ");
-        find.text(COLUMNS).text(" FROM service_assistant WHERE latest AND tenant = ");
-        find.value(self.tenant.as_str());
+        let mut find = self.select_assistants();
+        find.text(" AND latest");
         if let Some(graph) = &filter.graph {
             find.text(" AND graph = ").value(graph.as_str());
         }
@@ -148,9 +135,6 @@ impl Kept {
     }
 
     /// Deletes an assistant with all its versions.
-    ///
-    /// # Errors
-    /// [`Error`].
     pub async fn delete_assistant(&self, id: Uuid) -> Result<bool, Error> {
         let delete = query("DELETE FROM service_assistant WHERE id = $1 AND tenant = $2");
         Ok(self.of_tenant().execute(&delete.bind(id).bind(self.tenant.as_str())).await? > 0)

@@ -1,17 +1,24 @@
 //! The runs of a thread in the order in which they began, and runs that have not ended.
 
+use std::ops::RangeInclusive;
+
 use chrono::{DateTime, Utc};
-use perihelion_database::{Transaction, query};
+use perihelion_database::{Row, Transaction, query};
 use uuid::Uuid;
 
 use crate::{Cancel, Error, Kept, Run, RunStatus};
 
+/// A run, and the steps of its thread that it made so far.
+#[derive(Clone, Debug)]
+pub struct RunSteps {
+    pub id: Uuid,
+    pub assistant: Uuid,
+    pub steps: RangeInclusive<u64>,
+}
+
 impl Kept {
     /// Returns the run of a thread that began first, or first after another one, by its first event, when it was asked
     /// for, and its id.
-    ///
-    /// # Errors
-    /// [`Error`].
     pub async fn next_begun(
         &self,
         thread: Uuid,
@@ -26,13 +33,33 @@ impl Kept {
             find.text(", ").value(asked).text(", ").value(id).text(")");
         }
         find.text(" ORDER BY first_event, created_at, id LIMIT 1");
-        self.one_run(&self.of_tenant(), find).await
+        self.one_run(find).await
+    }
+
+    /// Returns the runs that made steps of a thread between two, in the order in which they began.
+    pub async fn runs_of_steps(
+        &self,
+        thread: Uuid,
+        first: u64,
+        last: u64,
+    ) -> Result<Vec<RunSteps>, Error> {
+        let find = query(
+            "SELECT id, assistant, base_step, last_step FROM service_run WHERE thread_id = $1 AND tenant = $2 \
+             AND base_step < $3 AND (last_step IS NULL OR last_step >= $4) ORDER BY base_step, created_at, id",
+        );
+        let number = |step: u64| i64::try_from(step).unwrap_or(i64::MAX);
+        let find = find.bind(thread).bind(self.tenant.as_str());
+        let rows = self.of_tenant().fetch_all(&find.bind(number(last)).bind(number(first))).await?;
+        let read = |row: &Row| {
+            let base: i64 = row.get(2)?;
+            let last = row.get::<Option<i64>>(3)?.map_or(u64::MAX, i64::unsigned_abs);
+            let steps = base.unsigned_abs() + 1..=last;
+            Ok(RunSteps { id: row.get(0)?, assistant: row.get(1)?, steps })
+        };
+        rows.iter().map(read).collect()
     }
 
     /// Returns runs of the tenant that were asked for by `until` and have not ended, in the order of their ids.
-    ///
-    /// # Errors
-    /// [`Error`].
     pub async fn open_runs_of_tenant(
         &self,
         until: DateTime<Utc>,
@@ -45,13 +72,10 @@ impl Kept {
             find.text(" AND id > ").value(after);
         }
         find.text(" ORDER BY id LIMIT ").value(limit);
-        self.list_runs(&self.of_tenant(), find).await
+        self.list_runs(find).await
     }
 
     /// Returns the ids of the runs of a thread that have not ended, and how they stand, oldest first.
-    ///
-    /// # Errors
-    /// [`Error`].
     pub async fn open_ids(&self, thread: Uuid) -> Result<Vec<(Uuid, RunStatus)>, Error> {
         let find = query(
             "SELECT id, status FROM service_run WHERE thread_id = $1 AND tenant = $2 \
@@ -66,9 +90,6 @@ impl Kept {
 
     /// Ends the runs of a user's threads, as part of a transaction: those that have not begun at once, and the services are
     /// asked for the others.
-    ///
-    /// # Errors
-    /// [`Error`].
     pub async fn end_runs_of_user(
         transaction: &mut Transaction<'_>,
         tenant: &str,

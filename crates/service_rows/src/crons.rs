@@ -5,13 +5,15 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 use perihelion_database::{Row, query};
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::Value as Json;
 use uuid::Uuid;
 
 use crate::sql::Statement;
 use crate::{Error, Kept};
 
-const COLUMNS: &str = "id, tenant, assistant, thread_id, schedule, timezone, keeps_thread, user_id, payload, work, \
+const SELECT: &str = "SELECT id, tenant, assistant, thread_id, schedule, timezone, keeps_thread, user_id, payload, work, \
     metadata, enabled, next_at, end_at, created_at, updated_at, maker, paused";
 
 /// A cron.
@@ -60,15 +62,22 @@ pub struct CronFilter {
 }
 
 /// By what crons are ordered; those that lack it come last.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
 pub enum CronOrder {
     #[default]
+    #[serde(rename = "created_at")]
     Created,
+    #[serde(rename = "updated_at")]
     Updated,
+    #[serde(rename = "cron_id")]
     Id,
+    #[serde(rename = "assistant_id")]
     Assistant,
+    #[serde(rename = "thread_id")]
     Thread,
+    #[serde(rename = "next_run_date")]
     Next,
+    #[serde(rename = "end_time")]
     End,
 }
 
@@ -120,9 +129,6 @@ impl Kept {
     }
 
     /// Keeps a cron, in place of an earlier state of it.
-    ///
-    /// # Errors
-    /// [`Error`].
     pub async fn put_cron(&self, cron: &Cron) -> Result<(), Error> {
         let put = query(
             "INSERT INTO service_cron (id, tenant, assistant, thread_id, schedule, timezone, keeps_thread, user_id, \
@@ -159,24 +165,17 @@ impl Kept {
     }
 
     /// Returns a cron.
-    ///
-    /// # Errors
-    /// [`Error`].
     pub async fn cron(&self, id: Uuid) -> Result<Option<Cron>, Error> {
-        let mut find = Statement::new(self.database.dialect(), "SELECT ");
-        find.text(COLUMNS).text(" FROM service_cron WHERE id = ").value(id);
+        let mut find = self.statement(SELECT);
+        find.text(" FROM service_cron WHERE id = ").value(id);
         find.text(" AND tenant = ").value(self.tenant.as_str());
         let found = self.of_tenant().fetch_optional(&find.build()).await?;
         found.as_ref().map(|row| self.read_cron(row)).transpose()
     }
 
     /// Lists crons in the order of the filter.
-    ///
-    /// # Errors
-    /// [`Error`].
     pub async fn crons(&self, filter: &CronFilter) -> Result<Vec<Cron>, Error> {
-        let mut find = Statement::new(self.database.dialect(), "SELECT ");
-        find.text(COLUMNS);
+        let mut find = self.statement(SELECT);
         self.matching(&mut find, filter);
         let column = filter.order.column();
         let way = if filter.ascending { "ASC" } else { "DESC" };
@@ -191,11 +190,8 @@ impl Kept {
     }
 
     /// Counts crons.
-    ///
-    /// # Errors
-    /// [`Error`].
     pub async fn count_crons(&self, filter: &CronFilter) -> Result<u64, Error> {
-        let mut find = Statement::new(self.database.dialect(), "SELECT count(*)");
+        let mut find = self.statement("SELECT count(*)");
         self.matching(&mut find, filter);
         let rows = self.of_tenant().fetch_all(&find.build()).await?;
         let count = rows.first().map(|row| row.get::<i64>(0)).transpose()?;
@@ -219,25 +215,26 @@ impl Kept {
     }
 
     /// Deletes a cron.
-    ///
-    /// # Errors
-    /// [`Error`].
     pub async fn delete_cron(&self, id: Uuid) -> Result<bool, Error> {
         let delete = query("DELETE FROM service_cron WHERE id = $1 AND tenant = $2");
         Ok(self.of_tenant().execute(&delete.bind(id).bind(self.tenant.as_str())).await? > 0)
     }
 
+    /// Deletes the crons of an assistant.
+    pub async fn delete_crons_of(&self, assistant: Uuid) -> Result<(), Error> {
+        let delete = query("DELETE FROM service_cron WHERE assistant = $1 AND tenant = $2");
+        self.of_tenant().execute(&delete.bind(assistant).bind(self.tenant.as_str())).await?;
+        Ok(())
+    }
+
     /// Returns crons of all tenants that are due, and that nobody has claimed.
-    ///
-    /// # Errors
-    /// [`Error`].
     pub async fn due_crons(
         &self,
         now: DateTime<Utc>,
         limit: u32,
     ) -> Result<Vec<Result<Cron, Error>>, Error> {
-        let mut find = Statement::new(self.database.dialect(), "SELECT ");
-        find.text(COLUMNS).text(" FROM service_cron WHERE enabled AND next_at <= ").value(now);
+        let mut find = self.statement(SELECT);
+        find.text(" FROM service_cron WHERE enabled AND next_at <= ").value(now);
         find.text(" AND (claimed_until IS NULL OR claimed_until <= ").value(now);
         find.text(") ORDER BY next_at LIMIT ").value(limit);
         let rows = self.of_all_tenants().fetch_all(&find.build()).await?;
@@ -245,9 +242,6 @@ impl Kept {
     }
 
     /// Claims a cron's next time for a while, unless another process did or it was changed.
-    ///
-    /// # Errors
-    /// [`Error`].
     pub async fn claim_cron(
         &self,
         cron: &Cron,
@@ -266,9 +260,6 @@ impl Kept {
     }
 
     /// Has a claimed cron run no more, and says why.
-    ///
-    /// # Errors
-    /// [`Error`].
     pub async fn pause_cron(&self, cron: &Cron, owner: &str, why: &str) -> Result<(), Error> {
         let pause = query(
             "UPDATE service_cron SET enabled = false, next_at = NULL, paused = $1, claimed_by = NULL, \
@@ -280,9 +271,6 @@ impl Kept {
     }
 
     /// Moves a claimed cron on to its next time.
-    ///
-    /// # Errors
-    /// [`Error`].
     pub async fn move_cron(
         &self,
         cron: &Cron,

@@ -5,10 +5,9 @@ use perihelion_database::{Row, query};
 use serde_json::Value as Json;
 use uuid::Uuid;
 
-use crate::sql::Statement;
 use crate::{Error, Kept};
 
-const COLUMNS: &str = "id, tenant, run_id, kind, url, headers, payload, attempts, under_way";
+const SELECT: &str = "SELECT id, tenant, run_id, kind, url, headers, payload, attempts, under_way";
 
 /// Something to be sent.
 #[derive(Clone, Debug)]
@@ -76,9 +75,6 @@ impl Kept {
     }
 
     /// Notes that something is to be sent when a run has ended.
-    ///
-    /// # Errors
-    /// [`Error`].
     pub async fn add_delivery(
         &self,
         run: Uuid,
@@ -104,18 +100,14 @@ impl Kept {
     }
 
     /// Returns what of all tenants but those in `without` is to be sent now: its run has ended, and nobody is sending it.
-    ///
-    /// # Errors
-    /// [`Error`].
     pub async fn due_deliveries(
         &self,
         now: DateTime<Utc>,
         without: &[String],
         limit: u32,
     ) -> Result<Vec<Delivery>, Error> {
-        let mut find = Statement::new(self.database.dialect(), "SELECT ");
-        find.text(COLUMNS)
-            .text(" FROM service_delivery d WHERE ended_at IS NULL AND next_at <= ")
+        let mut find = self.statement(SELECT);
+        find.text(" FROM service_delivery d WHERE ended_at IS NULL AND next_at <= ")
             .value(now)
             .text(" AND (claimed_until IS NULL OR claimed_until <= ")
             .value(now)
@@ -136,9 +128,6 @@ impl Kept {
     }
 
     /// Claims a delivery for one attempt, unless another process did.
-    ///
-    /// # Errors
-    /// [`Error`].
     pub async fn claim_delivery(
         &self,
         id: Uuid,
@@ -155,9 +144,6 @@ impl Kept {
     }
 
     /// Keeps what is sent, for further attempts: its fields stay in their order, and its numbers as they are written.
-    ///
-    /// # Errors
-    /// [`Error`].
     pub async fn keep_payload(&self, id: Uuid, payload: &Json) -> Result<(), Error> {
         let keep = query(self.database.dialect().pick(
             "UPDATE service_delivery SET payload = $1 WHERE id = $2 AND tenant = $3",
@@ -170,9 +156,6 @@ impl Kept {
     }
 
     /// Forgets a delivery that was taken.
-    ///
-    /// # Errors
-    /// [`Error`].
     pub async fn delivered(&self, id: Uuid) -> Result<(), Error> {
         let delete = query("DELETE FROM service_delivery WHERE id = $1 AND tenant = $2");
         self.of_tenant().execute(&delete.bind(id).bind(self.tenant.as_str())).await?;
@@ -180,9 +163,6 @@ impl Kept {
     }
 
     /// Notes why a delivery was not taken, and when it is tried again; `None`: it is given up.
-    ///
-    /// # Errors
-    /// [`Error`].
     pub async fn not_delivered(
         &self,
         id: Uuid,
@@ -202,9 +182,6 @@ impl Kept {
     }
 
     /// Forgets what of all tenants was given up, or never became due, before a time.
-    ///
-    /// # Errors
-    /// [`Error`].
     pub async fn forget_deliveries(&self, before: DateTime<Utc>) -> Result<(), Error> {
         let forget = query(
             "DELETE FROM service_delivery WHERE ended_at < $1 OR (created_at < $1 AND payload IS NULL \

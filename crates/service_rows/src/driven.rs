@@ -4,24 +4,19 @@ use chrono::{DateTime, TimeDelta, Utc};
 use perihelion_database::query;
 use uuid::Uuid;
 
-use crate::sql::Statement;
+use crate::runs::SELECT;
 use crate::{Begin, Cancel, Error, Kept, Run};
 
 impl Kept {
     /// Returns a run by its id, no matter whose it is: for those who drive runs, never for those who ask.
-    ///
-    /// # Errors
-    /// [`Error`].
     pub async fn run_of_any_tenant(&self, id: Uuid) -> Result<Option<Run>, Error> {
-        let mut find = self.select_runs_of_all();
-        find.text("id = ").value(id);
-        self.one_run(&self.of_all_tenants(), find).await
+        let mut find = self.statement(SELECT);
+        find.text(" FROM service_run WHERE id = ").value(id);
+        let found = self.of_all_tenants().fetch_optional(&find.build()).await?;
+        found.as_ref().map(|row| self.read_run(row)).transpose()
     }
 
     /// Leaves a run that a process drives to the others.
-    ///
-    /// # Errors
-    /// [`Error`].
     pub async fn leave_run(&self, id: Uuid, owner: &str) -> Result<(), Error> {
         let leave = query(
             "UPDATE service_run SET owner = NULL WHERE id = $1 AND owner = $2 AND tenant = $3 AND status = 'running'",
@@ -32,9 +27,6 @@ impl Kept {
     }
 
     /// Leaves the runs of all tenants that a process drives to the others.
-    ///
-    /// # Errors
-    /// [`Error`].
     pub async fn leave_runs(&self, owner: &str) -> Result<(), Error> {
         let leave =
             query("UPDATE service_run SET owner = NULL WHERE owner = $1 AND status = 'running'");
@@ -43,9 +35,6 @@ impl Kept {
     }
 
     /// Says that a process lives and drives its runs, and returns those of them that are to be stopped.
-    ///
-    /// # Errors
-    /// [`Error`].
     pub async fn beat(&self, owner: &str, now: DateTime<Utc>) -> Result<(), Error> {
         let beat =
             query("UPDATE service_run SET seen_at = $1 WHERE owner = $2 AND status = 'running'");
@@ -54,9 +43,6 @@ impl Kept {
     }
 
     /// Returns the runs of a process that are to be stopped, and how.
-    ///
-    /// # Errors
-    /// [`Error`].
     pub async fn to_cancel(&self, owner: &str) -> Result<Vec<(Uuid, Cancel)>, Error> {
         let find = query(
             "SELECT id, cancel FROM service_run WHERE status = 'running' AND owner = $1 AND cancel IS NOT NULL",
@@ -68,18 +54,12 @@ impl Kept {
     }
 
     /// Returns threads with a run that may begin now, and their tenants.
-    ///
-    /// # Errors
-    /// [`Error`].
     pub async fn waiting_threads(
         &self,
         now: DateTime<Utc>,
         limit: u32,
     ) -> Result<Vec<(Uuid, String)>, Error> {
-        let mut find = Statement::new(
-            self.database.dialect(),
-            "SELECT DISTINCT thread_id, tenant FROM service_run w WHERE status = 'pending' AND due_at <= ",
-        );
+        let mut find = self.statement("SELECT DISTINCT thread_id, tenant FROM service_run w WHERE status = 'pending' AND due_at <= ");
         find.value(now).text(
             " AND NOT EXISTS (SELECT 1 FROM service_run r WHERE r.thread_id = w.thread_id AND r.status = 'running')",
         );
@@ -89,9 +69,6 @@ impl Kept {
     }
 
     /// Returns the other processes that drive runs.
-    ///
-    /// # Errors
-    /// [`Error`].
     pub async fn other_owners(&self, owner: &str) -> Result<Vec<String>, Error> {
         let find = query(
             "SELECT DISTINCT owner FROM service_run WHERE status = 'running' AND owner <> $1",
@@ -101,9 +78,6 @@ impl Kept {
     }
 
     /// Returns runs under way that nobody drives: of no process, of one of `gone`, or of one that is silent since `before`.
-    ///
-    /// # Errors
-    /// [`Error`].
     pub async fn abandoned_runs(
         &self,
         owner: &str,
@@ -111,8 +85,7 @@ impl Kept {
         before: DateTime<Utc>,
         limit: u32,
     ) -> Result<Vec<Uuid>, Error> {
-        let mut find = Statement::new(
-            self.database.dialect(),
+        let mut find = self.statement(
             "SELECT id FROM service_run WHERE status = 'running' AND (owner IS NULL OR owner <> ",
         );
         find.value(owner);
@@ -127,9 +100,6 @@ impl Kept {
 
     /// Returns threads that were made for one run each, which ended before `before`, and their tenants; not those of runs
     /// whose end is still to be sent to somebody.
-    ///
-    /// # Errors
-    /// [`Error`].
     pub async fn threads_of_one_run(
         &self,
         before: DateTime<Utc>,
@@ -146,16 +116,13 @@ impl Kept {
     }
 
     /// Takes a run over from a process that is gone, unless somebody else did; `silent_for` of zero takes it at once.
-    ///
-    /// # Errors
-    /// [`Error`].
     pub async fn take_over(
         &self,
         run: &Run,
         silent_for: TimeDelta,
         begin: Begin<'_>,
     ) -> Result<bool, Error> {
-        let mut take = Statement::new(self.database.dialect(), "UPDATE service_run SET owner = ");
+        let mut take = self.statement("UPDATE service_run SET owner = ");
         take.value(begin.owner)
             .text(", attempt = attempt + 1, seen_at = ")
             .value(begin.now)

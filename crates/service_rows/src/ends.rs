@@ -28,9 +28,6 @@ impl Ended<'_> {
 
 impl Kept {
     /// Ends a run with the marks of its thread's steps and log; one that has ended, or is another process's, stays as it is.
-    ///
-    /// # Errors
-    /// [`Error`].
     pub async fn end_run(
         &self,
         id: Uuid,
@@ -55,9 +52,6 @@ impl Kept {
     /// Ends a run that has not begun, or notes of one that has how it is to be stopped; a rollback goes before an interrupt.
     ///
     /// Returns how it stood: pending, running, or `None` where it had ended.
-    ///
-    /// # Errors
-    /// [`Error`].
     pub async fn ask_to_cancel(
         &self,
         id: Uuid,
@@ -90,9 +84,6 @@ impl Kept {
     ///
     /// Of one that was taken over it stays known where it began first: the process that had it may be alive after all, and
     /// its followers have heard events of it.
-    ///
-    /// # Errors
-    /// [`Error`].
     pub async fn put_back(
         &self,
         id: Uuid,

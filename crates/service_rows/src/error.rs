@@ -8,11 +8,11 @@ pub enum Error {
     #[error(transparent)]
     Database(#[from] perihelion_database::Error),
     /// A value that cannot be encrypted, or read again.
-    #[error("a value beside the threads cannot be read or written: {0}")]
+    #[error("cannot encrypt or decrypt a stored value: {0}")]
     Sealed(String),
     #[error("unknown thread: {0}")]
     UnknownThread(Uuid),
-    #[error("a stored {what} is not known to this version: {found}")]
+    #[error("this version does not know a stored {what}: {found}")]
     UnknownWord { what: &'static str, found: String },
 }
 

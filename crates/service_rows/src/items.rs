@@ -2,9 +2,9 @@
 
 use chrono::{DateTime, Utc};
 use perihelion_database::{Row, query};
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 
-use crate::sql::Statement;
+use crate::sql::{Comparison, Statement};
 use crate::{Error, Kept};
 
 /// Ends each name of a stored path; a name cannot contain it.
@@ -29,7 +29,7 @@ pub struct Item {
 #[derive(Clone, Debug, Default)]
 pub struct ItemFilter {
     pub prefix: Vec<String>,
-    /// Fields that values must have.
+    /// Fields that values must have: equal to a value, or as `$eq`, `$ne`, `$gt`, `$gte`, `$lt` and `$lte` compare them.
     pub filter: Option<Json>,
     /// Words that keys or values must contain.
     pub words: Option<String>,
@@ -52,9 +52,6 @@ impl Item {
 
 impl Kept {
     /// Keeps an item in place of an earlier one of its name, until a time or until it is deleted.
-    ///
-    /// # Errors
-    /// [`Error`].
     pub async fn put_item(&self, item: &Item) -> Result<(), Error> {
         let put = query(
             "INSERT INTO service_item (tenant, namespace, key, value, created_at, updated_at, expires_at) \
@@ -77,18 +74,12 @@ impl Kept {
     }
 
     /// Deletes items of all tenants whose time has passed.
-    ///
-    /// # Errors
-    /// [`Error`].
     pub async fn forget_items(&self, now: DateTime<Utc>) -> Result<u64, Error> {
         let forget = query("DELETE FROM service_item WHERE expires_at <= $1");
         Ok(self.of_all_tenants().execute(&forget.bind(now)).await?)
     }
 
     /// Returns an item that has not expired.
-    ///
-    /// # Errors
-    /// [`Error`].
     pub async fn item(
         &self,
         namespace: &[String],
@@ -104,9 +95,6 @@ impl Kept {
     }
 
     /// Deletes an item; one that is not there is as good as deleted.
-    ///
-    /// # Errors
-    /// [`Error`].
     pub async fn delete_item(&self, namespace: &[String], key: &str) -> Result<(), Error> {
         let delete =
             query("DELETE FROM service_item WHERE tenant = $1 AND namespace = $2 AND key = $3");
@@ -116,9 +104,6 @@ impl Kept {
     }
 
     /// Searches items below a path that have not expired, newest update first.
-    ///
-    /// # Errors
-    /// [`Error`].
     pub async fn items(&self, filter: &ItemFilter, now: DateTime<Utc>) -> Result<Vec<Item>, Error> {
         let find = self.search("", filter, now).build();
         self.of_tenant().fetch_all(&find).await?.iter().map(Item::read).collect()
@@ -126,7 +111,7 @@ impl Kept {
 
     /// Puts the question for items together, behind what is said before it.
     fn search(&self, before: &str, filter: &ItemFilter, now: DateTime<Utc>) -> Statement {
-        let mut find = Statement::new(self.database.dialect(), before);
+        let mut find = self.statement(before);
         find.text("SELECT namespace, key, value, created_at, updated_at, expires_at FROM service_item WHERE tenant = ");
         find.value(self.tenant.as_str());
         find.text(" AND (expires_at IS NULL OR expires_at > ").value(now).text(")");
@@ -137,8 +122,18 @@ impl Kept {
             find.text(" AND ").text(name).text(" >= ").value(from);
             find.text(" AND ").text(name).text(" < ").value(to);
         }
-        if let Some(wanted) = filter.filter.as_ref().filter(|wanted| wanted.is_object()) {
-            find.text(" AND ").contains("service_item.value", wanted);
+        let fields = filter.filter.as_ref().and_then(Json::as_object).into_iter().flatten();
+        for (name, wanted) in fields {
+            match comparisons(wanted) {
+                None => {
+                    find.text(" AND ").contains("service_item.value", &json!({ name: wanted }));
+                }
+                Some(comparisons) => {
+                    for (comparison, wanted) in comparisons {
+                        find.text(" AND ").compares("service_item.value", name, comparison, wanted);
+                    }
+                }
+            }
         }
         if let Some(words) = &filter.words {
             let like = format!("%{}%", words.to_lowercase());
@@ -154,9 +149,6 @@ impl Kept {
     }
 
     /// Lists the paths in use, in order.
-    ///
-    /// # Errors
-    /// [`Error`].
     pub async fn namespaces(&self, now: DateTime<Utc>) -> Result<Vec<Vec<String>>, Error> {
         let find = query(
             "SELECT DISTINCT namespace FROM service_item \
@@ -166,6 +158,12 @@ impl Kept {
         let rows = self.of_tenant().fetch_all(&find).await?;
         rows.iter().map(|row| Ok(names(&row.get::<String>(0)?))).collect()
     }
+}
+
+/// Returns the comparisons that a field is to pass; none where it is to be equal to a value.
+fn comparisons(wanted: &Json) -> Option<Vec<(Comparison, &Json)>> {
+    let fields = wanted.as_object().filter(|fields| !fields.is_empty())?;
+    fields.iter().map(|(name, wanted)| Some((Comparison::of(name)?, wanted))).collect()
 }
 
 fn path(names: &[String]) -> String {

@@ -15,10 +15,8 @@ mod error;
 mod fleet;
 mod items;
 mod listing;
-mod newest;
 mod pushes;
 mod reading;
-mod room;
 mod runs;
 mod seal;
 mod sql;
@@ -27,6 +25,7 @@ mod threads;
 mod words;
 
 pub use assistants::{Assistant, AssistantFilter};
+pub use begun::RunSteps;
 pub use crons::{Cron, CronFilter, CronOrder};
 pub use deliveries::{Delivery, NewDelivery};
 pub use ends::Ended;
@@ -44,6 +43,9 @@ use std::sync::Arc;
 use perihelion_database::Database;
 
 /// The rows of one tenant.
+///
+/// Every method fails with [`Error::Database`] when the database refuses a statement or cannot be reached, and with
+/// [`Error::Sealed`] when a value cannot be encrypted or read again.
 #[derive(Clone)]
 pub struct Kept {
     database: Database,
@@ -79,10 +81,12 @@ impl Kept {
         self.database.of_all_tenants()
     }
 
+    /// Begins a statement that grows by conditions.
+    fn statement(&self, text: &str) -> sql::Statement {
+        sql::Statement::new(self.database.dialect(), text)
+    }
+
     /// Returns whether the database answers.
-    ///
-    /// # Errors
-    /// [`Error`].
     pub async fn check(&self) -> Result<(), Error> {
         let one = perihelion_database::query(
             "SELECT count(*) FROM service_cron WHERE enabled AND next_at IS NULL",

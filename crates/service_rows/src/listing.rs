@@ -6,6 +6,8 @@
 use std::collections::BTreeSet;
 
 use perihelion_database::Dialect;
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::Value as Json;
 use uuid::Uuid;
 
@@ -16,12 +18,16 @@ use crate::{Error, Kept, ThreadMeta};
 pub const COUNTED: u32 = 1_000;
 
 /// By what threads are ordered.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 pub enum ThreadOrder {
+    #[serde(rename = "thread_id")]
     Id,
+    #[serde(rename = "created_at")]
     Created,
     #[default]
+    #[serde(rename = "updated_at", alias = "state_updated_at")]
     Updated,
+    #[serde(rename = "status")]
     Status,
 }
 
@@ -71,21 +77,12 @@ struct Part {
 
 impl Kept {
     /// Lists threads, and says how many there are in all, as far as [`COUNTED`] behind the page.
-    ///
-    /// # Errors
-    /// [`Error`].
     pub async fn threads(&self, filter: &ThreadFilter) -> Result<(Vec<Listed>, u64), Error> {
         let rows = self.of_tenant().fetch_all(&self.page(filter, "").build()).await?;
         let listed: Result<Vec<Listed>, Error> = rows
             .iter()
             .map(|row| {
-                let noted: Option<Json> = row.get(1)?;
-                let meta = match noted {
-                    None => ThreadMeta::default(),
-                    Some(metadata) => {
-                        ThreadMeta { metadata, config: row.get(2)?, updated_at: row.get(3)? }
-                    }
-                };
+                let meta = ThreadMeta::read(row, 1)?;
                 Ok(Listed { id: row.get(0)?, meta, has_open_run: row.get::<i64>(4)? != 0 })
             })
             .collect();
@@ -101,17 +98,11 @@ impl Kept {
     }
 
     /// Counts threads, every one.
-    ///
-    /// # Errors
-    /// [`Error`].
     pub async fn count_threads(&self, filter: &ThreadFilter) -> Result<u64, Error> {
         self.count(filter, None).await
     }
 
     /// Returns how the database would go about a list, a line a step: for finding out why one is slow.
-    ///
-    /// # Errors
-    /// [`Error`].
     pub async fn plan_of_threads(&self, filter: &ThreadFilter) -> Result<Vec<String>, Error> {
         let (explain, column) = match self.database.dialect() {
             Dialect::Sqlite => ("EXPLAIN QUERY PLAN ", 3),
@@ -122,7 +113,7 @@ impl Kept {
     }
 
     async fn count(&self, filter: &ThreadFilter, most: Option<u32>) -> Result<u64, Error> {
-        let mut find = Statement::new(self.database.dialect(), "SELECT count(*) FROM (SELECT 1");
+        let mut find = self.statement("SELECT count(*) FROM (SELECT 1");
         find.text(PLACE);
         self.conditions(&mut find, filter);
         if let Some(most) = most {
@@ -136,7 +127,7 @@ impl Kept {
     /// Puts the question for a page together: the first rows of each part, and of those the page.
     fn page(&self, filter: &ThreadFilter, before: &str) -> Statement {
         let direction = if filter.ascending { " ASC" } else { " DESC" };
-        let mut find = Statement::new(self.database.dialect(), before);
+        let mut find = self.statement(before);
         // Runs are counted for the page alone, not for what is left out before it.
         find.text("SELECT t.id, t.metadata, t.config, t.updated_at, ").text(HAS_OPEN_RUN);
         find.text(" FROM (SELECT t.id, t.place, m.metadata, m.config, m.updated_at FROM (");

@@ -9,9 +9,6 @@ use crate::{Error, Kept};
 
 impl Kept {
     /// Keeps an address of a task, in place of an earlier one of its name.
-    ///
-    /// # Errors
-    /// [`Error`].
     pub async fn put_push(
         &self,
         task: Uuid,
@@ -34,9 +31,6 @@ impl Kept {
     }
 
     /// Lists the addresses of a task, oldest first.
-    ///
-    /// # Errors
-    /// [`Error`].
     pub async fn pushes(&self, task: Uuid) -> Result<Vec<(String, Json)>, Error> {
         let find = query(
             "SELECT id, config FROM service_push WHERE tenant = $1 AND task_id = $2 ORDER BY created_at, id",
@@ -46,9 +40,6 @@ impl Kept {
     }
 
     /// Deletes an address of a task.
-    ///
-    /// # Errors
-    /// [`Error`].
     pub async fn delete_push(&self, task: Uuid, id: &str) -> Result<bool, Error> {
         let delete =
             query("DELETE FROM service_push WHERE tenant = $1 AND task_id = $2 AND id = $3");

@@ -7,8 +7,8 @@ use uuid::Uuid;
 
 use crate::{Cancel, Error, Kept, Multitask, RunStatus};
 
-/// Columns that a run is read from.
-pub(crate) const COLUMNS: &str = "id, thread_id, assistant, status, multitask, kwargs, metadata, error, cancel, temporary, \
+/// The columns that a run is read from.
+pub(crate) const SELECT: &str = "SELECT id, thread_id, assistant, status, multitask, kwargs, metadata, error, cancel, temporary, \
     owner, base_step, last_step, first_event, last_event, attempt, due_at, created_at, updated_at, tenant";
 
 /// A run.
@@ -152,14 +152,11 @@ impl Kept {
     }
 
     /// Begins the oldest run that waits for a thread, unless one is driven.
-    ///
-    /// # Errors
-    /// [`Error`].
     pub async fn begin_next(&self, thread: Uuid, begin: Begin<'_>) -> Result<Option<Run>, Error> {
         let mut find = self.select_runs();
         find.text(" AND status = 'pending' AND thread_id = ").value(thread);
         find.text(" AND due_at <= ").value(begin.now).text(" ORDER BY created_at, id LIMIT 1");
-        let Some(run) = self.one_run(&self.of_tenant(), find).await? else {
+        let Some(run) = self.one_run(find).await? else {
             return Ok(None);
         };
         let claim = query(
@@ -181,27 +178,18 @@ impl Kept {
     }
 
     /// Returns a run of a thread.
-    ///
-    /// # Errors
-    /// [`Error`].
     pub async fn run(&self, thread: Uuid, id: Uuid) -> Result<Option<Run>, Error> {
         Ok(self.find_run(id).await?.filter(|run| run.thread == thread))
     }
 
     /// Returns a run by its id alone.
-    ///
-    /// # Errors
-    /// [`Error`].
     pub async fn find_run(&self, id: Uuid) -> Result<Option<Run>, Error> {
         let mut find = self.select_runs();
         find.text(" AND id = ").value(id);
-        self.one_run(&self.of_tenant(), find).await
+        self.one_run(find).await
     }
 
     /// Returns how a run of a thread stands, without reading what it was asked to do.
-    ///
-    /// # Errors
-    /// [`Error`].
     pub async fn run_status(&self, thread: Uuid, id: Uuid) -> Result<Option<RunStatus>, Error> {
         let find = query(
             "SELECT status FROM service_run WHERE id = $1 AND thread_id = $2 AND tenant = $3",
@@ -212,9 +200,6 @@ impl Kept {
     }
 
     /// Lists runs of a thread, newest first.
-    ///
-    /// # Errors
-    /// [`Error`].
     pub async fn runs(&self, thread: Uuid, filter: &RunFilter) -> Result<Vec<Run>, Error> {
         let mut find = self.select_runs();
         find.text(" AND thread_id = ").value(thread);
@@ -222,18 +207,15 @@ impl Kept {
             find.text(" AND status = ").value(status.as_str());
         }
         find.text(" ORDER BY created_at DESC, id DESC").page(filter.limit, filter.offset);
-        self.list_runs(&self.of_tenant(), find).await
+        self.list_runs(find).await
     }
 
     /// Returns the runs of a thread that have not ended, oldest first.
-    ///
-    /// # Errors
-    /// [`Error`].
     pub async fn open_runs(&self, thread: Uuid) -> Result<Vec<Run>, Error> {
         let mut find = self.select_runs();
         find.text(" AND thread_id = ").value(thread);
         find.text(" AND status IN ('pending', 'running') ORDER BY created_at, id");
-        self.list_runs(&self.of_tenant(), find).await
+        self.list_runs(find).await
     }
 
     async fn has_thread(&self, thread: Uuid) -> Result<bool, Error> {
@@ -243,9 +225,6 @@ impl Kept {
     }
 
     /// Deletes a run.
-    ///
-    /// # Errors
-    /// [`Error`].
     pub async fn delete_run(&self, thread: Uuid, id: Uuid) -> Result<bool, Error> {
         let delete =
             query("DELETE FROM service_run WHERE id = $1 AND thread_id = $2 AND tenant = $3");

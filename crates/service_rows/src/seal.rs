@@ -88,7 +88,7 @@ impl Kept {
     }
 
     fn open(&self, what: &str, owner: Uuid, sealed: &str) -> Result<String, Error> {
-        let missing = || Error::Sealed("it is encrypted, and no key is set".to_owned());
+        let missing = || Error::Sealed("no encryption key is set".to_owned());
         let seal = self.seal.as_ref().ok_or_else(missing)?;
         seal.open(what, owner, sealed).map_err(Error::Sealed)
     }

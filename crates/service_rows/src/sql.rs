@@ -4,6 +4,29 @@ use perihelion_database::{Dialect, Query, Value, query};
 use serde_json::Value as Json;
 use sqlx::AssertSqlSafe;
 
+/// How a field of a JSON object is compared, in the words of each dialect.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Comparison {
+    sqlite: &'static str,
+    postgres: &'static str,
+}
+
+impl Comparison {
+    /// Reads the name of a comparison.
+    pub(crate) fn of(name: &str) -> Option<Self> {
+        let of_both = |operator| Some(Self { sqlite: operator, postgres: operator });
+        match name {
+            "$eq" => Some(Self { sqlite: "IS", postgres: "IS NOT DISTINCT FROM" }),
+            "$ne" => Some(Self { sqlite: "IS NOT", postgres: "IS DISTINCT FROM" }),
+            "$gt" => of_both(">"),
+            "$gte" => of_both(">="),
+            "$lt" => of_both("<"),
+            "$lte" => of_both("<="),
+            _ => None,
+        }
+    }
+}
+
 /// A statement under construction: fixed text, with values for its placeholders.
 #[derive(Debug)]
 pub(crate) struct Statement {
@@ -41,6 +64,37 @@ impl Statement {
                 .text(") w WHERE NOT EXISTS (SELECT 1 FROM json_each(")
                 .text(column)
                 .text(") h WHERE h.key = w.key AND h.value IS w.value))"),
+        }
+    }
+
+    /// Appends the condition that the field `name` of a JSON object in `column` compares so with a value.
+    pub(crate) fn compares(
+        &mut self,
+        column: &str,
+        name: &str,
+        Comparison { sqlite, postgres }: Comparison,
+        wanted: &Json,
+    ) -> &mut Self {
+        match self.dialect {
+            Dialect::Postgres => self
+                .text("(")
+                .text(column)
+                .text(" -> ")
+                .value(name)
+                .text(") ")
+                .text(postgres)
+                .text(" ")
+                .value(wanted.clone()),
+            Dialect::Sqlite => self
+                .text("(SELECT h.value FROM json_each(")
+                .text(column)
+                .text(") h WHERE h.key = ")
+                .value(name)
+                .text(") ")
+                .text(sqlite)
+                .text(" json_extract(")
+                .value(wanted.clone())
+                .text(", '$')"),
         }
     }
 

@@ -10,9 +10,6 @@ use crate::{Error, Kept};
 
 impl Kept {
     /// Asks the process that holds a thread to end its run; returns whether the thread is held.
-    ///
-    /// # Errors
-    /// [`Error`].
     pub async fn ask_holder(&self, thread: Uuid, now: DateTime<Utc>) -> Result<bool, Error> {
         let ask = query(
             "INSERT INTO thread_stop (thread_id, tenant, fence, asked_at) \
@@ -24,9 +21,6 @@ impl Kept {
     }
 
     /// Returns the threads of all tenants whose present holder is asked to end its run.
-    ///
-    /// # Errors
-    /// [`Error`].
     pub async fn asked_of_holders(&self) -> Result<Vec<Uuid>, Error> {
         let find = query(
             "SELECT s.thread_id FROM thread_stop s JOIN thread t ON t.id = s.thread_id \
@@ -37,9 +31,6 @@ impl Kept {
     }
 
     /// Forgets what the holder of a thread was asked.
-    ///
-    /// # Errors
-    /// [`Error`].
     pub async fn forget_asked(&self, thread: Uuid) -> Result<(), Error> {
         let forget = query("DELETE FROM thread_stop WHERE thread_id = $1 AND tenant = $2");
         self.of_tenant().execute(&forget.bind(thread).bind(self.tenant.as_str())).await?;

@@ -55,7 +55,7 @@ pub(super) async fn put(
     let messages = vec![question, answer];
     let routing = Routing { question: None, ..state.routing.clone() };
     let update = GraphUpdate::new()
-        .messages(messages)
+        .messages(messages.into_iter().collect())
         .routing(routing)
         .next_step(vec![node::SUPERVISOR.to_owned()]);
     Ok(NodeOutput::goto(update, [Target::node(node::SUPERVISOR)]))

@@ -12,7 +12,7 @@ use super::attachments::{self, Attachment};
 use super::limits::StarLimits;
 use super::model::RecordedModel;
 use super::parts::StarParts;
-use super::state::{GraphState, GraphUpdate, Message, Preferences, Routing, Spent, message_id};
+use super::state::{GraphState, GraphUpdate, Message, Preferences, Routing, Spent};
 use super::summing;
 use super::team::clean_name;
 use super::{AGENT_PREFIX, TEAM_PREFIX, node, seen};
@@ -30,6 +30,8 @@ const MAX_SYSTEM_PROMPT: usize = 16 * 1024;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Request {
     pub question: String,
+    /// Messages that are merged into the conversation before the question.
+    pub messages: Vec<Message>,
     pub context: BTreeMap<String, String>,
     pub prefer: Vec<String>,
     pub disable: Vec<String>,
@@ -142,6 +144,11 @@ impl Request {
             });
         let input =
             if taken.artifacts.is_empty() { input } else { input.global_state(taken.artifacts) };
+        let input = if self.messages.is_empty() {
+            input
+        } else {
+            input.messages(self.messages.into_iter().collect())
+        };
         // Who said so once asks on in the thread.
         let user = self.user.filter(|user| !user.trim().is_empty());
         Ok(match user {
@@ -216,24 +223,11 @@ impl Node<GraphState> for Preprocess {
             context.insert(summing::KEY.to_owned(), summary.text.clone());
         }
         context.extend(state.request_context.clone());
-        let named = state.preferences.message_id.as_ref();
-        let newest = || state.newest_messages().take(LOOKED_AT);
-        let is_new = |id: &&String| !newest().any(|message| message.id == **id);
-        let named = named.filter(is_new).cloned();
-        let preferences = Preferences { message_id: named.clone(), ..state.preferences.clone() };
         let first_step = ctx.place().step;
-        let id = named.unwrap_or_else(|| message_id(turn, first_step, "user"));
-        let message = Message {
-            id: id.clone(),
-            role: "user".into(),
-            content: state.input_request.clone(),
-            tainted_by: state.preferences.tainted_by.clone(),
-            attached: state.preferences.attached.clone(),
-            ..Message::default()
-        };
+        let message = state.next_request(first_step);
         let routing = Routing {
             first_step,
-            request: Some(id),
+            request: Some(message.id.clone()),
             started_at: now.timestamp_micros(),
             results_before: state.results.len(),
             spent_before: state.spent,
@@ -242,7 +236,7 @@ impl Node<GraphState> for Preprocess {
         let update = GraphUpdate::new()
             .turn(turn)
             .request_context(context)
-            .messages(vec![message])
+            .messages([message].into_iter().collect())
             .plan(Vec::new())
             .stages(Vec::new())
             .errors(Vec::new())
@@ -250,9 +244,6 @@ impl Node<GraphState> for Preprocess {
             .routing(routing)
             .finish_reason(None)
             .answer(None);
-        // A message that was sent before is another one now.
-        let update =
-            if preferences == state.preferences { update } else { update.preferences(preferences) };
         let update = match limits {
             Some(limits) => update.limits(Some(limits)),
             None => update,
@@ -264,9 +255,6 @@ impl Node<GraphState> for Preprocess {
         }))
     }
 }
-
-/// Messages among which none has the id of a new one.
-const LOOKED_AT: usize = 256;
 
 /// Returns the time in the forms that time-bounded questions lean on; what the caller gave goes before it.
 fn temporal_context(now: DateTime<Utc>) -> BTreeMap<String, String> {

@@ -80,7 +80,7 @@ impl Node<GraphState> for Qa {
         }
         let update = GraphUpdate::new()
             .answer(Some(answer))
-            .messages(vec![message])
+            .messages([message].into_iter().collect())
             .spent(model.spent())
             .next_step(vec![perihelion_engine::graph::END.to_owned()]);
         // An earlier reason stands: this one may follow from it.

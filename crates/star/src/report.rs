@@ -189,7 +189,7 @@ impl Report {
         };
         GraphUpdate::new()
             .results(vec![result])
-            .messages(vec![message])
+            .messages([message].into_iter().collect())
             .citations(citations)
             .global_state(self.artifacts)
             .spent(self.spent)

@@ -19,7 +19,7 @@ use perihelion_llm::{Attached, Usage};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Message {
     pub id: String,
-    /// `user` or `assistant`.
+    /// `user` or `assistant`, or another role that a client wrote; [`REMOVE`] in an update.
     pub role: String,
     /// The agent that spoke; absent for the user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -251,6 +251,37 @@ fn add_spent(current: &mut Spent, more: Spent) {
     *current += more;
 }
 
+/// The role of a message that removes the one with its ID.
+pub const REMOVE: &str = "remove";
+
+/// The ID by which a message of role [`REMOVE`] removes all messages before it.
+pub const REMOVE_ALL: &str = "__remove_all__";
+
+/// Merges messages by ID: a known one is replaced where it is, a new one is appended.
+///
+/// A replaced message keeps its taint, so that sending it again cannot remove the mark. Takes as long as there are
+/// messages, for each that is merged.
+fn merge_messages(current: &mut Log<Message>, more: Log<Message>) {
+    for message in &more {
+        if message.role == REMOVE {
+            let is_removed = |one: &&Message| message.id == REMOVE_ALL || one.id == message.id;
+            *current = current.iter().filter(|one| !is_removed(one)).cloned().collect();
+            continue;
+        }
+        let is_known = |at: &usize| current.get(*at).is_some_and(|one| one.id == message.id);
+        let known = (0..current.len()).rev().find(is_known);
+        match known.and_then(|at| Some((at, current.get(at)?))) {
+            None => current.push_back_mut(message.clone()),
+            Some((_, known)) if known.is_same_text(message) => {}
+            Some((at, known)) => {
+                let mut message = message.clone();
+                message.tainted_by.extend(known.tainted_by.iter().cloned());
+                current.set_mut(at, message);
+            }
+        }
+    }
+}
+
 perihelion_engine::graph_state! {
     /// The state of the star; what is appended is never lost.
     ///
@@ -268,7 +299,8 @@ perihelion_engine::graph_state! {
         limits: Option<StarLimits> => overwrite,
         /// Number of the request in the thread, from 1.
         turn: u32 => overwrite,
-        messages: Log<Message> => append,
+        /// Merged by id; an update can also take messages away.
+        messages: Log<Message> => with(merge_messages),
         tasks: Log<TaskRecord> => append,
         results: Log<AgentResult> => append,
         citations: Log<Citation> => append,
@@ -309,6 +341,10 @@ impl Message {
         }
     }
 
+    fn is_same_text(&self, other: &Self) -> bool {
+        self.role == other.role && self.content == other.content
+    }
+
     fn is_answer(&self) -> bool {
         self.name.as_deref() == Some(node::QA)
     }
@@ -328,6 +364,20 @@ pub fn message_id(turn: u32, step: u64, what: &str) -> String {
 }
 
 impl GraphState {
+    /// Returns the message that asks for the next turn, whose input the state already has; `step` opens that turn.
+    pub fn next_request(&self, step: u64) -> Message {
+        let Preferences { message_id: named, tainted_by, attached, .. } = &self.preferences;
+        Message {
+            id: named.clone().unwrap_or_else(|| message_id(self.turn + 1, step, "user")),
+            role: "user".into(),
+            name: None,
+            content: self.input_request.clone(),
+            tainted_by: tainted_by.clone(),
+            attached: attached.clone(),
+            citations_removed: 0,
+        }
+    }
+
     /// Returns the id of the message that is the present turn's request.
     pub(super) fn request_id(&self) -> String {
         let known = self.routing.request.as_ref().or(self.preferences.message_id.as_ref());
@@ -391,5 +441,42 @@ impl GraphState {
     /// Returns the tokens spent since the present turn began.
     pub fn usage_of_turn(&self) -> Usage {
         self.spent_in_turn().usage
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use perihelion_engine::graph::State as _;
+
+    fn message(id: &str, role: &str, content: &str) -> Message {
+        Message {
+            id: id.into(),
+            role: role.into(),
+            name: None,
+            content: content.into(),
+            tainted_by: Sources::new(),
+            attached: Vec::new(),
+            citations_removed: 0,
+        }
+    }
+
+    /// S1.01, X5
+    #[test]
+    fn messages_are_merged_by_id_and_keep_their_taint() {
+        let mut state = GraphState::default();
+        let mut write = |messages: Vec<Message>| {
+            state.apply(GraphUpdate::new().messages(messages.into_iter().collect()));
+            let shown = state.messages.iter().map(|one| format!("{}={}", one.id, one.content));
+            (shown.collect::<Vec<_>>().join(" "), state.messages.clone())
+        };
+        let open = Message { tainted_by: ["web".to_owned()].into(), ..message("a", "user", "1") };
+        assert_eq!(write(vec![open, message("b", "assistant", "2")]).0, "a=1 b=2");
+        let (shown, messages) = write(vec![message("a", "user", "3"), message("c", "user", "4")]);
+        assert_eq!(shown, "a=3 b=2 c=4");
+        assert_eq!(messages.get(0).unwrap().tainted_by, ["web".to_owned()].into());
+        assert_eq!(write(vec![message("b", REMOVE, ""), message("x", REMOVE, "")]).0, "a=3 c=4");
+        let all = vec![message(REMOVE_ALL, REMOVE, ""), message("d", "user", "5")];
+        assert_eq!(write(all).0, "d=5");
     }
 }

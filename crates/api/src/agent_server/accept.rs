@@ -4,7 +4,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::{Map, Value, json};
 
 use super::wire::{self, Modes, RunBody};
-use super::{Face, Refusal};
+use super::{AppState, Refusal};
 use crate::callbacks;
 use perihelion_engine::clock;
 use perihelion_engine::ids::ThreadId;
@@ -24,38 +24,36 @@ pub(super) struct Accepted {
 
 /// Checks a body and keeps the run that it asks for; `follows` says that the client hears of it as it runs.
 pub(super) async fn accept(
-    face: &Face,
+    app: &AppState,
     thread: Option<ThreadId>,
     body: &Value,
     follows: bool,
 ) -> Result<Accepted, Refusal> {
-    let asked = RunBody::read(body).map_err(Refusal::invalid)?;
     // First, so that no thread is made for what is refused.
-    let Checked { asked, assistant, modes, metadata, webhook, .. } = check(face, asked).await?;
-    let (thread, head, temporary) = the_thread(face, thread, &asked).await?;
-    let mut order = asked.order(head).map_err(Refusal::invalid)?;
-    give_to_team(&mut order, &assistant);
+    let checked = check(app, RunBody::read(body)?).await?;
+    let (thread, temporary) = the_thread(app, thread, &checked.body).await?;
+    let Checked { assistant, body, modes, mut order, metadata, webhook } = checked;
     if let Asked::Turn(turn) = &mut order.asked {
         turn.interactive = follows;
     }
-    if let Some(id) = asked.at() {
-        order.at = Some(super::state::step_of(thread, id)?);
+    if let Some(id) = body.at() {
+        order.at = Some(super::state::step_of(app, thread, id).await?);
     }
     let accept = Accept {
         thread,
         assistant: assistant.id,
         order,
-        shown: asked.shown(modes.names()),
+        shown: body.shown(modes.names()),
         metadata,
-        multitask: asked.multitask_strategy.unwrap_or(Multitask::Enqueue),
+        multitask: body.multitask_strategy.unwrap_or(Multitask::Enqueue),
         temporary,
-        due_at: due(asked.after_seconds)?,
+        due_at: due(body.after_seconds)?,
         deliveries: webhook.map(NewDelivery::webhook).into_iter().collect(),
     };
-    let run = face.service.accept(accept).await?;
+    let run = app.service.accept(accept).await?;
     // Not before: a run that is refused changes nothing of its thread.
-    face.service.note_assistant(thread, &assistant.graph, assistant.id).await?;
-    let stops_with_client = asked.on_disconnect == Some(wire::OnDisconnect::Cancel);
+    app.service.note_assistant(thread, &assistant.graph, assistant.id).await?;
+    let stops_with_client = body.on_disconnect == Some(wire::OnDisconnect::Cancel);
     Ok(Accepted { run, modes, stops_with_client })
 }
 
@@ -68,76 +66,78 @@ fn give_to_team(order: &mut Order, assistant: &Assistant) {
     }
 }
 
-fn webhook(face: &Face, asked: &RunBody) -> Result<Option<String>, Refusal> {
+fn webhook(app: &AppState, asked: &RunBody) -> Result<Option<String>, Refusal> {
     let url = asked.webhook.as_deref().filter(|url| !url.is_empty());
-    url.map(|url| callbacks::check(&face.service, url)).transpose()
+    url.map(|url| callbacks::check(&app.service, url)).transpose()
 }
 
 /// What a run is asked to do, checked as far as it can be without its thread.
 pub(super) struct Checked {
     pub assistant: Assistant,
     /// The body, with what its assistant says where the body does not say otherwise.
-    asked: RunBody,
+    body: RunBody,
     modes: Modes,
     order: Order,
     metadata: Value,
     webhook: Option<String>,
 }
 
-/// Checks a body; its order is that of a thread without steps.
-pub(super) async fn check(face: &Face, asked: RunBody) -> Result<Checked, Refusal> {
-    let assistant = asked.assistant_id.as_deref();
+/// Checks a body as far as that is possible without its thread.
+pub(super) async fn check(app: &AppState, body: RunBody) -> Result<Checked, Refusal> {
+    let assistant = body.assistant_id.as_deref();
     let assistant =
         assistant.ok_or_else(|| Refusal::invalid("\"assistant_id\" is a required property"))?;
-    let assistant = super::assistants::named(face, assistant).await?;
-    let asked = asked.over(&assistant.config, &assistant.context);
-    let given = asked.stream_mode.clone().map_or_else(Vec::new, wire::OneOrMany::into_vec);
-    let modes = Modes::read(given).map_err(Refusal::invalid)?;
-    let mut order = asked.order(0).map_err(Refusal::invalid)?;
+    let assistant = super::assistants::named(app, assistant).await?;
+    let body = body.over(&assistant.config, &assistant.context);
+    let given = body.stream_mode.clone().map_or_else(Vec::new, wire::OneOrMany::into_vec);
+    let modes = Modes::read(given)?;
+    let mut order = body.order()?;
     give_to_team(&mut order, &assistant);
     if let Asked::Turn(turn) = &order.asked {
-        let service = &face.service;
+        let service = &app.service;
         service.who().acting_as(turn.user.as_deref())?;
         service.runtime().check_request(service.tenant(), turn.request()).await?;
     }
-    due(asked.after_seconds)?;
-    let metadata = metadata(&asked, &assistant)?;
-    let webhook = webhook(face, &asked)?;
-    Ok(Checked { assistant, asked, modes, order, metadata, webhook })
+    due(body.after_seconds)?;
+    let metadata = metadata(&body, &assistant)?;
+    let webhook = webhook(app, &body)?;
+    Ok(Checked { assistant, body, modes, order, metadata, webhook })
 }
 
 /// Makes what runs that begin by the clock are accepted with.
 pub(super) fn work(checked: Checked) -> Result<Work, Refusal> {
-    let asked = &checked.asked;
+    let body = &checked.body;
     if matches!(checked.order.asked, Asked::Resume(_)) {
-        return Err(Refusal::invalid("nobody is asked yet what a cron would answer"));
+        let why =
+            "command.resume: a cron cannot answer questions that are not asked yet; send an input";
+        return Err(Refusal::invalid(why));
     }
     Ok(Work {
         order: checked.order,
-        shown: asked.shown(checked.modes.names()),
+        shown: body.shown(checked.modes.names()),
         metadata: checked.metadata,
-        multitask: asked.multitask_strategy.unwrap_or(Multitask::Enqueue),
+        multitask: body.multitask_strategy.unwrap_or(Multitask::Enqueue),
         webhook: checked.webhook,
     })
 }
 
 /// Finds the thread that a run is for, or makes it.
 async fn the_thread(
-    face: &Face,
+    app: &AppState,
     thread: Option<ThreadId>,
-    asked: &RunBody,
-) -> Result<(ThreadId, u64, bool), Refusal> {
+    body: &RunBody,
+) -> Result<(ThreadId, bool), Refusal> {
     let Some(thread) = thread else {
         let thread = ThreadId::new();
-        face.service.create_thread_for_turn(thread, &json!({})).await?;
-        let temporary = asked.on_completion != Some(wire::OnCompletion::Keep);
-        return Ok((thread, 0, temporary));
+        app.service.create_thread_for_turn(thread, &json!({})).await?;
+        let temporary = body.on_completion != Some(wire::OnCompletion::Keep);
+        return Ok((thread, temporary));
     };
-    match face.service.info(thread).await {
-        Ok(info) => Ok((thread, info.head, false)),
-        Err(Error::UnknownThread(_)) if asked.if_not_exists == Some(wire::IfNotExists::Create) => {
-            face.service.create_thread_for_turn(thread, &json!({})).await?;
-            Ok((thread, 0, false))
+    match app.service.info(thread).await {
+        Ok(_) => Ok((thread, false)),
+        Err(Error::UnknownThread(_)) if body.if_not_exists == Some(wire::IfNotExists::Create) => {
+            app.service.create_thread_for_turn(thread, &json!({})).await?;
+            Ok((thread, false))
         }
         Err(Error::UnknownThread(_)) => Err(Refusal::missing("Thread or assistant not found.")),
         Err(error) => Err(error.into()),

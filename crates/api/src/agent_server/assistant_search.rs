@@ -4,16 +4,15 @@ use std::cmp::Ordering;
 
 use axum::Json;
 use axum::extract::State;
-use axum::response::{IntoResponse as _, Response};
+use axum::response::Response;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::assistants::{MOST, has_all, of_teams};
 use super::threads::object;
-use super::{Face, Refusal, wire};
-use crate::http::Body;
-use crate::http::Forms;
+use super::{AppState, Refusal, page, wire};
+use crate::http::{Body, Forms};
 use perihelion_service::kept::{Assistant, AssistantFilter};
 use perihelion_star::GRAPH;
 
@@ -25,7 +24,7 @@ pub(super) struct Search {
     #[schemars(with = "Option<serde_json::Map<String, Value>>")]
     metadata: Option<Value>,
     limit: Option<usize>,
-    offset: Option<usize>,
+    offset: Option<u32>,
     sort_by: Option<SortBy>,
     sort_order: Option<wire::SortOrder>,
     select: Option<Vec<String>>,
@@ -53,22 +52,22 @@ impl SortBy {
     }
 }
 
-async fn matching(face: &Face, search: &Search) -> Result<Vec<Assistant>, Refusal> {
+async fn matching(app: &AppState, search: &Search) -> Result<Vec<Assistant>, Refusal> {
     let metadata = object(search.metadata.clone(), "metadata")?;
     let filter = AssistantFilter {
         graph: search.graph_id.clone(),
         name: search.name.clone(),
         metadata: Some(metadata.clone()).filter(|wanted| *wanted != serde_json::json!({})),
     };
-    let own = wire::default_assistant(GRAPH, face.since);
+    let own = wire::default_assistant(GRAPH, app.since);
     let fits = |one: &Assistant| {
         search.graph_id.as_ref().is_none_or(|graph| *graph == one.graph)
             && search.name.as_ref().is_none_or(|name| one.name.contains(&name.to_lowercase()))
             && has_all(&one.metadata, &metadata)
     };
     let mut all: Vec<Assistant> =
-        [own].into_iter().chain(of_teams(face).await?).filter(fits).collect();
-    all.extend(face.service.kept().assistants(&filter).await?);
+        [own].into_iter().chain(of_teams(app).await?).filter(fits).collect();
+    all.extend(app.service.kept().assistants(&filter).await?);
     if let Some(by) = search.sort_by {
         let is_ascending = search.sort_order == Some(wire::SortOrder::Asc);
         all.sort_by(|one, other| {
@@ -79,25 +78,18 @@ async fn matching(face: &Face, search: &Search) -> Result<Vec<Assistant>, Refusa
     Ok(all)
 }
 
-pub(super) async fn search(State(face): State<Face>, body: Body) -> Result<Response, Refusal> {
+pub(super) async fn search(State(app): State<AppState>, body: Body) -> Result<Response, Refusal> {
     let search: Search = body.read()?;
-    let all = matching(&face, &search).await?;
+    let all = matching(&app, &search).await?;
     let limit = search.limit.unwrap_or(10).clamp(1, MOST);
     let offset = search.offset.unwrap_or(0);
     let fields = wire::Fields(search.select.unwrap_or_default());
-    let page = all.iter().skip(offset).take(limit).map(wire::shown_assistant);
-    let page: Vec<Value> = page.map(|shown| fields.only(shown)).collect();
-    let mut response = Json(&page).into_response();
-    response.headers_mut().insert("x-pagination-total", all.len().into());
-    let next = offset + page.len();
-    if next < all.len() {
-        response.headers_mut().insert("x-pagination-next", next.into());
-    }
-    Ok(response)
+    let shown = all.iter().skip(offset as usize).take(limit).map(wire::shown_assistant);
+    Ok(page(shown.map(|shown| fields.only(shown)).collect(), offset, all.len() as u64))
 }
 
-pub(super) async fn count(State(face): State<Face>, body: Body) -> Result<Json<usize>, Refusal> {
-    Ok(Json(matching(&face, &body.read()?).await?.len()))
+pub(super) async fn count(State(app): State<AppState>, body: Body) -> Result<Json<usize>, Refusal> {
+    Ok(Json(matching(&app, &body.read()?).await?.len()))
 }
 
 /// Names what the routes read.

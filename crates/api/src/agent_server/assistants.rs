@@ -5,12 +5,11 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use super::{Face, Refusal, threads::object, wire};
-use crate::http::Body;
-use crate::http::Forms;
+use super::{AppState, Refusal, threads::object, wire};
+use crate::http::{Asked, Body, Forms};
 use perihelion_engine::clock;
 use perihelion_engine::graph::END;
 use perihelion_runtime as runtime;
@@ -20,37 +19,34 @@ use perihelion_star::{GRAPH, TEAM_PREFIX, node_names};
 /// Assistants, or versions of one, of one answer at most.
 pub(super) const MOST: usize = 1_000;
 
-/// Finds the assistant that a run names: by its id, or by its graph's name.
-pub(super) async fn named(face: &Face, name: &str) -> Result<Assistant, Refusal> {
-    if wire::is_graph(name) {
-        return Ok(wire::default_assistant(name, face.since));
-    }
-    if let Some(team) = of_teams(face).await?.into_iter().find(|team| team.graph == name) {
-        return Ok(team);
-    }
-    let unknown = || {
-        Refusal::invalid(format!(
+/// Finds the assistant that a run names.
+pub(super) async fn named(app: &AppState, name: &str) -> Result<Assistant, Refusal> {
+    find(app, name).await?.ok_or_else(|| match Uuid::parse_str(name) {
+        Ok(_) => Refusal::missing("Thread or assistant not found."),
+        Err(_) => Refusal::invalid(format!(
             "Invalid assistant: '{name}'. Must be either:\n- A valid assistant UUID, or\n- One of the registered graphs: {GRAPH}"
-        ))
-    };
-    let id = Uuid::parse_str(name).map_err(|_| unknown())?;
-    by_id(face, id).await?.ok_or_else(unknown)
+        )),
+    })
 }
 
-async fn by_id(face: &Face, id: Uuid) -> Result<Option<Assistant>, Refusal> {
-    let own = wire::default_assistant(GRAPH, face.since);
-    if own.id == id {
+/// Finds an assistant by its ID, or by the name of its graph or team.
+async fn find(app: &AppState, name: &str) -> Result<Option<Assistant>, Refusal> {
+    let id = Uuid::parse_str(name).ok();
+    let is_it = |one: &Assistant| one.graph == name || Some(one.id) == id;
+    let own = wire::default_assistant(GRAPH, app.since);
+    if is_it(&own) {
         return Ok(Some(own));
     }
-    match of_teams(face).await?.into_iter().find(|team| team.id == id) {
-        Some(team) => Ok(Some(team)),
-        None => Ok(face.service.kept().assistant(id).await?),
+    match (of_teams(app).await?.into_iter().find(is_it), id) {
+        (Some(team), _) => Ok(Some(team)),
+        (None, Some(id)) => Ok(app.service.kept().assistant(id).await?),
+        (None, None) => Ok(None),
     }
 }
 
 /// Returns the assistants that a tenant's teams are, by their names: each is a graph of its own.
-pub(super) async fn of_teams(face: &Face) -> Result<Vec<Assistant>, Refusal> {
-    let service = &face.service;
+pub(super) async fn of_teams(app: &AppState) -> Result<Vec<Assistant>, Refusal> {
+    let service = &app.service;
     // A runtime that keeps no teams has none.
     let Ok(kept) = service.runtime().workflows(service.tenant()) else { return Ok(Vec::new()) };
     let teams = kept.list().await.map_err(runtime::Error::from)?;
@@ -58,29 +54,23 @@ pub(super) async fn of_teams(face: &Face) -> Result<Vec<Assistant>, Refusal> {
 }
 
 /// Returns whether a graph is the star or a team of the tenant.
-async fn is_known(face: &Face, graph: &str) -> Result<bool, Refusal> {
+async fn is_known(app: &AppState, graph: &str) -> Result<bool, Refusal> {
     let is_team = |team: &Assistant| team.graph == graph;
-    Ok(wire::is_graph(graph) || of_teams(face).await?.iter().any(is_team))
+    Ok(wire::is_graph(graph) || of_teams(app).await?.iter().any(is_team))
 }
 
-async fn found(face: &Face, id: &str) -> Result<Assistant, Refusal> {
-    let missing = || Refusal::missing(format!("Assistant with ID {id} not found"));
-    if wire::is_graph(id) {
-        return Ok(wire::default_assistant(id, face.since));
-    }
-    if let Some(team) = of_teams(face).await?.into_iter().find(|team| team.graph == id) {
-        return Ok(team);
-    }
-    let id = Uuid::parse_str(id)
-        .map_err(|_| Refusal::invalid("Invalid assistant ID: must be a UUID"))?;
-    by_id(face, id).await?.ok_or_else(missing)
+async fn found(app: &AppState, id: &str) -> Result<Assistant, Refusal> {
+    find(app, id).await?.ok_or_else(|| match Uuid::parse_str(id) {
+        Ok(_) => Refusal::missing(format!("Assistant with ID {id} not found")),
+        Err(_) => Refusal::invalid("Invalid assistant ID: must be a UUID"),
+    })
 }
 
 pub(super) async fn get(
-    State(face): State<Face>,
+    State(app): State<AppState>,
     Path(id): Path<String>,
 ) -> Result<Json<Value>, Refusal> {
-    Ok(Json(wire::shown_assistant(&found(&face, &id).await?)))
+    Ok(Json(wire::shown_assistant(&found(&app, &id).await?)))
 }
 
 #[derive(Default, Deserialize, JsonSchema)]
@@ -98,17 +88,20 @@ pub(super) struct Create {
     if_exists: Option<String>,
 }
 
-pub(super) async fn create(State(face): State<Face>, body: Body) -> Result<Json<Value>, Refusal> {
+pub(super) async fn create(
+    State(app): State<AppState>,
+    body: Body,
+) -> Result<Json<Value>, Refusal> {
     let create: Create = body.read()?;
     let graph =
         create.graph_id.ok_or_else(|| Refusal::invalid("\"graph_id\" is a required property"))?;
-    if !is_known(&face, &graph).await? {
+    if !is_known(&app, &graph).await? {
         return Err(Refusal::missing(format!(
             "Graph '{graph}' not found. Available graphs: {GRAPH}"
         )));
     }
     let id = create.assistant_id.unwrap_or_else(Uuid::new_v4);
-    if let Some(there) = by_id(&face, id).await? {
+    if let Some(there) = find(&app, &id.to_string()).await? {
         return match create.if_exists.as_deref() {
             Some("do_nothing") => Ok(Json(wire::shown_assistant(&there))),
             _ => {
@@ -116,10 +109,7 @@ pub(super) async fn create(State(face): State<Face>, body: Body) -> Result<Json<
             }
         };
     }
-    let config = object(create.config, "config")?;
-    let context = create.context.filter(|context| !context.is_null());
-    let context =
-        context.or_else(|| config.get("configurable").cloned()).unwrap_or_else(|| json!({}));
+    let (config, context) = configuration(create.config, create.context)?;
     let now = clock::now();
     let assistant = Assistant {
         id,
@@ -133,18 +123,33 @@ pub(super) async fn create(State(face): State<Face>, body: Body) -> Result<Json<
         created_at: now,
         updated_at: now,
     };
-    put(&face, &assistant).await?;
+    put(&app, &assistant).await?;
     Ok(Json(wire::shown_assistant(&assistant)))
 }
 
+/// Reads configuration and context of an assistant: one that is missing has the values of the other.
+fn configuration(config: Option<Value>, context: Option<Value>) -> Result<(Value, Value), Refusal> {
+    let mut config = object(config, "config")?;
+    let context = object(context, "context")?;
+    let is_empty = |fields: &Value| fields.as_object().is_none_or(Map::is_empty);
+    if is_empty(&context) {
+        let context = Some(config["configurable"].clone()).filter(|given| !given.is_null());
+        return Ok((config, context.unwrap_or_else(|| json!({}))));
+    }
+    if is_empty(&config["configurable"]) {
+        config["configurable"] = context.clone();
+    }
+    Ok((config, context))
+}
+
 /// Keeps a version of an assistant. An id that is taken where the tenant does not see it is as unknown as any.
-async fn put(face: &Face, assistant: &Assistant) -> Result<(), Refusal> {
+async fn put(app: &AppState, assistant: &Assistant) -> Result<(), Refusal> {
     let id = assistant.id;
-    match face.service.kept().put_assistant(assistant).await {
-        Err(error) if error.is_duplicate() => match by_id(face, id).await? {
+    match app.service.kept().put_assistant(assistant).await {
+        Err(error) if error.is_duplicate() => match find(app, &id.to_string()).await? {
             Some(_) => {
                 let why = format!(
-                    "Assistant with ID {id} was changed at this moment; read it and try again"
+                    "Assistant with ID {id} was changed at the same time; read it and try again"
                 );
                 Err(Refusal(StatusCode::CONFLICT, why))
             }
@@ -155,33 +160,46 @@ async fn put(face: &Face, assistant: &Assistant) -> Result<(), Refusal> {
 }
 
 pub(super) async fn update(
-    State(face): State<Face>,
+    State(app): State<AppState>,
     Path(id): Path<String>,
     body: Body,
 ) -> Result<Json<Value>, Refusal> {
     let change: Create = body.read()?;
-    let now = found(&face, &id).await?;
-    if face.service.kept().assistant(now.id).await?.is_none() {
-        let why = "the assistant that a graph has by itself cannot be changed; create another one";
+    let now = found(&app, &id).await?;
+    if app.service.kept().assistant(now.id).await?.is_none() {
+        let why = "a graph's default assistant cannot be changed; create another assistant";
         return Err(Refusal(StatusCode::CONFLICT, why.into()));
     }
-    let newest = face.service.kept().assistant_versions(now.id).await?;
+    let newest = app.service.kept().assistant_versions(now.id).await?;
     let version = newest.first().map_or(1, |one| one.version) + 1;
+    let (config, context) = match (change.config, change.context) {
+        (None, None) => (now.config, now.context),
+        (None, Some(context)) => {
+            let mut config = object(Some(now.config), "config")?;
+            config["configurable"] = context.clone();
+            (config, context)
+        }
+        (config, None) => {
+            let (config, context) = configuration(config, None)?;
+            (config, if context == json!({}) { now.context } else { context })
+        }
+        (config, context) => configuration(config, context)?,
+    };
     let changed = Assistant {
         version,
         graph: change.graph_id.unwrap_or(now.graph),
         name: change.name.unwrap_or(now.name),
         description: change.description.or(now.description),
-        config: change.config.unwrap_or(now.config),
-        context: change.context.unwrap_or(now.context),
+        config,
+        context,
         metadata: merged(now.metadata, change.metadata),
         updated_at: clock::now(),
         ..now
     };
-    if !is_known(&face, &changed.graph).await? {
+    if !is_known(&app, &changed.graph).await? {
         return Err(Refusal::missing(format!("Graph '{}' not found", changed.graph)));
     }
-    put(&face, &changed).await?;
+    put(&app, &changed).await?;
     Ok(Json(wire::shown_assistant(&changed)))
 }
 
@@ -192,17 +210,30 @@ fn merged(mut there: Value, given: Option<Value>) -> Value {
     there
 }
 
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+pub(super) struct Deletion {
+    /// Whether the threads that the assistant ran last are deleted, too: `true`.
+    delete_threads: Option<String>,
+}
+
 pub(super) async fn delete(
-    State(face): State<Face>,
+    State(app): State<AppState>,
     Path(id): Path<String>,
+    Asked(deletion): Asked<Deletion>,
 ) -> Result<StatusCode, Refusal> {
-    let assistant = found(&face, &id).await?;
-    if face.service.kept().delete_assistant(assistant.id).await? {
-        Ok(StatusCode::NO_CONTENT)
-    } else {
-        let why = "the assistant that a graph has by itself cannot be deleted";
-        Err(Refusal(StatusCode::CONFLICT, why.into()))
+    let assistant = found(&app, &id).await?;
+    let kept = app.service.kept();
+    if kept.assistant(assistant.id).await?.is_none() {
+        let why = "a graph's default assistant cannot be deleted";
+        return Err(Refusal(StatusCode::CONFLICT, why.into()));
     }
+    if deletion.delete_threads.is_some_and(|word| word.eq_ignore_ascii_case("true")) {
+        app.service.delete_threads_of(assistant.id).await?;
+    }
+    kept.delete_crons_of(assistant.id).await?;
+    kept.delete_assistant(assistant.id).await?;
+    Ok(StatusCode::NO_CONTENT)
 }
 
 /// Which versions of an assistant are listed.
@@ -216,14 +247,14 @@ pub(super) struct Which {
 }
 
 pub(super) async fn versions(
-    State(face): State<Face>,
+    State(app): State<AppState>,
     Path(id): Path<String>,
     body: Body,
 ) -> Result<Json<Vec<Value>>, Refusal> {
     let which: Which = body.read()?;
     let wanted = object(which.metadata, "metadata")?;
-    let assistant = found(&face, &id).await?;
-    let mut all = face.service.kept().assistant_versions(assistant.id).await?;
+    let assistant = found(&app, &id).await?;
+    let mut all = app.service.kept().assistant_versions(assistant.id).await?;
     if all.is_empty() {
         all.push(assistant);
     }
@@ -245,21 +276,21 @@ pub(super) struct Choose {
 }
 
 pub(super) async fn choose(
-    State(face): State<Face>,
+    State(app): State<AppState>,
     Path(id): Path<String>,
     body: Body,
 ) -> Result<Json<Value>, Refusal> {
     let version = body.read::<Choose>()?.version;
-    let assistant = found(&face, &id).await?;
-    if !face.service.kept().choose_assistant(assistant.id, version).await? {
+    let assistant = found(&app, &id).await?;
+    if !app.service.kept().choose_assistant(assistant.id, version).await? {
         return Err(Refusal::missing(format!("Assistant {id} has no version: {version}")));
     }
-    get(State(face), Path(id)).await
+    get(State(app), Path(id)).await
 }
 
 /// Returns the agents of a team.
-async fn agents_of(face: &Face, team: &str) -> Result<Vec<String>, Refusal> {
-    let service = &face.service;
+async fn agents_of(app: &AppState, team: &str) -> Result<Vec<String>, Refusal> {
+    let service = &app.service;
     let kept = service.runtime().workflows(service.tenant())?;
     let team = runtime::find_team(&kept, team).await?.team;
     Ok(team.design.agents.into_iter().map(|agent| agent.name).collect())
@@ -267,15 +298,13 @@ async fn agents_of(face: &Face, team: &str) -> Result<Vec<String>, Refusal> {
 
 /// Draws the star: the supervisor in the middle, the agents that there are now around it.
 pub(super) async fn graph(
-    State(face): State<Face>,
+    State(app): State<AppState>,
     Path(id): Path<String>,
 ) -> Result<Json<Value>, Refusal> {
-    let graph = found(&face, &id).await?.graph;
+    let graph = found(&app, &id).await?.graph;
     let agents: Vec<String> = match graph.strip_prefix(TEAM_PREFIX) {
-        Some(name) => agents_of(&face, name).await?,
-        None => {
-            face.service.runtime().agents().list().into_iter().map(|agent| agent.name).collect()
-        }
+        Some(name) => agents_of(&app, name).await?,
+        None => app.service.runtime().agents().list().into_iter().map(|agent| agent.name).collect(),
     };
     let node = |name: &str| json!({ "id": name, "type": "runnable", "data": { "name": name } });
     let edge = |source: &str, target: &str| json!({ "source": source, "target": target });
@@ -296,31 +325,32 @@ pub(super) async fn graph(
 }
 
 pub(super) async fn schemas(
-    State(face): State<Face>,
+    State(app): State<AppState>,
     Path(id): Path<String>,
 ) -> Result<Json<Value>, Refusal> {
-    Ok(Json(wire::schemas(&found(&face, &id).await?.graph)))
+    Ok(Json(wire::schemas(&found(&app, &id).await?.graph)))
 }
 
 pub(super) async fn subgraphs(
-    State(face): State<Face>,
+    State(app): State<AppState>,
     Path(id): Path<String>,
 ) -> Result<Json<Value>, Refusal> {
-    found(&face, &id).await?;
+    found(&app, &id).await?;
     Ok(Json(json!({})))
 }
 
 pub(super) async fn subgraphs_of(
-    State(face): State<Face>,
+    State(app): State<AppState>,
     Path((id, _)): Path<(String, String)>,
 ) -> Result<Json<Value>, Refusal> {
-    subgraphs(State(face), Path(id)).await
+    subgraphs(State(app), Path(id)).await
 }
 
 /// Names what the routes read.
 pub(super) fn forms(forms: &mut Forms) {
     forms.body::<Create>("post /assistants");
     forms.body::<Create>("patch /assistants/{id}");
+    forms.query::<Deletion>("delete /assistants/{id}");
     forms.body::<Which>("post /assistants/{id}/versions");
     forms.body::<Choose>("post /assistants/{id}/latest");
 }

@@ -11,9 +11,8 @@ use uuid::Uuid;
 
 use super::runs::places;
 use super::threads::bounded;
-use super::{Face, Refusal, wait};
-use crate::http::Forms;
-use crate::http::{Asked as Query, Body, OfRun};
+use super::{AppState, Refusal, wait};
+use crate::http::{Asked as Query, Body, Forms, OfRun};
 use perihelion_engine::clock;
 use perihelion_engine::ids::ThreadId;
 use perihelion_service::Error;
@@ -40,19 +39,19 @@ const NOTHING: &str = "No matching runs to cancel. Please verify the thread ID a
     haven't been deleted or completed.";
 
 pub(super) async fn cancel(
-    State(face): State<Face>,
+    State(app): State<AppState>,
     OfRun(thread, run): OfRun,
     Query(how): Query<HowToCancel>,
 ) -> Result<Response, Refusal> {
     let run =
-        face.service.kept().run(thread.0, run).await?.ok_or_else(|| Refusal::missing(NOTHING))?;
-    if face.service.cancel(&run, how.action()).await?.is_none() {
+        app.service.kept().run(thread.0, run).await?.ok_or_else(|| Refusal::missing(NOTHING))?;
+    if app.service.cancel(&run, how.action()).await?.is_none() {
         return Err(Refusal::missing(NOTHING));
     }
     if !how.wait.is_some_and(|wait| matches!(wait.as_str(), "1" | "true")) {
         return Ok(StatusCode::ACCEPTED.into_response());
     }
-    wait::ended(&face.service, &run).await?;
+    wait::ended(&app.service, &run).await?;
     Ok((places(&run, Some("join")), Json(json!({}))).into_response())
 }
 
@@ -84,26 +83,26 @@ impl CancelMany {
 }
 
 pub(super) async fn cancel_many(
-    State(face): State<Face>,
+    State(app): State<AppState>,
     Query(how): Query<HowToCancel>,
     body: Body,
 ) -> Result<StatusCode, Refusal> {
     let many: CancelMany = body.read()?;
     bounded(&many.run_ids, "run_ids")?;
     let action = how.action();
-    let kept = face.service.kept();
+    let kept = app.service.kept();
     let stopped = match (many.run_ids.as_slice(), many.thread_id, many.status) {
         ([], None, None) => {
             return Err(Refusal::invalid("name the runs by run_ids, thread_id or status"));
         }
-        ([], Some(thread), _) => stop(&face, &many, action, &kept.open_runs(thread).await?).await?,
-        ([], None, Some(_)) => stop_open(&face, &many, action).await?,
+        ([], Some(thread), _) => stop(&app, &many, action, &kept.open_runs(thread).await?).await?,
+        ([], None, Some(_)) => stop_open(&app, &many, action).await?,
         (ids, ..) => {
             let mut runs = Vec::with_capacity(ids.len());
             for id in ids {
                 runs.extend(kept.find_run(*id).await?);
             }
-            stop(&face, &many, action, &runs).await?
+            stop(&app, &many, action, &runs).await?
         }
     };
     match stopped {
@@ -114,33 +113,33 @@ pub(super) async fn cancel_many(
 
 /// Stops those of some runs that are meant, and says how many were open.
 async fn stop(
-    face: &Face,
+    app: &AppState,
     many: &CancelMany,
     action: Cancel,
     runs: &[Run],
 ) -> Result<usize, Refusal> {
     // All first, so that none is stopped beside one of another user's thread.
     for run in runs.iter().filter(|run| many.means(run)) {
-        face.service.user_on(ThreadId(run.thread), None).await?;
+        app.service.user_on(ThreadId(run.thread), None).await?;
     }
     let mut stopped = 0;
     for run in runs.iter().filter(|run| many.means(run)) {
-        stopped += usize::from(face.service.cancel(run, action).await?.is_some());
+        stopped += usize::from(app.service.cancel(run, action).await?.is_some());
     }
     Ok(stopped)
 }
 
 /// Stops those of the tenant's open runs that are meant, of those that there are now and that the one who asks may stop.
-async fn stop_open(face: &Face, many: &CancelMany, action: Cancel) -> Result<usize, Refusal> {
+async fn stop_open(app: &AppState, many: &CancelMany, action: Cancel) -> Result<usize, Refusal> {
     let now = clock::now();
     let mut stopped = 0;
     let mut after = None;
     loop {
-        let runs = face.service.kept().open_runs_of_tenant(now, after, AT_ONCE).await?;
+        let runs = app.service.kept().open_runs_of_tenant(now, after, AT_ONCE).await?;
         let Some(last) = runs.last() else { return Ok(stopped) };
         after = Some(last.id);
         for run in runs.iter().filter(|run| many.means(run)) {
-            match face.service.cancel(run, action).await {
+            match app.service.cancel(run, action).await {
                 Ok(stood) => stopped += usize::from(stood.is_some()),
                 Err(Error::OthersThread) => {}
                 Err(error) => return Err(error.into()),

@@ -3,16 +3,15 @@
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use axum::response::{IntoResponse as _, Response};
+use axum::response::Response;
 use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use super::{Face, Refusal, accept, threads, wire};
-use crate::http::Forms;
-use crate::http::{Body, OfThread};
+use super::{AppState, Refusal, accept, page, threads, wire};
+use crate::http::{Body, Forms, OfThread};
 use perihelion_engine::clock;
 use perihelion_engine::ids::ThreadId;
 use perihelion_service::kept::{Cron, CronFilter, CronOrder};
@@ -22,22 +21,10 @@ use perihelion_star::TEAM_PREFIX;
 /// Crons of one answer at most.
 const MOST: u32 = 1_000;
 
-/// A cron, and the body of the runs that it begins.
+/// A cron, or what of it is changed, and the body of the runs that it begins.
 #[derive(Deserialize, JsonSchema)]
 struct Create {
-    schedule: String,
-    timezone: Option<String>,
-    end_time: Option<DateTime<Utc>>,
-    on_run_completed: Option<wire::OnCompletion>,
-    enabled: Option<bool>,
-    #[serde(flatten)]
-    run: wire::RunBody,
-}
-
-/// What of a cron is changed.
-#[derive(Deserialize, JsonSchema)]
-#[expect(dead_code, reason = "changes are read with what they change; this describes them")]
-struct Update {
+    /// Required for a new cron.
     schedule: Option<String>,
     timezone: Option<String>,
     end_time: Option<DateTime<Utc>>,
@@ -57,59 +44,33 @@ pub(super) struct Search {
     metadata: Option<Value>,
     limit: Option<u32>,
     offset: Option<u32>,
-    sort_by: Option<SortBy>,
+    sort_by: Option<CronOrder>,
     sort_order: Option<wire::SortOrder>,
     select: Option<Vec<String>>,
 }
 
-#[derive(Clone, Copy, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-enum SortBy {
-    CronId,
-    AssistantId,
-    ThreadId,
-    CreatedAt,
-    UpdatedAt,
-    NextRunDate,
-    EndTime,
-}
-
-impl SortBy {
-    fn order(self) -> CronOrder {
-        match self {
-            Self::CronId => CronOrder::Id,
-            Self::AssistantId => CronOrder::Assistant,
-            Self::ThreadId => CronOrder::Thread,
-            Self::CreatedAt => CronOrder::Created,
-            Self::UpdatedAt => CronOrder::Updated,
-            Self::NextRunDate => CronOrder::Next,
-            Self::EndTime => CronOrder::End,
-        }
-    }
-}
-
 pub(super) async fn create(
-    State(face): State<Face>,
+    State(app): State<AppState>,
     Body(body): Body,
 ) -> Result<Json<Value>, Refusal> {
-    Ok(Json(shown(&put(&face, None, None, body).await?)))
+    Ok(Json(shown(&put(&app, None, None, body).await?)))
 }
 
 pub(super) async fn create_for_thread(
-    State(face): State<Face>,
+    State(app): State<AppState>,
     OfThread(thread): OfThread,
     Body(body): Body,
 ) -> Result<Json<Value>, Refusal> {
-    face.service.info(thread).await?;
-    Ok(Json(shown(&put(&face, Some(thread), None, body).await?)))
+    app.service.info(thread).await?;
+    Ok(Json(shown(&put(&app, Some(thread), None, body).await?)))
 }
 
 pub(super) async fn update(
-    State(face): State<Face>,
+    State(app): State<AppState>,
     Path(id): Path<String>,
     Body(body): Body,
 ) -> Result<Json<Value>, Refusal> {
-    let there = found_to_change(&face, &id).await?;
+    let there = found_to_change(&app, &id).await?;
     let Value::Object(change) = body else {
         return Err(Refusal::invalid("the body must be an object"));
     };
@@ -119,29 +80,35 @@ pub(super) async fn update(
     let clears = |(name, value): &(String, Value)| !value.is_null() || name == "end_time";
     whole.extend(change.into_iter().filter(clears));
     let thread = there.thread.map(ThreadId);
-    Ok(Json(shown(&put(&face, thread, Some(there), Value::Object(whole)).await?)))
+    Ok(Json(shown(&put(&app, thread, Some(there), Value::Object(whole)).await?)))
 }
 
 /// Checks a cron and keeps it, in place of an earlier state of it.
 async fn put(
-    face: &Face,
+    app: &AppState,
     thread: Option<ThreadId>,
     there: Option<Cron>,
     body: Value,
 ) -> Result<Cron, Refusal> {
     let create: Create = serde_json::from_value(body.clone())
         .map_err(|error| Refusal::invalid(error.to_string()))?;
-    let schedule = Schedule::read(&create.schedule, create.timezone.as_deref());
+    let text = create.schedule;
+    let text = text.ok_or_else(|| Refusal::invalid("\"schedule\" is a required property"))?;
+    let schedule = Schedule::read(&text, create.timezone.as_deref());
     let schedule = schedule.map_err(Refusal::invalid)?;
-    let checked = accept::check(face, create.run).await?;
+    let checked = accept::check(app, create.run).await?;
     let assistant = checked.assistant.id;
     let work = accept::work(checked)?;
     if let Some(thread) = thread {
-        face.service.user_on(thread, work.user()).await?;
+        app.service.user_on(thread, work.user()).await?;
     }
     let now = clock::now();
     let id = there.as_ref().map_or_else(Uuid::now_v7, |there| there.id);
-    let next = schedule.after(now).filter(|next| create.end_time.is_none_or(|end| *next <= end));
+    let next = schedule.after(now).ok_or_else(|| {
+        let why = format!("schedule: no date matches this expression: {text}");
+        Refusal(StatusCode::BAD_REQUEST, why)
+    })?;
+    let next = Some(next).filter(|next| create.end_time.is_none_or(|end| *next <= end));
     let enabled = create.enabled.unwrap_or(true);
     let Value::Object(mut payload) = body else {
         return Err(Refusal::invalid("the body must be an object"));
@@ -152,14 +119,14 @@ async fn put(
     payload.insert("config".into(), with_cron(payload.get("config"), id));
     let cron = Cron {
         id,
-        tenant: face.service.tenant().to_owned(),
+        tenant: app.service.tenant().to_owned(),
         assistant,
         thread: thread.map(|thread| thread.0),
-        schedule: create.schedule,
+        schedule: text,
         timezone: create.timezone,
         keeps_thread: create.on_run_completed == Some(wire::OnCompletion::Keep),
-        user: face.service.who().user.clone(),
-        maker: serde_json::to_value(face.service.who()).ok(),
+        user: app.service.who().user.clone(),
+        maker: serde_json::to_value(app.service.who()).ok(),
         paused: None,
         payload: Value::Object(payload),
         work: serde_json::to_value(work).map_err(|error| Refusal::invalid(error.to_string()))?,
@@ -170,9 +137,9 @@ async fn put(
         created_at: there.as_ref().map_or(now, |there| there.created_at),
         updated_at: now,
     };
-    face.service.kept().put_cron(&cron).await?;
+    app.service.kept().put_cron(&cron).await?;
     // As it is kept: databases have times of microseconds.
-    found(face, &id.to_string()).await
+    found(app, &id.to_string()).await
 }
 
 fn with_cron(config: Option<&Value>, id: Uuid) -> Value {
@@ -209,18 +176,18 @@ fn shown(cron: &Cron) -> Value {
     shown
 }
 
-async fn found(face: &Face, id: &str) -> Result<Cron, Refusal> {
+async fn found(app: &AppState, id: &str) -> Result<Cron, Refusal> {
     let id =
         Uuid::parse_str(id).map_err(|_| Refusal::invalid("Invalid cron ID: must be a UUID"))?;
-    let cron = face.service.kept().cron(id).await?;
+    let cron = app.service.kept().cron(id).await?;
     cron.ok_or_else(|| Refusal::missing(format!("Cron with ID {id} not found")))
 }
 
 /// Finds a cron for who is to change it: what asks in a user's thread is that user's.
-async fn found_to_change(face: &Face, id: &str) -> Result<Cron, Refusal> {
-    let cron = found(face, id).await?;
+async fn found_to_change(app: &AppState, id: &str) -> Result<Cron, Refusal> {
+    let cron = found(app, id).await?;
     if let Some(thread) = cron.thread {
-        match face.service.user_on(ThreadId(thread), None).await {
+        match app.service.user_on(ThreadId(thread), None).await {
             // Nothing is left of its thread.
             Err(Error::UnknownThread(_)) => {}
             other => drop(other?),
@@ -230,11 +197,11 @@ async fn found_to_change(face: &Face, id: &str) -> Result<Cron, Refusal> {
 }
 
 pub(super) async fn delete(
-    State(face): State<Face>,
+    State(app): State<AppState>,
     Path(id): Path<String>,
 ) -> Result<StatusCode, Refusal> {
-    let cron = found_to_change(&face, &id).await?;
-    face.service.kept().delete_cron(cron.id).await?;
+    let cron = found_to_change(&app, &id).await?;
+    app.service.kept().delete_cron(cron.id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -258,40 +225,34 @@ fn filter(search: Search) -> Result<CronFilter, Refusal> {
             .as_object()
             .is_some_and(|map: &Map<String, Value>| !map.is_empty())
             .then_some(metadata),
-        order: search.sort_by.map_or(CronOrder::Created, SortBy::order),
+        order: search.sort_by.unwrap_or_default(),
         ascending: search.sort_order == Some(wire::SortOrder::Asc),
         limit: search.limit.unwrap_or(10).clamp(1, MOST),
         offset: search.offset.unwrap_or(0),
     })
 }
 
-pub(super) async fn search(State(face): State<Face>, body: Body) -> Result<Response, Refusal> {
+pub(super) async fn search(State(app): State<AppState>, body: Body) -> Result<Response, Refusal> {
     let mut search: Search = body.read()?;
     let fields = wire::Fields(search.select.take().unwrap_or_default());
     let filter = filter(search)?;
-    let kept = face.service.kept();
+    let kept = app.service.kept();
     let crons = kept.crons(&filter).await?;
     let total = kept.count_crons(&filter).await?;
-    let shown: Vec<Value> = crons.iter().map(|cron| fields.only(shown(cron))).collect();
-    let mut response = Json(&shown).into_response();
-    response.headers_mut().insert("x-pagination-total", total.into());
-    let next = u64::from(filter.offset) + shown.len() as u64;
-    if next < total {
-        response.headers_mut().insert("x-pagination-next", next.into());
-    }
-    Ok(response)
+    let shown = crons.iter().map(|cron| fields.only(shown(cron))).collect();
+    Ok(page(shown, filter.offset, total))
 }
 
-pub(super) async fn count(State(face): State<Face>, body: Body) -> Result<Json<u64>, Refusal> {
+pub(super) async fn count(State(app): State<AppState>, body: Body) -> Result<Json<u64>, Refusal> {
     let filter = filter(body.read()?)?;
-    Ok(Json(face.service.kept().count_crons(&filter).await?))
+    Ok(Json(app.service.kept().count_crons(&filter).await?))
 }
 
 /// Names what the routes read.
 pub(super) fn forms(forms: &mut Forms) {
     forms.body::<Create>("post /runs/crons");
     forms.body::<Create>("post /threads/{thread}/runs/crons");
-    forms.body::<Update>("patch /runs/crons/{cron}");
+    forms.body::<Create>("patch /runs/crons/{cron}");
     forms.body::<Search>("post /runs/crons/search");
     forms.body::<Search>("post /runs/crons/count");
 }

@@ -15,15 +15,13 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::assistants::has_all;
-use super::state::step_of;
 use super::threads::object;
 use super::wire::{self, Fields};
-use super::{Face, Refusal};
-use crate::http::Forms;
-use crate::http::{Asked, Body, OfThread};
-use perihelion_engine::checkpoint::ThreadInfo;
+use super::{AppState, Refusal};
+use crate::http::{Asked, Body, Forms, OfThread};
+use perihelion_engine::checkpoint::{StepRow, ThreadInfo};
 use perihelion_runtime::InterruptView;
-use perihelion_service::{Checkpoint, Error, Service};
+use perihelion_service::{Checkpoint, CheckpointIds, Error, Service, StepRun};
 
 /// States of one answer at most.
 const MOST: u32 = 1_000;
@@ -44,12 +42,12 @@ pub(super) struct History {
 }
 
 pub(super) async fn list(
-    State(face): State<Face>,
+    State(app): State<AppState>,
     OfThread(thread): OfThread,
     body: Body,
 ) -> Result<Response, Refusal> {
-    let info = face.service.info(thread).await?;
-    answer(Listed::open(face.service, info, body.read()?).await?).await
+    let info = app.service.info(thread).await?;
+    answer(Listed::open(app.service, info, body.read()?).await?).await
 }
 
 #[derive(Default, Deserialize, JsonSchema)]
@@ -60,14 +58,14 @@ pub(super) struct HistoryQuery {
 }
 
 pub(super) async fn list_by_query(
-    State(face): State<Face>,
+    State(app): State<AppState>,
     OfThread(thread): OfThread,
     Asked(asked): Asked<HistoryQuery>,
 ) -> Result<Response, Refusal> {
     let before = asked.before.map(Value::String);
     let asked = History { limit: asked.limit, before, ..History::default() };
-    let info = face.service.info(thread).await?;
-    answer(Listed::open(face.service, info, asked).await?).await
+    let info = app.service.info(thread).await?;
+    answer(Listed::open(app.service, info, asked).await?).await
 }
 
 /// Sends a list as it is read; what cannot be read at all is refused.
@@ -76,7 +74,7 @@ async fn answer(mut listed: Listed) -> Result<Response, Refusal> {
     let begin = stream::once(async move { Ok(Bytes::from(format!("[{first}"))) });
     let rest = stream::try_unfold(listed, |mut listed| async {
         let shown = listed.next().await.inspect_err(|error| {
-            tracing::warn!(%error, "a list of states is broken off, which its client sees");
+            tracing::warn!(%error, "a list of states ended early");
         })?;
         Ok::<_, Error>(shown.map(|shown| (Bytes::from(format!(",{shown}")), listed)))
     });
@@ -89,6 +87,7 @@ async fn answer(mut listed: Listed) -> Result<Response, Refusal> {
 struct Listed {
     service: Service,
     info: ThreadInfo,
+    ids: CheckpointIds,
     open: Vec<InterruptView>,
     asking: Vec<u32>,
     /// What their metadata must have.
@@ -107,17 +106,17 @@ struct Listed {
 impl Listed {
     async fn open(service: Service, info: ThreadInfo, asked: History) -> Result<Self, Refusal> {
         let thread = info.id;
-        let upto = match asked.checkpoint.as_ref().and_then(wire::named_step) {
-            Some(id) => Some(step_of(thread, id)? + 1),
-            None => None,
-        };
+        let ids = service.checkpoint_ids(thread).await?;
+        let step_of =
+            |id: &str| ids.step(id).ok_or_else(|| Error::UnknownCheckpoint(id.to_owned()));
+        let upto = asked.checkpoint.as_ref().and_then(wire::named_checkpoint);
         let before = match asked.before.as_ref().filter(|before| !before.is_null()) {
-            None => upto,
+            None => upto.map(step_of).transpose()?.map(|step| step + 1),
             Some(given) => {
-                let id = wire::named_step(given).ok_or_else(|| {
+                let id = wire::named_checkpoint(given).ok_or_else(|| {
                     Refusal::invalid("before must be a checkpoint, its id, or a configuration")
                 })?;
-                Some(step_of(thread, id)?)
+                Some(step_of(id)?)
             }
         };
         let metadata = object(asked.metadata, "metadata")?;
@@ -125,6 +124,7 @@ impl Listed {
         Ok(Self {
             service,
             info,
+            ids,
             open,
             asking,
             metadata,
@@ -145,8 +145,8 @@ impl Listed {
                 }
                 break;
             };
-            let is_wanted = has_all(&wire::step_metadata(self.info.id, &at.row), &self.metadata);
-            let shown = if is_wanted { Some(self.shown(&at).await?) } else { None };
+            let shown =
+                if self.is_wanted(&at.row, at.run) { Some(self.shown(&at).await?) } else { None };
             self.newer = Some(at);
             if shown.is_some() {
                 self.left -= 1;
@@ -156,6 +156,10 @@ impl Listed {
         Ok(None)
     }
 
+    fn is_wanted(&self, row: &StepRow, run: Option<StepRun>) -> bool {
+        has_all(&wire::step_metadata(self.info.id, row, run), &self.metadata)
+    }
+
     /// Reads the next steps among which is one that is wanted; returns whether there are any.
     async fn read_on(&mut self) -> Result<bool, Error> {
         let thread = self.info.id;
@@ -163,8 +167,8 @@ impl Listed {
             let rows = self.service.runtime().store().history(thread, self.before, AT_ONCE).await?;
             let Some(oldest) = rows.last() else { return Ok(false) };
             self.before = Some(oldest.seq);
-            let is_wanted = |row| has_all(&wire::step_metadata(thread, row), &self.metadata);
-            if rows.iter().any(is_wanted) {
+            let runs = self.service.runs_of_steps(&self.ids, &rows).await?;
+            if rows.iter().zip(runs).any(|(row, run)| self.is_wanted(row, run)) {
                 self.read = self.service.folded(thread, rows).await?.into();
                 return Ok(true);
             }

@@ -11,9 +11,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::threads::object;
-use super::{Face, Refusal};
-use crate::http::Forms;
-use crate::http::{Asked, Body};
+use super::{AppState, Refusal};
+use crate::http::{Asked, Body, Forms};
 use perihelion_engine::clock;
 use perihelion_service::kept::{Item, ItemFilter};
 
@@ -34,7 +33,9 @@ fn path(names: &[String]) -> Result<(), Refusal> {
     if names.len() <= LONGEST && names.iter().all(is_fine) {
         Ok(())
     } else {
-        Err(Refusal::invalid("a namespace is a list of names without dots, none of them empty"))
+        Err(Refusal::invalid(
+            "a namespace must be a list of names without dots, none of them empty",
+        ))
     }
 }
 
@@ -47,18 +48,18 @@ pub(super) struct Put {
     ttl: Option<f64>,
 }
 
-pub(super) async fn put(State(face): State<Face>, body: Body) -> Result<StatusCode, Refusal> {
+pub(super) async fn put(State(app): State<AppState>, body: Body) -> Result<StatusCode, Refusal> {
     let Put { namespace, key, value, ttl } = body.read()?;
     path(&namespace)?;
     if namespace.is_empty() || key.is_empty() || !value.is_object() {
         return Err(Refusal::invalid(
-            "an item has a namespace, a key, and a value that is an object",
+            "an item must have a namespace, a key, and an object as its value",
         ));
     }
     let now = clock::now();
     let expires_at = ttl.map(|minutes| ends_after(now, minutes)).transpose()?;
     let item = Item { namespace, key, value, created_at: now, updated_at: now, expires_at };
-    face.service.kept().put_item(&item).await?;
+    app.service.kept().put_item(&item).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -78,12 +79,12 @@ pub(super) struct Named {
 }
 
 pub(super) async fn get(
-    State(face): State<Face>,
+    State(app): State<AppState>,
     Asked(named): Asked<Named>,
 ) -> Result<Json<Value>, Refusal> {
     let namespace: Vec<String> =
         named.namespace.split('.').filter(|name| !name.is_empty()).map(str::to_owned).collect();
-    let item = face.service.kept().item(&namespace, &named.key, clock::now()).await?;
+    let item = app.service.kept().item(&namespace, &named.key, clock::now()).await?;
     Ok(Json(item.map_or(Value::Null, |item| shown(&item))))
 }
 
@@ -93,9 +94,9 @@ pub(super) struct Delete {
     key: String,
 }
 
-pub(super) async fn delete(State(face): State<Face>, body: Body) -> Result<StatusCode, Refusal> {
+pub(super) async fn delete(State(app): State<AppState>, body: Body) -> Result<StatusCode, Refusal> {
     let Delete { namespace, key } = body.read()?;
-    face.service.kept().delete_item(&namespace, &key).await?;
+    app.service.kept().delete_item(&namespace, &key).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -110,7 +111,10 @@ pub(super) struct Search {
     offset: Option<u32>,
 }
 
-pub(super) async fn search(State(face): State<Face>, body: Body) -> Result<Json<Value>, Refusal> {
+pub(super) async fn search(
+    State(app): State<AppState>,
+    body: Body,
+) -> Result<Json<Value>, Refusal> {
     let search: Search = body.read()?;
     let filter = ItemFilter {
         prefix: search.namespace_prefix,
@@ -119,7 +123,7 @@ pub(super) async fn search(State(face): State<Face>, body: Body) -> Result<Json<
         limit: search.limit.unwrap_or(10).clamp(1, 1_000),
         offset: search.offset.unwrap_or(0),
     };
-    let items = face.service.kept().items(&filter, clock::now()).await?;
+    let items = app.service.kept().items(&filter, clock::now()).await?;
     let scored = items.iter().map(|item| {
         let mut shown = shown(item);
         shown["score"] = Value::Null;
@@ -139,11 +143,11 @@ pub(super) struct Namespaces {
 }
 
 pub(super) async fn namespaces(
-    State(face): State<Face>,
+    State(app): State<AppState>,
     body: Body,
 ) -> Result<Json<Value>, Refusal> {
     let asked: Namespaces = body.read()?;
-    let mut found = face.service.kept().namespaces(clock::now()).await?;
+    let mut found = app.service.kept().namespaces(clock::now()).await?;
     let alike = |one: &[String], wanted: &[String]| {
         one.len() == wanted.len()
             && one.iter().zip(wanted).all(|(one, wanted)| wanted == "*" || one == wanted)

@@ -23,8 +23,10 @@ mod wait;
 mod webhooks;
 mod wire;
 
-use axum::Router;
+use axum::response::{IntoResponse as _, Response};
+use axum::{Json, Router};
 use chrono::{DateTime, Utc};
+use serde_json::Value;
 
 pub(super) use webhooks::called;
 pub(super) use wire::{assistant_of, text_of_content};
@@ -38,7 +40,7 @@ pub const EXPOSED: &str = "content-location, location, x-pagination-total, x-pag
 
 /// What the routes share.
 #[derive(Clone)]
-struct Face {
+struct AppState {
     service: Service,
     /// When the process began: the assistants that graphs have by themselves are as old.
     since: DateTime<Utc>,
@@ -46,7 +48,7 @@ struct Face {
 
 /// Makes the routes over a service.
 pub fn router(service: Service) -> Router {
-    let face = Face { since: service.since(), service };
+    let app = AppState { since: service.since(), service };
     Router::new()
         .route("/ok", get(system::ok))
         .route("/info", get(system::info))
@@ -87,9 +89,9 @@ pub fn router(service: Service) -> Router {
         .route("/threads/{thread}/runs/{run}/join", get(runs::join))
         .route("/threads/{thread}/runs/{run}/stream", get(stream::join))
         .route("/threads/{thread}/runs/{run}/cancel", post(cancel::cancel))
-        .route("/runs", post(stateless::create))
-        .route("/runs/stream", post(stateless::create_and_stream))
-        .route("/runs/wait", post(stateless::create_and_wait))
+        .route("/runs", post(runs::create))
+        .route("/runs/stream", post(runs::create_and_stream))
+        .route("/runs/wait", post(runs::create_and_wait))
         .route("/runs/batch", post(stateless::batch))
         .route("/runs/cancel", post(cancel::cancel_many))
         .route("/runs/crons", post(crons::create))
@@ -102,7 +104,18 @@ pub fn router(service: Service) -> Router {
         .route("/store/namespaces", post(items::namespaces))
         .fallback(not_found)
         .method_not_allowed_fallback(not_allowed)
-        .with_state(face)
+        .with_state(app)
+}
+
+/// Makes the answer of a search, with how many there are in all and where the next page begins.
+fn page(shown: Vec<Value>, offset: u32, total: u64) -> Response {
+    let next = u64::from(offset) + shown.len() as u64;
+    let mut response = Json(shown).into_response();
+    response.headers_mut().insert("x-pagination-total", total.into());
+    if next < total {
+        response.headers_mut().insert("x-pagination-next", next.into());
+    }
+    response
 }
 
 /// Names what the routes read.

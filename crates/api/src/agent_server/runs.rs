@@ -1,4 +1,4 @@
-//! Runs of a thread: begun, looked at, deleted.
+//! Runs: begun in a thread or in one of their own, looked at, deleted.
 
 use axum::Json;
 use axum::extract::State;
@@ -10,9 +10,8 @@ use serde_json::Value;
 
 use super::accept::accept;
 use super::wire::{self, RunBody};
-use super::{Face, Refusal, stream, wait};
-use crate::http::Forms;
-use crate::http::{Asked as Query, Body, OfRun, OfThread};
+use super::{AppState, Refusal, stream, wait};
+use crate::http::{Asked as Query, Body, Forms, MaybeOfThread, OfRun, OfThread};
 use perihelion_service::kept::{Run, RunFilter, RunStatus};
 
 /// Returns the headers by which clients find a run again.
@@ -32,29 +31,30 @@ pub(super) fn places(run: &Run, then: Option<&str>) -> HeaderMap {
 }
 
 pub(super) async fn create(
-    State(face): State<Face>,
-    OfThread(thread): OfThread,
+    State(app): State<AppState>,
+    MaybeOfThread(thread): MaybeOfThread,
     Body(body): Body,
 ) -> Result<impl IntoResponse, Refusal> {
-    let accepted = accept(&face, Some(thread), &body, false).await?;
+    let accepted = accept(&app, thread, &body, false).await?;
     Ok((places(&accepted.run, None), Json(wire::shown_run(&accepted.run))))
 }
 
 pub(super) async fn create_and_stream(
-    State(face): State<Face>,
-    OfThread(thread): OfThread,
+    State(app): State<AppState>,
+    MaybeOfThread(thread): MaybeOfThread,
     Body(body): Body,
 ) -> Result<Response, Refusal> {
-    let accepted = accept(&face, Some(thread), &body, true).await?;
-    stream::begun(&face, accepted).await
+    let accepted = accept(&app, thread, &body, true).await?;
+    stream::begun(&app, accepted).await
 }
 
 pub(super) async fn create_and_wait(
-    State(face): State<Face>,
-    OfThread(thread): OfThread,
+    State(app): State<AppState>,
+    MaybeOfThread(thread): MaybeOfThread,
     Body(body): Body,
 ) -> Result<Response, Refusal> {
-    Ok(wait::begun(&face, accept(&face, Some(thread), &body, false).await?))
+    let accepted = accept(&app, thread, &body, false).await?;
+    Ok(wait::response(&app, accepted.run, accepted.stops_with_client))
 }
 
 #[derive(Default, Deserialize, JsonSchema)]
@@ -63,46 +63,50 @@ pub(super) struct List {
     limit: Option<u32>,
     offset: Option<u32>,
     status: Option<RunStatus>,
+    /// Fields that are shown, with commas or repeated; none: all.
+    select: Option<String>,
 }
 
 pub(super) async fn list(
-    State(face): State<Face>,
+    State(app): State<AppState>,
     OfThread(thread): OfThread,
     Query(list): Query<List>,
 ) -> Result<Json<Vec<Value>>, Refusal> {
-    face.service.info(thread).await?;
+    app.service.info(thread).await?;
     let limit = list.limit.unwrap_or(10).clamp(1, 1_000);
     let offset = list.offset.unwrap_or(0);
     let filter = RunFilter { status: list.status, limit, offset };
-    let runs = face.service.kept().runs(thread.0, &filter).await?;
-    Ok(Json(runs.iter().map(wire::shown_run).collect()))
+    let runs = app.service.kept().runs(thread.0, &filter).await?;
+    let names = list.select.iter().flat_map(|names| names.split(','));
+    let fields = wire::Fields(names.map(str::to_owned).collect());
+    Ok(Json(runs.iter().map(|run| fields.only(wire::shown_run(run))).collect()))
 }
 
 pub(super) async fn get(
-    State(face): State<Face>,
+    State(app): State<AppState>,
     OfRun(thread, run): OfRun,
 ) -> Result<Json<Value>, Refusal> {
-    Ok(Json(wire::shown_run(&face.service.run(thread, run).await?)))
+    Ok(Json(wire::shown_run(&app.service.run(thread, run).await?)))
 }
 
 pub(super) async fn delete(
-    State(face): State<Face>,
+    State(app): State<AppState>,
     OfRun(thread, run): OfRun,
 ) -> Result<StatusCode, Refusal> {
-    let found = face.service.run(thread, run).await?;
+    let found = app.service.run(thread, run).await?;
     if !found.status.is_terminal() {
         let why = "the run has not ended; cancel it first";
         return Err(Refusal(StatusCode::CONFLICT, why.into()));
     }
-    face.service.delete_run(&found).await?;
+    app.service.delete_run(&found).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 pub(super) async fn join(
-    State(face): State<Face>,
+    State(app): State<AppState>,
     OfRun(thread, run): OfRun,
 ) -> Result<Response, Refusal> {
-    Ok(wait::joined(&face, face.service.run(thread, run).await?))
+    Ok(wait::response(&app, app.service.run(thread, run).await?, false))
 }
 
 /// Names what the routes read.

@@ -2,22 +2,23 @@
 
 use axum::Json;
 use axum::extract::{Path, State};
+use axum::http::StatusCode;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Face, Refusal, wire};
-use crate::http::Forms;
-use crate::http::{Body, OfThread};
+use super::{AppState, Refusal, wire};
+use crate::http::{Body, Forms, OfThread};
 use perihelion_engine::ids::ThreadId;
 use perihelion_service::{Error, Service};
+use perihelion_star::{GraphState, GraphUpdate, REMOVE, REMOVE_ALL};
 
 pub(super) async fn get(
-    State(face): State<Face>,
+    State(app): State<AppState>,
     OfThread(thread): OfThread,
 ) -> Result<Json<Value>, Refusal> {
-    let head = face.service.info(thread).await?.head;
-    Ok(Json(snapshot_at(&face.service, thread, head).await?))
+    let head = app.service.info(thread).await?.head;
+    Ok(Json(snapshot_at(&app.service, thread, head).await?))
 }
 
 /// Shows the state at a step; at the newest one, with the questions that wait there.
@@ -42,12 +43,12 @@ pub(super) async fn snapshot_at(
 }
 
 pub(super) async fn at(
-    State(face): State<Face>,
+    State(app): State<AppState>,
     OfThread(thread): OfThread,
     Path((_, id)): Path<(String, String)>,
 ) -> Result<Json<Value>, Refusal> {
-    let step = step_of(thread, &id)?;
-    Ok(Json(snapshot_at(&face.service, thread, step).await?))
+    let step = step_of(&app, thread, &id).await?;
+    Ok(Json(snapshot_at(&app.service, thread, step).await?))
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -56,22 +57,23 @@ pub(super) struct AtNamed {
 }
 
 pub(super) async fn at_named(
-    State(face): State<Face>,
+    State(app): State<AppState>,
     OfThread(thread): OfThread,
     body: Body,
 ) -> Result<Json<Value>, Refusal> {
     let named = body.read::<AtNamed>()?.checkpoint;
     // A checkpoint that names a thread alone is its newest one.
-    let step = match wire::named_step(&named) {
-        Some(id) => step_of(thread, id)?,
-        None => face.service.info(thread).await?.head,
+    let step = match wire::named_checkpoint(&named) {
+        Some(id) => step_of(&app, thread, id).await?,
+        None => app.service.info(thread).await?.head,
     };
-    Ok(Json(snapshot_at(&face.service, thread, step).await?))
+    Ok(Json(snapshot_at(&app.service, thread, step).await?))
 }
 
 /// Returns the step that a checkpoint's id names.
-pub(super) fn step_of(thread: ThreadId, id: &str) -> Result<u64, Refusal> {
-    wire::step_of(thread, id).ok_or_else(|| Error::UnknownCheckpoint(id.to_owned()).into())
+pub(super) async fn step_of(app: &AppState, thread: ThreadId, id: &str) -> Result<u64, Error> {
+    let ids = app.service.checkpoint_ids(thread).await?;
+    ids.step(id).ok_or_else(|| Error::UnknownCheckpoint(id.to_owned()))
 }
 
 #[derive(Default, Deserialize, JsonSchema)]
@@ -84,23 +86,75 @@ pub(super) struct Update {
 }
 
 pub(super) async fn update(
-    State(face): State<Face>,
+    State(app): State<AppState>,
     OfThread(thread): OfThread,
     body: Body,
 ) -> Result<Json<Value>, Refusal> {
     let update: Update = body.read()?;
-    let info = face.service.info_to_change(thread).await?;
-    let written = wire::state_update(&update.values, info.head).map_err(Refusal::invalid)?;
-    let named = update.checkpoint.as_ref().and_then(wire::named_step);
-    let runtime = face.service.runtime();
+    let info = app.service.info_to_change(thread).await?;
+    let written = wire::read_update(&update.values)?;
+    let named = update.checkpoint.as_ref().and_then(wire::named_checkpoint);
+    let at = match update.checkpoint_id.as_deref().or(named) {
+        Some(id) => Some(step_of(&app, thread, id).await?),
+        None => None,
+    };
+    refuse_while_run(&app, thread).await?;
+    check_removals(&app.service, thread, at.unwrap_or(info.head), &written).await?;
+    let runtime = app.service.runtime();
     let as_node = update.as_node.as_deref();
-    let step = match update.checkpoint_id.as_deref().or(named) {
-        Some(id) => runtime.edit_at(thread, step_of(thread, id)?, written, as_node).await?,
+    let step = match at {
+        Some(at) => runtime.edit_at(thread, at, written, as_node).await?,
         None => runtime.edit(thread, written, as_node, &[]).await?,
     };
-    let id = wire::checkpoint_id(thread, step);
-    let checkpoint = json!({ "thread_id": thread, "checkpoint_ns": "", "checkpoint_id": id });
+    let id = app.service.checkpoint_ids(thread).await?.id(step);
+    let checkpoint = wire::shown_checkpoint(thread, &id);
     Ok(Json(json!({ "checkpoint": checkpoint, "configurable": checkpoint, "checkpoint_id": id })))
+}
+
+/// Refuses an edit while a run of the thread is under way or waits for its turn.
+async fn refuse_while_run(app: &AppState, thread: ThreadId) -> Result<(), Refusal> {
+    let open = app.service.kept().open_ids(thread.0).await?;
+    if open.is_empty() {
+        return Ok(());
+    }
+    let ids: Vec<String> = open.iter().map(|(run, _)| run.to_string()).collect();
+    let why = format!("Thread {thread} has in-flight runs: {}", ids.join(", "));
+    Err(Refusal(StatusCode::CONFLICT, why))
+}
+
+/// Refuses to remove messages that the thread does not have at a step.
+async fn check_removals(
+    service: &Service,
+    thread: ThreadId,
+    at: u64,
+    written: &GraphUpdate,
+) -> Result<(), Refusal> {
+    if written.messages.iter().flatten().all(|message| message.role != REMOVE) {
+        return Ok(());
+    }
+    let state = match at {
+        0 => Default::default(),
+        at => service.runtime().threads().state(thread, Some(at)).await?.state,
+    };
+    match unknown_removal(&state, written) {
+        Some(id) => {
+            let why =
+                format!("Attempting to delete a message with an ID that doesn't exist ('{id}')");
+            Err(Refusal(StatusCode::BAD_REQUEST, why))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Finds a message that is removed although neither the state nor the update has it.
+fn unknown_removal<'a>(state: &'a GraphState, written: &'a GraphUpdate) -> Option<&'a str> {
+    let all = || written.messages.iter().flatten();
+    let is_known = |id: &str| {
+        let new = all().filter(|message| message.role != REMOVE);
+        id == REMOVE_ALL || state.messages.iter().chain(new).any(|message| message.id == id)
+    };
+    let mut removals = all().filter(|message| message.role == REMOVE);
+    removals.find(|message| !is_known(&message.id)).map(|message| message.id.as_str())
 }
 
 /// Names what the routes read.

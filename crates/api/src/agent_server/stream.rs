@@ -7,7 +7,6 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
 use futures::Stream;
-use perihelion_http::sse;
 use perihelion_people::Scope;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -15,12 +14,12 @@ use serde::Deserialize;
 use super::accept::Accepted;
 use super::runs::places;
 use super::wire::{self, Modes, Wire};
-use super::{Face, Refusal};
+use super::{AppState, Refusal};
 use crate::event_stream;
 use crate::http::{Asked, OfRun};
 use perihelion_engine::ids::ThreadId;
 use perihelion_service::kept::{Cancel, Run};
-use perihelion_service::{From, Listener, Next, Service};
+use perihelion_service::{Listener, Next, Service, StartAt};
 
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
@@ -30,13 +29,13 @@ pub(super) struct Join {
 }
 
 pub(super) async fn join(
-    State(face): State<Face>,
+    State(app): State<AppState>,
     OfRun(thread, run): OfRun,
     Asked(asked): Asked<Join>,
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
-    let run = face.service.run(thread, run).await?;
-    joined(&face, run, asked, &headers).await
+    let run = app.service.run(thread, run).await?;
+    joined(&app, run, asked, &headers).await
 }
 
 /// Reads the modes of a list as clients write it behind the question mark.
@@ -46,36 +45,31 @@ pub(super) fn named_modes(list: &str) -> impl Iterator<Item = &str> {
 
 /// Follows a run that was begun before, from where its client heard of it last.
 pub(super) async fn joined(
-    face: &Face,
+    app: &AppState,
     run: Run,
     asked: Join,
     headers: &HeaderMap,
 ) -> Result<Response, Refusal> {
-    let named: Vec<String> = match asked.stream_mode.as_deref() {
-        // Those that the run was begun with.
-        None | Some("") => {
-            let modes = run.kwargs["shown"]["stream_mode"].as_array().into_iter().flatten();
-            modes.filter_map(|mode| mode.as_str().map(str::to_owned)).collect()
-        }
-        Some(list) => named_modes(list).map(str::to_owned).collect(),
+    let modes = match asked.stream_mode.as_deref() {
+        None | Some("") => Modes::of(&run),
+        Some(list) => Modes::read(named_modes(list).map(str::to_owned).collect())?,
     };
-    let modes = Modes::read(named).map_err(Refusal::invalid)?;
     let heard = Heard::read(headers)?;
     let stops = asked
         .cancel_on_disconnect
         .is_some_and(|word| matches!(word.as_str(), "1" | "true" | "True"));
     if stops {
         // The request is a look, and what it leaves behind is not.
-        face.service.permit(Scope::Run)?;
-        face.service.user_on(ThreadId(run.thread), None).await?;
+        app.service.permit(Scope::Run)?;
+        app.service.user_on(ThreadId(run.thread), None).await?;
     }
-    response(face, run, modes, heard, stops).await
+    response(app, run, modes, heard, stops).await
 }
 
 /// Follows a run that is begun by this very request.
-pub(super) async fn begun(face: &Face, accepted: Accepted) -> Result<Response, Refusal> {
+pub(super) async fn begun(app: &AppState, accepted: Accepted) -> Result<Response, Refusal> {
     let Accepted { run, modes, stops_with_client } = accepted;
-    response(face, run, modes, Heard::Nothing, stops_with_client).await
+    response(app, run, modes, Heard::Nothing, stops_with_client).await
 }
 
 /// What a client has heard already.
@@ -96,34 +90,34 @@ impl Heard {
             None | Some("") => Ok(Self::UpToNow),
             Some("-1") => Ok(Self::Nothing),
             Some(id) => Wire::read_id(id).map(Self::UpTo).ok_or_else(|| {
-                Refusal::invalid(format!("Last-Event-ID is none of this server's: {id}"))
+                Refusal::invalid(format!("Last-Event-ID is not an ID of this server: {id}"))
             }),
         }
     }
 }
 
 async fn response(
-    face: &Face,
+    app: &AppState,
     run: Run,
     modes: Modes,
     heard: Heard,
     stops_with_client: bool,
 ) -> Result<Response, Refusal> {
     let headers = places(&run, Some("stream"));
-    let guard = stops_with_client.then(|| StopWithClient::new(face.service.clone(), &run));
+    let guard = stops_with_client.then(|| StopWithClient::new(app.service.clone(), &run));
     let from = match heard {
-        Heard::Nothing => From::Beginning,
+        Heard::Nothing => StartAt::Beginning,
         // The event itself may have been heard in part.
-        Heard::UpTo((event, _)) => From::After(event.saturating_sub(1)),
-        Heard::UpToNow => From::Now,
+        Heard::UpTo((event, _)) => StartAt::After(event.saturating_sub(1)),
+        Heard::UpToNow => StartAt::Now,
     };
     let after = match heard {
         Heard::UpTo(id) => Some(id),
         _ => None,
     };
-    let listener = face.service.listen(run, from).await?;
+    let listener = app.service.listen(run, from).await?;
     let following = Following {
-        service: face.service.clone(),
+        service: app.service.clone(),
         listener,
         modes,
         after,
@@ -181,19 +175,17 @@ impl Following {
             }
             match next {
                 Ok(Next::Heard(heard)) => {
-                    for wire in Wire::of(&heard, self.listener.run(), &self.modes) {
-                        self.send(&wire);
-                    }
+                    let wires = wire::events_of(&heard, self.listener.run(), &self.modes);
+                    wires.iter().for_each(|wire| self.send(wire));
                 }
                 Ok(Next::Ended(run)) => {
-                    if let Some(why) = wire::failure(&run) {
-                        self.send(&Wire::error(&run, why));
-                    }
+                    let ends = Wire::ends(&run, &self.modes, self.listener.state());
+                    ends.iter().for_each(|wire| self.send(wire));
                     self.end();
                 }
                 Ok(Next::Gone) => self.end(),
                 Err(error) => {
-                    tracing::warn!(%error, "a stream ended early; its client follows on from the last event it heard");
+                    tracing::warn!(%error, "a stream ended early; the client can continue after its last event");
                     self.end();
                 }
             }
@@ -207,7 +199,7 @@ impl Following {
 
     fn send(&mut self, wire: &Wire) {
         if self.after.is_none_or(|after| wire.id > after) {
-            self.ready.push_back(sse::event(&wire.name, &wire.data.to_string(), Some(&wire.id())));
+            self.ready.push_back(wire.bytes());
         }
     }
 
@@ -238,7 +230,7 @@ impl Drop for StopWithClient {
         let Some((service, run)) = self.0.take() else { return };
         tokio::spawn(async move {
             if let Err(error) = service.cancel(&run, Cancel::Interrupt).await {
-                tracing::warn!(%error, run = %run.id, "a run whose client went away could not be stopped");
+                tracing::warn!(%error, run = %run.id, "could not stop a run after its client disconnected");
             }
         });
     }

@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use axum::response::{IntoResponse as _, Response};
+use axum::response::Response;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -10,9 +10,8 @@ use uuid::Uuid;
 
 use super::threads::{MOST, bounded, object, refuse};
 use super::wire::{self, Fields};
-use super::{Face, Refusal};
-use crate::http::Body;
-use crate::http::Forms;
+use super::{AppState, Refusal, page};
+use crate::http::{Body, Forms};
 use perihelion_service::kept::{ThreadFilter, ThreadOrder};
 use perihelion_star::GRAPH;
 
@@ -24,7 +23,7 @@ const MOST_FIELDS: usize = 100;
 pub(super) struct Search {
     #[schemars(with = "Option<serde_json::Map<String, Value>>")]
     metadata: Option<Value>,
-    status: Option<String>,
+    status: Option<Status>,
     ids: Option<Vec<Uuid>>,
     /// Of the protocol, and refused.
     values: Option<Value>,
@@ -34,42 +33,38 @@ pub(super) struct Search {
     title: Option<String>,
     limit: Option<u32>,
     offset: Option<u32>,
-    sort_by: Option<String>,
+    sort_by: Option<ThreadOrder>,
     sort_order: Option<String>,
     select: Option<Vec<String>>,
 }
 
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Status {
+    Idle,
+    Busy,
+    Interrupted,
+    Error,
+}
+
 impl Search {
     fn filter(self) -> Result<(ThreadFilter, Fields), Refusal> {
-        let statuses: &[&str] = match self.status.as_deref() {
+        let statuses: &[&str] = match self.status {
             None => &[],
-            Some("idle") => &["idle"],
-            Some("busy") => &["busy", "queued"],
-            Some("interrupted") => &["interrupted", "stopped"],
-            Some("error") => &["failed", "parked"],
-            Some(other) => {
-                let known = "idle, busy, interrupted or error";
-                return Err(Refusal::invalid(format!("status must be {known}: {other}")));
-            }
+            Some(Status::Idle) => &["idle"],
+            Some(Status::Busy) => &["busy", "queued"],
+            Some(Status::Interrupted) => &["interrupted", "stopped"],
+            Some(Status::Error) => &["failed", "parked"],
         };
-        let order = match self.sort_by.as_deref() {
-            None | Some("updated_at" | "state_updated_at") => ThreadOrder::Updated,
-            Some("created_at") => ThreadOrder::Created,
-            Some("thread_id") => ThreadOrder::Id,
-            Some("status") => ThreadOrder::Status,
-            Some(other) => {
-                return Err(Refusal::invalid(format!("threads cannot be sorted by: {other}")));
-            }
-        };
-        let why = "values: threads are not found by their state; note in their metadata what they are to be found by";
+        let why = "values: threads cannot be searched by state; search by metadata instead";
         refuse(self.values.as_ref(), why)?;
-        let why = "extract: nothing is taken out of threads here; select the fields, and take it out of those";
+        let why = "extract: not supported; use select and extract the values in the client";
         refuse(self.extract.as_ref(), why)?;
         let ids = self.ids.unwrap_or_default();
         bounded(&ids, "ids")?;
         let metadata = object(self.metadata, "metadata")?;
         if metadata.as_object().is_some_and(|fields| fields.len() > MOST_FIELDS) {
-            let why = format!("metadata: threads are found by at most {MOST_FIELDS} fields");
+            let why = format!("metadata: a search has at most {MOST_FIELDS} fields");
             return Err(Refusal::invalid(why));
         }
         let filter = ThreadFilter {
@@ -77,7 +72,7 @@ impl Search {
             ids,
             metadata,
             statuses: statuses.iter().map(|word| (*word).to_owned()).collect(),
-            order,
+            order: self.sort_by.unwrap_or_default(),
             ascending: self.sort_order.is_some_and(|order| order.eq_ignore_ascii_case("asc")),
             limit: self.limit.unwrap_or(10).clamp(1, MOST),
             offset: self.offset.unwrap_or(0),
@@ -86,28 +81,21 @@ impl Search {
     }
 }
 
-pub(super) async fn search(State(face): State<Face>, body: Body) -> Result<Response, Refusal> {
+pub(super) async fn search(State(app): State<AppState>, body: Body) -> Result<Response, Refusal> {
     let mut search = body.read::<Search>()?;
     let title = search.title.take().map(|words| words.trim().to_owned());
     let (filter, fields) = search.filter()?;
     let (views, total) = match title.filter(|words| !words.is_empty()) {
-        Some(words) => face.service.find_titled(&filter, &words).await?,
-        None => face.service.find_threads(&filter).await?,
+        Some(words) => app.service.find_titled(&filter, &words).await?,
+        None => app.service.find_threads(&filter).await?,
     };
-    let shown: Vec<Value> = views.iter().map(|view| wire::shown_thread(view, &fields)).collect();
-    let mut response = Json(&shown).into_response();
-    let headers = response.headers_mut();
-    headers.insert("x-pagination-total", total.into());
-    let next = u64::from(filter.offset) + shown.len() as u64;
-    if next < total {
-        headers.insert("x-pagination-next", next.into());
-    }
-    Ok(response)
+    let shown = views.iter().map(|view| wire::shown_thread(view, &fields)).collect();
+    Ok(page(shown, filter.offset, total))
 }
 
-pub(super) async fn count(State(face): State<Face>, body: Body) -> Result<Json<u64>, Refusal> {
+pub(super) async fn count(State(app): State<AppState>, body: Body) -> Result<Json<u64>, Refusal> {
     let (filter, _) = body.read::<Search>()?.filter()?;
-    Ok(Json(face.service.kept().count_threads(&filter).await?))
+    Ok(Json(app.service.kept().count_threads(&filter).await?))
 }
 
 /// Names what the routes read.

@@ -19,7 +19,7 @@ use serde_json::json;
 use super::state::snapshot_at;
 use super::stream::{Heard, named_modes};
 use super::wire::{self, Modes, Wire};
-use super::{Face, Refusal};
+use super::{AppState, Refusal};
 use crate::event_stream;
 use crate::http::{Asked, OfThread};
 use perihelion_engine::ids::ThreadId;
@@ -68,24 +68,24 @@ impl Shown {
 }
 
 pub(super) async fn follow(
-    State(face): State<Face>,
+    State(app): State<AppState>,
     OfThread(thread): OfThread,
     Asked(asked): Asked<Which>,
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
     let shown = Shown::read(&asked)?;
-    let edits = face.service.edits(thread).await?;
+    let edits = app.service.edits(thread).await?;
     let after = match Heard::read(&headers)? {
         Heard::Nothing => None,
         Heard::UpTo(id) => Some(After { id, is_now: false }),
         Heard::UpToNow => {
-            let mark = face.service.runtime().store().event_position(thread).await?.last;
-            Some(After { id: (mark, u32::MAX - 3), is_now: true })
+            let mark = app.service.runtime().store().event_position(thread).await?.last;
+            Some(After { id: (mark, wire::BEFORE_ENDS), is_now: true })
         }
     };
     let followed = Followed {
-        runs: face.service.begun_runs(thread),
-        service: face.service.clone(),
+        runs: app.service.begun_runs(thread),
+        service: app.service.clone(),
         now: None,
         after,
         shown,
@@ -100,7 +100,7 @@ pub(super) async fn follow(
         parts.push(until_end(runs));
     }
     if shown.edits {
-        parts.push(until_end(followed_edits(face.service, thread, edits)));
+        parts.push(until_end(followed_edits(app.service, thread, edits)));
     }
     // Where one of them ends the client is to follow on, and does so for both.
     let both = stream::select_all(parts).take_while(|bytes| future::ready(bytes.is_some()));
@@ -155,7 +155,7 @@ impl Followed {
                 () = stop.cancelled() => return None,
             };
             if let Err(error) = moved {
-                tracing::warn!(%error, "a stream ended early; its client follows on from the last event it heard");
+                tracing::warn!(%error, "a stream ended early; the client can continue after its last event");
                 return None;
             }
         }
@@ -172,16 +172,16 @@ impl Followed {
         };
         match listener.next().await? {
             Next::Heard(heard) if self.shown.events => {
-                for wire in Wire::of(&heard, listener.run(), modes) {
-                    send(&mut self.ready, self.after, &wire);
-                }
+                let wires = wire::events_of(&heard, listener.run(), modes);
+                send(&mut self.ready, self.after, &wires);
             }
             Next::Heard(_) => {}
             Next::Ended(run) => {
-                if let Some(why) = wire::failure(&run).filter(|_| self.shown.events) {
-                    send(&mut self.ready, self.after, &Wire::error(&run, why));
+                let mut ends = vec![Wire::run_done(&run)];
+                if self.shown.events {
+                    ends.splice(..0, Wire::ends(&run, modes, listener.state()));
                 }
-                send(&mut self.ready, self.after, &Wire::run_done(&run));
+                send(&mut self.ready, self.after, &ends);
                 self.now = None;
             }
             Next::Gone => self.now = None,
@@ -190,10 +190,8 @@ impl Followed {
     }
 
     fn begin(&mut self, run: Run) {
-        let named = run.kwargs["shown"]["stream_mode"].as_array().into_iter().flatten();
-        let named = named.filter_map(|mode| mode.as_str().map(str::to_owned)).collect();
-        let modes = Modes::read(named).unwrap_or_default();
-        send(&mut self.ready, self.after, &Wire::metadata(&run));
+        let modes = Modes::of(&run);
+        send(&mut self.ready, self.after, &[Wire::metadata(&run)]);
         self.now = Some((self.service.listen_from_beginning(run), modes));
     }
 }
@@ -227,7 +225,7 @@ fn followed_edits(
         match found {
             Ok(events) => Some((stream::iter(events), (service, edits))),
             Err(error) => {
-                tracing::warn!(%error, "a stream of edits ended early; its client follows on");
+                tracing::warn!(%error, "a stream of edits ended early; the client can reconnect");
                 None
             }
         }
@@ -235,8 +233,7 @@ fn followed_edits(
     looks.flatten()
 }
 
-fn send(ready: &mut VecDeque<Bytes>, after: Option<After>, wire: &Wire) {
-    if after.is_none_or(|after| wire.id > after.id) {
-        ready.push_back(sse::event(&wire.name, &wire.data.to_string(), Some(&wire.id())));
-    }
+fn send(ready: &mut VecDeque<Bytes>, after: Option<After>, wires: &[Wire]) {
+    let new = wires.iter().filter(|wire| after.is_none_or(|after| wire.id > after.id));
+    ready.extend(new.map(Wire::bytes));
 }

@@ -9,9 +9,8 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::wire::{self, Fields};
-use super::{Face, Refusal};
-use crate::http::Forms;
-use crate::http::{Body, Object, OfThread};
+use super::{AppState, Refusal};
+use crate::http::{Body, Forms, Object, OfThread};
 use perihelion_engine::clock;
 use perihelion_engine::ids::ThreadId;
 use perihelion_service::Error;
@@ -21,8 +20,8 @@ use perihelion_star::GraphUpdate;
 pub(super) const MOST: u32 = 1_000;
 
 /// Why no thread has a time to live of its own.
-const NO_TTL: &str = "ttl: threads have no time to live of their own; `perihelion threads prune` deletes old ones by the \
-    [retention] settings, and POST /threads/prune those that it names";
+const NO_TTL: &str = "ttl: threads have no time to live; set [retention] and run `perihelion threads prune`, or send \
+    POST /threads/prune";
 
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
@@ -58,12 +57,15 @@ struct StateUpdate {
     command: Option<Value>,
 }
 
-pub(super) async fn create(State(face): State<Face>, body: Body) -> Result<Json<Value>, Refusal> {
+pub(super) async fn create(
+    State(app): State<AppState>,
+    body: Body,
+) -> Result<Json<Value>, Refusal> {
     let create: Create = body.read()?;
     refuse(create.ttl.as_ref(), NO_TTL)?;
     let thread = create.thread_id.map_or_else(ThreadId::new, ThreadId);
     let metadata = object(create.metadata, "metadata")?;
-    let is_there = match face.service.info(thread).await {
+    let is_there = match app.service.info(thread).await {
         Ok(_) => true,
         Err(Error::UnknownThread(_)) => false,
         Err(error) => return Err(error.into()),
@@ -76,47 +78,50 @@ pub(super) async fn create(State(face): State<Face>, body: Body) -> Result<Json<
     }
     if !is_there {
         let steps = steps(&create.supersteps)?;
-        face.service.create_thread(thread, &metadata).await?;
-        if let Err(refusal) = write(&face, thread, steps).await {
+        app.service.create_thread(thread, &metadata).await?;
+        if let Err(refusal) = write(&app, thread, steps).await {
             // One who asks again is not to find half of a thread.
-            face.service.delete_thread(thread).await?;
+            app.service.delete_thread(thread).await?;
             return Err(refusal);
         }
     }
-    get_shown(&face, thread, &Fields::default()).await
+    get_shown(&app, thread, &Fields::default()).await
 }
 
-/// A step as it is to be written, and in whose name.
+/// A step as it is to be written, and as if by which node.
 type Step<'a> = (GraphUpdate, Option<&'a str>);
 
 /// Reads the steps that a client writes into a new thread.
 fn steps(supersteps: &[Object<Superstep>]) -> Result<Vec<Step<'_>>, Refusal> {
     let updates = supersteps.iter().flat_map(|Object(step)| &step.updates);
-    let read = (0..).zip(updates).map(|(head, Object(StateUpdate { values, as_node, command }))| {
-        let why = "supersteps: a command is not taken; send its update as values, and name the node as as_node";
+    let read = updates.map(|Object(StateUpdate { values, as_node, command })| {
+        let why = "supersteps: command is not supported; pass its update as values and the node as as_node";
         refuse(command.as_ref(), why)?;
-        let written = wire::state_update(values, head).map_err(Refusal::invalid)?;
-        Ok((written, as_node.as_deref()))
+        Ok((wire::read_update(values)?, as_node.as_deref()))
     });
     read.collect()
 }
 
-async fn write(face: &Face, thread: ThreadId, steps: Vec<Step<'_>>) -> Result<(), Refusal> {
+async fn write(app: &AppState, thread: ThreadId, steps: Vec<Step<'_>>) -> Result<(), Refusal> {
     for (written, as_node) in steps {
-        face.service.runtime().edit(thread, written, as_node, &[]).await?;
+        app.service.runtime().edit(thread, written, as_node, &[]).await?;
     }
     Ok(())
 }
 
 pub(super) async fn get(
-    State(face): State<Face>,
+    State(app): State<AppState>,
     OfThread(thread): OfThread,
 ) -> Result<Json<Value>, Refusal> {
-    get_shown(&face, thread, &Fields::default()).await
+    get_shown(&app, thread, &Fields::default()).await
 }
 
-async fn get_shown(face: &Face, thread: ThreadId, fields: &Fields) -> Result<Json<Value>, Refusal> {
-    Ok(Json(wire::shown_thread(&face.service.thread(thread).await?, fields)))
+async fn get_shown(
+    app: &AppState,
+    thread: ThreadId,
+    fields: &Fields,
+) -> Result<Json<Value>, Refusal> {
+    Ok(Json(wire::shown_thread(&app.service.thread(thread).await?, fields)))
 }
 
 #[derive(Default, Deserialize, JsonSchema)]
@@ -129,23 +134,23 @@ pub(super) struct Update {
 }
 
 pub(super) async fn update(
-    State(face): State<Face>,
+    State(app): State<AppState>,
     OfThread(thread): OfThread,
     body: Body,
 ) -> Result<Json<Value>, Refusal> {
     let Update { metadata, ttl } = body.read()?;
     refuse(ttl.as_ref(), NO_TTL)?;
     let metadata = object(metadata, "metadata")?;
-    face.service.info_to_change(thread).await?;
-    face.service.kept().note_thread(thread.0, &metadata, None, clock::now()).await?;
-    get_shown(&face, thread, &Fields::default()).await
+    app.service.info_to_change(thread).await?;
+    app.service.kept().note_thread(thread.0, &metadata, None, clock::now()).await?;
+    get_shown(&app, thread, &Fields::default()).await
 }
 
 pub(super) async fn delete(
-    State(face): State<Face>,
+    State(app): State<AppState>,
     OfThread(thread): OfThread,
 ) -> Result<StatusCode, Refusal> {
-    face.service.delete_thread(thread).await?;
+    app.service.delete_thread(thread).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -165,13 +170,13 @@ enum Strategy {
     KeepLatest,
 }
 
-pub(super) async fn prune(State(face): State<Face>, body: Body) -> Result<Json<Value>, Refusal> {
+pub(super) async fn prune(State(app): State<AppState>, body: Body) -> Result<Json<Value>, Refusal> {
     let Prune { thread_ids, strategy } = body.read()?;
     bounded(&thread_ids, "thread_ids")?;
     // All first, so that none is pruned beside one that is another user's.
     let mut found = Vec::with_capacity(thread_ids.len());
     for thread in thread_ids.into_iter().map(ThreadId) {
-        match face.service.info_to_change(thread).await {
+        match app.service.info_to_change(thread).await {
             Ok(_) => found.push(thread),
             // Gone is as good as pruned by somebody else.
             Err(Error::UnknownThread(_)) => {}
@@ -181,8 +186,8 @@ pub(super) async fn prune(State(face): State<Face>, body: Body) -> Result<Json<V
     let mut pruned = 0;
     for thread in found {
         let done = match strategy {
-            Strategy::Delete => face.service.delete_thread(thread).await,
-            Strategy::KeepLatest => face.service.shorten_thread(thread).await,
+            Strategy::Delete => app.service.delete_thread(thread).await,
+            Strategy::KeepLatest => app.service.shorten_thread(thread).await,
         };
         match done {
             Ok(()) => pruned += 1,
@@ -194,11 +199,11 @@ pub(super) async fn prune(State(face): State<Face>, body: Body) -> Result<Json<V
 }
 
 pub(super) async fn copy(
-    State(face): State<Face>,
+    State(app): State<AppState>,
     OfThread(thread): OfThread,
 ) -> Result<Json<Value>, Refusal> {
-    let copy = face.service.copy_thread(thread).await?;
-    get_shown(&face, copy, &Fields::default()).await
+    let copy = app.service.copy_thread(thread).await?;
+    get_shown(&app, copy, &Fields::default()).await
 }
 
 /// Reads a field that is an object or nothing.
@@ -225,7 +230,7 @@ pub(super) fn bounded<T>(ids: &[T], name: &str) -> Result<(), Refusal> {
         Ok(())
     } else {
         Err(Refusal::invalid(format!(
-            "{name} has at most {MOST} ids; send the others in requests of their own"
+            "{name} has at most {MOST} IDs; send the others in further requests"
         )))
     }
 }

@@ -6,30 +6,19 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use serde_json::{Value, json};
 
-use super::accept::Accepted;
 use super::runs::places;
 use super::stream::StopWithClient;
-use super::{Face, Refusal, wire};
+use super::{AppState, Refusal, wire};
 use crate::{event_stream, request_fields};
 use perihelion_engine::ids::ThreadId;
 use perihelion_service::Service;
 use perihelion_service::kept::{Run, RunStatus};
 
-/// Waits for a run that is begun by this very request.
-pub(super) fn begun(face: &Face, accepted: Accepted) -> Response {
-    let Accepted { run, stops_with_client, .. } = accepted;
-    let guard = stops_with_client.then(|| StopWithClient::new(face.service.clone(), &run));
-    response(face, run, guard)
-}
-
-/// Waits for a run that was begun before.
-pub(super) fn joined(face: &Face, run: Run) -> Response {
-    response(face, run, None)
-}
-
-fn response(face: &Face, run: Run, guard: Option<StopWithClient>) -> Response {
+/// Waits for a run, and stops it if its client goes away and wants that.
+pub(super) fn response(app: &AppState, run: Run, stops_with_client: bool) -> Response {
+    let guard = stops_with_client.then(|| StopWithClient::new(app.service.clone(), &run));
     let headers = places(&run, Some("join"));
-    let service = face.service.clone();
+    let service = app.service.clone();
     let values = async move {
         let values = left_by(&service, &run).await;
         // However it ended, the client is still there.
@@ -37,7 +26,7 @@ fn response(face: &Face, run: Run, guard: Option<StopWithClient>) -> Response {
             guard.disarm();
         }
         values.map_err(|Refusal(_, why)| {
-            tracing::warn!(run = %run.id, why, "a client that waited for a run is let go; it finds the run by its place");
+            tracing::warn!(run = %run.id, why, "a response ended before its run; the client can request its Location again");
             why
         })
     };
@@ -47,9 +36,7 @@ fn response(face: &Face, run: Run, guard: Option<StopWithClient>) -> Response {
 /// Waits for a run and returns the state that it left, or why it failed.
 async fn left_by(service: &Service, run: &Run) -> Result<Value, Refusal> {
     let Some(ended) = ended(service, run).await? else { return Ok(json!({})) };
-    if let (RunStatus::Error | RunStatus::Timeout, Some(why)) =
-        (ended.status, wire::failure(&ended))
-    {
+    if let (RunStatus::Error | RunStatus::Timeout, Some(why)) = (ended.status, &ended.error) {
         return Ok(json!({ "__error__": why }));
     }
     let mut values = values_after(service, &ended).await?;
@@ -66,7 +53,7 @@ async fn left_by(service: &Service, run: &Run) -> Result<Value, Refusal> {
 pub(super) async fn ended(service: &Service, run: &Run) -> Result<Option<Run>, Refusal> {
     match service.ended(ThreadId(run.thread), run.id).await? {
         None if service.stop().is_cancelled() => {
-            let why = "this server ends, and the run continues; ask again";
+            let why = "the server is shutting down and the run continues; repeat the request";
             Err(Refusal(StatusCode::SERVICE_UNAVAILABLE, why.into()))
         }
         ended => Ok(ended),

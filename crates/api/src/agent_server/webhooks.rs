@@ -18,7 +18,7 @@ pub(crate) async fn called(service: &Service, run: &Run) -> Result<Value, String
     shown["run_started_at"] = json!(run.created_at);
     shown["run_ended_at"] = json!(run.updated_at);
     shown["webhook_sent_at"] = json!(clock::now());
-    if let Some(why) = wire::failure(run) {
+    if let Some(why) = &run.error {
         shown["error"] = why.clone();
     }
     Ok(shown)

@@ -120,6 +120,21 @@ impl<S: Send + Sync> FromRequestParts<S> for OfThread {
     }
 }
 
+/// The thread that a path names, where it names one: a run without a thread gets one of its own.
+pub(crate) struct MaybeOfThread(pub Option<ThreadId>);
+
+impl<S: Send + Sync> FromRequestParts<S> for MaybeOfThread {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
+        if !parts.uri.path().contains("/threads/") {
+            return Ok(Self(None));
+        }
+        let OfThread(thread) = OfThread::from_request_parts(parts, state).await?;
+        Ok(Self(Some(thread)))
+    }
+}
+
 /// The thread and the run that a path names.
 pub(crate) struct OfRun(pub ThreadId, pub Uuid);
 
@@ -161,7 +176,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Asked<T> {
 }
 
 /// Parameters that clients repeat for a list.
-const LISTS: [&str; 2] = ["stream_mode", "stream_modes"];
+const LISTS: [&str; 3] = ["select", "stream_mode", "stream_modes"];
 
 /// Writes an address whose query has each of [`LISTS`] once, with commas between its values.
 fn as_lists(query: &str) -> String {

@@ -9,7 +9,7 @@ mod places;
 mod refusal;
 pub(crate) mod routing;
 
-pub(crate) use body::{Asked, Asked as Query, Body, Object, OfRun, OfThread, json};
+pub(crate) use body::{Asked, Asked as Query, Body, MaybeOfThread, Object, OfRun, OfThread, json};
 pub(crate) use forms::Forms;
 pub(crate) use places::{Place, Places};
 pub(crate) use refusal::{Refusal, not_allowed, not_found};

@@ -61,8 +61,24 @@ impl From<service::Error> for Refusal {
         if status.is_server_error() {
             tracing::error!(%error, "a request failed");
         }
-        Self(status, error.to_string())
+        let why = if is_busy(&error) { BUSY.to_owned() } else { error.to_string() };
+        Self(status, why)
     }
+}
+
+/// What clients read of a thread that a process holds: not which one.
+const BUSY: &str = "the thread is at work; wait until its run has ended, or cancel it";
+
+fn is_busy(error: &service::Error) -> bool {
+    use checkpoint::Error::{Busy, Fenced};
+    use runtime::Error::{Run, Store};
+    matches!(
+        error,
+        service::Error::Runtime(
+            Store(Busy { .. } | Fenced { .. })
+                | Run(runner::Error::Store(Busy { .. } | Fenced { .. }))
+        )
+    )
 }
 
 impl From<service::kept::Error> for Refusal {

@@ -80,7 +80,7 @@ pub(super) async fn thread_for(
     let thread = ThreadId::new();
     service.create_thread_for_turn(thread, &json!({})).await?;
     if !before.is_empty() {
-        let update = GraphUpdate::new().messages(before);
+        let update = GraphUpdate::new().messages(before.into_iter().collect());
         service.runtime().edit(thread, update, Some(END), &[]).await?;
     }
     Ok(thread)

@@ -131,6 +131,14 @@ pub enum EngineError {
     Encode { node: String, reason: String },
 }
 
+impl EngineError {
+    /// Reads the limit from the text of an [`EngineError::StepLimit`], which threads store as their error.
+    pub fn step_limit_in(text: &str) -> Option<u64> {
+        let limit = text.split(' ').find_map(|word| word.parse().ok())?;
+        (Self::StepLimit(limit).to_string() == text).then_some(limit)
+    }
+}
+
 fn missing(node: &str, why: Option<&str>) -> String {
     match why {
         Some(why) => {

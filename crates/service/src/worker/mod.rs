@@ -200,7 +200,7 @@ impl Account {
                 self.failed.insert(thread, hope);
             }
             Err(error) => {
-                tracing::error!(%error, "a run of this worker panicked; its thread is taken over");
+                tracing::error!(%error, "a run of this worker panicked; another run continues its thread");
             }
         }
     }

@@ -8,10 +8,11 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::super::accept::accept;
-use super::super::{Face, Refusal, wire};
+use super::super::state::step_of;
+use super::super::{AppState, Refusal, wire};
 use crate::http::{Body, OfThread};
 use perihelion_engine::ids::ThreadId;
-use perihelion_service::{ClientStatus, Error, ThreadView};
+use perihelion_service::{CheckpointIds, ClientStatus, Error, ThreadView};
 use perihelion_star::GRAPH;
 
 /// Checkpoints of one answer at most.
@@ -71,17 +72,17 @@ impl From<Error> for Refused {
 }
 
 pub(in crate::agent_server) async fn post(
-    State(face): State<Face>,
+    State(app): State<AppState>,
     OfThread(thread): OfThread,
     body: Body,
 ) -> Result<Json<Value>, Refusal> {
     let command: Command = body.read()?;
-    Ok(Json(answered(&face, thread, &command).await))
+    Ok(Json(answered(&app, thread, &command).await))
 }
 
 /// Carries a command out and shows how it went.
-pub(super) async fn answered(face: &Face, thread: ThreadId, command: &Command) -> Value {
-    match carried_out(face, thread, command).await {
+pub(super) async fn answered(app: &AppState, thread: ThreadId, command: &Command) -> Value {
+    match carried_out(app, thread, command).await {
         Ok(result) => success(command.id, result),
         Err(refused) => failure(Some(command.id), &refused),
     }
@@ -95,44 +96,47 @@ pub(super) fn failure(id: Option<u64>, refused: &Refused) -> Value {
     json!({ "type": "error", "id": id, "error": refused.code, "message": refused.message })
 }
 
-async fn carried_out(face: &Face, thread: ThreadId, command: &Command) -> Result<Value, Refused> {
+async fn carried_out(
+    app: &AppState,
+    thread: ThreadId,
+    command: &Command,
+) -> Result<Value, Refused> {
     let params = &command.params;
     match command.method.as_str() {
         "run.start" => {
             let mut body = Value::Object(params.clone());
             body["if_not_exists"] = json!("create");
-            begin(face, thread, body).await
+            begin(app, thread, body).await
         }
-        "input.respond" => respond(face, thread, params).await,
+        "input.respond" => respond(app, thread, params).await,
         "input.inject" => {
             let message = params.get("message").ok_or_else(|| Refused::lacking("message"))?;
-            let assistant = assistant_of(face, thread).await?;
+            let assistant = assistant_of(app, thread).await?;
             let body = json!({ "assistant_id": assistant, "input": { "messages": [message] } });
-            begin(face, thread, body).await?;
+            begin(app, thread, body).await?;
             Ok(json!({}))
         }
         "state.get" => {
-            let view = face.service.thread(thread).await?;
-            Ok(state(thread, &view, params.get("keys")))
+            let view = app.service.thread(thread).await?;
+            let ids = app.service.checkpoint_ids(thread).await?;
+            Ok(state(&ids, &view, params.get("keys")))
         }
-        "state.listCheckpoints" => checkpoints(face, thread, params).await,
+        "state.listCheckpoints" => checkpoints(app, thread, params).await,
         "state.fork" => {
             let at = params.get("checkpoint_id").and_then(Value::as_str);
             let at = at.ok_or_else(|| Refused::lacking("checkpoint_id"))?;
-            if wire::step_of(thread, at).is_none() {
-                return Err(Error::UnknownCheckpoint(at.to_owned()).into());
-            }
+            step_of(app, thread, at).await?;
             let mut body =
-                json!({ "assistant_id": assistant_of(face, thread).await?, "checkpoint_id": at });
+                json!({ "assistant_id": assistant_of(app, thread).await?, "checkpoint_id": at });
             for name in ["input", "config"] {
                 body[name] = params.get(name).cloned().unwrap_or(Value::Null);
             }
-            let mut begun = begin(face, thread, body).await?;
+            let mut begun = begin(app, thread, body).await?;
             begun["thread_id"] = json!(thread);
             Ok(begun)
         }
         "agent.getTree" => {
-            let view = face.service.thread(thread).await?;
+            let view = app.service.thread(thread).await?;
             let status = match view.status {
                 ClientStatus::Idle => "completed",
                 ClientStatus::Busy => "running",
@@ -143,28 +147,28 @@ async fn carried_out(face: &Face, thread: ThreadId, command: &Command) -> Result
         }
         method if method.starts_with("subscription.") => Err(Refused::new(
             "not_supported",
-            "subscriptions are made over a WebSocket; otherwise each stream names its channels",
+            "subscriptions need a WebSocket; for server-sent events, pass the channels in the request",
         )),
         other => Err(Refused::new("unknown_command", format!("unknown command: {other}"))),
     }
 }
 
-async fn begin(face: &Face, thread: ThreadId, body: Value) -> Result<Value, Refused> {
-    let accepted = accept(face, Some(thread), &body, true).await?;
+async fn begin(app: &AppState, thread: ThreadId, body: Value) -> Result<Value, Refused> {
+    let accepted = accept(app, Some(thread), &body, true).await?;
     Ok(json!({ "run_id": accepted.run.id }))
 }
 
 /// Returns the assistant that a thread was run by last.
-async fn assistant_of(face: &Face, thread: ThreadId) -> Result<String, Refused> {
-    face.service.info(thread).await?;
-    let noted = face.service.kept().thread_meta(thread.0).await.map_err(Error::from)?;
+async fn assistant_of(app: &AppState, thread: ThreadId) -> Result<String, Refused> {
+    app.service.info(thread).await?;
+    let noted = app.service.kept().thread_meta(thread.0).await.map_err(Error::from)?;
     let noted = noted.metadata["assistant_id"].as_str().map(str::to_owned);
     Ok(noted.unwrap_or_else(|| GRAPH.to_owned()))
 }
 
 /// Answers open questions, one or several.
 async fn respond(
-    face: &Face,
+    app: &AppState,
     thread: ThreadId,
     params: &Map<String, Value>,
 ) -> Result<Value, Refused> {
@@ -174,62 +178,61 @@ async fn respond(
         Some(_) => return Err(Refused::invalid("params.responses must be a list")),
         None => &one,
     };
-    let open = face.service.thread(thread).await?.open;
+    let open = app.service.thread(thread).await?.open;
     let mut resume = Map::new();
     for entry in entries {
         let id = entry.get("interrupt_id").and_then(Value::as_str);
         let id = id.ok_or_else(|| Refused::lacking("interrupt_id"))?;
         if open.iter().all(|question| question.id != id) {
-            let why = format!("nothing of this id waits for an answer: {id}");
+            let why = format!("no open question has this ID: {id}");
             return Err(Refused::new("no_such_interrupt", why));
         }
         let response = entry.get("response").ok_or_else(|| Refused::lacking("response"))?;
         resume.insert(id.to_owned(), response.clone());
     }
     let mut body = json!({
-        "assistant_id": assistant_of(face, thread).await?, "input": {}, "command": { "resume": resume },
+        "assistant_id": assistant_of(app, thread).await?, "input": {}, "command": { "resume": resume },
     });
     for name in ["config", "metadata"] {
         body[name] = params.get(name).cloned().unwrap_or(Value::Null);
     }
-    begin(face, thread, body).await?;
+    begin(app, thread, body).await?;
     Ok(json!({}))
 }
 
-fn state(thread: ThreadId, view: &ThreadView, keys: Option<&Value>) -> Value {
+fn state(ids: &CheckpointIds, view: &ThreadView, keys: Option<&Value>) -> Value {
     let mut values = view.state.as_deref().map_or_else(|| json!({}), wire::values);
     if let (Some(keys), Some(fields)) = (keys.and_then(Value::as_array), values.as_object_mut()) {
         fields.retain(|name, _| keys.iter().any(|key| key == name.as_str()));
     }
     let mut shown = json!({ "values": values });
     if view.info.head > 0 {
-        shown["checkpoint"] = json!({ "id": wire::checkpoint_id(thread, view.info.head) });
+        shown["checkpoint"] = json!({ "id": ids.id(view.info.head) });
     }
     shown
 }
 
 async fn checkpoints(
-    face: &Face,
+    app: &AppState,
     thread: ThreadId,
     params: &Map<String, Value>,
 ) -> Result<Value, Refused> {
-    face.service.info(thread).await?;
+    app.service.info(thread).await?;
     let before = match params.get("before").and_then(Value::as_str) {
         None => None,
-        Some(id) => Some(
-            wire::step_of(thread, id)
-                .ok_or_else(|| Refused::from(Error::UnknownCheckpoint(id.to_owned())))?,
-        ),
+        Some(id) => Some(step_of(app, thread, id).await?),
     };
     let limit = params.get("limit").and_then(Value::as_u64).unwrap_or(10).clamp(1, MOST);
-    let store = face.service.runtime().store();
+    let store = app.service.runtime().store();
     let rows = store.history(thread, before, limit as u32).await.map_err(Error::from)?;
-    let shown = rows.iter().map(|row| {
+    let ids = app.service.checkpoint_ids(thread).await?;
+    let runs = app.service.runs_of_steps(&ids, &rows).await?;
+    let shown = rows.iter().zip(runs).map(|(row, run)| {
         json!({
-            "id": wire::checkpoint_id(thread, row.seq),
+            "id": ids.id(row.seq),
             "timestamp": row.at,
             "step": row.seq,
-            "metadata": { "source": wire::made_by(row), "run_id": row.run },
+            "metadata": { "source": wire::source(row), "run_id": run.map(|run| run.id) },
         })
     });
     Ok(json!({ "checkpoints": shown.collect::<Vec<_>>() }))

@@ -5,9 +5,11 @@
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
+use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::super::wire;
+use super::super::wire::{self, Asked};
+use super::tools::ToolCalls;
 use perihelion_engine::graph::Interrupt;
 use perihelion_engine::ids::ThreadId;
 use perihelion_runtime::InterruptView;
@@ -28,28 +30,65 @@ const ANSWERED: u64 = 1_011;
 const GONE: u64 = 1_012;
 const ENDS_SILENT: u64 = 1_013;
 
-/// An event.
-#[derive(Clone, Debug, PartialEq)]
+/// An event, which is sent as a frame.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "type", rename = "event")]
 pub(super) struct Event {
-    pub seq: u64,
+    #[serde(rename = "event_id")]
     pub id: String,
+    pub seq: u64,
     pub method: &'static str,
-    pub namespace: Vec<String>,
-    pub node: Option<String>,
-    pub at: DateTime<Utc>,
-    pub data: Value,
+    pub params: Params,
 }
 
-impl Event {
-    /// Shows it as a frame.
-    pub(super) fn shown(&self) -> Value {
-        let mut params = json!({
-            "namespace": self.namespace, "timestamp": self.at.timestamp_millis(), "data": self.data,
-        });
-        if let Some(node) = &self.node {
-            params["node"] = json!(node);
-        }
-        json!({ "type": "event", "event_id": self.id, "seq": self.seq, "method": self.method, "params": params })
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct Params {
+    pub namespace: Vec<String>,
+    #[serde(with = "chrono::serde::ts_milliseconds")]
+    pub timestamp: DateTime<Utc>,
+    pub data: Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
+}
+
+/// An event of a message that is being written.
+#[derive(Serialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+enum MessageEvent<'a> {
+    MessageStart { role: &'static str, id: &'a str, metadata: OfRun },
+    ContentBlockStart { index: u32, content: Text<'a> },
+    ContentBlockDelta { index: u32, delta: Text<'a> },
+    ContentBlockFinish { index: u32, content: Text<'a> },
+    MessageFinish { id: &'a str },
+}
+
+#[derive(Serialize)]
+struct OfRun {
+    run_id: uuid::Uuid,
+    thread_id: uuid::Uuid,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type")]
+enum Text<'a> {
+    #[serde(rename = "text")]
+    Whole { text: &'a str },
+    #[serde(rename = "text-delta")]
+    Delta { text: &'a str },
+}
+
+/// How the graph of a run stands.
+#[derive(Serialize)]
+struct Lifecycle<'a> {
+    event: &'static str,
+    graph_name: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<&'a str>,
+}
+
+impl Lifecycle<'_> {
+    fn new(event: &'static str) -> Self {
+        Self { event, graph_name: GRAPH, error: None }
     }
 }
 
@@ -62,9 +101,12 @@ struct Open {
 /// Shows one run.
 pub(super) struct Shown {
     run: Run,
+    /// The answers that it brings to open questions; null for none.
+    resume: Value,
     /// The newest time that is known of it.
     at: DateTime<Utc>,
     messages: BTreeMap<(u64, u32), Open>,
+    tools: ToolCalls,
     asked: Vec<String>,
     has_heard: bool,
 }
@@ -74,29 +116,47 @@ struct Put<'a> {
     event: u64,
     place: u64,
     at: DateTime<Utc>,
+    namespace: Vec<String>,
     to: &'a mut Vec<Event>,
 }
 
 impl Put<'_> {
-    fn put(&mut self, method: &'static str, node: Option<&str>, data: Value) {
+    fn put(&mut self, method: &'static str, node: Option<&str>, data: impl Serialize) {
         let seq = self.event * PLACES + self.place;
-        self.to.push(Event {
-            seq,
-            id: format!("{}-{}", self.event, self.place),
-            method,
-            namespace: Vec::new(),
+        let id = format!("{}-{}", self.event, self.place);
+        let params = Params {
+            namespace: self.namespace.clone(),
+            timestamp: self.at,
+            data: json!(data),
             node: node.map(str::to_owned),
-            at: self.at,
-            data,
-        });
+        };
+        self.to.push(Event { id, seq, method, params });
         self.place += 1;
+    }
+
+    /// Shows what a node published, and the tool call that it tells of.
+    fn custom(&mut self, tools: &mut ToolCalls, node: Option<&str>, payload: &Value) {
+        self.put("custom", None, json!({ "payload": payload }));
+        for event in tools.read(self.event, payload) {
+            self.put("tools", node, event);
+        }
     }
 }
 
 impl Shown {
     pub(super) fn new(run: Run) -> Self {
         let at = run.created_at;
-        Self { run, at, messages: BTreeMap::new(), asked: Vec::new(), has_heard: false }
+        let resume = Asked::of(&run).resume();
+        let tools = ToolCalls::of(run.id);
+        Self {
+            run,
+            resume,
+            at,
+            tools,
+            messages: BTreeMap::new(),
+            asked: Vec::new(),
+            has_heard: false,
+        }
     }
 
     /// Returns whether the log told anything of the run.
@@ -109,20 +169,20 @@ impl Shown {
         self.asked
     }
 
-    fn of_run(&self, seq: u64, word: &str, method: &'static str, data: Value) -> Event {
-        let id = format!("{}:{word}", self.run.id);
-        Event { seq, id, method, namespace: Vec::new(), node: None, at: self.at, data }
+    fn of_run(&self, seq: u64, word: &str, method: &'static str, data: impl Serialize) -> Event {
+        let params =
+            Params { namespace: Vec::new(), timestamp: self.at, data: json!(data), node: None };
+        Event { id: format!("{}:{word}", self.run.id), seq, method, params }
     }
 
     /// Shows that it has begun; `asked` are the questions that were open before it.
     pub(super) fn begun(&self, asked: &[String]) -> Vec<Event> {
         let first = self.run.first_event.unwrap_or_default() * PLACES;
-        let running = json!({ "event": "running", "graph_name": GRAPH });
+        let running = Lifecycle::new("running");
         let mut events = vec![self.of_run(first + BEGINS, "running", "lifecycle", running)];
         if self.answers() && !asked.is_empty() {
-            let resume = self.resume();
             let named: Vec<&String> =
-                asked.iter().filter(|id| resume.get(id.as_str()).is_some()).collect();
+                asked.iter().filter(|id| self.resume.get(id.as_str()).is_some()).collect();
             let ids = if named.is_empty() { asked.iter().collect() } else { named };
             let data = json!({ "interrupt_ids": ids });
             events.push(self.of_run(first + ANSWERED, "answered", "input.answered", data));
@@ -132,36 +192,29 @@ impl Shown {
 
     /// Returns whether it answers questions that were open before it.
     pub(super) fn answers(&self) -> bool {
-        !self.resume().is_null()
-    }
-
-    fn resume(&self) -> &Value {
-        &self.run.kwargs["shown"]["command"]["resume"]
+        !self.resume.is_null()
     }
 
     /// Shows that it has ended, after the last event of it in the log.
-    pub(super) fn ended(&self, run: &Run, values: Option<Value>) -> Vec<Event> {
+    pub(super) fn ended(&mut self, run: &Run, values: Option<Value>) -> Vec<Event> {
         let last = last_seq(run);
+        self.at = run.updated_at;
         let mut events = Vec::new();
-        let at = run.updated_at;
         if let Some(values) = values {
-            events.push(Event { at, ..self.of_run(last - 1, "values", "values", values) });
+            events.push(self.of_run(last - 1, "values", "values", values));
         }
-        let (word, error) = match run.status {
-            RunStatus::Success if !self.asked.is_empty() => ("interrupted", None),
-            RunStatus::Success => ("completed", None),
+        let why = || run.error.as_ref().and_then(|why| why["message"].as_str());
+        let end = match run.status {
+            RunStatus::Success if !self.asked.is_empty() => Lifecycle::new("interrupted"),
+            RunStatus::Success => Lifecycle::new("completed"),
             RunStatus::Error | RunStatus::Timeout => {
-                let why = run.error.as_ref().and_then(|why| why["message"].as_str());
-                ("failed", Some(why.unwrap_or("the run failed").to_owned()))
+                let error = Some(why().unwrap_or("the run failed"));
+                Lifecycle { error, ..Lifecycle::new("failed") }
             }
             // It was stopped; nobody is asked anything.
-            _ => ("interrupted", None),
+            _ => Lifecycle::new("interrupted"),
         };
-        let mut data = json!({ "event": word, "graph_name": GRAPH });
-        if let Some(error) = error {
-            data["error"] = json!(error);
-        }
-        events.push(Event { at, ..self.of_run(last, "ended", "lifecycle", data) });
+        events.push(self.of_run(last, "ended", "lifecycle", end));
         events
     }
 
@@ -173,8 +226,7 @@ impl Shown {
     /// Shows that it is no more: it was rolled back.
     pub(super) fn gone(&self) -> Event {
         let first = self.run.first_event.unwrap_or_default() * PLACES;
-        let data = json!({ "event": "interrupted", "graph_name": GRAPH });
-        self.of_run(first + GONE, "gone", "lifecycle", data)
+        self.of_run(first + GONE, "gone", "lifecycle", Lifecycle::new("interrupted"))
     }
 
     /// Shows a happening.
@@ -183,15 +235,22 @@ impl Shown {
         self.has_heard = true;
         let thread = ThreadId(self.run.thread);
         self.at = heard.at;
-        let mut put = Put { event: heard.id, place: AFTER_MESSAGES, at: self.at, to: &mut events };
+        let mut put = Put {
+            event: heard.id,
+            place: AFTER_MESSAGES,
+            at: self.at,
+            namespace: Vec::new(),
+            to: &mut events,
+        };
         match &heard.happening {
             Happening::StandsAt { state } => {
-                put.put("values", None, wire::values(state));
+                self.tools.begin_again();
+                put.put("values", None, wire::Values(state));
             }
             Happening::TaskStarted { step, task, node, state } => {
                 let id = wire::task_id(thread, *step, *task);
-                let data =
-                    json!({ "id": id, "name": node, "input": wire::values(state), "triggers": [] });
+                let input = wire::Values(state);
+                let data = json!({ "id": id, "name": node, "input": input, "triggers": [] });
                 put.put("tasks", Some(node), data);
             }
             Happening::TaskFailed { step, task, node, error } => {
@@ -203,8 +262,10 @@ impl Shown {
                 put.place = 0;
                 self.add(&mut put, &heard.happening);
             }
-            Happening::Custom { payload } => put.put("custom", None, json!({ "payload": payload })),
-            Happening::Step(at, rest) => {
+            Happening::Custom { node, payload } => {
+                put.custom(&mut self.tools, Some(node), payload);
+            }
+            Happening::Step { at, rest, .. } => {
                 self.asked.clear();
                 put.place = 0;
                 for piece in rest {
@@ -220,9 +281,8 @@ impl Shown {
             }
             Happening::Interrupted { interrupts, .. } => self.asks(&mut put, interrupts),
             Happening::Nested { namespace, payload } => {
-                put.put("custom", None, json!({ "payload": payload }));
-                let path = namespace.split('|').map(str::to_owned).collect();
-                put.to.iter_mut().for_each(|event| event.namespace = Vec::clone(&path));
+                put.namespace = namespace.split('|').map(str::to_owned).collect();
+                put.custom(&mut self.tools, None, payload);
             }
         }
         events
@@ -240,9 +300,8 @@ impl Shown {
             }
             start(put, node, message, &self.run);
         }
-        let delta = json!({ "type": "text-delta", "text": piece });
-        let data = json!({ "event": "content-block-delta", "index": 0, "delta": delta });
-        put.put("messages", Some(node), data);
+        let delta = Text::Delta { text: piece };
+        put.put("messages", Some(node), MessageEvent::ContentBlockDelta { index: 0, delta });
         let open = Open { id: message.clone(), text: text.clone() };
         self.messages.insert((*step, *task), open);
     }
@@ -266,41 +325,34 @@ fn last_seq(run: &Run) -> u64 {
     (last * PLACES + ENDS).max(first * PLACES + ENDS_SILENT)
 }
 
-fn start(put: &mut Put<'_>, node: &str, message: &str, run: &Run) {
-    let metadata = json!({ "run_id": run.id, "thread_id": run.thread });
-    let data =
-        json!({ "event": "message-start", "role": "ai", "id": message, "metadata": metadata });
-    put.put("messages", Some(node), data);
-    let content = json!({ "type": "text", "text": "" });
-    let data = json!({ "event": "content-block-start", "index": 0, "content": content });
-    put.put("messages", Some(node), data);
+fn start(put: &mut Put<'_>, node: &str, id: &str, run: &Run) {
+    let metadata = OfRun { run_id: run.id, thread_id: run.thread };
+    put.put("messages", Some(node), MessageEvent::MessageStart { role: "ai", id, metadata });
+    let content = Text::Whole { text: "" };
+    put.put("messages", Some(node), MessageEvent::ContentBlockStart { index: 0, content });
 }
 
 fn finish(put: &mut Put<'_>, open: &Open) {
-    let content = json!({ "type": "text", "text": open.text });
-    let data = json!({ "event": "content-block-finish", "index": 0, "content": content });
-    put.put("messages", None, data);
-    put.put("messages", None, json!({ "event": "message-finish", "id": open.id }));
+    let content = Text::Whole { text: &open.text };
+    put.put("messages", None, MessageEvent::ContentBlockFinish { index: 0, content });
+    put.put("messages", None, MessageEvent::MessageFinish { id: &open.id });
 }
 
 fn step(put: &mut Put<'_>, thread: ThreadId, at: &Checkpoint) {
-    if at.row.kind.as_str() == "loop" {
-        for (task, one) in (0_u32..).zip(&at.written) {
-            let update = wire::shown_update(&one.update);
-            let id = wire::task_id(thread, at.row.seq, task);
-            let result = json!({
-                "id": id, "name": one.node, "error": null, "result": update, "interrupts": [],
-            });
-            put.put("updates", Some(&one.node), json!({ "node": one.node, "values": update }));
-            put.put("tasks", Some(&one.node), result);
-        }
+    let source = wire::source(&at.row);
+    let written = at.written.iter().filter(|_| source == "loop");
+    for (task, one) in (0_u32..).zip(written) {
+        let update = json!(wire::Update(&one.update));
+        let id = wire::task_id(thread, at.row.seq, task);
+        let result = json!({
+            "id": id, "name": one.node, "error": null, "result": update, "interrupts": [],
+        });
+        put.put("updates", Some(&one.node), json!({ "node": one.node, "values": update }));
+        put.put("tasks", Some(&one.node), result);
     }
-    put.put("values", None, wire::values(&at.state));
-    let parent = at.parent.map(|step| wire::checkpoint_id(thread, step));
-    let mut data = json!({
-        "id": wire::checkpoint_id(thread, at.row.seq), "step": at.row.seq, "source": wire::source(at),
-    });
-    if let Some(parent) = parent {
+    put.put("values", None, wire::Values(&at.state));
+    let mut data = json!({ "id": at.id, "step": at.row.seq, "source": source });
+    if let Some(parent) = &at.parent_id {
         data["parent_id"] = json!(parent);
     }
     put.put("checkpoints", None, data);

@@ -88,7 +88,7 @@ impl Follower {
             let state = self.service.thread(self.thread).await?.state;
             values = state.as_deref().map(wire::values);
         }
-        if let Some((_, shown)) = self.now.take() {
+        if let Some((_, mut shown)) = self.now.take() {
             let events = shown.ended(&run, values);
             self.put(events);
             self.asked = shown.into_asked();

@@ -10,6 +10,7 @@ mod events;
 mod follow;
 mod socket;
 mod stream;
+mod tools;
 
 pub(super) use commands::{Command, post};
 pub(super) use socket::open;

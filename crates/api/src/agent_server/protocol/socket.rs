@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
 use uuid::Uuid;
 
-use super::super::{Face, Refusal};
+use super::super::{AppState, Refusal};
 use super::commands::{self, Command, Refused};
 use super::follow::Follower;
 use super::stream::Wanted;
@@ -35,7 +35,7 @@ const MOST: usize = 32;
 const BUFFER: usize = 16;
 
 pub(in crate::agent_server) async fn open(
-    State(face): State<Face>,
+    State(app): State<AppState>,
     thread: Result<OfThread, Refusal>,
     ends: Option<Extension<Ends>>,
     place: Option<Extension<Place>>,
@@ -47,7 +47,7 @@ pub(in crate::agent_server) async fn open(
         Err(error) => {
             // Where no socket is opened, a thread is refused as on every other route.
             thread?;
-            let why = format!("events come over a WebSocket, or are asked for by POST: {error}");
+            let why = format!("open a WebSocket or send a POST request: {error}");
             return Err(Refusal(axum::http::StatusCode::UPGRADE_REQUIRED, why));
         }
     };
@@ -63,19 +63,19 @@ pub(in crate::agent_server) async fn open(
     Ok(upgrade.on_upgrade(move |socket| async move {
         // Taken for as long as the socket is open.
         let _guard = (place, connection);
-        let mut talk = Talk::new(face.clone(), thread, socket);
+        let mut talk = Talk::new(app.clone(), thread, socket);
         let ended = async {
             match ends {
                 Some(Extension(ends)) => ends.wait().await,
                 None => std::future::pending().await,
             }
         };
-        let stop = face.service.stop().clone();
+        let stop = app.service.stop().clone();
         let close = tokio::select! {
             () = talk.run() => return,
-            () = ended => CloseFrame { code: 4401, reason: "the credentials are not accepted any more".into() },
+            () = ended => CloseFrame { code: 4401, reason: "the credentials are no longer valid".into() },
             // Its client comes back, to another process or this one again.
-            () = stop.cancelled() => CloseFrame { code: 1012, reason: "this server ends".into() },
+            () = stop.cancelled() => CloseFrame { code: 1012, reason: "the server is shutting down".into() },
         };
         // A peer that is gone needs no goodbye.
         let _ = talk.socket.send(Message::Close(Some(close))).await;
@@ -84,7 +84,7 @@ pub(in crate::agent_server) async fn open(
 
 /// One socket.
 struct Talk {
-    face: Face,
+    app: AppState,
     thread: ThreadId,
     socket: WebSocket,
     subscriptions: BTreeMap<String, AbortOnDropHandle<()>>,
@@ -93,9 +93,9 @@ struct Talk {
 }
 
 impl Talk {
-    fn new(face: Face, thread: ThreadId, socket: WebSocket) -> Self {
+    fn new(app: AppState, thread: ThreadId, socket: WebSocket) -> Self {
         let (sender, events) = mpsc::channel(BUFFER);
-        Self { face, thread, socket, subscriptions: BTreeMap::new(), events, sender }
+        Self { app, thread, socket, subscriptions: BTreeMap::new(), events, sender }
     }
 
     /// Talks until the client goes, or a subscription fails: then the client comes back and hears what it lacks.
@@ -158,28 +158,28 @@ impl Talk {
             "subscription.reconnect" => commands::success(id, json!({ "restored": false })),
             // Looking needs another scope than moving; the request was a look.
             "state.get" | "state.listCheckpoints" | "agent.getTree" => {
-                commands::answered(&self.face, self.thread, &command).await
+                commands::answered(&self.app, self.thread, &command).await
             }
-            _ => match self.face.service.permit(Scope::Run) {
-                Ok(()) => commands::answered(&self.face, self.thread, &command).await,
+            _ => match self.app.service.permit(Scope::Run) {
+                Ok(()) => commands::answered(&self.app, self.thread, &command).await,
                 Err(error) => commands::failure(Some(id), &error.into()),
             },
         }
     }
 
     fn subscribe(&mut self, wanted: Wanted) -> Result<String, Refused> {
-        wanted.check().map_err(Refused::invalid)?;
+        wanted.check()?;
         if self.subscriptions.len() >= MOST {
             return Err(Refused::invalid(format!("a socket has at most {MOST} subscriptions")));
         }
-        let mut follower = Follower::new(&self.face.service, self.thread, wanted);
+        let mut follower = Follower::new(&self.app.service, self.thread, wanted);
         let to = self.sender.clone();
         let task = tokio::spawn(async move {
             loop {
                 let event = match follower.next().await {
-                    Ok(event) => event.shown().to_string(),
+                    Ok(event) => json!(event).to_string(),
                     Err(error) => {
-                        tracing::warn!(%error, "a subscription ended early; its client comes back");
+                        tracing::warn!(%error, "a subscription ended early; the client reconnects");
                         String::new()
                     }
                 };

@@ -7,8 +7,9 @@ use axum::response::Response;
 use perihelion_http::sse;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::json;
 
-use super::super::{Face, Refusal};
+use super::super::{AppState, Refusal};
 use super::events::{Event, Shown};
 use super::follow::Follower;
 use crate::event_stream;
@@ -46,12 +47,13 @@ pub(in crate::agent_server) struct Wanted {
 
 impl Wanted {
     /// Refuses channels that there are none of.
-    pub(super) fn check(&self) -> Result<(), String> {
+    pub(super) fn check(&self) -> Result<(), Refusal> {
         let is_known =
             |name: &String| CHANNELS.contains(&name.as_str()) || name.starts_with("custom:");
         match self.channels.iter().find(|name| !is_known(name)) {
             Some(unknown) => {
-                Err(format!("{unknown:?} is not one of the channels {}", CHANNELS.join(", ")))
+                let known = CHANNELS.join(", ");
+                Err(Refusal::invalid(format!("{unknown:?} is not one of the channels {known}")))
             }
             None => Ok(()),
         }
@@ -75,10 +77,11 @@ impl Wanted {
             return false;
         }
         let Some(places) = self.namespaces.as_ref().filter(|places| !places.is_empty()) else {
-            return self.depth.is_none_or(|depth| event.namespace.len() <= depth as usize);
+            return self.depth.is_none_or(|depth| event.params.namespace.len() <= depth as usize);
         };
         places.iter().any(|place| {
             event
+                .params
                 .namespace
                 .strip_prefix(place.as_slice())
                 .is_some_and(|below| self.depth.is_none_or(|depth| below.len() <= depth as usize))
@@ -87,19 +90,19 @@ impl Wanted {
 }
 
 pub(in crate::agent_server) async fn events(
-    State(face): State<Face>,
+    State(app): State<AppState>,
     OfThread(thread): OfThread,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Refusal> {
     let mut wanted: Wanted = body.read()?;
-    wanted.check().map_err(Refusal::invalid)?;
+    wanted.check()?;
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok());
     if let Some(seq) = last.and_then(|id| id.trim().parse().ok()) {
         wanted.after(seq);
     }
-    let follower = Follower::new(&face.service, thread, wanted);
-    let service = face.service.clone();
+    let follower = Follower::new(&app.service, thread, wanted);
+    let service = app.service.clone();
     let stream = futures::stream::unfold((follower, service), |(mut follower, service)| async {
         let bytes = next(&mut follower, &service).await?;
         Some((Ok::<_, std::convert::Infallible>(bytes), (follower, service)))
@@ -113,10 +116,10 @@ async fn next(follower: &mut Follower, service: &Service) -> Option<Bytes> {
         next = follower.next() => match next {
             Ok(event) => {
                 let id = event.seq.to_string();
-                Some(sse::event(event.method, &event.shown().to_string(), Some(&id)))
+                Some(sse::event(event.method, &json!(event).to_string(), Some(&id)))
             }
             Err(error) => {
-                tracing::warn!(%error, "a stream ended early; its client follows on from the last event it heard");
+                tracing::warn!(%error, "a stream ended early; the client can continue after its last event");
                 None
             }
         },

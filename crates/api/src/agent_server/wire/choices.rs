@@ -48,6 +48,17 @@ pub(crate) enum SortOrder {
     Desc,
 }
 
+impl Durability {
+    /// Returns the word.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Sync => "sync",
+            Self::Async => "async",
+            Self::Exit => "exit",
+        }
+    }
+}
+
 impl OneOrMany {
     /// Returns the words.
     pub(crate) fn into_vec(self) -> Vec<String> {

@@ -3,329 +3,285 @@
 //! Everything that can be shown of a happening has a number of its own, whatever modes a client asked for: the id of
 //! an event is the number of the log's event and this one, so that it is the same on every process and every time.
 
-use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
-use super::{checkpoint, interrupt, message, state, thread};
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::metadata::{RunMetadata, TaskMetadata, trigger};
+use super::modes::{Modes, Wire, root};
+use super::state::{Update, Values};
+use super::{Asked, interrupt, message, thread};
 use perihelion_engine::ids::ThreadId;
 use perihelion_runtime::InterruptView;
 use perihelion_service::kept::Run;
 use perihelion_service::{Checkpoint, Happening, Heard};
-use perihelion_star::GRAPH;
-
-/// What a client wants to be shown.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Modes(Vec<String>);
-
-/// One event of a stream.
-#[derive(Clone, Debug)]
-pub(crate) struct Wire {
-    pub name: String,
-    pub data: Value,
-    /// Number of the log's event, and of what is shown of it.
-    pub id: (u64, u32),
-}
-
-/// Names of the modes there are.
-const MODES: [&str; 9] = [
-    "values",
-    "updates",
-    "messages",
-    "messages-tuple",
-    "custom",
-    "tasks",
-    "checkpoints",
-    "debug",
-    "events",
-];
-
-impl Modes {
-    /// Reads the modes that a client names; none: `values`.
-    ///
-    /// # Errors
-    /// The mode that there is none of.
-    pub(crate) fn read(given: Vec<String>) -> Result<Self, String> {
-        match given.iter().find(|mode| !MODES.contains(&mode.as_str())) {
-            Some(unknown) => {
-                Err(format!("{unknown:?} is not one of the stream modes {}", MODES.join(", ")))
-            }
-            None if given.is_empty() => Ok(Self(vec!["values".into()])),
-            None => Ok(Self(given)),
-        }
-    }
-
-    /// Returns their names.
-    pub(crate) fn names(&self) -> &[String] {
-        &self.0
-    }
-
-    fn has(&self, mode: &str) -> bool {
-        self.0.iter().any(|one| one == mode)
-    }
-}
-
-/// The attempt that clients see: a process that resumes a run repeats nothing of it.
-const ATTEMPT: u32 = 1;
 
 /// Collects what is shown of one happening.
 struct Shown<'a> {
     modes: &'a Modes,
+    run: &'a Run,
     id: u64,
+    at: DateTime<Utc>,
     number: u32,
     wires: Vec<Wire>,
 }
 
-impl Shown<'_> {
+/// The start of a task.
+#[derive(Serialize)]
+struct Started<'a> {
+    id: String,
+    name: &'a str,
+    input: Values<'a>,
+    triggers: [String; 1],
+    metadata: RunMetadata,
+}
+
+/// The end of a task.
+#[derive(Serialize)]
+struct Ended<'a> {
+    id: String,
+    name: &'a str,
+    error: Option<&'a str>,
+    result: Written<'a>,
+    interrupts: Vec<Value>,
+}
+
+/// What a task wrote.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Written<'a> {
+    Nothing {},
+    Update(Update<'a>),
+}
+
+#[derive(Serialize)]
+struct Debug<'a, T> {
+    step: u64,
+    timestamp: DateTime<Utc>,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    payload: &'a T,
+}
+
+/// An event of the mode `events`; `data` is what `D` makes of it.
+#[derive(Serialize)]
+struct NodeEvent<'a, D> {
+    event: &'static str,
+    data: D,
+    name: &'a str,
+    tags: [String; 1],
+    run_id: String,
+    metadata: TaskMetadata<'a>,
+    parent_ids: Vec<String>,
+}
+
+/// What an event of a model or a node is about.
+#[derive(Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Data<'a> {
+    Input(Values<'a>),
+    Chunk(Update<'a>),
+    Output(Update<'a>),
+    #[serde(rename = "input")]
+    Question(Value),
+    #[serde(rename = "chunk")]
+    Piece(Value),
+    #[serde(rename = "output")]
+    Message(Value),
+}
+
+/// The task of a step.
+#[derive(Clone, Copy)]
+struct Task<'a> {
+    step: u64,
+    number: u32,
+    node: &'a str,
+}
+
+/// Shows what was told, in the modes that a client wants.
+pub(crate) fn of(heard: &Heard, run: &Run, modes: &Modes) -> Vec<Wire> {
+    let mut shown = Shown { modes, run, id: heard.id, at: heard.at, number: 0, wires: Vec::new() };
+    if heard.is_first {
+        let input = json!({ "input": Asked::of(run).input });
+        shown.put("events", "events", &root(run, "on_chain_start", input));
+    }
+    shown.happening(&heard.happening);
+    shown.wires
+}
+
+impl<'a> Shown<'a> {
     /// Shows an event in a mode; it is made only where it is wanted, and counted in any case.
-    fn put(&mut self, mode: &str, name: &str, data: impl FnOnce() -> Value) {
+    fn put(&mut self, mode: &str, name: &str, data: &impl Serialize) {
         if self.modes.has(mode) {
-            let id = (self.id, self.number);
-            self.wires.push(Wire { name: name.to_owned(), data: data(), id });
+            self.wires.push(Wire::new(name, data, (self.id, self.number)));
         }
         self.number += 1;
     }
-}
 
-impl Wire {
-    /// Returns the first event of a stream.
-    ///
-    /// Its client sees one attempt, however many processes drive the run: an id has the same data every time.
-    pub(crate) fn metadata(run: &Run) -> Self {
-        let data = json!({ "run_id": run.id, "attempt": ATTEMPT });
-        Self { name: "metadata".into(), data, id: (run.first_event.unwrap_or_default(), u32::MAX) }
+    fn debug(&mut self, step: u64, kind: &'static str, payload: &impl Serialize) {
+        let timestamp = self.at;
+        self.put("debug", "debug", &Debug { step, timestamp, kind, payload });
     }
 
-    /// Returns the event that says why a run failed.
-    pub(crate) fn error(run: &Run, why: &Value) -> Self {
-        let id = (run.last_event.or(run.first_event).unwrap_or_default(), u32::MAX - 2);
-        Self { name: "error".into(), data: why.clone(), id }
+    fn task_id(&self, task: Task<'_>) -> String {
+        interrupt::task_id(ThreadId(self.run.thread), task.step, task.number)
     }
 
-    /// Returns the event by which the stream of a thread says that a run has ended.
-    pub(crate) fn run_done(run: &Run) -> Self {
-        let data = json!({ "status": "run_done", "run_id": run.id });
-        let last = (run.last_event.or(run.first_event).unwrap_or_default(), u32::MAX - 1);
-        // Of a run that told nothing it follows the event by which it began.
-        let id = last.max(Self::metadata(run).id);
-        Self { name: "metadata".into(), data, id }
-    }
-
-    /// Returns its id as clients send it back.
-    pub(crate) fn id(&self) -> String {
-        format!("{}-{}", self.id.0, self.id.1)
-    }
-
-    /// Reads an id that a client sent back.
-    pub(crate) fn read_id(text: &str) -> Option<(u64, u32)> {
-        let (event, number) = text.split_once('-').unwrap_or((text, "0"));
-        Some((event.parse().ok()?, number.parse().ok()?))
-    }
-
-    /// Shows a happening in the modes that a client wants.
-    pub(crate) fn of(heard: &Heard, run: &Run, modes: &Modes) -> Vec<Self> {
-        let mut shown = Shown { modes, id: heard.id, number: 0, wires: Vec::new() };
-        let place = Place { thread: ThreadId(run.thread), run };
-        let debug = |step: u64, kind: &str, payload: Value| json!({ "step": step, "timestamp": heard.at, "type": kind, "payload": payload });
-        match &heard.happening {
-            Happening::StandsAt { state } => shown.put("values", "values", || state::values(state)),
+    fn happening(&mut self, happening: &'a Happening) {
+        match happening {
+            Happening::StandsAt { state } => self.put("values", "values", &Values(state)),
             Happening::TaskStarted { step, task, node, state } => {
-                let id = interrupt::task_id(place.thread, *step, *task);
-                let started = || {
-                    json!({
-                        "id": id, "name": node, "input": state::values(state),
-                        "triggers": [format!("branch:to:{node}")], "metadata": place.metadata(),
-                    })
+                let task = Task { step: *step, number: *task, node };
+                let started = Started {
+                    id: self.task_id(task),
+                    name: node,
+                    input: Values(state),
+                    triggers: [trigger(node)],
+                    metadata: RunMetadata::of(self.run),
                 };
-                shown.put("tasks", "tasks", started);
-                shown.put("debug", "debug", || debug(*step, "task", started()));
-                shown.put("events", "events", || {
-                    place.event("on_chain_start", *step, node, json!({}))
-                });
+                self.put("tasks", "tasks", &started);
+                self.debug(*step, "task", &started);
+                self.node_event("on_chain_start", task, Data::Input(Values(state)));
             }
             Happening::TaskFailed { step, task, node, error } => {
-                let id = interrupt::task_id(place.thread, *step, *task);
-                let failed = || json!({ "id": id, "name": node, "error": error, "result": {}, "interrupts": [] });
-                shown.put("tasks", "tasks", failed);
-                shown.put("debug", "debug", || debug(*step, "task_result", failed()));
+                let task = Task { step: *step, number: *task, node };
+                self.ended(task, Some(error), Written::Nothing {}, Vec::new());
             }
-            Happening::Piece { .. } => piece(&mut shown, &place, &heard.happening),
-            Happening::Custom { payload } => shown.put("custom", "custom", || payload.clone()),
-            Happening::Step(at, rest) => {
-                rest.iter().for_each(|one| piece(&mut shown, &place, one));
-                step(&mut shown, at, &place, &debug);
+            Happening::Piece { .. } => self.piece(happening),
+            Happening::Custom { payload, .. } => self.put("custom", "custom", payload),
+            Happening::Step { at, rest, streamed } => {
+                rest.iter().for_each(|one| self.piece(one));
+                self.step(at, streamed);
             }
             Happening::Interrupted { step, interrupts, asking, state } => {
                 let open: Vec<InterruptView> = interrupts.iter().map(InterruptView::from).collect();
-                let asked = || interrupt::shown_all(&open);
-                shown.put("updates", "updates", || json!({ "__interrupt__": asked() }));
+                let asked = interrupt::shown_all(&open);
+                self.put("updates", "updates", &json!({ "__interrupt__": asked }));
                 if open.is_empty() {
                     // It paused: nothing is asked.
-                    return shown.wires;
+                    return;
                 }
-                shown.put("values", "values", || {
-                    let mut values = state::values(state);
-                    values["__interrupt__"] = asked();
-                    values
-                });
+                self.put("values", "values", &Interrupted { state: Values(state), asked });
                 for (index, question) in (0_u32..).zip(&open) {
                     // An older version did not tell which task asks.
-                    let task = asking.get(index as usize).copied().unwrap_or(index);
-                    let id = interrupt::task_id(place.thread, *step, task);
-                    let asks = || {
-                        json!({
-                            "id": id, "name": question.agent, "error": null, "result": {},
-                            "interrupts": [interrupt::shown(question)],
-                        })
-                    };
-                    shown.put("tasks", "tasks", asks);
-                    shown.put("debug", "debug", || debug(*step, "task_result", asks()));
+                    let number = asking.get(index as usize).copied().unwrap_or(index);
+                    let task = Task { step: *step, number, node: &question.agent };
+                    let asks = vec![interrupt::shown(question)];
+                    self.ended(task, None, Written::Nothing {}, asks);
                 }
             }
             Happening::Nested { namespace, payload } => {
-                if run.kwargs["shown"]["subgraphs"] == true {
-                    let name = format!("custom|{namespace}");
-                    shown.put("custom", &name, || payload.clone());
+                if Asked::of(self.run).subgraphs {
+                    self.put("custom", &format!("custom|{namespace}"), payload);
                 }
             }
         }
-        shown.wires
     }
-}
 
-/// Shows a piece of a message.
-fn piece(shown: &mut Shown<'_>, place: &Place<'_>, happening: &Happening) {
-    let Happening::Piece { step, task, node, message: id, piece, text, is_first } = happening
-    else {
-        return;
-    };
-    let about = || place.about(*step, *task, node);
-    shown.put("messages-tuple", "messages", || json!([message::chunk(id, node, piece), about()]));
-    if *is_first {
-        shown.put(
-            "messages",
-            "messages/metadata",
-            || json!({ (id.clone()): { "metadata": about() } }),
-        );
+    fn ended(
+        &mut self,
+        task: Task<'_>,
+        error: Option<&str>,
+        result: Written<'_>,
+        interrupts: Vec<Value>,
+    ) {
+        let ended = Ended { id: self.task_id(task), name: task.node, error, result, interrupts };
+        self.put("tasks", "tasks", &ended);
+        self.debug(task.step, "task_result", &ended);
     }
-    shown.put("messages", "messages/partial", || json!([message::partial(id, node, text)]));
-    if *is_first {
-        shown.put("events", "events", || {
-            place.event("on_chat_model_start", *step, node, json!({ "input": {} }))
-        });
-    }
-    shown.put("events", "events", || {
-        let chunk = json!({ "chunk": message::chunk(id, node, piece) });
-        place.event("on_chat_model_stream", *step, node, chunk)
-    });
-}
 
-fn step(
-    shown: &mut Shown<'_>,
-    at: &Checkpoint,
-    place: &Place<'_>,
-    debug: &dyn Fn(u64, &str, Value) -> Value,
-) {
-    let thread = place.thread;
-    let number = at.row.seq;
-    let is_loop = at.row.kind.as_str() == "loop";
-    if is_loop {
-        for (task, one) in (0_u32..).zip(&at.written) {
-            let id = interrupt::task_id(thread, number, task);
-            let result = || {
-                let result = state::update(&one.update);
-                json!({ "id": id, "name": one.node, "error": null, "result": result, "interrupts": [] })
-            };
-            shown.put(
-                "updates",
-                "updates",
-                || json!({ (one.node.clone()): state::update(&one.update) }),
-            );
-            shown.put("tasks", "tasks", result);
-            shown.put("debug", "debug", || debug(number, "task_result", result()));
-            for words in one.update.messages.iter().flatten().filter(|words| words.role != "user") {
-                shown.put("events", "events", || {
-                    let output = json!({ "output": message::shown(words) });
-                    place.event("on_chat_model_end", number, &one.node, output)
-                });
-            }
-            shown.put("events", "events", || {
-                let output = json!({ "output": state::update(&one.update) });
-                place.event("on_chain_end", number, &one.node, output)
-            });
-            if let Some(messages) = &one.update.messages {
-                shown.put("messages", "messages/complete", || {
-                    messages.iter().map(message::shown).collect()
-                });
-            }
-        }
-    }
-    shown.put("values", "values", || state::values(&at.state));
-    let whole = || {
-        let config = |step: u64| {
-            json!({ "configurable": {
-                "thread_id": thread, "checkpoint_ns": "", "run_id": place.run.id,
-                "checkpoint_id": checkpoint::checkpoint_id(thread, step),
-            } })
+    /// Shows a piece of a message.
+    fn piece(&mut self, happening: &Happening) {
+        let Happening::Piece { step, task, node, message: id, piece, text, is_first } = happening
+        else {
+            return;
         };
-        let tasks: Vec<Value> = (0_u32..)
-            .zip(&at.next)
-            .map(|(task, node)| {
-                let id = interrupt::task_id(thread, number + 1, task);
-                json!({ "id": id, "name": node, "interrupts": [], "state": null })
-            })
-            .collect();
-        json!({
-            "config": config(number),
-            "parent_config": at.parent.map(config),
-            "values": state::values(&at.state),
-            "metadata": { "source": thread::source(at), "step": number, "parents": {} },
-            "next": at.next,
-            "tasks": tasks,
-            "checkpoint": checkpoint::shown(thread, number),
-            "parent_checkpoint": at.parent.map(|step| checkpoint::shown(thread, step)),
-        })
-    };
-    shown.put("checkpoints", "checkpoints", whole);
-    shown.put("debug", "debug", || debug(number, "checkpoint", whole()));
+        let task = Task { step: *step, number: *task, node };
+        let chunk = message::chunk(id, node, piece);
+        self.message(task, &chunk);
+        if *is_first {
+            self.message_metadata(task, id);
+        }
+        self.put("messages", "messages/partial", &[message::partial(id, node, text)]);
+        if *is_first {
+            self.model_event("on_chat_model_start", task, Data::Question(json!({})));
+        }
+        self.model_event("on_chat_model_stream", task, Data::Piece(chunk));
+    }
+
+    fn message(&mut self, task: Task<'_>, message: &Value) {
+        let about = TaskMetadata::of(self.run, task.step, task.number, task.node);
+        self.put("messages-tuple", "messages", &(message, about));
+    }
+
+    fn message_metadata(&mut self, task: Task<'_>, id: &str) {
+        let about = TaskMetadata::of(self.run, task.step, task.number, task.node);
+        self.put("messages", "messages/metadata", &json!({ id: { "metadata": about } }));
+    }
+
+    fn step(&mut self, at: &'a Checkpoint, streamed: &[String]) {
+        let step = at.row.seq;
+        let written = at.written.iter().filter(|_| at.row.kind.as_str() == "loop");
+        for (number, one) in (0_u32..).zip(written) {
+            let task = Task { step, number, node: &one.node };
+            self.put("updates", "updates", &BTreeMap::from([(&one.node, Update(&one.update))]));
+            self.ended(task, None, Written::Update(Update(&one.update)), Vec::new());
+            let replies = one.update.messages.iter().flatten().filter(|words| words.role != "user");
+            for words in replies {
+                let reply = message::shown(words);
+                // Its pieces were told already.
+                if !streamed.contains(&words.id) {
+                    self.message(task, &reply);
+                    self.message_metadata(task, &words.id);
+                }
+                self.put("messages", "messages/complete", &[&reply]);
+                self.model_event("on_chat_model_end", task, Data::Message(reply));
+            }
+            self.node_event("on_chain_stream", task, Data::Chunk(Update(&one.update)));
+            self.node_event("on_chain_end", task, Data::Output(Update(&one.update)));
+        }
+        self.put("values", "values", &Values(&at.state));
+        let whole = thread::Committed { thread: ThreadId(self.run.thread), run: self.run.id, at };
+        self.put("checkpoints", "checkpoints", &whole);
+        self.debug(step, "checkpoint", &whole);
+    }
+
+    fn node_event(&mut self, event: &'static str, task: Task<'_>, data: Data<'_>) {
+        let id = self.task_id(task);
+        self.event(event, task, data, format!("graph:step:{}", task.step), id, Vec::new());
+    }
+
+    fn model_event(&mut self, event: &'static str, task: Task<'_>, data: Data<'_>) {
+        let node = self.task_id(task);
+        let id = Uuid::new_v5(&self.run.thread, format!("model/{node}").as_bytes()).to_string();
+        self.event(event, task, data, "seq:step:1".into(), id, vec![node]);
+    }
+
+    fn event(
+        &mut self,
+        event: &'static str,
+        task: Task<'_>,
+        data: Data<'_>,
+        tag: String,
+        run_id: String,
+        parents: Vec<String>,
+    ) {
+        let metadata = TaskMetadata::of(self.run, task.step, task.number, task.node);
+        let parent_ids = [self.run.id.to_string()].into_iter().chain(parents).collect();
+        let event =
+            NodeEvent { event, data, name: task.node, tags: [tag], run_id, metadata, parent_ids };
+        self.put("events", "events", &event);
+    }
 }
 
-/// Where a happening belongs.
-struct Place<'a> {
-    thread: ThreadId,
-    run: &'a Run,
-}
-
-impl Place<'_> {
-    fn metadata(&self) -> Value {
-        json!({
-            "graph_id": GRAPH,
-            "assistant_id": self.run.assistant,
-            "run_attempt": ATTEMPT,
-            "thread_id": self.thread,
-            "run_id": self.run.id,
-        })
-    }
-
-    fn about(&self, step: u64, task: u32, node: &str) -> Value {
-        let mut about = self.metadata();
-        let space = format!("{node}:{}", interrupt::task_id(self.thread, step, task));
-        about["langgraph_step"] = json!(step);
-        about["langgraph_node"] = json!(node);
-        about["langgraph_triggers"] = json!([format!("branch:to:{node}")]);
-        about["langgraph_path"] = json!(["__pregel_pull", node]);
-        about["langgraph_checkpoint_ns"] = json!(space);
-        about["checkpoint_ns"] = json!(space);
-        about
-    }
-
-    fn event(&self, kind: &str, step: u64, node: &str, data: Value) -> Value {
-        json!({
-            "event": kind,
-            "data": data,
-            "name": node,
-            "tags": [format!("graph:step:{step}")],
-            "run_id": self.run.id,
-            "metadata": self.about(step, 0, node),
-            "parent_ids": [self.run.id],
-        })
-    }
+/// A state with the questions that wait in it.
+#[derive(Serialize)]
+struct Interrupted<'a> {
+    #[serde(flatten)]
+    state: Values<'a>,
+    #[serde(rename = "__interrupt__")]
+    asked: Value,
 }

@@ -88,7 +88,7 @@ impl Review {
             }
             Question::OutcomeUnknown(call) => Some(Self {
                 description: format!(
-                    "Nobody knows whether this call took effect ({}). Approve to send it again, reject to leave it.",
+                    "It is unknown whether this call took effect ({}). Approve to send it again, or reject to skip it.",
                     call.reason
                 ),
                 name: call.tool,

@@ -7,15 +7,14 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::choices::{Durability, IfNotExists, OnCompletion, OnDisconnect, OneOrMany};
-use super::{message, state};
+use super::message;
+use super::state::read_update;
+use crate::agent_server::Refusal;
 use crate::parts;
 use perihelion_engine::graph::Nodes;
 use perihelion_service::kept::Multitask;
 use perihelion_service::{Approvals, Asked, Order, Turn};
-use perihelion_star::{Attachment, GraphUpdate};
-
-/// Bytes of a message's id at most; a longer one is not kept.
-const LONGEST_ID: usize = 200;
+use perihelion_star::{GraphUpdate, Message, REMOVE};
 
 /// Fields of an input that is a conversation.
 const MESSAGES: &str = "messages";
@@ -55,9 +54,9 @@ impl RunBody {
     /// Reads a body.
     ///
     /// # Errors
-    /// What is wrong with it.
-    pub(crate) fn read(given: &Value) -> Result<Self, String> {
-        serde_json::from_value(given.clone()).map_err(|error| error.to_string())
+    /// [`Refusal`] with what is wrong with it.
+    pub(crate) fn read(given: &Value) -> Result<Self, Refusal> {
+        serde_json::from_value(given.clone()).map_err(|error| Refusal::invalid(error.to_string()))
     }
 
     /// Returns the checkpoint that the run begins at, by its id.
@@ -66,34 +65,30 @@ impl RunBody {
             || self.config.as_ref()?.get("configurable")?.get("checkpoint_id")?.as_str();
         self.checkpoint_id
             .as_deref()
-            .or_else(|| self.checkpoint.as_ref().and_then(super::named_step))
+            .or_else(|| self.checkpoint.as_ref().and_then(super::named_checkpoint))
             .or_else(of_config)
     }
 
     /// Returns the order, but for the step it begins at.
     ///
     /// # Errors
-    /// What is wrong with the input or the command.
-    pub(crate) fn order(&self, thread_head: u64) -> Result<Order, String> {
+    /// [`Refusal`] with what is wrong with the input or the command.
+    pub(crate) fn order(&self) -> Result<Order, Refusal> {
         let names = |given: &Option<OneOrMany>| {
             Nodes::from(given.clone().map_or_else(Vec::new, OneOrMany::into_vec))
         };
-        let mut order = Order::new(asked(self, thread_head)?);
+        let mut order = Order::new(asked(self)?);
         order.pauses.before = names(&self.interrupt_before);
         order.pauses.after = names(&self.interrupt_after);
         if let Asked::Turn(turn) = &mut order.asked {
             turn.approvals = turn.approvals.or(self.approvals);
         }
-        order.durability = self.durability.map(|mode| {
-            let word = match mode {
-                Durability::Sync => "sync",
-                Durability::Async => "async",
-                Durability::Exit => "exit",
-            };
-            word.to_owned()
-        });
+        order.durability = self.durability.map(|mode| mode.as_str().to_owned());
         let limit = self.config.as_ref().and_then(|config| config.get("recursion_limit"));
         order.max_steps = limit.and_then(Value::as_u64);
+        if order.max_steps == Some(0) {
+            return Err(Refusal::invalid("recursion_limit must be at least 1"));
+        }
         Ok(order)
     }
 
@@ -113,11 +108,7 @@ impl RunBody {
             "subgraphs": self.stream_subgraphs,
             "resumable": self.stream_resumable,
             "checkpoint_during": true,
-            "durability": match self.durability {
-                Some(Durability::Async) => "async",
-                Some(Durability::Exit) => "exit",
-                _ => "sync",
-            },
+            "durability": self.durability.unwrap_or(Durability::Sync).as_str(),
         })
     }
 }
@@ -125,16 +116,19 @@ impl RunBody {
 /// Reads what a run is asked to do; a command goes before an input.
 ///
 /// # Errors
-/// What is wrong with the input or the command.
-pub(crate) fn asked(body: &RunBody, thread_head: u64) -> Result<Asked, String> {
+/// [`Refusal`] with what is wrong with the input or the command.
+fn asked(body: &RunBody) -> Result<Asked, Refusal> {
     if let Some(command) = body.command.as_ref().and_then(Value::as_object) {
-        if let Some(resume) = command.get("resume").filter(|resume| !resume.is_null()) {
+        let resume = command.get("resume").filter(|resume| !resume.is_null());
+        let written = read_command(command)?;
+        if let Some(resume) = resume {
+            if written.is_some() {
+                let why = "command.resume cannot be sent together with update or goto; edit the state in a request of its own";
+                return Err(Refusal::invalid(why));
+            }
             return Ok(Asked::Resume(resume.clone()));
         }
-        let given = |key: &str| command.get(key).filter(|value| !value.is_null());
-        if given("update").is_some() || given("goto").is_some() {
-            let update = state_update(given("update").unwrap_or(&Value::Null), thread_head)?;
-            let goto = goto(given("goto"))?;
+        if let Some((update, goto)) = written {
             return Ok(Asked::Edit { update: Box::new(update), as_node: None, goto });
         }
     }
@@ -149,26 +143,37 @@ pub(crate) fn asked(body: &RunBody, thread_head: u64) -> Result<Asked, String> {
                 body.context.as_ref(),
             )))
         }
-        Some(_) => Err("input must be an object with messages, or with a question".into()),
+        Some(_) => {
+            Err(Refusal::invalid("input must be an object with messages, or with a question"))
+        }
     }
 }
 
-/// Reads an update of the state.
+/// Reads the update and the next nodes of a command; `None` where it has neither.
 ///
 /// # Errors
-/// What cannot be read of it.
-pub(crate) fn state_update(given: &Value, thread_head: u64) -> Result<GraphUpdate, String> {
-    state::read(given, thread_head)
+/// [`Refusal`] with what cannot be read of it.
+fn read_command(
+    command: &Map<String, Value>,
+) -> Result<Option<(GraphUpdate, Vec<String>)>, Refusal> {
+    let is_empty = |value: &Value| value.is_null() || *value == json!([]) || *value == json!({});
+    let given = |key: &str| command.get(key).filter(|value| !is_empty(value));
+    if given("update").is_none() && given("goto").is_none() {
+        return Ok(None);
+    }
+    let update = read_update(given("update").unwrap_or(&Value::Null))?;
+    Ok(Some((update, goto(given("goto"))?)))
 }
 
-fn goto(given: Option<&Value>) -> Result<Vec<String>, String> {
-    let name = |one: &Value| -> Result<String, String> {
+fn goto(given: Option<&Value>) -> Result<Vec<String>, Refusal> {
+    let name = |one: &Value| {
         // A node here reads the state that all share.
         if one.get("input").is_some_and(|input| !input.is_null()) {
-            return Err("goto cannot take the input of a Send: send it as command.update, and name the node alone".into());
+            let why = "goto cannot have the input of a Send; pass it as command.update and name only the node";
+            return Err(Refusal::invalid(why));
         }
         let found = one.as_str().or_else(|| one.get("node").and_then(Value::as_str));
-        found.map(str::to_owned).ok_or_else(|| "goto must name nodes".into())
+        found.map(str::to_owned).ok_or_else(|| Refusal::invalid("goto must name nodes"))
     };
     match given {
         None => Ok(Vec::new()),
@@ -177,72 +182,65 @@ fn goto(given: Option<&Value>) -> Result<Vec<String>, String> {
     }
 }
 
+/// The fields of an input that are read where it has messages; what else a client's state holds is its own business.
+const KNOWN: [&str; 10] = [
+    "context",
+    "prefer_agents",
+    "disable_agents",
+    "max_turns",
+    "include_data",
+    "trace",
+    "system_prompt",
+    "approvals",
+    "attachments",
+    "user",
+];
+
 /// Reads an input: a conversation whose last human messages are the question, or the request in our own form.
-fn turn(fields: &Map<String, Value>, context: Option<&Value>) -> Result<Turn, String> {
+fn turn(fields: &Map<String, Value>, context: Option<&Value>) -> Result<Turn, Refusal> {
     let mut own = fields.clone();
     let messages = own.remove(MESSAGES);
-    let mut turn: Turn = if own.contains_key("question") {
-        serde_json::from_value(Value::Object(own)).map_err(|error| error.to_string())?
-    } else {
-        let known = [
-            "context",
-            "prefer_agents",
-            "disable_agents",
-            "max_turns",
-            "include_data",
-            "trace",
-            "system_prompt",
-            "approvals",
-            "attachments",
-            "user",
-        ];
-        // What else a client's state holds is its own business.
-        own.retain(|name, _| known.contains(&name.as_str()));
+    if !own.contains_key("question") {
+        own.retain(|name, _| KNOWN.contains(&name.as_str()));
         own.insert("question".into(), json!(""));
-        serde_json::from_value(Value::Object(own)).map_err(|error| error.to_string())?
+    }
+    let turn: Turn = serde_json::from_value(Value::Object(own))
+        .map_err(|error| Refusal::invalid(error.to_string()))?;
+    if !turn.question.trim().is_empty() {
+        return Ok(with_context(turn, context));
+    }
+    let list = match messages {
+        Some(Value::Array(list)) => list,
+        Some(one @ (Value::Object(_) | Value::String(_))) => vec![one],
+        _ => return Err(Refusal::invalid("input must have messages or a question")),
     };
-    if turn.question.trim().is_empty() {
-        let list = match messages {
-            Some(Value::Array(list)) => list,
-            Some(one @ (Value::Object(_) | Value::String(_))) => vec![one],
-            _ => return Err("input must have messages or a question".into()),
-        };
-        let (question, attached) =
-            user_message(&list)?.ok_or("no human message is at the end of the messages")?;
-        turn.question = question;
-        turn.attachments.extend(attached);
-        let id = list.last().and_then(|last| last.get("id")).and_then(Value::as_str);
-        turn.message_id = id.filter(|id| (1..=LONGEST_ID).contains(&id.len())).map(str::to_owned);
-    }
-    Ok(with_context(turn, context))
+    Ok(with_context(with_messages(turn, &list)?, context))
 }
 
-/// Returns what the human messages at the end of a conversation say, and what comes with them.
-fn user_message(messages: &[Value]) -> Result<Option<(String, Vec<Attachment>)>, String> {
-    let mut contents: Vec<&Value> = messages.iter().rev().map_while(human).collect();
-    contents.reverse();
-    let texts = contents.iter().map(|content| message::content(content));
+/// Takes a conversation into a turn: the human messages at its end are the question, and those before are merged into
+/// what the thread has.
+fn with_messages(mut turn: Turn, list: &[Value]) -> Result<Turn, Refusal> {
+    let plain: Vec<Value> = list.iter().map(message::plain).collect();
+    let read = plain.iter().map(message::read).collect::<Result<Vec<Message>, Refusal>>()?;
+    let is_question = |(one, _): &(&Message, &Value)| one.role == "user";
+    let is_removal = |one: &Message| one.role == REMOVE;
+    let turns = read.iter().zip(&plain).rev().filter(|(one, _)| !is_removal(one));
+    let asked: Vec<(&Message, &Value)> = turns.take_while(is_question).collect();
+    let contents = || asked.iter().rev().filter_map(|(_, plain)| plain.get("content"));
+    let texts = contents().map(message::content_text);
     let texts: Vec<String> = texts.filter(|text| !text.trim().is_empty()).collect();
-    let attached = parts::attachments_of(contents.into_iter())?;
-    Ok(parts::question(texts.join("\n\n"), attached))
-}
-
-/// Returns the content of a human message, in whatever form it comes.
-fn human(one: &Value) -> Option<&Value> {
-    match one {
-        Value::String(_) => Some(one),
-        Value::Array(pair) => match pair.as_slice() {
-            // The form of a pair: role and content.
-            [Value::String(role), content] if matches!(role.as_str(), "human" | "user") => {
-                Some(content)
-            }
-            _ => None,
-        },
-        other => {
-            let read = message::read(other, String::new())?;
-            other.get("content").filter(|_| read.role == "user")
-        }
-    }
+    let attached = parts::attachments_of(contents()).map_err(Refusal::invalid)?;
+    let question = parts::question(texts.join("\n\n"), attached);
+    let (question, attached) =
+        question.ok_or_else(|| Refusal::invalid("the messages must end with a human message"))?;
+    turn.question = question;
+    turn.attachments.extend(attached);
+    let named = asked.first().filter(|(_, plain)| plain.get("id").is_some_and(Value::is_string));
+    turn.message_id = named.map(|(one, _)| one.id.clone());
+    let ids: Vec<&str> = asked.iter().map(|(one, _)| one.id.as_str()).collect();
+    turn.messages =
+        read.iter().filter(|one| is_removal(one) || !ids.contains(&&*one.id)).cloned().collect();
+    Ok(turn)
 }
 
 /// Adds what the run's context says, which the input's own goes before.
@@ -268,7 +266,7 @@ mod tests {
     use super::*;
 
     fn turn_of(body: Value) -> Turn {
-        match asked(&RunBody::read(&body).unwrap(), 0).unwrap() {
+        match asked(&RunBody::read(&body).unwrap()).unwrap() {
             Asked::Turn(turn) => turn,
             other => panic!("{other:?}"),
         }
@@ -310,10 +308,21 @@ mod tests {
     }
 
     #[test]
+    fn messages_before_the_question_are_merged_into_the_thread() {
+        let turn = turn_of(json!({ "input": { "messages": [
+            { "type": "remove", "id": "old" }, { "type": "human", "content": "Hi", "id": "a" },
+            { "type": "ai", "content": "Hello", "id": "b" }, { "type": "human", "content": "Who left?", "id": "c" },
+        ] } }));
+        let ids: Vec<&str> = turn.messages.iter().map(|one| one.id.as_str()).collect();
+        assert_eq!(ids, ["old", "a", "b"]);
+        assert_eq!((turn.question.as_str(), turn.message_id.as_deref()), ("Who left?", Some("c")));
+    }
+
+    #[test]
     fn a_command_goes_before_an_empty_input() {
         let body = json!({ "input": {}, "command": { "resume": { "decisions": [{ "type": "approve" }] } } });
         let body = RunBody::read(&body).unwrap();
-        assert!(matches!(asked(&body, 0), Ok(Asked::Resume(_))));
+        assert!(matches!(asked(&body), Ok(Asked::Resume(_))));
     }
 
     #[test]
@@ -321,13 +330,11 @@ mod tests {
         let body = |goto: Value| RunBody::read(&json!({ "command": { "goto": goto } })).unwrap();
         let send = json!({ "node": "qa", "input": { "answer": "x" } });
         for goto in [send.clone(), json!(["qa", send])] {
-            let why = asked(&body(goto), 0).unwrap_err();
+            let why = asked(&body(goto)).unwrap_err().1;
             assert!(why.contains("command.update"), "{why}");
         }
         for goto in [json!("qa"), json!([{ "node": "qa", "input": null }])] {
-            assert!(
-                matches!(asked(&body(goto), 0), Ok(Asked::Edit { goto, .. }) if goto == ["qa"])
-            );
+            assert!(matches!(asked(&body(goto)), Ok(Asked::Edit { goto, .. }) if goto == ["qa"]));
         }
     }
 
@@ -339,7 +346,7 @@ mod tests {
             json!(3),
         ] {
             let body = RunBody::read(&json!({ "input": input })).unwrap();
-            assert!(asked(&body, 0).is_err(), "{input}");
+            assert!(asked(&body).is_err(), "{input}");
         }
     }
 }

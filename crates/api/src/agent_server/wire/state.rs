@@ -1,56 +1,65 @@
 //! The state as clients see it: messages in their format, large values by their previews.
 
+use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
 use super::message;
+use crate::agent_server::Refusal;
 use perihelion_star::{GraphState, GraphUpdate};
+
+/// A state, which is made into JSON only where it is sent.
+pub(crate) struct Values<'a>(pub &'a GraphState);
+
+/// What a node wrote, which is made into JSON only where it is sent.
+pub(crate) struct Update<'a>(pub &'a GraphUpdate);
+
+impl Serialize for Values<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        values(self.0).serialize(serializer)
+    }
+}
+
+impl Serialize for Update<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self(written) = self;
+        let mut shown = json!(written);
+        if let Some(messages) = &written.messages {
+            shown["messages"] = messages.iter().map(message::shown).collect();
+        }
+        if let Some(artifacts) = shown.get_mut("global_state") {
+            without_contents(artifacts);
+        }
+        shown.serialize(serializer)
+    }
+}
 
 /// Shows a state.
 pub(crate) fn values(state: &GraphState) -> Value {
     let mut shown = json!(state);
-    shown["messages"] = Value::Array(state.messages.iter().map(message::shown).collect());
+    shown["messages"] = state.messages.iter().map(message::shown).collect();
     without_contents(&mut shown["global_state"]);
     shown
 }
 
-/// Shows what a node wrote.
-pub(crate) fn update(written: &GraphUpdate) -> Value {
-    let mut shown = json!(written);
-    if let Some(messages) = &written.messages {
-        shown["messages"] = Value::Array(messages.iter().map(message::shown).collect());
-    }
-    if let Some(artifacts) = shown.get_mut("global_state") {
-        without_contents(artifacts);
-    }
-    shown
-}
-
-/// Reads an update that a client wrote; a message without an id gets one that no turn has.
+/// Reads an update that a client wrote.
 ///
 /// # Errors
-/// What cannot be read of it.
-pub(super) fn read(given: &Value, thread_head: u64) -> Result<GraphUpdate, String> {
+/// [`Refusal`] with what cannot be read of it.
+pub(crate) fn read_update(given: &Value) -> Result<GraphUpdate, Refusal> {
     let mut fields: Map<String, Value> = match given {
         Value::Null => Map::new(),
         Value::Object(fields) => fields.clone(),
-        _ => return Err("values must be an object or null".into()),
+        _ => return Err(Refusal::invalid("values must be an object or null")),
     };
     if fields.remove("user").is_some_and(|user| !user.is_null()) {
-        return Err("user: a thread is the user's who began it, and stays theirs".into());
+        let why = "user: a thread belongs to the user who began it, and this cannot be changed";
+        return Err(Refusal::invalid(why));
     }
     if let Some(messages) = fields.get_mut("messages") {
-        let list = match messages.take() {
-            Value::Array(list) => list,
-            one => vec![one],
-        };
-        let read = list.iter().enumerate().map(|(index, one)| {
-            let id = format!("{}.edit.{index}", thread_head + 1);
-            message::read(one, id)
-                .ok_or_else(|| "a message must have a type of human or ai, and content".to_owned())
-        });
-        *messages = json!(read.collect::<Result<Vec<_>, String>>()?);
+        *messages = json!(message::read_list(messages)?);
     }
-    serde_json::from_value(Value::Object(fields)).map_err(|error| error.to_string())
+    serde_json::from_value(Value::Object(fields))
+        .map_err(|error| Refusal::invalid(error.to_string()))
 }
 
 /// Leaves the whole of large values out, whose previews are shown.

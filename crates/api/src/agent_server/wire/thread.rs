@@ -1,12 +1,16 @@
 //! Threads and their states in the clients' format.
 
+use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
+use uuid::Uuid;
 
-use super::{checkpoint, interrupt, state};
-use perihelion_engine::checkpoint::StepRow;
+use super::metadata::RunMetadata;
+use super::state::{Update, Values};
+use super::{checkpoint, interrupt};
+use perihelion_engine::checkpoint::{StepKind, StepRow};
 use perihelion_engine::ids::ThreadId;
 use perihelion_runtime::InterruptView;
-use perihelion_service::{Checkpoint, ClientStatus, ThreadView};
+use perihelion_service::{Checkpoint, ClientStatus, StepRun, ThreadView, shown_failure};
 use perihelion_star::GRAPH;
 
 /// Which fields are shown; none named: all.
@@ -47,7 +51,7 @@ pub(crate) fn shown(view: &ThreadView, fields: &Fields) -> Value {
         "metadata": metadata,
         "status": word(*status),
         "config": meta.config,
-        "values": view.state.as_deref().map(state::values),
+        "values": view.state.as_deref().map(Values),
     });
     if info.head > 0 || *status == ClientStatus::Error {
         shown["error"] = error(view);
@@ -66,10 +70,9 @@ pub(crate) fn shown(view: &ThreadView, fields: &Fields) -> Value {
 /// Says why the last run of a thread did not come to its end, where it did not.
 fn error(view: &ThreadView) -> Value {
     match view.status {
-        ClientStatus::Error => view
-            .info
-            .shown_error()
-            .map_or(Value::Null, |text| json!({ "error": "RunFailed", "message": text })),
+        ClientStatus::Error => {
+            view.info.shown_error().map_or(Value::Null, |text| shown_failure(Some(&text)))
+        }
         ClientStatus::Interrupted if view.was_stopped => {
             json!({ "error": "UserInterrupt", "message": "the run was stopped" })
         }
@@ -109,50 +112,78 @@ pub(crate) fn snapshot(
                 "interrupts": asked.get(&id).cloned().unwrap_or_else(|| json!([])),
                 "checkpoint": null,
                 "state": null,
-                "result": result.map(|one| state::update(&one.update)),
+                "result": result.map(|one| Update(&one.update)),
             })
         })
         .collect();
-    let parent = at.parent.map(|step| checkpoint::shown(thread, step));
     json!({
-        "values": state::values(&at.state),
+        "values": Values(&at.state),
         "next": at.next,
         "tasks": tasks,
-        "metadata": step_metadata(thread, &at.row),
+        "metadata": step_metadata(thread, &at.row, at.run),
         "created_at": at.row.at,
-        "checkpoint": checkpoint::shown(thread, step),
-        "parent_checkpoint": parent,
+        "checkpoint": checkpoint::shown(thread, &at.id),
+        "parent_checkpoint": at.parent_id.as_deref().map(|id| checkpoint::shown(thread, id)),
         "interrupts": open.iter().map(interrupt::shown).collect::<Vec<_>>(),
-        "checkpoint_id": checkpoint::checkpoint_id(thread, step),
-        "parent_checkpoint_id": at.parent.map(|step| checkpoint::checkpoint_id(thread, step)),
+        "checkpoint_id": at.id,
+        "parent_checkpoint_id": at.parent_id,
     })
 }
 
-/// Shows what is noted of a step.
-pub(crate) fn step_metadata(thread: ThreadId, row: &StepRow) -> Value {
+/// A checkpoint that a run has just made, which is made into JSON only where it is sent.
+pub(super) struct Committed<'a> {
+    pub thread: ThreadId,
+    pub run: Uuid,
+    pub at: &'a Checkpoint,
+}
+
+impl Serialize for Committed<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        committed(self.thread, self.run, self.at).serialize(serializer)
+    }
+}
+
+fn committed(thread: ThreadId, run: Uuid, at: &Checkpoint) -> Value {
+    let config = |id: &str| {
+        json!({ "configurable": {
+            "thread_id": thread, "checkpoint_ns": "", "run_id": run, "checkpoint_id": id,
+        } })
+    };
+    let task = |(task, node): (u32, &String)| {
+        let id = interrupt::task_id(thread, at.row.seq + 1, task);
+        json!({ "id": id, "name": node, "interrupts": [], "state": null })
+    };
     json!({
-        "graph_id": GRAPH,
-        "assistant_id": super::assistant::id_of(GRAPH),
-        "thread_id": thread,
-        "run_id": row.run,
-        "source": made_by(row),
-        "step": row.seq,
-        "parents": {},
+        "config": config(&at.id),
+        "parent_config": at.parent_id.as_deref().map(config),
+        "values": Values(&at.state),
+        "metadata": step_metadata(thread, &at.row, at.run),
+        "next": at.next,
+        "tasks": (0..).zip(&at.next).map(task).collect::<Vec<_>>(),
+        "checkpoint": checkpoint::shown(thread, &at.id),
+        "parent_checkpoint": at.parent_id.as_deref().map(|id| checkpoint::shown(thread, id)),
     })
 }
 
-/// Says what made a checkpoint.
-pub(crate) fn source(at: &Checkpoint) -> &'static str {
-    made_by(&at.row)
+/// Shows what is noted of a step, with the run that made it.
+pub(crate) fn step_metadata(thread: ThreadId, row: &StepRow, run: Option<StepRun>) -> Value {
+    let mut metadata = match run {
+        Some(run) => json!(RunMetadata::new(thread, run)),
+        None => json!({ "graph_id": GRAPH, "thread_id": thread }),
+    };
+    metadata["source"] = json!(source(row));
+    metadata["step"] = json!(row.seq);
+    metadata["parents"] = json!({});
+    metadata
 }
 
 /// Says what made a step.
-pub(crate) fn made_by(row: &StepRow) -> &'static str {
-    match row.kind.as_str() {
-        "input" => "input",
-        "edit" => "update",
-        "fork" => "fork",
-        _ => "loop",
+pub(crate) fn source(row: &StepRow) -> &'static str {
+    match row.kind {
+        StepKind::Input => "input",
+        StepKind::Edit => "update",
+        StepKind::Fork => "fork",
+        StepKind::Loop => "loop",
     }
 }
 

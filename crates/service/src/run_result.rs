@@ -93,9 +93,6 @@ impl Service {
     }
 
     /// Returns whether nothing was left to do after a step of a thread; of one that is not kept nobody knows more.
-    ///
-    /// # Errors
-    /// Whatever the store reports.
     pub async fn is_done_at(&self, thread: ThreadId, step: u64) -> Result<bool, Error> {
         let row = self.runtime().store().history(thread, Some(step + 1), 1).await?.pop();
         let Some(row) = row.filter(|row| row.seq == step) else { return Ok(true) };
@@ -103,9 +100,6 @@ impl Service {
     }
 
     /// Finds where a thread stood after a run; none while no later one has begun.
-    ///
-    /// # Errors
-    /// [`Error::Rows`].
     pub async fn step_after(&self, run: &Run) -> Result<Option<u64>, Error> {
         let Some(first) = run.first_event else { return Ok(None) };
         let mut after = (first, run.created_at, run.id);

@@ -43,9 +43,6 @@ impl BegunRuns {
     /// Returns the next run that has begun; `None` when there was none for a while.
     ///
     /// It may be dropped at any moment, and loses nothing by that.
-    ///
-    /// # Errors
-    /// Whatever the store reports.
     pub async fn next(&mut self) -> Result<Option<Run>, Error> {
         // What was called before is looked at now; what is called from here on is not missed.
         self.calls.forget();
@@ -76,9 +73,6 @@ impl BegunRuns {
     }
 
     /// Returns the next run that has begun already, if there is one.
-    ///
-    /// # Errors
-    /// Whatever the store reports.
     pub async fn look(&mut self) -> Result<Option<Run>, Error> {
         let next = self.service.kept().next_begun(self.thread.0, self.last).await?;
         if let Some(run) = &next {

@@ -52,9 +52,6 @@ impl Service {
     }
 
     /// Finds an open question of the tenant by its id, with the thread that waits for its answer.
-    ///
-    /// # Errors
-    /// Whatever the store reports.
     pub async fn asked(&self, id: &str) -> Result<Option<(ThreadView, InterruptView)>, Error> {
         let Ok(question) = id.parse::<InterruptId>() else { return Ok(None) };
         let store = self.runtime().store();
@@ -102,7 +99,7 @@ impl Service {
             due_at: None,
             deliveries: Vec::new(),
         };
-        match self.accept_decided(id, accept).await {
+        match self.accept_bound(id, accept).await {
             Err(Error::Rows(error)) if error.is_duplicate() => Err(closed()),
             other => other,
         }

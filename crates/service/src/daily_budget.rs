@@ -77,9 +77,6 @@ impl Service {
     }
 
     /// Returns the bounds of the service that hold for the tenant; none where it has none.
-    ///
-    /// # Errors
-    /// Whatever the store reports.
     pub async fn limits(&self) -> Result<Vec<Limit>, Error> {
         let settings = &self.runtime().settings().serve;
         let mut limits = Vec::new();

@@ -15,7 +15,7 @@ use perihelion_engine::ids::{RunId, ThreadId};
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 /// Waits for a run to begin.
-pub(super) struct Before {
+pub(super) struct PendingRun {
     log: Subscription,
     /// Calls when the thread changed and told nothing.
     calls: CallReceiver<ThreadId, Notice>,
@@ -23,11 +23,8 @@ pub(super) struct Before {
     teller: Option<RunId>,
 }
 
-impl Before {
+impl PendingRun {
     /// Begins to hear, so that no beginning is missed that is looked for after it; none: there is no such thread.
-    ///
-    /// # Errors
-    /// Whatever the store reports.
     pub async fn open(service: &Service, thread: ThreadId) -> Result<Option<Self>, Error> {
         let runtime = service.runtime();
         let calls = runtime.bus().calls(thread);

@@ -1,0 +1,133 @@
+//! The channel `tools`: the tool calls that nodes tell of, each with an ID.
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use perihelion_star::AgentEvent;
+
+/// An event of a tool call.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+pub(super) enum ToolEvent {
+    ToolStarted { tool_call_id: String, tool_name: String, input: Map<String, Value> },
+    ToolFinished { tool_call_id: String, output: String },
+    ToolError { tool_call_id: String, message: String },
+}
+
+/// The tool calls of one run that have not ended, oldest first.
+pub(super) struct ToolCalls {
+    run: Uuid,
+    open: Vec<Call>,
+}
+
+#[derive(PartialEq)]
+struct Call {
+    id: String,
+    agent: String,
+    tool: String,
+    arguments: Map<String, Value>,
+}
+
+impl ToolCalls {
+    pub(super) fn of(run: Uuid) -> Self {
+        Self { run, open: Vec::new() }
+    }
+
+    /// Forgets the calls of a step that begins again.
+    pub(super) fn begin_again(&mut self) {
+        self.open.clear();
+    }
+
+    /// Reads what an event of the log tells of tool calls.
+    ///
+    /// A call that is told again after a crash stays one call. The oldest open call of an agent to a tool is the one that
+    /// ends, and one that was never sent starts as it ends.
+    pub(super) fn read(&mut self, event: u64, payload: &Value) -> Vec<ToolEvent> {
+        match AgentEvent::read(payload) {
+            Some(
+                AgentEvent::ToolCall { agent, tool, arguments }
+                | AgentEvent::ToolRecorded { agent, tool, arguments },
+            ) => self.start(event, agent, tool, arguments),
+            Some(AgentEvent::ToolResult { agent, tool, is_error, preview }) => {
+                let is_it = |call: &Call| call.agent == agent && call.tool == tool;
+                let mut events = Vec::new();
+                if !self.open.iter().any(is_it) {
+                    events = self.start(event, agent.clone(), tool.clone(), Map::new());
+                }
+                if let Some(at) = self.open.iter().position(is_it) {
+                    let tool_call_id = self.open.remove(at).id;
+                    events.push(if is_error {
+                        ToolEvent::ToolError { tool_call_id, message: preview }
+                    } else {
+                        ToolEvent::ToolFinished { tool_call_id, output: preview }
+                    });
+                }
+                events
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn start(
+        &mut self,
+        event: u64,
+        agent: String,
+        tool: String,
+        arguments: Map<String, Value>,
+    ) -> Vec<ToolEvent> {
+        let is_known =
+            |call: &Call| call.agent == agent && call.tool == tool && call.arguments == arguments;
+        if self.open.iter().any(is_known) {
+            return Vec::new();
+        }
+        let id = Uuid::new_v5(&self.run, format!("tool/{event}").as_bytes()).to_string();
+        let started = ToolEvent::ToolStarted {
+            tool_call_id: id.clone(),
+            tool_name: tool.clone(),
+            input: arguments.clone(),
+        };
+        self.open.push(Call { id, agent, tool, arguments });
+        vec![started]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn call(tool: &str) -> Value {
+        json!({ "type": "tool_call", "agent": "a", "tool": tool, "arguments": { "x": 1 } })
+    }
+
+    fn result(tool: &str, is_error: bool) -> Value {
+        json!({ "type": "tool_result", "agent": "a", "tool": tool, "is_error": is_error, "preview": "done" })
+    }
+
+    #[test]
+    fn a_call_starts_once_and_ends_under_its_id() {
+        let mut calls = ToolCalls::of(Uuid::nil());
+        let started = json!(calls.read(1, &call("t")));
+        assert_eq!(started[0]["event"], "tool-started");
+        assert_eq!(
+            (&started[0]["tool_name"], &started[0]["input"]),
+            (&json!("t"), &json!({ "x": 1 }))
+        );
+        assert!(calls.read(2, &call("t")).is_empty(), "told again after a crash");
+        let ended = json!(calls.read(3, &result("t", false)));
+        assert_eq!(ended[0]["event"], "tool-finished");
+        assert_eq!(ended[0]["tool_call_id"], started[0]["tool_call_id"]);
+        let denied = json!(calls.read(4, &result("t", true)));
+        assert_eq!(
+            (&denied[0]["event"], &denied[1]["event"]),
+            (&json!("tool-started"), &json!("tool-error"))
+        );
+        assert!(
+            calls
+                .read(5, &json!({ "type": "progress", "agent": "a", "message": "half" }))
+                .is_empty()
+        );
+    }
+}

@@ -1,0 +1,148 @@
+//! Stream modes, and the events of a stream with their IDs.
+
+use perihelion_http::sse;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::Asked;
+use super::metadata::RunMetadata;
+use crate::agent_server::Refusal;
+use axum::body::Bytes;
+use perihelion_service::kept::{Run, RunStatus};
+use perihelion_star::{GRAPH, GraphState};
+
+/// The modes that a client wants.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Modes(Vec<String>);
+
+/// The names of the modes.
+const MODES: [&str; 9] = [
+    "values",
+    "updates",
+    "messages",
+    "messages-tuple",
+    "custom",
+    "tasks",
+    "checkpoints",
+    "debug",
+    "events",
+];
+
+impl Modes {
+    /// Reads the modes that a client names; none: `values`.
+    ///
+    /// # Errors
+    /// [`Refusal`] with the unknown mode.
+    pub(crate) fn read(given: Vec<String>) -> Result<Self, Refusal> {
+        match given.iter().find(|mode| !MODES.contains(&mode.as_str())) {
+            Some(unknown) => Err(Refusal::invalid(format!(
+                "{unknown:?} is not one of the stream modes {}",
+                MODES.join(", ")
+            ))),
+            None if given.is_empty() => Ok(Self(vec!["values".into()])),
+            None => Ok(Self(given)),
+        }
+    }
+
+    /// Returns the modes that a run was begun with.
+    pub(crate) fn of(run: &Run) -> Self {
+        Self::read(Asked::of(run).stream_mode).unwrap_or_default()
+    }
+
+    /// Returns their names.
+    pub(crate) fn names(&self) -> &[String] {
+        &self.0
+    }
+
+    pub(super) fn has(&self, mode: &str) -> bool {
+        self.0.iter().any(|one| one == mode)
+    }
+}
+
+/// The attempt that clients see: a process that resumes a run repeats nothing of it.
+pub(super) const ATTEMPT: u32 = 1;
+
+/// One event of a stream.
+#[derive(Clone, Debug)]
+pub(crate) struct Wire {
+    pub name: String,
+    /// JSON.
+    pub data: String,
+    /// Number of the log's event, and of what is shown of it.
+    pub id: (u64, u32),
+}
+
+/// The numbers of what is shown at the last event of a run, and before its first.
+const ROOT_END: u32 = u32::MAX - 3;
+const ERROR: u32 = u32::MAX - 2;
+const RUN_DONE: u32 = u32::MAX - 1;
+const METADATA: u32 = u32::MAX;
+
+/// Greater than the number of everything shown of an event but the end of its run.
+pub(crate) const BEFORE_ENDS: u32 = ROOT_END - 1;
+
+impl Wire {
+    pub(super) fn new(name: &str, data: &impl Serialize, id: (u64, u32)) -> Self {
+        // What is shown has no map whose keys are not texts, the one thing that JSON refuses.
+        let data = serde_json::to_string(data).unwrap_or_default();
+        Self { name: name.to_owned(), data, id }
+    }
+
+    /// Returns the first event of a stream.
+    ///
+    /// Its client sees one attempt, however many processes drive the run: an id has the same data every time.
+    pub(crate) fn metadata(run: &Run) -> Self {
+        let data = json!({ "run_id": run.id, "attempt": ATTEMPT });
+        Self::new("metadata", &data, (run.first_event.unwrap_or_default(), METADATA))
+    }
+
+    /// Returns the events that end a run: the end of the graph for those who asked for `events`, or why it failed.
+    pub(crate) fn ends(run: &Run, modes: &Modes, state: &GraphState) -> Vec<Self> {
+        let last = run.last_event.or(run.first_event).unwrap_or_default();
+        let mut ends = Vec::new();
+        if run.status == RunStatus::Success && modes.has("events") {
+            let output = json!({ "output": super::values(state) });
+            ends.push(Self::new("events", &root(run, "on_chain_end", output), (last, ROOT_END)));
+        }
+        ends.extend(run.error.as_ref().map(|why| Self::new("error", why, (last, ERROR))));
+        ends
+    }
+
+    /// Returns the event by which the stream of a thread says that a run has ended.
+    pub(crate) fn run_done(run: &Run) -> Self {
+        let data = json!({ "status": "run_done", "run_id": run.id });
+        let last = (run.last_event.or(run.first_event).unwrap_or_default(), RUN_DONE);
+        // Of a run that told nothing it follows the event by which it began.
+        let id = last.max(Self::metadata(run).id);
+        Self::new("metadata", &data, id)
+    }
+
+    /// Returns its id as clients send it back.
+    fn id(&self) -> String {
+        format!("{}-{}", self.id.0, self.id.1)
+    }
+
+    /// Reads an id that a client sent back.
+    pub(crate) fn read_id(text: &str) -> Option<(u64, u32)> {
+        let (event, number) = text.split_once('-').unwrap_or((text, "0"));
+        Some((event.parse().ok()?, number.parse().ok()?))
+    }
+
+    /// Returns it as it is sent.
+    pub(crate) fn bytes(&self) -> Bytes {
+        sse::event(&self.name, &self.data, Some(&self.id()))
+    }
+}
+
+/// Makes an event of the mode `events` about the graph as a whole.
+pub(super) fn root(run: &Run, kind: &str, data: Value) -> Value {
+    json!({
+        "event": kind,
+        "data": data,
+        "name": GRAPH,
+        "tags": [],
+        "run_id": run.id,
+        "metadata": RunMetadata::of(run),
+        "parent_ids": [],
+    })
+}
