@@ -48,8 +48,8 @@ async fn a_call_that_is_cancelled_stops_its_run(served: Served) {
     served.model.wait_for_requests(before + 1).await;
     let cancelled = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 7 } });
     for (session, is_over) in [(&other, false), (&mine, true)] {
-        let told = posted(&served, Some(session), &cancelled.to_string()).send().await.unwrap();
-        assert_eq!(told.status(), 202);
+        let answer = posted(&served, Some(session), &cancelled.to_string()).send().await.unwrap();
+        assert_eq!(answer.status(), 202);
         let threads = json!({ "limit": 1 });
         let busy = served.post("/threads/search", &threads).await.1[0]["status"] == "busy";
         assert!(busy || is_over, "another client's call is not its own");
@@ -66,7 +66,7 @@ async fn a_call_that_is_cancelled_stops_its_run(served: Served) {
 /// X8
 async fn a_client_that_sends_a_token_hears_of_progress(served: Served) {
     let mine = session(&served).await;
-    for (meta, is_told) in [(json!({ "progressToken": "p-1" }), true), (json!({}), false)] {
+    for (meta, is_sent) in [(json!({ "progressToken": "p-1" }), true), (json!({}), false)] {
         let asked = posted(&served, Some(&mine), &call(1, "hello", &meta).to_string());
         let text = asked.send().await.unwrap().text().await.unwrap();
         let lines = text.lines().filter_map(|line| line.strip_prefix("data:"));
@@ -74,7 +74,7 @@ async fn a_client_that_sends_a_token_hears_of_progress(served: Served) {
             lines.filter_map(|line| serde_json::from_str(line.trim()).ok()).collect();
         let reports: Vec<&Value> =
             messages.iter().filter(|one| one["method"] == "notifications/progress").collect();
-        assert_eq!(!reports.is_empty(), is_told, "{text}");
+        assert_eq!(!reports.is_empty(), is_sent, "{text}");
         assert!(reports.iter().all(|one| one["params"]["progressToken"] == "p-1"), "{text}");
         let grows = reports.windows(2).all(|two| {
             two[0]["params"]["progress"].as_f64() < two[1]["params"]["progress"].as_f64()

@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::format::{Format, ResponseFormat, Said};
+use super::format::{Format, Reply, ResponseFormat};
 use super::messages::{self, Sent};
 use super::parameters::Body;
 use super::refusal::Refusal;
@@ -140,12 +140,12 @@ impl Completion {
         let mut events = match finish_reason(outcome) {
             Err(refusal) => vec![sse::data(&refusal.shown().to_string())],
             Ok(reason) => {
-                let said = match (&self.schema, Said::of(outcome, self.schema.as_ref())) {
+                let reply = match (&self.schema, Reply::of(outcome, self.schema.as_ref())) {
                     (None, _) => json!({}),
-                    (_, Said::Answer(text)) => json!({ "content": text }),
-                    (_, Said::Refusal(text)) => json!({ "refusal": text }),
+                    (_, Reply::Answer(text)) => json!({ "content": text }),
+                    (_, Reply::Refusal(text)) => json!({ "refusal": text }),
                 };
-                vec![self.delta(&said, None), self.delta(&json!({}), Some(reason))]
+                vec![self.delta(&reply, None), self.delta(&json!({}), Some(reason))]
             }
         };
         if counts {
@@ -161,9 +161,9 @@ impl Completion {
         let reason = finish_reason(outcome)?;
         let mut message =
             json!({ "role": "assistant", "content": null, "refusal": null, "annotations": [] });
-        match Said::of(outcome, self.schema.as_ref()) {
-            Said::Answer(text) => message["content"] = json!(text),
-            Said::Refusal(text) => message["refusal"] = json!(text),
+        match Reply::of(outcome, self.schema.as_ref()) {
+            Reply::Answer(text) => message["content"] = json!(text),
+            Reply::Refusal(text) => message["refusal"] = json!(text),
         }
         let choice =
             json!({ "index": 0, "message": message, "logprobs": null, "finish_reason": reason });

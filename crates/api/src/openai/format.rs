@@ -79,14 +79,14 @@ impl Format {
     }
 }
 
-/// What a client is shown of an outcome: the answer, or in the place of JSON a text that is none.
-pub(super) enum Said<'a> {
+/// The text of an outcome: the answer, or a text that is not the JSON that was asked for.
+pub(super) enum Reply<'a> {
     Answer(&'a str),
-    /// A question, or what is said where no valid answer was found.
+    /// A question, or the text that took the place of a valid answer.
     Refusal(&'a str),
 }
 
-impl<'a> Said<'a> {
+impl<'a> Reply<'a> {
     /// Reads an outcome of a request that wanted an answer in the form of `schema`.
     pub(super) fn of(outcome: &'a Outcome, schema: Option<&Value>) -> Self {
         let is_valid = |schema| {

@@ -1,6 +1,4 @@
-//! The input of a response: read as messages, stored without its files, and listed.
-
-use std::borrow::Cow;
+//! The input of a response, listed as it was sent, without its files.
 
 use axum::Json;
 use axum::extract::{Path, State};
@@ -8,43 +6,16 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::messages::Sent;
+use super::messages::{self, Sent};
 use super::refusal::Refusal;
 use super::responses::found;
 use crate::http::{JsonResult, Query};
-use crate::parts;
 use perihelion_service::Service;
 use perihelion_service::kept::Run;
 
 /// Items of a page by default, and at most.
 const USUAL: usize = 20;
 const MOST: usize = 100;
-
-/// Reads the messages of an input.
-pub(super) fn messages(input: &Value) -> Vec<Sent<'_>> {
-    let by_user = |content| Sent { role: "user", content };
-    let items = input.as_array().map_or(&[][..], Vec::as_slice);
-    let text = input.is_string().then(|| by_user(Cow::Borrowed(input)));
-    let items =
-        items.iter().filter_map(|item| match (item["type"].as_str(), item.get("content")) {
-            (None | Some("message"), Some(content)) => {
-                let role = item["role"].as_str().unwrap_or("user");
-                Some(Sent { role, content: Cow::Borrowed(content) })
-            }
-            // A text by itself, or a part of what the user says.
-            (None, None) if item.is_string() => Some(by_user(Cow::Borrowed(item))),
-            (Some("input_text" | "input_image" | "input_file"), None) => {
-                Some(by_user(Cow::Owned(json!([item]))))
-            }
-            _ => None,
-        });
-    text.into_iter().chain(items).collect()
-}
-
-/// Returns an input as it is stored with a run: the files are in the thread.
-pub(super) fn kept(input: &Value) -> Value {
-    parts::veiled(input)
-}
 
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
@@ -111,5 +82,5 @@ fn shown(run: &Run) -> Vec<Value> {
             "content": content,
         })
     };
-    messages(input).into_iter().enumerate().map(item).collect()
+    messages::of_input(input).into_iter().enumerate().map(item).collect()
 }

@@ -32,6 +32,27 @@ impl Sent<'_> {
     }
 }
 
+/// Reads the messages of a response's input; other items of a conversation have no effect.
+pub(super) fn of_input(input: &Value) -> Vec<Sent<'_>> {
+    let by_user = |content| Sent { role: "user", content };
+    let items = input.as_array().map_or(&[][..], Vec::as_slice);
+    let text = input.is_string().then(|| by_user(Cow::Borrowed(input)));
+    let items =
+        items.iter().filter_map(|item| match (item["type"].as_str(), item.get("content")) {
+            (None | Some("message"), Some(content)) => {
+                let role = item["role"].as_str().unwrap_or("user");
+                Some(Sent { role, content: Cow::Borrowed(content) })
+            }
+            // A text by itself, or a part of what the user says.
+            (None, None) if item.is_string() => Some(by_user(Cow::Borrowed(item))),
+            (Some("input_text" | "input_image" | "input_file"), None) => {
+                Some(by_user(Cow::Owned(json!([item]))))
+            }
+            _ => None,
+        });
+    text.into_iter().chain(items).collect()
+}
+
 /// Splits messages into the question at their end, with the instructions among them, and the conversation before.
 ///
 /// # Errors

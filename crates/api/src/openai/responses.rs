@@ -13,9 +13,10 @@ use super::format::Format;
 use super::messages::{self, Sent};
 use super::parameters::Body;
 use super::refusal::Refusal;
-use super::{items, models, shapes, streamed};
+use super::{models, shapes, streamed};
 use crate::conversation::{self, Begin, Conversation, Ending, run_of};
 use crate::http::{JsonResult, Query};
+use crate::parts;
 use crate::request_fields::{self, RequestFields};
 use perihelion_engine::ids::ThreadId;
 use perihelion_service::kept::{Cancel, Run};
@@ -89,7 +90,7 @@ pub(super) async fn create(
         "background": is_background,
         "store": is_stored,
         "format": format,
-        "input": items::kept(&create.input),
+        "input": parts::veiled(&create.input),
     });
     let metadata = json!({ "openai": shown });
     let temporary = is_new && !is_stored;
@@ -130,12 +131,12 @@ async fn the_thread(
     Ok((messages::thread_for(service, create.metadata.as_ref(), before).await?, None))
 }
 
-/// Reads the instructions and the messages of a request; other items of a conversation have no effect.
+/// Reads the instructions and the messages of a request.
 fn sent(create: &Create) -> Vec<Sent<'_>> {
     let instructions = create.instructions.as_ref();
     let instructions = instructions
         .map(|text| Sent { role: "system", content: Cow::Owned(Value::String(text.clone())) });
-    instructions.into_iter().chain(items::messages(&create.input)).collect()
+    instructions.into_iter().chain(messages::of_input(&create.input)).collect()
 }
 
 /// Finds the run of a response that was stored.

@@ -3,7 +3,7 @@
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 
-use super::format::{Format, Said};
+use super::format::{Format, Reply};
 use crate::conversation::{Ending, Outcome};
 use perihelion_llm::Usage;
 use perihelion_service::kept::{Run, RunStatus};
@@ -42,7 +42,7 @@ pub(super) fn response(run: &Run, outcome: Option<&Outcome>) -> Value {
     let answered =
         ended.filter(|outcome| matches!(outcome.ending, Ending::Answered | Ending::Asks));
     let schema = schema_of(run);
-    let output = answered.map(|outcome| message(run, Some(&Said::of(outcome, schema.as_ref()))));
+    let output = answered.map(|outcome| message(run, Some(&Reply::of(outcome, schema.as_ref()))));
     let completed_at = run.updated_at.timestamp().max(run.created_at.timestamp());
     let mut metadata = shown["metadata"].as_object().cloned().unwrap_or_default();
     metadata.insert("thread_id".into(), json!(run.thread));
@@ -87,23 +87,23 @@ pub(super) fn response(run: &Run, outcome: Option<&Outcome>) -> Value {
 }
 
 /// Shows the message of a response; without a text it is in progress.
-pub(super) fn message(run: &Run, said: Option<&Said<'_>>) -> Value {
+pub(super) fn message(run: &Run, reply: Option<&Reply<'_>>) -> Value {
     json!({
         "id": message_id(run),
         "type": "message",
         "role": "assistant",
-        "status": if said.is_some() { "completed" } else { "in_progress" },
-        "content": Vec::from_iter(said.map(part)),
+        "status": if reply.is_some() { "completed" } else { "in_progress" },
+        "content": Vec::from_iter(reply.map(part)),
     })
 }
 
 /// Shows a part of a message.
-pub(super) fn part(said: &Said<'_>) -> Value {
-    match said {
-        Said::Answer(text) => {
+pub(super) fn part(reply: &Reply<'_>) -> Value {
+    match reply {
+        Reply::Answer(text) => {
             json!({ "type": "output_text", "text": text, "annotations": [], "logprobs": [] })
         }
-        Said::Refusal(text) => json!({ "type": "refusal", "refusal": text }),
+        Reply::Refusal(text) => json!({ "type": "refusal", "refusal": text }),
     }
 }
 

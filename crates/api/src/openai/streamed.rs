@@ -5,7 +5,7 @@ use axum::response::Response;
 use perihelion_http::sse;
 use serde_json::{Value, json};
 
-use super::format::Said;
+use super::format::Reply;
 use super::shapes;
 use crate::conversation::{AnswerPart, Conversation, Ending, Outcome};
 use crate::event_stream;
@@ -61,7 +61,7 @@ impl Streamed {
         self.put("response.output_item.added", json!({ "output_index": 0, "item": item }));
         // Only the whole of an answer in JSON shows whether it is one.
         if self.schema.is_none() {
-            self.put_part("response.content_part.added", "part", shapes::part(&Said::Answer("")));
+            self.put_part("response.content_part.added", "part", shapes::part(&Reply::Answer("")));
         }
     }
 
@@ -86,18 +86,18 @@ impl Streamed {
             Ending::Continues => return self.put("response.in_progress", response),
         }
         let schema = self.schema.take();
-        let said = Said::of(outcome, schema.as_ref());
-        let kind = said.kind();
-        let text = json!(said.text());
+        let reply = Reply::of(outcome, schema.as_ref());
+        let kind = reply.kind();
+        let text = json!(reply.text());
         if schema.is_some() {
-            let empty = shapes::part(&said.with(""));
+            let empty = shapes::part(&reply.with(""));
             self.put_part("response.content_part.added", "part", empty);
             self.put_part(&format!("response.{kind}.delta"), "delta", text.clone());
         }
         let name = if kind == "refusal" { "refusal" } else { "text" };
         self.put_part(&format!("response.{kind}.done"), name, text);
-        self.put_part("response.content_part.done", "part", shapes::part(&said));
-        let item = shapes::message(&self.run, Some(&said));
+        self.put_part("response.content_part.done", "part", shapes::part(&reply));
+        let item = shapes::message(&self.run, Some(&reply));
         self.put("response.output_item.done", json!({ "output_index": 0, "item": item }));
         let end = if outcome.is_cut { "response.incomplete" } else { "response.completed" };
         self.put(end, response);
