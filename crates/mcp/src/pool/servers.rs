@@ -244,7 +244,10 @@ impl Pool {
         let mut found: Vec<ServerStatus> = scans.collect().await;
         let unusable = self.unusable.read().unwrap_or_else(PoisonError::into_inner);
         found.extend(unusable.iter().cloned().map(|Unusable { server, reason, .. }| {
-            ServerStatus { name: server.clone(), outcome: Err(Error::Start { server, reason }) }
+            ServerStatus {
+                name: server.clone(),
+                outcome: Err(Error::Start { server, reason: reason.into() }),
+            }
         }));
         found
     }

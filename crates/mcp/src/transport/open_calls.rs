@@ -40,7 +40,7 @@ impl OpenCalls {
         }
         if !calls.is_empty() {
             tracing::warn!(
-                "an MCP server asked during several calls; it is told to cancel, and from now on gets one call at a time"
+                "an MCP server asked during several calls; the question is cancelled, and calls are sent one at a time from now on"
             );
             self.shared.store(true, Ordering::Relaxed);
         }

@@ -16,7 +16,7 @@ use super::adjust::{CONTEXT, Context};
 use super::calls::{Api, Call, Called};
 use super::client::Client;
 use super::{Error, Options};
-use crate::answer::{answer, config, failure};
+use crate::answer::{answer, config, failure, respond};
 use crate::toolbox::Toolbox;
 
 /// Operations listed where nobody says how many.
@@ -148,14 +148,10 @@ impl Server {
         annotations(title = "Describe an operation", read_only_hint = true, idempotent_hint = true, open_world_hint = false)
     )]
     async fn describe_operation(&self, Parameters(input): Parameters<Describe>) -> CallToolResult {
-        match self.api.catalogue.operation(&input.operation) {
-            Ok(operation) => {
-                let described = Described { description: describe(&self.api.catalogue, operation) };
-                let text = described.description.to_string();
-                answer(&described, text)
-            }
-            Err(error) => failure(&Error::from(error)),
-        }
+        let catalogue = &self.api.catalogue;
+        let described = catalogue.operation(&input.operation).map_err(Error::from);
+        let described = described.map(|it| Described { description: describe(catalogue, it) });
+        respond(described, |described| described.description.to_string())
     }
 
     /// Calls an operation that only reads.
@@ -198,8 +194,7 @@ impl Server {
         let context = context.or_else(|| input.context.take()).unwrap_or_default();
         match self.api.call(input, &Context::new(context), may_write).await {
             Ok(called) => {
-                let text = shown(&called);
-                let mut result = answer(&called, text);
+                let mut result = answer(&called, shown(&called));
                 // A refusal is an answer with all its data, and still not what was asked for.
                 result.is_error = Some(called.status >= 400);
                 result

@@ -4,9 +4,7 @@ use std::fs::File;
 use std::io::Read as _;
 use std::sync::Arc;
 
-use perihelion_documents::{
-    COLLECTION, Deleted, Document, EmbeddingModel, Library, Query, Read, Scope,
-};
+use perihelion_documents::{COLLECTION, EmbeddingModel, Library, Query, Read, Scope, Source};
 use rmcp::handler::server::router::tool::ToolRouter;
 use rmcp::handler::server::tool::schema_for_output;
 use rmcp::handler::server::wrapper::Parameters;
@@ -20,7 +18,7 @@ use super::answers::{
     ReadDocument, SearchDocuments,
 };
 use super::{Error, Opened, Options, TENANT_META};
-use crate::answer::{answer, config, failure};
+use crate::answer::{config, lines, respond};
 use crate::root::Root;
 use crate::toolbox::Toolbox;
 use perihelion_engine::checkpoint::{self, Keyring};
@@ -36,9 +34,8 @@ const DEFAULT_READ: usize = 12_000;
 const MAX_READ: usize = 200_000;
 
 /// What an answer says of a document whose description no model was asked for, or that did not answer.
-const NO_MODEL: &str = "this server has no model to ask what a document is about: name one by models.url or OPENAI_BASE_URL in its own environment";
-const NO_ANSWER: &str =
-    "the model did not say what the document is about; this server's log says why";
+const NO_MODEL: &str = "this server has no model for descriptions; set models.url, or OPENAI_BASE_URL in its environment";
+const NO_ANSWER: &str = "the model did not describe the document; see the log of this server";
 
 /// The server's session handler.
 #[derive(Clone)]
@@ -114,19 +111,11 @@ impl Server {
         meta: RequestMetaObject,
         Parameters(input): Parameters<AddDocument>,
     ) -> CallToolResult {
-        match self.shelf.add(&meta, input).await {
-            Ok(added) => {
-                let text = format!(
-                    "{}: {} ({} characters), id {}",
-                    if added.unchanged { "Unchanged" } else { "Added" },
-                    added.document.title,
-                    added.document.characters,
-                    added.document.document
-                );
-                answer(&added, text)
-            }
-            Err(error) => failure(&error),
-        }
+        respond(self.shelf.add(&meta, input).await, |added| {
+            let done = if added.unchanged { "Unchanged" } else { "Added" };
+            let Listed { title, characters, document, .. } = &added.document;
+            format!("{done}: {title} ({characters} characters), id {document}")
+        })
     }
 
     /// Lists the documents.
@@ -136,21 +125,13 @@ impl Server {
         annotations(title = "List documents", read_only_hint = true, idempotent_hint = true, open_world_hint = true)
     )]
     async fn list_documents(&self, meta: RequestMetaObject) -> CallToolResult {
-        let shelf = &self.shelf;
-        match shelf.list(&meta).await {
-            Ok(documents) => {
-                let documents: Vec<Listed> = documents.into_iter().map(Listed::from).collect();
-                let line = |one: &Listed| {
-                    let summary = one.summary.as_deref().unwrap_or("");
-                    format!("{} ({}): {} {summary}", one.title, one.format, one.document)
-                };
-                let lines: Vec<String> = documents.iter().map(line).collect();
-                let text =
-                    if lines.is_empty() { "No documents yet.".into() } else { lines.join("\n") };
-                answer(&Documents { documents }, text)
-            }
-            Err(error) => failure(&error),
-        }
+        let line = |one: &Listed| {
+            let summary = one.summary.as_deref().unwrap_or("");
+            format!("{} ({}): {} {summary}", one.title, one.format, one.document)
+        };
+        respond(self.shelf.list(&meta).await, |listed| {
+            lines(listed.documents.iter().map(line), "\n", "No documents yet.")
+        })
     }
 
     /// Searches the documents.
@@ -164,32 +145,20 @@ impl Server {
         meta: RequestMetaObject,
         Parameters(input): Parameters<SearchDocuments>,
     ) -> CallToolResult {
-        match self.shelf.search(&meta, input).await {
-            Ok(hits) => {
-                let failed = hits.by_words_only.as_ref().map(|why| {
-                    format!("Searched by words alone, the embeddings endpoint failed: {why}")
-                });
-                let nothing = hits.hits.is_empty().then(|| "Nothing was found.".to_owned());
-                let sources = hits.hits.iter().map(|hit| &hit.source);
-                let shown = sources.zip(1..).map(|(hit, number)| {
-                    let page = hit.page.map(|page| format!(", page {page}")).unwrap_or_default();
-                    let section = hit.section.as_ref().map(|title| format!(", {title}"));
-                    format!(
-                        "[{number}] {}{page}{} (document {}, {}..{})\n{}",
-                        hit.title,
-                        section.unwrap_or_default(),
-                        hit.document,
-                        hit.start,
-                        hit.end,
-                        hit.quote
-                    )
-                });
-                let shown = failed.into_iter().chain(nothing).chain(shown);
-                let text = shown.collect::<Vec<_>>().join("\n\n");
-                answer(&hits, text)
-            }
-            Err(error) => failure(&error),
-        }
+        respond(self.shelf.search(&meta, input).await, |hits| {
+            let failed = hits.by_words_only.as_ref().map(|why| {
+                format!("Searched by words alone, the embeddings endpoint failed: {why}")
+            });
+            let nothing = hits.hits.is_empty().then(|| "Nothing was found.".to_owned());
+            let shown = hits.hits.iter().zip(1..).map(|(Hit { source, .. }, number)| {
+                let Source { title, document, start, end, quote, .. } = source;
+                let page = source.page.map(|page| format!(", page {page}")).unwrap_or_default();
+                let section = source.section.as_ref().map(|title| format!(", {title}"));
+                let section = section.unwrap_or_default();
+                format!("[{number}] {title}{page}{section} (document {document}, {start}..{end})\n{quote}")
+            });
+            lines(failed.into_iter().chain(nothing).chain(shown), "\n\n", "")
+        })
     }
 
     /// Reads a part of a document.
@@ -206,16 +175,10 @@ impl Server {
         let start = input.start.unwrap_or(0);
         let end = input.end.unwrap_or(start.saturating_add(DEFAULT_READ));
         let end = end.min(start.saturating_add(MAX_READ));
-        match self.shelf.read(&meta, &input.document, start, end).await {
-            Ok(read) => {
-                let text = format!(
-                    "{} ({}..{} of {})\n{}",
-                    read.title, read.start, read.end, read.length, read.text
-                );
-                answer(&read, text)
-            }
-            Err(error) => failure(&error),
-        }
+        respond(self.shelf.read(&meta, &input.document, start, end).await, |read| {
+            let Read { title, start, end, length, text, .. } = read;
+            format!("{title} ({start}..{end} of {length})\n{text}")
+        })
     }
 
     /// Deletes a document.
@@ -229,14 +192,9 @@ impl Server {
         meta: RequestMetaObject,
         Parameters(input): Parameters<DeleteDocument>,
     ) -> CallToolResult {
-        match self.shelf.delete(&meta, &input.document).await {
-            Ok(gone) => {
-                let title = gone.title().to_owned();
-                let text = format!("Deleted: {title}");
-                answer(&DeletedDocument { document: gone.id, title, deleted: true }, text)
-            }
-            Err(error) => failure(&error),
-        }
+        respond(self.shelf.delete(&meta, &input.document).await, |gone| {
+            format!("Deleted: {}", gone.title)
+        })
     }
 }
 
@@ -272,8 +230,9 @@ impl Shelf {
         }
     }
 
-    async fn list(&self, meta: &RequestMetaObject) -> Result<Vec<Document>, Error> {
-        Ok(self.library.list(&self.scope(meta)?, self.collection.as_deref()).await?)
+    async fn list(&self, meta: &RequestMetaObject) -> Result<Documents, Error> {
+        let listed = self.library.list(&self.scope(meta)?, self.collection.as_deref()).await?;
+        Ok(Documents { documents: listed.into_iter().map(Listed::from).collect() })
     }
 
     async fn read(
@@ -286,11 +245,17 @@ impl Shelf {
         Ok(self.library.read(&self.scope(meta)?, document, Some(start), Some(end)).await?)
     }
 
-    async fn delete(&self, meta: &RequestMetaObject, document: &str) -> Result<Deleted, Error> {
+    async fn delete(
+        &self,
+        meta: &RequestMetaObject,
+        document: &str,
+    ) -> Result<DeletedDocument, Error> {
         if self.read_only {
             return Err(Error::ReadOnly);
         }
-        Ok(self.threads().await?.delete(&self.scope(meta)?, document).await?)
+        let gone = self.threads().await?.delete(&self.scope(meta)?, document).await?;
+        let title = gone.title().to_owned();
+        Ok(DeletedDocument { document: gone.id, title, deleted: true })
     }
 
     async fn add(

@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Error, Options};
-use crate::answer::{answer, config, failure};
+use crate::answer::{config, lines, respond};
 use crate::notes::IDEMPOTENCY_KEY;
 use crate::toolbox::Toolbox;
 
@@ -126,25 +126,15 @@ impl Server {
         annotations(title = "Search mail", read_only_hint = true, idempotent_hint = true, open_world_hint = true)
     )]
     async fn search_mail(&self, Parameters(input): Parameters<Search>) -> CallToolResult {
-        match self.mailbox.search(&input.query, &input.folder, FOUND).await {
-            Ok(messages) => {
-                let line = |found: &Summary| {
-                    let mark = if found.unread { "* " } else { "" };
-                    format!(
-                        "{mark}{} | {} | {} | id {}",
-                        found.date.as_deref().unwrap_or("?"),
-                        found.from,
-                        found.subject,
-                        found.id
-                    )
-                };
-                let lines: Vec<String> = messages.iter().map(line).collect();
-                let text =
-                    if lines.is_empty() { "No message fits.".to_owned() } else { lines.join("\n") };
-                answer(&Found { messages }, text)
-            }
-            Err(error) => failed(&error),
-        }
+        let line = |found: &Summary| {
+            let Summary { date, from, subject, id, unread, .. } = found;
+            let mark = if *unread { "* " } else { "" };
+            format!("{mark}{} | {from} | {subject} | id {id}", date.as_deref().unwrap_or("?"))
+        };
+        let found = self.mailbox.search(&input.query, &input.folder, FOUND).await;
+        respond(found.map(|messages| Found { messages }).map_err(named), |found| {
+            lines(found.messages.iter().map(line), "\n", "No message fits.")
+        })
     }
 
     /// Reads a thread.
@@ -154,13 +144,10 @@ impl Server {
         annotations(title = "Read a thread", read_only_hint = true, idempotent_hint = true, open_world_hint = true)
     )]
     async fn read_thread(&self, Parameters(input): Parameters<Named>) -> CallToolResult {
-        match self.mailbox.thread(&input.id).await {
-            Ok(messages) => {
-                let text: Vec<String> = messages.iter().map(shown).collect();
-                answer(&Thread { messages }, text.join("\n\n----\n\n"))
-            }
-            Err(error) => failed(&error),
-        }
+        let read = self.mailbox.thread(&input.id).await;
+        respond(read.map(|messages| Thread { messages }).map_err(named), |thread| {
+            lines(thread.messages.iter().map(shown), "\n\n----\n\n", "")
+        })
     }
 
     /// Writes a draft.
@@ -215,18 +202,11 @@ impl Server {
         annotations(title = "Send a draft", read_only_hint = false, destructive_hint = true, idempotent_hint = true, open_world_hint = true)
     )]
     async fn send(&self, Parameters(input): Parameters<SendDraft>) -> CallToolResult {
-        match self.mailbox.send(&input.id, input.message.as_ref(), input.resend).await {
-            Ok(sent) => {
-                let text = match sent.state {
-                    SentState::Sent => format!("Sent to {}.", sent.recipients.join(", ")),
-                    SentState::AlreadySent => {
-                        "It had been sent before; nothing was sent now.".to_owned()
-                    }
-                };
-                answer(&sent, text)
-            }
-            Err(error) => failed(&error),
-        }
+        let sent = self.mailbox.send(&input.id, input.message.as_ref(), input.resend).await;
+        respond(sent.map_err(named), |sent| match sent.state {
+            SentState::Sent => format!("Sent to {}.", sent.recipients.join(", ")),
+            SentState::AlreadySent => "It had been sent before; nothing was sent now.".to_owned(),
+        })
     }
 }
 
@@ -242,17 +222,13 @@ impl Toolbox for Server {
 }
 
 fn kept(draft: Result<Message, perihelion_mail::Error>) -> CallToolResult {
-    match draft {
-        Ok(draft) => {
-            let text = format!("Kept as a draft with id {}:\n{}", draft.id, shown(&draft));
-            answer(&draft, text)
-        }
-        Err(error) => failed(&error),
-    }
+    respond(draft.map_err(named), |draft| {
+        format!("Kept as a draft with id {}:\n{}", draft.id, shown(draft))
+    })
 }
 
 /// Names the kind of a failure first, as the other servers do.
-fn failed(error: &perihelion_mail::Error) -> CallToolResult {
+fn named(error: perihelion_mail::Error) -> String {
     use perihelion_mail::Error;
     let kind = match error {
         Error::Unprotected(_) | Error::Login | Error::NoJmap(_) => "ConfigurationError",
@@ -264,7 +240,7 @@ fn failed(error: &perihelion_mail::Error) -> CallToolResult {
         Error::OutcomeUnknown(_) => "OutcomeUnknown",
         _ => "ToolError",
     };
-    failure(&format!("{kind}: {error}"))
+    format!("{kind}: {error}")
 }
 
 fn shown(message: &Message) -> String {

@@ -181,7 +181,7 @@ impl Access {
         };
         let scopes: Vec<String> = lacks.split_whitespace().map(str::to_owned).collect();
         if scopes.is_empty() {
-            let why = "it does not allow this, and does not say which scopes would";
+            let why = "it does not allow this, and does not name the required scopes";
             return self.set_failure(Some(why.to_owned().into()));
         }
         let shown = text::one_line(&self.secrets.redact(&scopes.join(" ")));
@@ -227,7 +227,7 @@ impl Access {
                 .to_owned()
         } else if is_known {
             format!(
-                "its login is not accepted any longer; log in again: perihelion agents login {server}"
+                "its login is no longer accepted; log in again: perihelion agents login {server}"
             )
         } else {
             format!("it wants a login: perihelion agents login {server}")
