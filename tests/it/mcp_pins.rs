@@ -92,7 +92,7 @@ impl Den {
 
     async fn quarantine(&self) -> String {
         match self.scan().await.unwrap_err() {
-            Error::Quarantined { reason, .. } => reason,
+            Error::Quarantined { reason, .. } => reason.to_string(),
             other => panic!("{other}"),
         }
     }

@@ -119,7 +119,6 @@ impl Server {
 
 #[tool_router]
 impl Server {
-    /// Appends a note.
     #[tool(
         description = "Appends one note to the notes file. This is a lasting side effect: the note stays, and calling twice writes two notes.",
         output_schema = schema_for_output::<Appended>(),
@@ -139,7 +138,6 @@ impl Server {
         })
     }
 
-    /// Lists the notes.
     #[tool(
         description = "Lists the notes in the order in which they were taken.",
         output_schema = schema_for_output::<Notes>(),

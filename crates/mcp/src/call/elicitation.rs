@@ -4,7 +4,7 @@
 //! so it is never held open: with no answer at hand the server is told `cancel`, the call ends in its own
 //! way, the question is kept, and the call that is made again finds its answers here.
 
-use std::sync::{Mutex, PoisonError};
+use parking_lot::Mutex;
 
 use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction};
 use serde_json::Value;
@@ -146,7 +146,7 @@ impl OpenCall {
 
     /// Returns what was asked in vain.
     pub fn asked(&self) -> Vec<Question> {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.asked.lock().clone()
     }
 }
 
@@ -167,7 +167,7 @@ impl Askable for OpenCall {
         }
         match question(key, &params, &self.secrets) {
             Ok(question) => {
-                let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut asked = self.asked.lock();
                 if asked.len() < MAX_QUESTIONS && !asked.contains(&question) {
                     asked.push(question);
                 }

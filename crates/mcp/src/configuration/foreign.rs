@@ -136,12 +136,12 @@ impl Reader<'_> {
                 "args" => ("args", item(self.texts(key, value)?)),
                 "env" => ("env", item(self.pairs(key, value)?)),
                 "headers" => ("http_headers", item(self.pairs(key, value)?)),
-                "disabled" => ("enabled", item(value != &Value::Bool(true))),
+                "disabled" if value == &Value::Bool(true) => ("enabled", item(false)),
                 "type" | "transport" => {
                     server.unusable = self.unusable(key, value)?.or(server.unusable);
                     continue;
                 }
-                "description" | "gallery" | "version" | "dev" => continue,
+                "disabled" | "description" | "gallery" | "version" | "dev" => continue,
                 other => {
                     server.notes.push(format!("this key was not taken over: {other}"));
                     continue;

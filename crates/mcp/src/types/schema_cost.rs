@@ -124,10 +124,10 @@ impl<'a> Count<'a> {
         let value = if value.is_null() { &Value::Null } else { value };
         let pair = (std::ptr::from_ref(schema), std::ptr::from_ref(value));
         match self.known.get(&pair) {
-            Some(Some(sum)) if depth + sum.height > DEEPEST => return Err(too_deep()),
+            Some(Some(sum)) if depth + sum.height > DEEPEST => return Err(Unbounded::Deep),
             Some(Some(sum)) => return Ok(*sum),
             Some(None) => return Err(Unbounded::Endless),
-            None if depth > DEEPEST => return Err(too_deep()),
+            None if depth > DEEPEST => return Err(Unbounded::Deep),
             None if self.known.len() as u64 > self.most => return Err(self.too_many()),
             None => {}
         }

@@ -116,7 +116,6 @@ impl Server {
 
 #[tool_router]
 impl Server {
-    /// Finds operations.
     #[tool(
         description = "Finds the operations of the API that fit a question, best first. Where one needs an id that people do not know, the operation that yields it is listed too (`yields`).",
         output_schema = schema_for_output::<Operations>(),
@@ -141,7 +140,6 @@ impl Server {
         answer(&found, text)
     }
 
-    /// Describes an operation.
     #[tool(
         description = "Describes one operation: its parameters, body and answer with their schemas.",
         output_schema = schema_for_output::<Described>(),
@@ -154,7 +152,6 @@ impl Server {
         respond(described, |described| described.description.to_string())
     }
 
-    /// Calls an operation that only reads.
     #[tool(
         description = "Sends one request that only reads (GET, HEAD, OPTIONS, and what the operator lists), and returns the answer's status, headers and body. As call_operation otherwise.",
         output_schema = schema_for_output::<Called>(),
@@ -168,7 +165,6 @@ impl Server {
         self.send(&meta, input, false).await
     }
 
-    /// Calls an operation.
     #[tool(
         description = "Sends one request to the API and returns the answer's status, headers and body. Credentials are added by the server. All required parameters must be given; what is missing is named.",
         output_schema = schema_for_output::<Called>(),

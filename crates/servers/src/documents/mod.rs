@@ -183,6 +183,7 @@ pub fn library_of(settings: &Settings, database: Database) -> Result<Library, re
 /// What the options name.
 struct Opened {
     library: Library,
+    /// That of a caller that does not say whose call it is.
     scope: Scope,
     embeddings: Option<Arc<dyn EmbeddingModel>>,
     settings: Settings,

@@ -2,9 +2,10 @@
 
 use std::fs::File;
 use std::io::Read as _;
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use perihelion_documents::{COLLECTION, EmbeddingModel, Library, Query, Read, Scope, Source};
+use perihelion_documents::{COLLECTION, EmbeddingModel, Query, Read, Scope, Source};
 use rmcp::handler::server::router::tool::ToolRouter;
 use rmcp::handler::server::tool::schema_for_output;
 use rmcp::handler::server::wrapper::Parameters;
@@ -23,7 +24,6 @@ use crate::root::Root;
 use crate::toolbox::Toolbox;
 use perihelion_engine::checkpoint::{self, Keyring};
 use perihelion_ingest::{DocumentThreads, NewDocument, summarizer};
-use perihelion_settings::config::Settings;
 
 /// Hits returned unless the call says otherwise, and the most it may ask for.
 const DEFAULT_HITS: usize = 8;
@@ -45,15 +45,11 @@ pub struct Server {
 }
 
 struct Shelf {
-    library: Library,
-    embeddings: Option<Arc<dyn EmbeddingModel>>,
-    settings: Settings,
+    opened: Opened,
     /// Whether no model is asked what documents are about.
     undescribed: bool,
     /// Opened when something is added or deleted: who only searches needs neither threads nor the keys to them.
     threads: OnceCell<DocumentThreads>,
-    /// Those of a caller that does not say whose call it is.
-    scope: Scope,
     /// Whether callers may say whose call it is: those alone that started this process.
     believes_callers: bool,
     collection: Option<String>,
@@ -67,29 +63,20 @@ impl Server {
     /// # Errors
     /// [`Error`] naming what cannot be opened.
     pub async fn open(options: &Options, believes_callers: bool) -> Result<Self, Error> {
-        let Opened { library, scope, embeddings, settings } = super::open(options).await?;
-        let root = match &options.root {
-            Some(path) => Some(
-                Root::open(path).map_err(|source| Error::Root { path: path.clone(), source })?,
-            ),
-            None => None,
+        let open = |path: &PathBuf| {
+            Root::open(path).map_err(|source| Error::Root { path: path.clone(), source })
         };
-        let collection = options.collection.clone();
-        let read_only = options.read_only;
         let shelf = Shelf {
-            library,
-            embeddings,
-            settings,
+            opened: super::open(options).await?,
             undescribed: options.undescribed,
             threads: OnceCell::new(),
-            scope,
             believes_callers,
-            collection,
-            root,
-            read_only,
+            collection: options.collection.clone(),
+            root: options.root.as_ref().map(open).transpose()?,
+            read_only: options.read_only,
         };
         let mut tool_router = Self::tool_router();
-        if read_only {
+        if options.read_only {
             for tool in ["add_document", "delete_document"] {
                 tool_router.map.remove(tool);
             }
@@ -100,7 +87,6 @@ impl Server {
 
 #[tool_router]
 impl Server {
-    /// Adds a document.
     #[tool(
         description = "Adds a document: a file (path), or a text. The same path, or the same title of a text, again replaces the former version; unchanged bytes cost nothing. Where a call is broken off, the same one continues it, and no model is asked twice. A file without text (a scan, a password) is refused with the reason.",
         output_schema = schema_for_output::<AddedDocument>(),
@@ -118,7 +104,6 @@ impl Server {
         })
     }
 
-    /// Lists the documents.
     #[tool(
         description = "Lists the documents with their ids, titles, formats and what they are about.",
         output_schema = schema_for_output::<Documents>(),
@@ -134,7 +119,6 @@ impl Server {
         })
     }
 
-    /// Searches the documents.
     #[tool(
         description = "Finds passages that answer a question, by words and by meaning. Each hit quotes the document with title, page, section and the range of characters; read on around it with read_document. Filters narrow by collection, documents, format, section, author and time of change.",
         output_schema = schema_for_output::<Hits>(),
@@ -161,7 +145,6 @@ impl Server {
         })
     }
 
-    /// Reads a part of a document.
     #[tool(
         description = "Reads the text of a document between two places, counted in characters; about 12,000 characters if no end is given. Use it to read on around a hit.",
         output_schema = schema_for_output::<perihelion_documents::Read>(),
@@ -181,7 +164,6 @@ impl Server {
         })
     }
 
-    /// Deletes a document.
     #[tool(
         description = "Deletes a document for good: its text, what it is found by, and its vectors.",
         output_schema = schema_for_output::<DeletedDocument>(),
@@ -200,20 +182,20 @@ impl Server {
 
 impl Shelf {
     fn model(&self) -> Option<&dyn EmbeddingModel> {
-        self.embeddings.as_deref()
+        self.opened.embeddings.as_deref()
     }
 
     async fn threads(&self) -> Result<&DocumentThreads, Error> {
         let open = async || {
-            let settings = &self.settings;
+            let settings = &self.opened.settings;
             let model = if self.undescribed { None } else { summarizer(&settings.models)? };
             let keys = Keyring::of_found(settings.encryption.exposed())?;
             let url = settings.store.database.expose();
             Ok(DocumentThreads {
-                library: self.library.clone(),
+                library: self.opened.library.clone(),
                 store: checkpoint::open_sealed(url, keys).await?,
                 model,
-                embeddings: self.embeddings.clone(),
+                embeddings: self.opened.embeddings.clone(),
                 stop: CancellationToken::new(),
             })
         };
@@ -224,14 +206,15 @@ impl Shelf {
     fn scope(&self, meta: &RequestMetaObject) -> Result<Scope, Error> {
         let tenant = meta.get(TENANT_META).and_then(|tenant| tenant.as_str());
         match tenant.filter(|_| self.believes_callers) {
-            None => Ok(self.scope.clone()),
-            Some(tenant) => Ok(Scope::new(tenant, self.scope.owner())
+            None => Ok(self.opened.scope.clone()),
+            Some(tenant) => Ok(Scope::new(tenant, self.opened.scope.owner())
                 .map_err(perihelion_documents::Error::from)?),
         }
     }
 
     async fn list(&self, meta: &RequestMetaObject) -> Result<Documents, Error> {
-        let listed = self.library.list(&self.scope(meta)?, self.collection.as_deref()).await?;
+        let listed =
+            self.opened.library.list(&self.scope(meta)?, self.collection.as_deref()).await?;
         Ok(Documents { documents: listed.into_iter().map(Listed::from).collect() })
     }
 
@@ -242,7 +225,7 @@ impl Shelf {
         start: usize,
         end: usize,
     ) -> Result<Read, Error> {
-        Ok(self.library.read(&self.scope(meta)?, document, Some(start), Some(end)).await?)
+        Ok(self.opened.library.read(&self.scope(meta)?, document, Some(start), Some(end)).await?)
     }
 
     async fn delete(
@@ -331,11 +314,11 @@ impl Shelf {
         query.limit = asked.limit.unwrap_or(DEFAULT_HITS).clamp(1, MAX_HITS);
         let scope = self.scope(meta)?;
         if asked.parents {
-            let found = self.library.retrieve(&scope, &query, self.model(), None).await?;
+            let found = self.opened.library.retrieve(&scope, &query, self.model(), None).await?;
             let hits = found.passages.into_iter().map(Hit::of_passage).collect();
             return Ok(Hits { hits, by_words_only: found.by_words_only });
         }
-        let found = self.library.search(&scope, &query, self.model()).await?;
+        let found = self.opened.library.search(&scope, &query, self.model()).await?;
         let hits = found.hits.into_iter().map(|source| Hit { source, parent: None }).collect();
         Ok(Hits { hits, by_words_only: found.by_words_only })
     }

@@ -87,7 +87,6 @@ struct Find {
 
 #[tool_router]
 impl Server {
-    /// Lists a directory.
     #[tool(
         description = "Lists the files and directories of the served folder, sorted by path, with sizes in bytes.",
         output_schema = schema_for_output::<Listing>(),
@@ -99,7 +98,6 @@ impl Server {
         respond(self.with_tree(move |tree| tree.list(&path, recursive)).await, listing_text)
     }
 
-    /// Reads lines of a file.
     #[tool(
         description = "Reads lines of a text file, each with its number, so that they can be cited as path:line. For a long file, search first and read around the hit with start_line.",
         output_schema = schema_for_output::<Excerpt>(),
@@ -114,7 +112,6 @@ impl Server {
         )
     }
 
-    /// Finds lines.
     #[tool(
         description = "Finds the lines that contain a text (in any case) or match a regular expression, in all text files or below a path. Each hit is given as path:line: text, sorted by path and line.",
         output_schema = schema_for_output::<Search>(),

@@ -115,7 +115,6 @@ struct Exported {
 
 #[tool_router]
 impl Server {
-    /// Lists the tables and views with their columns and keys.
     #[tool(
         description = "Lists the tables and views that can be queried, each with the names of its columns and its keys. Call this first.",
         output_schema = schema_for_output::<Tables>(),
@@ -125,7 +124,6 @@ impl Server {
         respond(self.tables().await, |listed| text::of_tables(&listed.tables))
     }
 
-    /// Describes one table.
     #[tool(
         description = "Describes one table: columns with their types, ranges and frequent values, keys, the number of rows, and a few rows to see the format of the values. Call this before writing a query on a table.",
         output_schema = schema_for_output::<Description>(),
@@ -135,7 +133,6 @@ impl Server {
         respond(self.database.describe(&input.table).await, text::of_description)
     }
 
-    /// Finds where a word stands in the data.
     #[tool(
         description = "Finds the tables and columns in which a word or name of the question stands as a value, and how it is spelt there. Call this before filtering by a name.",
         output_schema = schema_for_output::<FoundValues>(),
@@ -147,7 +144,6 @@ impl Server {
         respond(self.database.find_values(&input.text, table, column).await, text::of_values)
     }
 
-    /// Shows ways to join tables.
     #[tool(
         description = "Shows ways to join two or more tables by their keys, shortest first, with the tables that lie between them. Where there are several, they mean different things.",
         output_schema = schema_for_output::<perihelion_analysis::joins::JoinPaths>(),
@@ -157,7 +153,6 @@ impl Server {
         respond(self.database.join_paths(&input.tables).await, text::of_paths)
     }
 
-    /// Checks a statement without running it.
     #[tool(
         description = "Checks one SELECT without fetching a row: whether it may run, the tables it reads, the database's estimate, and joins that would count rows more than once.",
         output_schema = schema_for_output::<Validation>(),
@@ -167,7 +162,6 @@ impl Server {
         respond(self.database.validate(&input.sql).await, text::of_validation)
     }
 
-    /// Runs one SELECT.
     #[tool(
         description = "Runs one read-only SELECT and returns its rows. Aggregate and filter in SQL rather than fetching many rows; an answer with truncated = true is not whole. A failed query comes back with the database's own error: correct the statement and call again.",
         output_schema = schema_for_output::<Answer>(),
@@ -177,7 +171,6 @@ impl Server {
         respond(self.database.query(&input.sql, input.limit).await, text::of_answer)
     }
 
-    /// Writes a result as a file.
     #[tool(
         description = "Runs one read-only SELECT and writes its rows as a CSV, XLSX or JSON file into the directory set by the operator; an existing file of that name is kept.",
         output_schema = schema_for_output::<Exported>(),

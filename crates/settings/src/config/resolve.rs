@@ -24,7 +24,8 @@ pub(super) trait Setting: DeserializeOwned {
 
 /// Reads a value from its word.
 pub(super) fn word<T: DeserializeOwned>(text: &str) -> Result<T, Invalid> {
-    Ok(T::deserialize(IntoDeserializer::<value::Error>::into_deserializer(text.trim()))?)
+    let word: value::StrDeserializer<'_, value::Error> = text.trim().into_deserializer();
+    Ok(T::deserialize(word)?)
 }
 
 /// Reads a list from the text of an option or an environment variable: its items are separated by commas.

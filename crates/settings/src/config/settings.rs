@@ -77,13 +77,14 @@ macro_rules! settings {
                 // What is not said of the metrics' collector is said of that of the traces.
                 let metrics = Metrics::resolve(file.metrics, file.traces.clone(), sources)?;
                 let keys = EmbeddingKeys::resolve(file.embeddings, sources)?;
-                $(let $field = <$section>::resolve(file.$field, sources)?;)*
-                Ok(Self {
+                let mut settings = Self {
                     metrics,
-                    embeddings: keys.embeddings(&models, sources),
+                    embeddings: None,
                     documents_parser_key: sources.secret(PARSER_KEY),
-                    $($field,)*
-                })
+                    $($field: <$section>::resolve(file.$field, sources)?,)*
+                };
+                settings.embeddings = keys.embeddings(&settings.models, sources);
+                Ok(settings)
             }
         }
     };

@@ -10,9 +10,10 @@ mod pin;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use crate::configuration::Origin;
+use parking_lot::Mutex;
 use perihelion_settings::config::{Error, PinMode};
 
 pub use changes::{Change, Changes};
@@ -55,7 +56,7 @@ impl Pins {
     /// all servers, and each of them asks for it.
     fn load(&self) -> Result<Arc<LockFile>, Error> {
         let text = LockFile::read(&self.path)?;
-        let mut checked = self.checked.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut checked = self.checked.lock();
         if let Some((_, file)) = checked.as_ref().filter(|(before, _)| *before == text) {
             return Ok(Arc::clone(file));
         }
@@ -91,7 +92,7 @@ impl Pins {
     /// Returns a server's pin, read again.
     fn pinned(&self, server: &str) -> Result<Option<ServerPin>, Error> {
         let known = self.load()?;
-        let unwritten = self.unwritten.lock().unwrap_or_else(PoisonError::into_inner);
+        let unwritten = self.unwritten.lock();
         Ok(known.servers.get(server).or_else(|| unwritten.get(server)).cloned())
     }
 
@@ -138,8 +139,7 @@ impl Pins {
                         server, path = %self.path.display(), %error,
                         "MCP definitions are pinned for this process only: the lock file cannot be written; name another place with trust.pins_file"
                     );
-                    let mut unwritten =
-                        self.unwritten.lock().unwrap_or_else(PoisonError::into_inner);
+                    let mut unwritten = self.unwritten.lock();
                     unwritten.insert(server.to_owned(), seen.clone());
                 }
                 Ok(())
@@ -164,7 +164,7 @@ impl Pins {
         let mut file = (*self.load()?).clone();
         file.servers.insert(server.to_owned(), seen);
         let text = file.write(&self.path)?;
-        let mut checked = self.checked.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut checked = self.checked.lock();
         *checked = Some((Some(text), Arc::new(file)));
         Ok(())
     }
