@@ -67,7 +67,7 @@ pub use signals::Signals;
 use self::args::Command;
 use perihelion_runtime as runtime;
 use perihelion_servers::{Bundled, Finding};
-use perihelion_settings::config::{Overrides, Settings, variables};
+use perihelion_settings::config::{LogFormat, Overrides, Settings, variables};
 
 /// Time for remaining tasks to end after the command.
 const GRACE: Duration = Duration::from_millis(500);
@@ -79,14 +79,22 @@ const STACK_BYTES: usize = 16 << 20;
 /// Runs the program: parses the arguments, runs the command, and returns the exit code.
 pub fn main() -> ExitCode {
     privacy::keep();
+    // The settings may say otherwise, but what goes wrong before they are read is told as well.
+    output::set_json_lines(LogFormat::of_environment(&environment) == LogFormat::Json);
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
-            if error.use_stderr() && wants_json() {
+            if error.use_stderr() {
                 let error_text = error.render().to_string();
                 let message = error_text.lines().next().unwrap_or_default();
                 let message = message.strip_prefix("error: ").unwrap_or(message);
-                tell_as_json("usage", None, message);
+                if wants_json() {
+                    tell_as_json("usage", None, message);
+                }
+                if output::has_json_lines() {
+                    output::error(error_text.strip_prefix("error: ").unwrap_or(&error_text));
+                    return Exit::Usage.into();
+                }
             }
             // Ends the process on `--help`, `--version` (0) and bad usage (2).
             error.exit()

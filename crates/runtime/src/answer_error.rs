@@ -1,9 +1,10 @@
 //! Why an answer to an open question is refused.
 
 use perihelion_engine::ids::{InterruptId, ThreadId};
+use perihelion_mcp as mcp;
 
 /// Why an answer fits no open question.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub enum AnswerError {
     #[error(
         "thread {0} has no open question; to continue it, run `perihelion resume` without an answer"
@@ -23,7 +24,7 @@ pub enum AnswerError {
     Beside(String),
     /// The server's form does not take it.
     #[error("the answer does not match the form: {0}")]
-    Unfit(String),
+    Unfit(#[from] mcp::FormError),
     #[error("several questions are open; select one with --interrupt: {0}")]
     Ambiguous(String),
 }

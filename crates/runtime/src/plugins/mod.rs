@@ -134,11 +134,8 @@ pub(super) fn read_checked(
     let file = read(path, env)?;
     for server in &file.servers {
         let named = server.agent.kind.as_deref().map_or(Ok(()), |kind| kinds.check(kind));
-        named.map_err(|message| strict::Error::Value {
-            path: path.to_owned(),
-            key: format!("mcp_servers.{}.agent", server.name),
-            message,
-        })?;
+        let key = format!("mcp_servers.{}.agent", server.name);
+        named.map_err(|message| strict::Error::value(path, key, message))?;
     }
     Ok(file)
 }

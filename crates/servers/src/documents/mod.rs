@@ -65,7 +65,7 @@ pub enum Error {
     Root { path: PathBuf, source: std::io::Error },
     #[error("no HTTP client can be made for the embeddings endpoint and the parser: {0}")]
     Client(#[from] reqwest::Error),
-    #[error("give either `path` or `text`, not both and not none")]
+    #[error("pass either `path` or `text`")]
     PathOrText,
     #[error("cannot read {path}: {source}")]
     File { path: String, source: std::io::Error },
