@@ -12,10 +12,19 @@ use crate::value::{Rows, Statement, Value};
 /// How long another process may lock the file, in milliseconds.
 const BUSY_MILLISECONDS: u64 = 30_000;
 
+/// The log is written back into the file after so many pages, 1 MB.
+const LOG_PAGES: i64 = 256;
+
 /// A SQLite database, in a file or in memory.
 #[derive(Debug)]
 pub struct Sqlite {
-    connection: Mutex<Option<Connection>>,
+    open: Mutex<Option<Open>>,
+}
+
+#[derive(Debug)]
+struct Open {
+    connection: Connection,
+    /// After the connection, which is closed first.
     _file: Option<OpenFile>,
 }
 
@@ -23,7 +32,8 @@ impl Sqlite {
     /// Opens `:memory:` or a file, which is created if needed.
     pub fn open(path: &str, read_only: bool) -> Result<Self, Error> {
         if path == ":memory:" {
-            return Ok(Self { connection: Mutex::new(Some(Connection::open_in_memory()?)), _file: None });
+            let open = Open { connection: Connection::open_in_memory()?, _file: None };
+            return Ok(Self { open: Mutex::new(Some(open)) });
         }
         let file = OpenFile::register(Path::new(path))?;
         let access = if read_only {
@@ -36,15 +46,16 @@ impl Sqlite {
         if !read_only {
             connection.pragma_update(None, "journal_mode", "wal")?;
             connection.pragma_update(None, "synchronous", "full")?;
+            connection.pragma_update(None, "wal_autocheckpoint", LOG_PAGES)?;
         }
         connection.set_prepared_statement_cache_capacity(64);
-        Ok(Self { connection: Mutex::new(Some(connection)), _file: Some(file) })
+        Ok(Self { open: Mutex::new(Some(Open { connection, _file: Some(file) })) })
     }
 
     /// Runs statements as one transaction and returns the rows of each.
     pub fn run(&self, batch: &[Statement], writes: bool) -> Result<Vec<Rows>, Error> {
-        let mut connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
-        let connection = connection.as_mut().ok_or(Error::Closed)?;
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let connection = &mut open.as_mut().ok_or(Error::Closed)?.connection;
         let behavior = if writes { TransactionBehavior::Immediate } else { TransactionBehavior::Deferred };
         let transaction = connection.transaction_with_behavior(behavior)?;
         let all = batch.iter().map(|statement| query(&transaction, statement)).collect::<Result<_, _>>()?;
@@ -54,7 +65,7 @@ impl Sqlite {
 
     /// Closes the connection; later calls fail.
     pub fn close(&self) {
-        self.connection.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 }
 

@@ -75,6 +75,11 @@ def is_inline(value: Any) -> bool:
     return value is None or kind is bool or kind is int or kind is float
 
 
+def _is_sequence(data: bytes) -> bool:
+    """Whether MessagePack is an array or a map."""
+    return 0x80 <= data[0] <= 0x9F or 0xDC <= data[0] <= 0xDF
+
+
 class Cache:
     """The newest versions of channels, least recently used ones forgotten."""
 
@@ -169,6 +174,8 @@ class Encoder:
     def _first(self, version: str, value: Any, kind: str, data: bytes) -> Version | None:
         if type(value) is not list and type(value) is not dict:
             return None
+        if kind == PLAIN and not _is_sequence(data):
+            return None  # The fields of an object of a type that may not be loaded.
         return Version(version, version, 1, len(data), Elements(value, data, kind == PLAIN))
 
     def decode(self, chain: list[Row]) -> tuple[Any, Version | None]:

@@ -37,6 +37,18 @@ def _keys(encryption_key: bytes | Sequence[bytes] | None) -> list[bytes]:
     return [encryption_key] if isinstance(encryption_key, bytes) else list(encryption_key)
 
 
+def _collect_types_of_graphs() -> None:
+    """Makes LangGraph hand the types in the state of a graph to its checkpointer, as LANGGRAPH_STRICT_MSGPACK does.
+
+    Savers that load every type ignore them, so no other saver changes.
+    """
+    try:
+        from langgraph._internal import _serde
+    except ImportError:
+        return
+    _serde.STRICT_MSGPACK_ENABLED = True
+
+
 class PerihelionSaver(BaseCheckpointSaver[Version]):
     """Stores checkpoints in SQLite or PostgreSQL. Lists and dicts are stored by what a step changed.
 
@@ -69,6 +81,7 @@ class PerihelionSaver(BaseCheckpointSaver[Version]):
         pool_size: int = 10,
     ) -> None:
         if serde is None:
+            _collect_types_of_graphs()
             serde = JsonPlusSerializer(allowed_msgpack_modules=tuple(allowed_types) or None)
         super().__init__(serde=serde)
         self.strict = strict
