@@ -17,7 +17,7 @@ pub enum Error {
     #[error("unknown type of column: {0}")]
     Column(String),
     #[error(
-        "another SQLite library of this process has the file open, and two of them void each other's locks; \
+        "another SQLite library in this process has the file open, which voids its locks; \
          close that connection or use another file: {0}"
     )]
     OpenElsewhere(String),

@@ -1,4 +1,9 @@
-//! The native core of `perihelion-agents`: databases, sealed rows and the encoding of lists and dicts by their changes.
+//! The native core of the Python package `perihelion-agents`, a LangGraph checkpointer and store.
+//!
+//! Enter at [`database::Database`], which runs batches of statements on SQLite or PostgreSQL, and at
+//! [`elements::Elements`], which finds what changed in a list or dict. [`seal::Seal`] compresses and encrypts rows.
+//! Invariant: a batch is one transaction, and it is finished even if its caller was cancelled.
+//! Absent: SQL, tables and LangGraph's contract, which are in the Python half.
 
 mod assemble;
 mod database;
