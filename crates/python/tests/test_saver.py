@@ -181,5 +181,6 @@ def test_a_server_that_is_not_there_is_named() -> None:
 def test_a_serialiser_of_ones_own_is_used(address: str) -> None:
     with PerihelionSaver.from_conn_string(address, serde=JsonPlusSerializer(pickle_fallback=True)) as saver:
         thread = Thread(saver)
-        thread.put([object])
-        assert thread.put([object, 1]) and thread.get() == [object, 1]
+        thread.put([memoryview])
+        thread.put([memoryview, 1])
+        assert thread.get() == [memoryview, 1]

@@ -181,15 +181,17 @@ class Encoder:
     def decode(self, chain: list[Row]) -> tuple[Any, Version | None]:
         """Returns the value of a chain, oldest row first, and what to hold of it."""
         last = chain[-1]
+        kind = last.kind
         if all(row.kind == PLAIN for row in chain):
             data = assemble([(row.parts, row.data) for row in chain])
             value = self.serde.loads_typed((PLAIN, data))
         else:
+            kind = "mixed" if len(chain) > 1 else kind
             data = b"".join(row.data for row in chain)
             value = self.serde.loads_typed((chain[0].kind, chain[0].data))
             for row in chain[1:]:
                 value = splice(row.parts, value, self.serde.loads_typed((row.kind, row.data)))
-        held = self._first(last.version, value, last.kind, data)
+        held = self._first(last.version, value, kind, data)
         if held is not None:
             held.root = last.root
             held.rows = len(chain)

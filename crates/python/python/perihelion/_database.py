@@ -150,23 +150,25 @@ class Connection:
         if not self.is_postgres:
             lock = []
         self.native.run([*lock, (_VERSIONS.format(**types), ())], True)
-        while True:
-            found = self.native.run([("SELECT version FROM perihelion_versions WHERE name = ?1", (name,))], False)
-            version = int(found[0][0][0]) if found[0] else 0
-            if version > len(migrations):
-                raise RuntimeError(
-                    f"the tables of {name} were written by a newer perihelion-agents; update the package: version {version}"
-                )
-            if version == len(migrations):
-                return
-            chosen = [sql for sql in migrations[version] if self.is_postgres or not sql.startswith("ALTER")]
+        done = self._version(name)
+        while done < len(migrations):
+            chosen = [sql for sql in migrations[done] if self.is_postgres or not sql.startswith("ALTER")]
             statements: list[Statement] = [(sql.format(**types), ()) for sql in chosen]
-            advance: Statement = (
-                "INSERT INTO perihelion_versions (name, version) VALUES (?1, ?2) "
-                "ON CONFLICT (name) DO UPDATE SET version = excluded.version",
-                (name, version + 1),
-            )
-            self.native.run([*lock, *statements, advance], True)
+            # A second process that migrates at the same time violates the key here, before it changes a table.
+            mark = ("INSERT INTO perihelion_versions (name, version) VALUES (?1, ?2)", (name, done + 1))
+            try:
+                self.native.run([*lock, mark, *statements], True)
+            except RuntimeError:
+                if self._version(name) == done:
+                    raise
+            done = self._version(name)
+        if done > len(migrations):
+            raise RuntimeError(f"a newer perihelion-agents wrote the {name} of this database; update the package")
+
+    def _version(self, name: str) -> int:
+        sql = "SELECT version FROM perihelion_versions WHERE name = ?1 ORDER BY version DESC LIMIT 1"
+        (found,) = self.native.run([(sql, (name,))], False)
+        return int(found[0][0]) if found else 0
 
     def share(self) -> Connection:
         """Counts another user; the last one that closes ends the connection."""
@@ -183,7 +185,8 @@ class Connection:
 
 
 _VERSIONS = (
-    "CREATE TABLE IF NOT EXISTS perihelion_versions (name {TEXT} PRIMARY KEY, version {INTEGER} NOT NULL)"
+    "CREATE TABLE IF NOT EXISTS perihelion_versions "
+    "(name {TEXT} NOT NULL, version {INTEGER} NOT NULL, PRIMARY KEY (name, version))"
 )
 _SQLITE_TYPES = {
     "TEXT": "TEXT",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
@@ -46,7 +47,7 @@ def _collect_types_of_graphs() -> None:
         from langgraph._internal import _serde
     except ImportError:
         return
-    _serde.STRICT_MSGPACK_ENABLED = True
+    vars(_serde)["STRICT_MSGPACK_ENABLED"] = True
 
 
 class PerihelionSaver(BaseCheckpointSaver[Version]):
@@ -89,6 +90,7 @@ class PerihelionSaver(BaseCheckpointSaver[Version]):
         self._cache = Cache(CACHED_CHANNELS)
         self._connection = Connection(address, pool_size=pool_size)
         self._is_ready = False
+        self._preparing = threading.Lock()
 
     @classmethod
     @contextmanager
@@ -105,9 +107,12 @@ class PerihelionSaver(BaseCheckpointSaver[Version]):
         self._prepare()
 
     def _prepare(self) -> None:
-        if not self._is_ready:
-            self._connection.migrate("checkpoints", _rows.MIGRATIONS)
-            self._is_ready = True
+        if self._is_ready:
+            return
+        with self._preparing:
+            if not self._is_ready:
+                self._connection.migrate("checkpoints", _rows.MIGRATIONS)
+                self._is_ready = True
 
     def close(self) -> None:
         """Closes the connections. Later calls fail."""
