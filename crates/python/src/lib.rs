@@ -15,6 +15,7 @@ mod msgpack;
 mod postgres;
 mod runtime;
 mod seal;
+mod similarity;
 mod sqlite;
 mod tls;
 mod value;
@@ -33,4 +34,6 @@ mod _native {
     use crate::runtime::shutdown;
     #[pymodule_export]
     use crate::seal::Seal;
+    #[pymodule_export]
+    use crate::similarity::cosines;
 }

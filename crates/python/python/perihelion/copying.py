@@ -1,6 +1,6 @@
 """Copies the databases of PostgresSaver and SqliteSaver, with the whole history.
 
-    python -m perihelion.copying postgresql://…/old agents.db
+    python -m perihelion copy postgresql://…/old agents.db
 
 IDs, versions, parents and pending writes stay as they are. A copy that was interrupted continues when it is started
 again. No type that the data names is loaded.
@@ -8,7 +8,6 @@ again. No type that the data names is loaded.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -229,17 +228,3 @@ def _copy_thread(
 def _packed(steps: HistorySteps, task_id: str, path: str, writes: Sequence[tuple[Any, ...]]) -> bytes:
     packed = [(index, channel, *steps.serde.dumps_typed(value)) for index, channel, value in writes]
     return steps.seal.seal(ormsgpack.packb((task_id, path, False, packed)), "writes")
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m perihelion.copying", description=copy_from.__doc__)
-    parser.add_argument("source", help="connection string or SQLite file of the other saver")
-    parser.add_argument("target", help="connection string or SQLite file to copy to")
-    options = parser.parse_args()
-    with PerihelionSaver.from_conn_string(options.target) as saver:
-        copied = copy_from(options.source, saver)
-    print(f"Copied {copied.checkpoints} checkpoints of {copied.threads} threads.")
-
-
-if __name__ == "__main__":
-    main()
