@@ -108,7 +108,7 @@ def test_namespaces_are_listed(store: PerihelionStore) -> None:
 
 
 def test_wrong_namespaces_are_refused_in_batches_too(store: PerihelionStore) -> None:
-    for namespace in ((), ("a.b",), ("",)):
+    for namespace in (("a.b",), ("",), ("a", "b\0")):
         with pytest.raises(InvalidNamespaceError):
             store.batch([PutOp(namespace, "k", {})])
 

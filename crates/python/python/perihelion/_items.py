@@ -272,7 +272,15 @@ def matches(value: Any, wanted: Any) -> bool:
     operators = [key for key in wanted if isinstance(key, str) and key.startswith("$")]
     if operators:
         return all(_compared(value, operator, wanted[operator]) for operator in operators)
-    return isinstance(value, Mapping) and all(matches(value.get(key), one) for key, one in wanted.items())
+    return isinstance(value, Mapping) and all(matches(_field(value, key), one) for key, one in wanted.items())
+
+
+def _field(value: Any, key: str) -> Any:
+    """Returns a field, or one further down by a path with periods."""
+    if not isinstance(value, Mapping):
+        return None
+    first, dot, rest = key.partition(".")
+    return _field(value.get(first), rest) if dot and key not in value else value.get(key)
 
 
 def _compared(value: Any, operator: str, wanted: Any) -> bool:

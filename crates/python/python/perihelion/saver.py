@@ -94,8 +94,13 @@ class PerihelionSaver(BaseCheckpointSaver[Version]):
 
     @classmethod
     @contextmanager
-    def from_conn_string(cls, conn_string: str, **options: Any) -> Iterator[PerihelionSaver]:
-        """Opens a saver and closes it at the end of the `with` block. Options are those of the class."""
+    def from_conn_string(
+        cls, conn_string: str, *, pipeline: bool = False, **options: Any
+    ) -> Iterator[PerihelionSaver]:
+        """Opens a saver and closes it at the end of the `with` block. Options are those of the class.
+
+        Statements always travel together, so `pipeline` of LangGraph's savers changes nothing.
+        """
         saver = cls(conn_string, **options)
         try:
             yield saver
@@ -260,8 +265,13 @@ class AsyncPerihelionSaver(PerihelionSaver):
 
     @classmethod
     @asynccontextmanager
-    async def from_conn_string(cls, conn_string: str, **options: Any) -> AsyncIterator[AsyncPerihelionSaver]:  # type: ignore[override]
-        """Opens a saver and closes it at the end of the `async with` block. Options are those of the class."""
+    async def from_conn_string(  # type: ignore[override]
+        cls, conn_string: str, *, pipeline: bool = False, **options: Any
+    ) -> AsyncIterator[AsyncPerihelionSaver]:
+        """Opens a saver and closes it at the end of the `async with` block. Options are those of the class.
+
+        Statements always travel together, so `pipeline` of LangGraph's savers changes nothing.
+        """
         saver = cls(conn_string, **options)
         try:
             await asyncio.to_thread(saver._prepare)

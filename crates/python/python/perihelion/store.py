@@ -76,8 +76,15 @@ class PerihelionStore(BaseStore):
 
     @classmethod
     @contextmanager
-    def from_conn_string(cls, conn_string: str, **options: Any) -> Iterator[PerihelionStore]:
-        """Opens a store and closes it at the end of the `with` block. Options are those of the class."""
+    def from_conn_string(
+        cls, conn_string: str, *, pipeline: bool = False, pool_config: Any = None, **options: Any
+    ) -> Iterator[PerihelionStore]:
+        """Opens a store and closes it at the end of the `with` block. Options are those of the class.
+
+        Statements always travel together, so `pipeline` of LangGraph's stores changes nothing.
+        """
+        if pool_config:
+            options.setdefault("pool_size", pool_config.get("max_size") or 10)
         store = cls(conn_string, **options)
         try:
             yield store
@@ -197,8 +204,15 @@ class AsyncPerihelionStore(PerihelionStore):
 
     @classmethod
     @asynccontextmanager
-    async def from_conn_string(cls, conn_string: str, **options: Any) -> AsyncIterator[AsyncPerihelionStore]:  # type: ignore[override]
-        """Opens a store and closes it at the end of the `async with` block. Options are those of the class."""
+    async def from_conn_string(  # type: ignore[override]
+        cls, conn_string: str, *, pipeline: bool = False, pool_config: Any = None, **options: Any
+    ) -> AsyncIterator[AsyncPerihelionStore]:
+        """Opens a store and closes it at the end of the `async with` block. Options are those of the class.
+
+        Statements always travel together, so `pipeline` of LangGraph's stores changes nothing.
+        """
+        if pool_config:
+            options.setdefault("pool_size", pool_config.get("max_size") or 10)
         store = cls(conn_string, **options)
         try:
             await asyncio.to_thread(store._prepare)
