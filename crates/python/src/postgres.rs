@@ -1,6 +1,6 @@
 //! PostgreSQL: a small pool; a batch is one transaction whose statements travel together, in one round trip.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, PoisonError};
 
 use futures_util::future::{try_join_all, try_join3};
@@ -122,12 +122,11 @@ impl Connection {
     }
 
     async fn prepare(&mut self, batch: &[Statement]) -> Result<(), Error> {
-        for statement in batch {
-            if !self.prepared.contains_key(&statement.sql) {
-                let prepared = self.client.prepare(&statement.sql.replace('?', "$")).await?;
-                self.prepared.insert(statement.sql.clone(), prepared);
-            }
-        }
+        let is_new = |sql: &&String| !self.prepared.contains_key(*sql);
+        let new: BTreeSet<&String> = batch.iter().map(|statement| &statement.sql).filter(is_new).collect();
+        let prepare = async |sql: &String| Ok::<_, Error>((sql.clone(), self.client.prepare(&sql.replace('?', "$")).await?));
+        let prepared = try_join_all(new.into_iter().map(prepare)).await?;
+        self.prepared.extend(prepared);
         Ok(())
     }
 

@@ -86,8 +86,7 @@ class DeleteSteps(CheckpointSteps):
         """Returns the channels of a checkpoint that have a stored value."""
         found = set(body["channel_values"])
         others = [(c, v) for c, v in body["channel_versions"].items() if c not in found]
-        sql = rows.VALUE.replace("version, base, root, data", "version")
-        answers = (yield read(*((sql, (*place, c, str(v))) for c, v in others))) if others else []
+        answers = (yield read(*((rows.VALUE, (*place, c, str(v))) for c, v in others))) if others else []
         return found | {c for (c, _), answer in zip(others, answers, strict=True) if answer}
 
     def _remove(self, place: Place, ids: Sequence[str]) -> Steps[None]:

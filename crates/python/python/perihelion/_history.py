@@ -72,8 +72,9 @@ class HistorySteps(DeleteSteps):
         seeds = {channel: values[channel] for channel in channels if channel in values}
         stored = [channel for channel in channels if channel not in values and channel in versions]
         if stored:
-            answers = yield read(*((rows.VALUE, (*here, channel, str(versions[channel]))) for channel in stored))
-            found = [(channel, answer) for channel, answer in zip(stored, answers, strict=True) if answer]
-            chains = yield from self._chains(here, found)
-            seeds.update((channel, self.encoder.decode(chain)[0]) for channel, chain in chains)
+            answers = yield read(*((rows.CHAIN, (*here, channel, str(versions[channel]))) for channel in stored))
+            for channel, answer in zip(stored, answers, strict=True):
+                if answer:
+                    chain = self.chain(channel, str(versions[channel]), answer)
+                    seeds[channel] = self.encoder.decode(chain)[0]
         return seeds

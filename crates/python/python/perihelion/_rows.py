@@ -72,11 +72,14 @@ PUT_CHANGE = """INSERT INTO perihelion_values
 PUT_WRITES = """INSERT INTO perihelion_writes (thread_id, checkpoint_ns, checkpoint_id, data)
     VALUES (?1, ?2, ?3, ?4)"""
 
-VALUE = """SELECT version, base, root, data FROM perihelion_values
+VALUE = """SELECT version FROM perihelion_values
     WHERE thread_id = ?1 AND checkpoint_ns = ?2 AND channel = ?3 AND version = ?4"""
 
+# A value with the rows that it follows from; versions of a chain are ordered as texts.
 CHAIN = """SELECT version, base, root, data FROM perihelion_values
-    WHERE thread_id = ?1 AND checkpoint_ns = ?2 AND channel = ?3 AND version >= ?4 AND version < ?5"""
+    WHERE thread_id = ?1 AND checkpoint_ns = ?2 AND channel = ?3 AND version <= ?4 AND version >= (
+        SELECT root FROM perihelion_values
+        WHERE thread_id = ?1 AND checkpoint_ns = ?2 AND channel = ?3 AND version = ?4)"""
 
 WRITES = """SELECT data FROM perihelion_writes
     WHERE thread_id = ?1 AND checkpoint_ns = ?2 AND checkpoint_id = ?3 ORDER BY position"""

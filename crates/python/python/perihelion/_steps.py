@@ -127,8 +127,7 @@ class CheckpointSteps:
         (found,) = yield read((f"SELECT {rows.CHECKPOINT} {where}", values))
         if not found:
             return None
-        loaded = yield from self.load([(thread_id, checkpoint_ns, *found[0])], holds=True)
-        return loaded[0]
+        return (yield from self._load((thread_id, checkpoint_ns, *found[0]), holds=True))
 
     def page(
         self,
@@ -172,59 +171,52 @@ class CheckpointSteps:
     def _metadata(self, row: Found) -> Any:
         return self.serde.loads_typed(rows.unpack_checkpoint(self.seal, row[4])[1])
 
-    def load(self, found: Iterable[Found], holds: bool = False) -> Steps[list[CheckpointTuple]]:
+    def load(self, found: Iterable[Found]) -> Steps[list[CheckpointTuple]]:
         """Returns the checkpoints of rows with their values and writes."""
         loaded = []
-        for thread_id, checkpoint_ns, checkpoint_id, parent_id, data in found:
-            encoded = rows.unpack_checkpoint(self.seal, data)
-            checkpoint = cast(Checkpoint, self.serde.loads_typed(encoded[0]))
-            metadata = cast(CheckpointMetadata, self.serde.loads_typed(encoded[1]))
-            values = checkpoint["channel_values"]
-            stored = [(c, v) for c, v in checkpoint["channel_versions"].items() if c not in values]
-            here = (thread_id, checkpoint_ns)
-            has_sends = checkpoint["v"] < 4 and parent_id is not None
-            answers = yield read(
-                (rows.WRITES, (*here, checkpoint_id)),
-                *(((rows.WRITES, (*here, parent_id)),) if has_sends else ()),
-                *((rows.VALUE, (*here, channel, str(version))) for channel, version in stored),
-            )
-            writes = rows.unpack_writes(self.seal, self.serde, answers[0])
-            firsts = answers[2 if has_sends else 1 :]
-            channels = [(c, answer) for (c, _), answer in zip(stored, firsts, strict=True) if answer]
-            chains = yield from self._chains(here, channels)
-            for channel, chain in chains:
-                values[channel], newest = self.encoder.decode(chain)
-                if holds and newest is not None:
-                    self.cache.store([((*here, channel), newest)])
-            if has_sends:
-                self._add_sends(checkpoint, answers[1])
-            parent = config_of(*here, parent_id) if parent_id else None
-            config = config_of(*here, checkpoint_id)
-            loaded.append(CheckpointTuple(config, checkpoint, metadata, parent, writes))
+        for row in found:
+            loaded.append((yield from self._load(row)))
         return loaded
 
-    def _chains(self, here: tuple[str, str], channels: list[tuple[str, Any]]) -> Steps[list[tuple[str, list[Row]]]]:
-        """Returns the rows of which each value follows, oldest first."""
-        lasts = [opened(self.seal, channel, *answer[0]) for channel, answer in channels]
-        changed = [last for last in lasts if last.base is not None]
-        older = [(rows.CHAIN, (*here, last.channel, last.root, last.version)) for last in changed]
-        answers = (yield read(*older)) if older else []
-        by_channel = {
-            last.channel: {row[0]: row for row in answer} for last, answer in zip(changed, answers, strict=True)
-        }
-        chains = []
-        for last in lasts:
-            chain = [last]
-            while chain[-1].base is not None:
-                row = by_channel[last.channel].get(chain[-1].base)
-                if row is None:
-                    raise RuntimeError(
-                        f"the value of a channel cannot be read, a row it follows from is missing: {last.channel}"
-                    )
-                chain.append(opened(self.seal, last.channel, *row))
-            chain.reverse()
-            chains.append((last.channel, chain))
-        return chains
+    def _load(self, found: Found, holds: bool = False) -> Steps[CheckpointTuple]:
+        here, checkpoint_id, parent_id = found[:2], found[2], found[3]
+        encoded = rows.unpack_checkpoint(self.seal, found[4])
+        checkpoint = cast(Checkpoint, self.serde.loads_typed(encoded[0]))
+        metadata = cast(CheckpointMetadata, self.serde.loads_typed(encoded[1]))
+        values = checkpoint["channel_values"]
+        stored = [(c, str(v)) for c, v in checkpoint["channel_versions"].items() if c not in values]
+        batch: list[Statement] = [(rows.WRITES, (*here, checkpoint_id))]
+        batch += [(rows.CHAIN, (*here, channel, version)) for channel, version in stored]
+        has_sends = checkpoint["v"] < 4 and parent_id is not None
+        if has_sends:
+            batch.append((rows.WRITES, (*here, parent_id)))
+        answers = yield read(*batch)
+        for (channel, version), answer in zip(stored, answers[1:], strict=False):
+            if not answer:
+                continue
+            values[channel], newest = self.encoder.decode(self.chain(channel, version, answer))
+            if holds and newest is not None:
+                self.cache.store([((*here, channel), newest)])
+        if has_sends:
+            self._add_sends(checkpoint, answers[-1])
+        parent = config_of(*here, parent_id) if parent_id else None
+        pending = rows.unpack_writes(self.seal, self.serde, answers[0])
+        return CheckpointTuple(config_of(*here, checkpoint_id), checkpoint, metadata, parent, pending)
+
+    def chain(self, channel: str, version: str, answer: Any) -> list[Row]:
+        """Returns the rows that a value follows from, oldest first."""
+        found = {row[0]: row for row in answer}
+        chain = []
+        wanted: str | None = version
+        while wanted is not None:
+            if wanted not in found:
+                raise RuntimeError(
+                    f"the value of a channel cannot be read, a row it follows from is missing: {channel}"
+                )
+            chain.append(opened(self.seal, channel, *found[wanted]))
+            wanted = chain[-1].base
+        chain.reverse()
+        return chain
 
     def _add_sends(self, checkpoint: Checkpoint, answer: Any) -> None:
         """Adds the sends that checkpoints before version 4 kept as writes of their parent."""

@@ -65,7 +65,7 @@ class PerihelionStore(BaseStore):
         self.ttl_config = ttl
         self.index_config = index
         self.embeddings = ensure_embeddings(index.get("embed")) if index else None
-        fields = (index.get("fields") if index else None) or ["$"]
+        fields = (index.get("fields") or cast(Any, index).get("text_fields") if index else None) or ["$"]
         self._fields = [(path, tokenize_path(path) if path != "$" else path) for path in fields]
         self._steps = items.ItemSteps(Seal(keys), bool(ttl and ttl.get("omit_expired")))
         self._connection = Connection(address, pool_size=pool_size)
