@@ -75,7 +75,10 @@ pub fn apply<T: Clone>(parts: &[Part], old: &mut Vec<T>, inserted: Vec<T>) -> Re
         && *length == old.len()
         && matches!(rest, [] | [Part::Inserted { .. }])
     {
-        let counted: usize = rest.iter().map(|part| if let Part::Inserted { length } = part { *length } else { 0 }).sum();
+        let counted: usize = rest
+            .iter()
+            .map(|part| if let Part::Inserted { length } = part { *length } else { 0 })
+            .sum();
         old.extend(Some(inserted).filter(|inserted| inserted.len() == counted).ok_or(WRONG)?);
         return Ok(());
     }
@@ -102,7 +105,10 @@ pub fn apply<T: Clone>(parts: &[Part], old: &mut Vec<T>, inserted: Vec<T>) -> Re
 
 /// The MessagePack of a value from its rows: oldest first, each the parts (empty in the first) and the MessagePack.
 #[pyfunction]
-pub fn assemble<'py>(py: Python<'py>, rows: Vec<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)>) -> PyResult<Bound<'py, PyBytes>> {
+pub fn assemble<'py>(
+    py: Python<'py>,
+    rows: Vec<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)>,
+) -> PyResult<Bound<'py, PyBytes>> {
     if let [(_, only)] = rows.as_slice() {
         return Ok(only.clone());
     }
@@ -127,7 +133,11 @@ pub fn assemble<'py>(py: Python<'py>, rows: Vec<(Bound<'py, PyBytes>, Bound<'py,
 
 /// The list or dict that follows from an older one by a change; for serialisers with bytes that only they can read.
 #[pyfunction]
-pub fn splice<'py>(parts: &[u8], old: &Bound<'py, PyAny>, inserted: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+pub fn splice<'py>(
+    parts: &[u8],
+    old: &Bound<'py, PyAny>,
+    inserted: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
     let parts = read(parts)?;
     let py = old.py();
     if let (Ok(old), Ok(inserted)) = (old.cast::<PyDict>(), inserted.cast::<PyDict>()) {

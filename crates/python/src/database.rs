@@ -45,7 +45,10 @@ impl Backend {
 }
 
 fn is_postgres(path: &str) -> bool {
-    path.starts_with("postgres://") || path.starts_with("postgresql://") || path.contains("host=") || path.contains("dbname=")
+    path.starts_with("postgres://")
+        || path.starts_with("postgresql://")
+        || path.contains("host=")
+        || path.contains("dbname=")
 }
 
 struct Open {
@@ -105,7 +108,12 @@ impl Database {
     }
 
     /// Runs statements as one transaction, without the GIL.
-    fn run<'py>(&self, py: Python<'py>, batch: &Bound<'py, PyAny>, writes: bool) -> PyResult<Bound<'py, PyList>> {
+    fn run<'py>(
+        &self,
+        py: Python<'py>,
+        batch: &Bound<'py, PyAny>,
+        writes: bool,
+    ) -> PyResult<Bound<'py, PyList>> {
         let batch = statements(batch)?;
         let backend = self.backend()?;
         let all = py.detach(|| backend.wait(batch, writes))?;

@@ -60,16 +60,24 @@ fn pairs<'py>(value: &Bound<'py, PyAny>) -> PyResult<Vec<Pair<'py>>> {
     if let Ok(list) = value.cast::<PyList>() {
         return Ok(list.iter().map(|item| (None, item)).collect());
     }
-    let dict = value.cast::<PyDict>().map_err(|_| PyTypeError::new_err("neither a list nor a dict"))?;
+    let dict =
+        value.cast::<PyDict>().map_err(|_| PyTypeError::new_err("neither a list nor a dict"))?;
     Ok(dict.iter().map(|(key, value)| (Some(key), value)).collect())
 }
 
 /// Makes the elements of a value from its encoding: MessagePack if `is_plain`, else bytes that only their serialiser reads.
-fn elements(value: &Bound<'_, PyAny>, encoded: &[u8], is_plain: bool) -> PyResult<Vec<Arc<Element>>> {
+fn elements(
+    value: &Bound<'_, PyAny>,
+    encoded: &[u8],
+    is_plain: bool,
+) -> PyResult<Vec<Arc<Element>>> {
     let pairs = pairs(value)?;
     let known: Vec<(Option<u128>, usize)> = if is_plain {
         let bounds = msgpack::elements(encoded)?.1;
-        bounds.iter().map(|(start, end)| (Some(xxh3_128(&encoded[*start..*end])), end - start)).collect()
+        bounds
+            .iter()
+            .map(|(start, end)| (Some(xxh3_128(&encoded[*start..*end])), end - start))
+            .collect()
     } else {
         vec![(None, encoded.len() / pairs.len().max(1)); pairs.len()]
     };
@@ -117,7 +125,9 @@ fn difference<M: Copy + Eq + std::hash::Hash>(old: &[Option<M>], new: &[M]) -> V
 
 fn push_kept(parts: &mut Vec<Part>, start: usize, length: usize) {
     match parts.last_mut() {
-        Some(Part::Kept { start: first, length: kept }) if *first + *kept == start => *kept += length,
+        Some(Part::Kept { start: first, length: kept }) if *first + *kept == start => {
+            *kept += length
+        }
         _ if length > 0 => parts.push(Part::Kept { start, length }),
         _ => {}
     }
@@ -184,7 +194,10 @@ impl Elements {
         }
         let new = pairs(value)?;
         let address = |object: &Bound<'_, PyAny>| object.as_ptr() as usize;
-        let marks: Vec<_> = new.iter().map(|(key, value)| (key.as_ref().map_or(0, address), address(value))).collect();
+        let marks: Vec<_> = new
+            .iter()
+            .map(|(key, value)| (key.as_ref().map_or(0, address), address(value)))
+            .collect();
         let parts = difference(&self.marks(py), &marks);
         let places = inserted(&parts);
         let chosen = places.iter().map(|place| &new[*place]);
@@ -205,20 +218,29 @@ impl Elements {
         if (kind == msgpack::Kind::Map) != self.is_dict {
             return Ok(None);
         }
-        let marks: Vec<u128> = bounds.iter().map(|(start, end)| xxh3_128(&encoded[*start..*end])).collect();
+        let marks: Vec<u128> =
+            bounds.iter().map(|(start, end)| xxh3_128(&encoded[*start..*end])).collect();
         let old: Vec<_> = self.all.iter().map(|element| element.hash).collect();
         let parts = difference(&old, &marks);
         let places = inserted(&parts);
         let mut added = Vec::new();
         msgpack::write_head(&mut added, kind, places.len());
-        places.iter().for_each(|place| added.extend_from_slice(&encoded[bounds[*place].0..bounds[*place].1]));
+        places.iter().for_each(|place| {
+            added.extend_from_slice(&encoded[bounds[*place].0..bounds[*place].1])
+        });
         let written = PyBytes::new(py, &assemble::write(&parts));
         let added = PyBytes::new(py, &added).into_any();
         Ok(Some((written, added, bounds.len() - places.len(), places.len())))
     }
 
     /// Holds the elements after a change: kept ones with what is known of them, and those that `diff` returned as inserted.
-    fn advance(&mut self, parts: &[u8], added: &Bound<'_, PyAny>, encoded: &[u8], is_plain: bool) -> PyResult<()> {
+    fn advance(
+        &mut self,
+        parts: &[u8],
+        added: &Bound<'_, PyAny>,
+        encoded: &[u8],
+        is_plain: bool,
+    ) -> PyResult<()> {
         let added = elements(added, encoded, is_plain)?;
         let parts = assemble::read(parts)?;
         let grown = self.size + size(&added);

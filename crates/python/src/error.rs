@@ -27,7 +27,9 @@ pub enum Error {
     File(#[from] std::io::Error),
     #[error("stored bytes are damaged: {0}")]
     Damaged(&'static str),
-    #[error("stored bytes are encrypted with another key; pass the key they were written with as encryption_key")]
+    #[error(
+        "stored bytes are encrypted with another key; pass the key they were written with as encryption_key"
+    )]
     Key,
     #[error("an encryption key has {0} bytes; pass 16 or 32 bytes")]
     KeyLength(usize),

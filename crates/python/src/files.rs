@@ -71,5 +71,6 @@ impl Drop for OpenFile {
 #[pyfunction]
 pub fn is_open(path: PathBuf) -> bool {
     let open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
-    identity_of(&path).is_some_and(|identity| open.as_ref().is_some_and(|open| open.contains_key(&identity)))
+    identity_of(&path)
+        .is_some_and(|identity| open.as_ref().is_some_and(|open| open.contains_key(&identity)))
 }

@@ -66,7 +66,8 @@ fn end(bytes: &[u8], at: usize, depth: usize) -> Result<usize, Error> {
 
 /// Returns the kind of a sequence and the bounds of its elements; fails if the bytes are anything else.
 pub fn elements(bytes: &[u8]) -> Result<(Kind, Vec<(usize, usize)>), Error> {
-    let (kind, length, mut at) = head(bytes)?.ok_or(Error::Damaged("neither an array nor a map"))?;
+    let (kind, length, mut at) =
+        head(bytes)?.ok_or(Error::Damaged("neither an array nor a map"))?;
     let mut bounds = Vec::with_capacity(length.min(bytes.len()));
     for _ in 0..length {
         let start = at;

@@ -58,7 +58,11 @@ impl Postgres {
         self.put_back(connection, result)
     }
 
-    fn put_back(&self, connection: Connection, result: Result<Vec<Rows>, Error>) -> Result<Vec<Rows>, Error> {
+    fn put_back(
+        &self,
+        connection: Connection,
+        result: Result<Vec<Rows>, Error>,
+    ) -> Result<Vec<Rows>, Error> {
         if !connection.client.is_closed() && !self.slots.is_closed() {
             self.idle().push(connection);
         }
@@ -89,7 +93,11 @@ impl Connection {
         if batch.len() < 2 || !writes {
             return self.query_all(batch).await;
         }
-        let result = if batch.len() > AT_ONCE { self.one_by_one(batch).await } else { self.at_once(batch).await };
+        let result = if batch.len() > AT_ONCE {
+            self.one_by_one(batch).await
+        } else {
+            self.at_once(batch).await
+        };
         if result.is_err() && !self.client.is_closed() {
             self.client.batch_execute("ROLLBACK").await?;
         }
@@ -123,8 +131,11 @@ impl Connection {
 
     async fn prepare(&mut self, batch: &[Statement]) -> Result<(), Error> {
         let is_new = |sql: &&String| !self.prepared.contains_key(*sql);
-        let new: BTreeSet<&String> = batch.iter().map(|statement| &statement.sql).filter(is_new).collect();
-        let prepare = async |sql: &String| Ok::<_, Error>((sql.clone(), self.client.prepare(&sql.replace('?', "$")).await?));
+        let new: BTreeSet<&String> =
+            batch.iter().map(|statement| &statement.sql).filter(is_new).collect();
+        let prepare = async |sql: &String| {
+            Ok::<_, Error>((sql.clone(), self.client.prepare(&sql.replace('?', "$")).await?))
+        };
         let prepared = try_join_all(new.into_iter().map(prepare)).await?;
         self.prepared.extend(prepared);
         Ok(())
@@ -132,9 +143,12 @@ impl Connection {
 
     async fn query(&self, statement: &Statement) -> Result<Rows, Error> {
         let prepared = self.prepared.get(&statement.sql).ok_or(Error::Closed)?;
-        let values: Vec<&(dyn ToSql + Sync)> = statement.values.iter().map(|value| value as _).collect();
+        let values: Vec<&(dyn ToSql + Sync)> =
+            statement.values.iter().map(|value| value as _).collect();
         let rows = self.client.query(prepared, &values).await?;
-        let read = |row: &tokio_postgres::Row| (0..row.len()).map(|index| Value::from_postgres(row, index)).collect();
+        let read = |row: &tokio_postgres::Row| {
+            (0..row.len()).map(|index| Value::from_postgres(row, index)).collect()
+        };
         rows.iter().map(read).collect()
     }
 }

@@ -25,7 +25,8 @@ pub fn shared() -> std::io::Result<Arc<Runtime>> {
     // A runtime from before a fork has no threads here: joining them would wait for ever.
     std::mem::forget(shared.take());
     let mut builder = Builder::new_multi_thread();
-    let runtime = Arc::new(builder.worker_threads(WORKERS).thread_name("perihelion").enable_all().build()?);
+    let runtime =
+        Arc::new(builder.worker_threads(WORKERS).thread_name("perihelion").enable_all().build()?);
     *shared = Some(Shared { process, runtime: runtime.clone() });
     Ok(runtime)
 }

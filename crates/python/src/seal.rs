@@ -81,11 +81,17 @@ impl Seal {
         let mut plain = Vec::new();
         if flags & ENCRYPTED != 0 {
             let (name, rest) = body.split_at_checked(KEY_NAME).ok_or(Error::Damaged("cut off"))?;
-            let (nonce, rest) = rest.split_at_checked(NONCE_LEN).ok_or(Error::Damaged("cut off"))?;
+            let (nonce, rest) =
+                rest.split_at_checked(NONCE_LEN).ok_or(Error::Damaged("cut off"))?;
             let key = self.keys.iter().find(|key| key.name == name).ok_or(Error::Key)?;
-            let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_| Error::Damaged("cut off"))?;
+            let nonce =
+                Nonce::try_assume_unique_for_key(nonce).map_err(|_| Error::Damaged("cut off"))?;
             plain.extend_from_slice(rest);
-            let length = key.cipher.open_in_place(nonce, Aad::from(place), &mut plain).map_err(|_| Error::Key)?.len();
+            let length = key
+                .cipher
+                .open_in_place(nonce, Aad::from(place), &mut plain)
+                .map_err(|_| Error::Key)?
+                .len();
             plain.truncate(length);
             body = &plain;
         } else if !self.keys.is_empty() && flags & !COMPRESSED != 0 {
@@ -112,12 +118,22 @@ impl Seal {
     }
 
     /// Compresses and encrypts bytes for their place, such as `value:messages`.
-    fn seal<'py>(&self, py: Python<'py>, plain: &[u8], place: &str) -> Result<Bound<'py, PyBytes>, Error> {
+    fn seal<'py>(
+        &self,
+        py: Python<'py>,
+        plain: &[u8],
+        place: &str,
+    ) -> Result<Bound<'py, PyBytes>, Error> {
         Ok(PyBytes::new(py, &self.sealed(plain, place)?))
     }
 
     /// Opens sealed bytes; fails if they were sealed for another place or with another key.
-    fn open<'py>(&self, py: Python<'py>, stored: &[u8], place: &str) -> Result<Bound<'py, PyBytes>, Error> {
+    fn open<'py>(
+        &self,
+        py: Python<'py>,
+        stored: &[u8],
+        place: &str,
+    ) -> Result<Bound<'py, PyBytes>, Error> {
         Ok(PyBytes::new(py, &self.opened(stored, place)?))
     }
 }

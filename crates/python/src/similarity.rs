@@ -20,7 +20,8 @@ pub fn cosines(query: &[u8], vectors: Vec<Vec<u8>>) -> PyResult<Vec<f32>> {
         if vector.len() != query.len() {
             return Err(Error::Damaged("vectors of several lengths; index the items again").into());
         }
-        let product: f32 = numbers(query).zip(numbers(vector)).map(|(one, other)| one * other).sum();
+        let product: f32 =
+            numbers(query).zip(numbers(vector)).map(|(one, other)| one * other).sum();
         let lengths = query_length * length(vector);
         Ok(if lengths > 0.0 { product / lengths } else { 0.0 })
     };

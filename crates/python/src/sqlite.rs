@@ -41,7 +41,8 @@ impl Sqlite {
         } else {
             OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE
         };
-        let connection = Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+        let connection =
+            Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
         connection.busy_timeout(std::time::Duration::from_millis(BUSY_MILLISECONDS))?;
         if !read_only {
             connection.pragma_update(None, "journal_mode", "wal")?;
@@ -56,9 +57,13 @@ impl Sqlite {
     pub fn run(&self, batch: &[Statement], writes: bool) -> Result<Vec<Rows>, Error> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let connection = &mut open.as_mut().ok_or(Error::Closed)?.connection;
-        let behavior = if writes { TransactionBehavior::Immediate } else { TransactionBehavior::Deferred };
+        let behavior =
+            if writes { TransactionBehavior::Immediate } else { TransactionBehavior::Deferred };
         let transaction = connection.transaction_with_behavior(behavior)?;
-        let all = batch.iter().map(|statement| query(&transaction, statement)).collect::<Result<_, _>>()?;
+        let all = batch
+            .iter()
+            .map(|statement| query(&transaction, statement))
+            .collect::<Result<_, _>>()?;
         transaction.commit()?;
         Ok(all)
     }

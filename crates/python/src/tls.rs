@@ -57,16 +57,20 @@ pub fn settings(dsn: &str) -> Result<Settings, Error> {
 
 fn connector(is_verified: bool, root: Option<&str>) -> Result<Connector, Error> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = ClientConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions();
+    let builder =
+        ClientConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions();
     let builder = builder.map_err(|error| Error::Tls(error.to_string()))?;
     if !is_verified {
         let any = Arc::new(AnyCertificate(provider));
-        return Ok(Connector::new(builder.dangerous().with_custom_certificate_verifier(any).with_no_client_auth()));
+        return Ok(Connector::new(
+            builder.dangerous().with_custom_certificate_verifier(any).with_no_client_auth(),
+        ));
     }
     let mut roots = RootCertStore::empty();
     match root.filter(|root| *root != "system") {
         Some(path) => {
-            let certificates = CertificateDer::pem_file_iter(path).map_err(|error| Error::Tls(error.to_string()))?;
+            let certificates = CertificateDer::pem_file_iter(path)
+                .map_err(|error| Error::Tls(error.to_string()))?;
             roots.add_parsable_certificates(certificates.flatten());
         }
         None => roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned()),
@@ -96,7 +100,12 @@ impl ServerCertVerifier for AnyCertificate {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls12_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
+        verify_tls12_signature(
+            message,
+            certificate,
+            signature,
+            &self.0.signature_verification_algorithms,
+        )
     }
 
     fn verify_tls13_signature(
@@ -105,7 +114,12 @@ impl ServerCertVerifier for AnyCertificate {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls13_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
+        verify_tls13_signature(
+            message,
+            certificate,
+            signature,
+            &self.0.signature_verification_algorithms,
+        )
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {

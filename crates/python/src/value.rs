@@ -34,7 +34,8 @@ impl Statement {
     pub fn from_python(statement: &Bound<'_, PyAny>) -> PyResult<Self> {
         let sql: String = statement.get_item(0)?.extract()?;
         let values = statement.get_item(1)?;
-        let values = values.try_iter()?.map(|value| Value::from_python(&value?)).collect::<PyResult<_>>()?;
+        let values =
+            values.try_iter()?.map(|value| Value::from_python(&value?)).collect::<PyResult<_>>()?;
         Ok(Self { sql, values })
     }
 }
@@ -85,11 +86,17 @@ impl Value {
             Type::TEXT | Type::VARCHAR | Type::NAME | Type::UNKNOWN => {
                 row.try_get::<_, Option<String>>(index)?.map_or(Self::Null, Self::Text)
             }
-            Type::BYTEA => row.try_get::<_, Option<Vec<u8>>>(index)?.map_or(Self::Null, Self::Bytes),
+            Type::BYTEA => {
+                row.try_get::<_, Option<Vec<u8>>>(index)?.map_or(Self::Null, Self::Bytes)
+            }
             Type::INT8 => row.try_get::<_, Option<i64>>(index)?.map_or(Self::Null, Self::Int),
-            Type::INT4 => row.try_get::<_, Option<i32>>(index)?.map_or(Self::Null, |number| Self::Int(number.into())),
+            Type::INT4 => row
+                .try_get::<_, Option<i32>>(index)?
+                .map_or(Self::Null, |number| Self::Int(number.into())),
             Type::FLOAT8 => row.try_get::<_, Option<f64>>(index)?.map_or(Self::Null, Self::Real),
-            Type::BOOL => row.try_get::<_, Option<bool>>(index)?.map_or(Self::Null, |flag| Self::Int(flag.into())),
+            Type::BOOL => row
+                .try_get::<_, Option<bool>>(index)?
+                .map_or(Self::Null, |flag| Self::Int(flag.into())),
             _ => return Err(Error::Column(kind.name().to_owned())),
         })
     }
@@ -108,7 +115,11 @@ impl rusqlite::ToSql for Value {
 }
 
 impl tokio_postgres::types::ToSql for Value {
-    fn to_sql(&self, kind: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn std::error::Error + Sync + Send>> {
+    fn to_sql(
+        &self,
+        kind: &Type,
+        out: &mut BytesMut,
+    ) -> Result<IsNull, Box<dyn std::error::Error + Sync + Send>> {
         match self {
             Self::Null => Ok(IsNull::Yes),
             Self::Int(number) if *kind == Type::INT4 => i32::try_from(*number)?.to_sql(kind, out),
@@ -120,7 +131,16 @@ impl tokio_postgres::types::ToSql for Value {
     }
 
     fn accepts(kind: &Type) -> bool {
-        matches!(*kind, Type::TEXT | Type::VARCHAR | Type::BYTEA | Type::INT8 | Type::INT4 | Type::FLOAT8 | Type::UNKNOWN)
+        matches!(
+            *kind,
+            Type::TEXT
+                | Type::VARCHAR
+                | Type::BYTEA
+                | Type::INT8
+                | Type::INT4
+                | Type::FLOAT8
+                | Type::UNKNOWN
+        )
     }
 
     to_sql_checked!();
