@@ -23,6 +23,7 @@ export Q
 -include tests/service/service.mk
 -include crates/parse/parse.mk
 -include crates/recall/recall.mk
+-include crates/python/python.mk
 -include tests/hands/hands.mk
 -include web/page.mk
 -include deploy/packages/packages.mk

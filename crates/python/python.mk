@@ -1,0 +1,48 @@
+# The Python package perihelion-agents: its wheel, its tests on both databases, LangGraph's own tests, and benchmarks.
+#
+#   PYTHON             the interpreter (python3): 3.10 or later
+#   PYTHON_TESTS       which tests:  make test-python PYTHON_TESTS="-k conformance"
+#   LANGGRAPH_SOURCE   a checkout of LangGraph for test-python-langgraph; without it one is cloned
+#   PYTHON_BENCH       cases of bench-python:  PYTHON_BENCH="--rounds 10 100 --runs 1"
+
+PYTHON ?= python3
+PYTHON_TESTS ?=
+PYTHON_BENCH ?=
+PYTHON_CRATE := crates/python
+PYTHON_OUT := $(abspath $(or $(CARGO_TARGET_DIR),target)/python-package)
+PYTHON_VENV := $(PYTHON_OUT)/venv
+PYTHON_PYTEST = $(PYTHON_VENV)/bin/pytest --quiet -c $(PYTHON_CRATE)/pyproject.toml --rootdir $(PYTHON_CRATE)
+
+.PHONY: test-python test-python-short test-python-langgraph bench-python wheel python-wheel
+
+$(PYTHON_VENV)/ready: $(PYTHON_CRATE)/tests/requirements.txt
+	@mkdir -p $(PYTHON_OUT)
+	$(PYTHON) -m venv $(PYTHON_VENV)
+	$(PYTHON_VENV)/bin/pip install --quiet -r $<
+	@touch $@
+
+# The wheel as it is tested: built without optimising across crates, installed beside its dependencies.
+python-wheel: $(PYTHON_VENV)/ready
+	@rm -rf $(PYTHON_OUT)/wheels
+	cd $(PYTHON_CRATE) && VIRTUAL_ENV=$(PYTHON_VENV) CARGO=$(CARGO) CARGO_TARGET_DIR=$(PYTHON_OUT) \
+		$(PYTHON_VENV)/bin/maturin build --quiet --locked --out $(PYTHON_OUT)/wheels
+	$(PYTHON_VENV)/bin/pip install --quiet --no-deps --force-reinstall $(PYTHON_OUT)/wheels/*.whl
+
+wheel: $(PYTHON_VENV)/ready ## Build the wheel of the Python package for a release
+	cd $(PYTHON_CRATE) && CARGO_TARGET_DIR=$(PYTHON_OUT) $(PYTHON_VENV)/bin/maturin build --release --locked \
+		--out $(PYTHON_OUT)/release
+	@ls $(PYTHON_OUT)/release
+
+test-python: python-wheel ## Build the Python package in an environment of its own and test it on SQLite and Postgres
+	$(PYTHON_VENV)/bin/mypy --config-file $(PYTHON_CRATE)/pyproject.toml $(PYTHON_CRATE)/python/perihelion
+	tests/postgres.sh run $(PYTHON_PYTEST) $(PYTHON_CRATE)/tests $(PYTHON_TESTS)
+
+test-python-short: python-wheel ## The part of test-python that needs no server
+	env -u TEST_DATABASE_URL $(PYTHON_PYTEST) $(PYTHON_CRATE)/tests -k "memory and not conformance" $(PYTHON_TESTS)
+
+test-python-langgraph: python-wheel ## Run LangGraph's own checkpoint, Pregel and store tests on the Python package
+	PYTHON=$(PYTHON_VENV)/bin/python tests/postgres.sh run $(PYTHON_CRATE)/tests/langgraph/run.sh $(PYTHON_OUT)/langgraph $(PYTHON_TESTS)
+
+bench-python: python-wheel ## Measure the Python savers beside LangGraph's on SQLite and Postgres
+	TEST_POSTGRES_SETTINGS="-c shared_buffers=512MB -c max_wal_size=4GB" tests/postgres.sh run \
+		$(PYTHON_VENV)/bin/python $(PYTHON_CRATE)/benches/savers.py $(PYTHON_BENCH)

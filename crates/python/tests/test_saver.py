@@ -1,0 +1,186 @@
+"""Threads and event loops together, processes, keys, types and files."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import sqlite3
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from graphs import Thread, config, counting
+from langgraph.checkpoint.base import empty_checkpoint
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from perihelion import AsyncPerihelionSaver, PerihelionSaver
+
+START: dict[str, Any] = {"messages": [], "items": []}
+
+
+def test_many_threads_share_a_saver(address: str) -> None:
+    with PerihelionSaver.from_conn_string(address) as saver:
+        graph = counting(15).compile(checkpointer=saver)
+        runs = [threading.Thread(target=graph.invoke, args=(START, config(f"t{i}"))) for i in range(12)]
+        for run in runs:
+            run.start()
+        for run in runs:
+            run.join()
+        for i in range(12):
+            assert len(graph.get_state(config(f"t{i}")).values["messages"]) == 15
+
+
+async def test_threads_and_tasks_share_a_saver(address: str) -> None:
+    async with AsyncPerihelionSaver.from_conn_string(address) as saver:
+        graph = counting(12).compile(checkpointer=saver)
+        tasks = [graph.ainvoke(START, config(f"a{i}")) for i in range(6)]
+        threads = [asyncio.to_thread(graph.invoke, START, config(f"t{i}")) for i in range(6)]
+        await asyncio.gather(*tasks, *threads)
+        # A synchronous call on the loop of the saver returns.
+        assert len(graph.get_state(config("a3")).values["items"]) == 12
+        assert len((await graph.aget_state(config("t3"))).values["items"]) == 12
+
+
+def test_a_saver_is_used_from_several_loops(address: str) -> None:
+    with PerihelionSaver.from_conn_string(address) as saver:
+        graph = counting(8).compile(checkpointer=saver)
+        for i in range(3):
+            asyncio.run(graph.ainvoke(START, config(f"t{i}")))
+        assert len({one.config["configurable"]["thread_id"] for one in saver.list(None)}) == 3
+
+
+async def test_a_commit_survives_the_task_that_awaited_it(address: str) -> None:
+    async with AsyncPerihelionSaver.from_conn_string(address) as saver:
+        checkpoint = empty_checkpoint()
+        put = asyncio.create_task(saver.aput(config(checkpoint_ns=""), checkpoint, {"step": 1}, {}))
+        await asyncio.sleep(0)
+        put.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await put
+        for _ in range(500):
+            if found := await saver.aget_tuple(config()):
+                break
+            await asyncio.sleep(0.01)
+        assert found and found.checkpoint["id"] == checkpoint["id"]
+
+
+def in_child(saver: PerihelionSaver, results: Any) -> None:
+    thread = Thread(saver, "child")
+    thread.put([1, 2, 3])
+    results.put(thread.get())
+
+
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no fork here")
+def test_a_saver_works_after_a_fork(address: str) -> None:
+    if address == ":memory:":
+        pytest.skip("memory is not shared")
+    with PerihelionSaver.from_conn_string(address) as saver:
+        Thread(saver, "parent").put([1])
+        processes = multiprocessing.get_context("fork")
+        results = processes.Queue()
+        child = processes.Process(target=in_child, args=(saver, results))
+        child.start()
+        assert results.get(timeout=60) == [1, 2, 3]
+        child.join(60)
+        assert child.exitcode == 0
+        assert Thread(saver, "parent").get(config("parent")) == [1]
+        assert Thread(saver, "child").get(config("child")) == [1, 2, 3]
+
+
+def test_an_encrypted_database_shows_nothing_and_needs_its_key(tmp_path: Path) -> None:
+    path = tmp_path / "agents.db"
+    old, new = b"o" * 32, b"n" * 16
+    with PerihelionSaver.from_conn_string(str(path), encryption_key=old) as saver:
+        Thread(saver).put(["a secret that is not to be seen", "x" * 500])
+    assert b"a secret" not in path.read_bytes()
+    with PerihelionSaver.from_conn_string(str(path), encryption_key=[new, old]) as saver:
+        assert Thread(saver).get(config())[0].startswith("a secret")
+        Thread(saver, "u").put(["new"])
+    for keys in (None, new, b"w" * 32):
+        with (
+            PerihelionSaver.from_conn_string(str(path), encryption_key=keys) as saver,
+            pytest.raises(ValueError, match="encryption_key"),
+        ):
+            saver.get_tuple(config())
+    with pytest.raises(ValueError, match="16 or 32 bytes"):
+        PerihelionSaver(str(path), encryption_key=b"short")
+
+
+class Custom:
+    """A type of a program, with fields as pydantic has them."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def model_dump(self) -> dict[str, str]:
+        return {"text": self.text}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Custom) and other.text == self.text
+
+
+def test_types_outside_the_list_are_not_loaded(address: str) -> None:
+    with PerihelionSaver.from_conn_string(address) as saver:
+        thread = Thread(saver)
+        thread.put([Custom("a"), "b"])
+        first = thread.get()[0]
+        assert not isinstance(first, Custom)
+        allowing = saver.with_allowlist({(Custom.__module__, "Custom")})
+        assert allowing is not saver
+        found = allowing.get_tuple(config())
+        assert found and found.checkpoint["channel_values"]["list"] == [Custom("a"), "b"]
+    with PerihelionSaver.from_conn_string(address, allowed_types=[Custom]) as saver:
+        thread = Thread(saver, "u")
+        thread.put([Custom("a")])
+        thread.put([Custom("a"), Custom("b")])
+        assert thread.get() == [Custom("a"), Custom("b")]
+
+
+def test_a_second_sqlite_library_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "agents.db"
+    with PerihelionSaver.from_conn_string(str(path)) as saver:
+        Thread(saver).put([1])
+        for address in (str(path), path, f"file:{path}?mode=ro", str(tmp_path / "." / "agents.db")):
+            with pytest.raises(RuntimeError, match="second SQLite library"):
+                sqlite3.connect(address, uri=str(address).startswith("file:"))
+        sqlite3.connect(tmp_path / "another.db").close()
+        with PerihelionSaver.from_conn_string(str(path)) as second:
+            assert Thread(second).get(config()) == [1]
+    connection = sqlite3.connect(path)
+    connection.execute("SELECT count(*) FROM perihelion_checkpoints")
+    with pytest.raises(RuntimeError, match="another SQLite library"):
+        PerihelionSaver(str(path))
+    connection.close()
+    with PerihelionSaver.from_conn_string(str(path)) as saver:
+        assert Thread(saver).get(config()) == [1]
+
+
+def test_versions_of_other_savers_continue_in_their_format() -> None:
+    saver = PerihelionSaver(":memory:")
+    first = saver.get_next_version(None, None)
+    assert saver.get_next_version(first, None) > first
+    assert saver.get_next_version(7, None) == 8
+    old = f"{9:032}.0.123"
+    assert saver.get_next_version(old, None).startswith(f"{10:032}.")
+
+
+def test_a_closed_saver_says_so(address: str) -> None:
+    saver = PerihelionSaver(address)
+    saver.setup()
+    saver.close()
+    with pytest.raises(RuntimeError, match="closed"):
+        saver.get_tuple(config())
+
+
+def test_a_server_that_is_not_there_is_named() -> None:
+    saver = PerihelionSaver("postgresql://nobody@127.0.0.1:1/none?connect_timeout=2")
+    with pytest.raises(ConnectionError, match="PostgreSQL cannot be reached"):
+        saver.setup()
+
+
+def test_a_serialiser_of_ones_own_is_used(address: str) -> None:
+    with PerihelionSaver.from_conn_string(address, serde=JsonPlusSerializer(pickle_fallback=True)) as saver:
+        thread = Thread(saver)
+        thread.put([memoryview])
+        thread.put([memoryview, 1])
+        assert thread.get() == [memoryview, 1]
