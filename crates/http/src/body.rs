@@ -12,7 +12,7 @@ use crate::clock;
 /// Why the body of a request was not read to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("nothing more of the body came for {} s; send it without a pause", .0.as_secs_f64())]
+    #[error("the body of the request paused for {} s; send it without a pause", .0.as_secs_f64())]
     Stalled(Duration),
     #[error(transparent)]
     Peer(#[from] hyper::Error),

@@ -11,6 +11,23 @@ pub fn answer<T: Serialize>(data: &T, text: String) -> CallToolResult {
     result
 }
 
+/// Answers with what a tool made of its input, or with why it made nothing of it.
+pub fn respond<T: Serialize>(
+    done: Result<T, impl std::fmt::Display>,
+    text: impl FnOnce(&T) -> String,
+) -> CallToolResult {
+    match done {
+        Ok(data) => answer(&data, text(&data)),
+        Err(error) => failure(&error),
+    }
+}
+
+/// Writes lines one after another, or says that there is none.
+pub fn lines(lines: impl Iterator<Item = String>, between: &str, none: &str) -> String {
+    let lines: Vec<String> = lines.collect();
+    if lines.is_empty() { none.to_owned() } else { lines.join(between) }
+}
+
 /// Answers with a failure that the model can read and repair.
 pub fn failure(error: &impl std::fmt::Display) -> CallToolResult {
     CallToolResult::error(vec![ContentBlock::text(error.to_string())])

@@ -1,6 +1,6 @@
 //! What a bundled server needs, tried without serving: `perihelion mcp --check NAME`.
 
-use super::{Bundled, api, mail, python, web};
+use super::{Bundled, Error, api, mail, python, web};
 
 /// How something that a server needs stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,17 +47,18 @@ impl Bundled {
 
     /// Tries what the server needs; servers that need nothing but to be started find nothing.
     pub async fn check(self) -> Vec<Finding> {
-        match self {
-            Self::Python(options) => python::check(&options).await,
-            Self::Api(options) => api::check(&options).await,
-            Self::Web(options) => web::check(&options).await,
-            Self::Mail(options) => mail::check(&options).await,
+        let found = match self {
+            Self::Python(options) => python::check(&options).await.map_err(Error::from),
+            Self::Api(options) => api::check(&options).await.map_err(Error::from),
+            Self::Web(options) => web::check(&options).await.map_err(Error::from),
+            Self::Mail(options) => mail::check(&options).await.map_err(Error::from),
             Self::Sql(_)
             | Self::SqlWorker
             | Self::Files(_)
             | Self::Documents(_)
-            | Self::Notes(_) => Vec::new(),
-        }
+            | Self::Notes(_) => Ok(Vec::new()),
+        };
+        found.unwrap_or_else(|error| vec![Finding::bad(&error)])
     }
 }
 

@@ -24,7 +24,7 @@ use std::net::SocketAddr;
 
 use rmcp::ServiceExt;
 
-pub use answer::{answer, config, failure};
+pub use answer::{answer, config, failure, respond};
 pub use check::Finding;
 pub use toolbox::{Serving, Toolbox};
 
@@ -101,20 +101,10 @@ impl Bundled {
     /// # Errors
     /// When what is to be served cannot be opened, or the session cannot be established.
     pub async fn run(self) -> Result<(), Error> {
-        match self {
-            Self::Sql(options) => serve(sql::Server::open(&options).await?).await,
-            Self::SqlWorker => serve_sql_worker().await,
-            Self::Files(options) => serve(files::Server::open(&options)?).await,
-            Self::Documents(options) => serve(documents::Server::open(&options, true).await?).await,
-            Self::Notes(options) => serve(notes::Server::open(&options)?).await,
-            Self::Api(options) => serve(api::Server::open(&options)?).await,
-            Self::Mail(options) => serve(mail::Server::open(&options).await?).await,
-            Self::Python(options) => serve(python::Server::open(&options)?).await,
-            Self::Web(options) => serve(web::Server::open(&options)?).await,
-        }
+        self.serve(Over::Pipes::<fn(SocketAddr)>).await
     }
 
-    /// Serves MCP over streamable HTTP at `/mcp` until Ctrl-C; `ready` hears the address.
+    /// Serves MCP over streamable HTTP at `/mcp` until Ctrl-C; `ready` gets the address.
     ///
     /// # Errors
     /// As [`Bundled::run`], and when the address cannot be listened on or is not of loopback.
@@ -123,32 +113,43 @@ impl Bundled {
         addr: SocketAddr,
         ready: impl FnOnce(SocketAddr),
     ) -> Result<(), Error> {
+        self.serve(Over::Http(addr, ready)).await
+    }
+
+    async fn serve(self, over: Over<impl FnOnce(SocketAddr)>) -> Result<(), Error> {
         match self {
-            Self::Sql(options) => {
-                http::serve(Serving(sql::Server::open(&options).await?), addr, ready).await
-            }
+            Self::Sql(options) => over.serve(sql::Server::open(&options).await?).await,
             Self::SqlWorker => serve_sql_worker().await,
-            Self::Files(options) => {
-                http::serve(Serving(files::Server::open(&options)?), addr, ready).await
-            }
+            Self::Files(options) => over.serve(files::Server::open(&options)?).await,
             Self::Documents(options) => {
-                let server = documents::Server::open(&options, false).await?;
-                http::serve(Serving(server), addr, ready).await
+                let believes_callers = matches!(over, Over::Pipes);
+                over.serve(documents::Server::open(&options, believes_callers).await?).await
             }
-            Self::Notes(options) => {
-                http::serve(Serving(notes::Server::open(&options)?), addr, ready).await
-            }
-            Self::Api(options) => {
-                http::serve(Serving(api::Server::open(&options)?), addr, ready).await
-            }
-            Self::Mail(options) => {
-                http::serve(Serving(mail::Server::open(&options).await?), addr, ready).await
-            }
-            Self::Python(options) => {
-                http::serve(Serving(python::Server::open(&options)?), addr, ready).await
-            }
-            Self::Web(options) => {
-                http::serve(Serving(web::Server::open(&options)?), addr, ready).await
+            Self::Notes(options) => over.serve(notes::Server::open(&options)?).await,
+            Self::Api(options) => over.serve(api::Server::open(&options)?).await,
+            Self::Mail(options) => over.serve(mail::Server::open(&options).await?).await,
+            Self::Python(options) => over.serve(python::Server::open(&options)?).await,
+            Self::Web(options) => over.serve(web::Server::open(&options)?).await,
+        }
+    }
+}
+
+/// What a server is served over.
+enum Over<R> {
+    Pipes,
+    /// Where, and what gets the address once it is listened on.
+    Http(SocketAddr, R),
+}
+
+impl<R: FnOnce(SocketAddr)> Over<R> {
+    async fn serve(self, tools: impl Toolbox) -> Result<(), Error> {
+        let tools = Serving(tools);
+        match self {
+            Self::Http(addr, ready) => http::serve(tools, addr, ready).await,
+            Self::Pipes => {
+                let session = tools.serve(rmcp::transport::stdio_pipes()).await;
+                session.map_err(|error| Error::Session(Box::new(error)))?.waiting().await?;
+                Ok(())
             }
         }
     }
@@ -157,13 +158,4 @@ impl Bundled {
 /// Answers on the standard streams until they close, on a thread with a runtime of its own.
 async fn serve_sql_worker() -> Result<(), Error> {
     tokio::task::spawn_blocking(perihelion_sql::serve_worker).await?.map_err(Error::Worker)
-}
-
-async fn serve(tools: impl toolbox::Toolbox) -> Result<(), Error> {
-    let session = Serving(tools)
-        .serve(rmcp::transport::stdio_pipes())
-        .await
-        .map_err(|error| Error::Session(Box::new(error)))?;
-    session.waiting().await?;
-    Ok(())
 }

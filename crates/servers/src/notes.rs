@@ -18,7 +18,7 @@ use rmcp::{tool, tool_router};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::answer::{answer, config, failure};
+use crate::answer::{config, lines, respond};
 use crate::toolbox::Toolbox;
 
 /// Where a caller's idempotency key travels in `_meta`.
@@ -44,7 +44,7 @@ pub struct Options {
 pub enum Error {
     #[error("cannot use the notes file {}: {source}", path.display())]
     File { path: PathBuf, source: std::io::Error },
-    #[error("the note is too long; at most {MAX_NOTE_BYTES} bytes are taken, this has: {0}")]
+    #[error("the note is longer than {MAX_NOTE_BYTES} bytes: {0}")]
     TooLong(usize),
     #[error("the note is empty")]
     Empty,
@@ -119,7 +119,6 @@ impl Server {
 
 #[tool_router]
 impl Server {
-    /// Appends a note.
     #[tool(
         description = "Appends one note to the notes file. This is a lasting side effect: the note stays, and calling twice writes two notes.",
         output_schema = schema_for_output::<Appended>(),
@@ -133,20 +132,12 @@ impl Server {
         let key = meta.get(IDEMPOTENCY_KEY).and_then(|key| key.as_str()).map(str::to_owned);
         let book = Arc::clone(&self.book);
         let done = tokio::task::spawn_blocking(move || book.append(Note { key, text: input.text }));
-        match done.await.map_err(Error::from).and_then(|outcome| outcome) {
-            Ok(appended) if appended.repeated => {
-                let text = format!("Already noted as line {}.", appended.line);
-                answer(&appended, text)
-            }
-            Ok(appended) => {
-                let text = format!("Noted as line {}.", appended.line);
-                answer(&appended, text)
-            }
-            Err(error) => failure(&error),
-        }
+        respond(done.await.map_err(Error::from).flatten(), |appended| {
+            let done = if appended.repeated { "Already noted" } else { "Noted" };
+            format!("{done} as line {}.", appended.line)
+        })
     }
 
-    /// Lists the notes.
     #[tool(
         description = "Lists the notes in the order in which they were taken.",
         output_schema = schema_for_output::<Notes>(),
@@ -155,19 +146,16 @@ impl Server {
     async fn list_notes(&self) -> CallToolResult {
         let book = Arc::clone(&self.book);
         let read = tokio::task::spawn_blocking(move || book.notes()).await;
-        match read.map_err(Error::from).and_then(|outcome| outcome) {
-            Ok(mut notes) => {
-                let first = notes.len().saturating_sub(MAX_LISTED);
-                let notes = notes.split_off(first);
-                let lines: Vec<String> = (first + 1..)
-                    .zip(&notes)
-                    .map(|(line, note)| format!("{line}. {}", note.text))
-                    .collect();
-                let text = if lines.is_empty() { "No notes yet.".into() } else { lines.join("\n") };
-                answer(&Notes { notes, truncated: first > 0 }, text)
-            }
-            Err(error) => failure(&error),
-        }
+        let mut first = 0;
+        let newest = read.map_err(Error::from).flatten().map(|mut notes| {
+            first = notes.len().saturating_sub(MAX_LISTED);
+            Notes { notes: notes.split_off(first), truncated: first > 0 }
+        });
+        respond(newest, |Notes { notes, .. }| {
+            let numbered = (first + 1..).zip(notes);
+            let numbered = numbered.map(|(line, note)| format!("{line}. {}", note.text));
+            lines(numbered, "\n", "No notes yet.")
+        })
     }
 }
 
@@ -193,7 +181,7 @@ impl Book {
         }
         let mut file = self.file()?;
         // One writer at a time, in any process, until the file is closed: a repeat must see the first.
-        file.lock().map_err(|error| self.failed(error))?;
+        file.lock().map_err(|source| self.failed(source))?;
         let notes = self.notes()?;
         let same = |known: &Note| known.key.is_some() && known.key == note.key;
         let known = notes.iter().position(same).filter(|_| self.options.dedupe);

@@ -97,7 +97,7 @@ pub enum Error {
     #[error("ConfigurationError: no HTTP client can be made: {0}")]
     Client(#[source] reqwest::Error),
     #[error(
-        "ConfigurationError: the context's base address is none that the operator allows; name it with --allow-base: {0}"
+        "ConfigurationError: the operator does not allow the context's base address; pass it with --allow-base: {0}"
     )]
     ForeignBase(String),
     #[error(

@@ -16,7 +16,7 @@ use super::adjust::{CONTEXT, Context};
 use super::calls::{Api, Call, Called};
 use super::client::Client;
 use super::{Error, Options};
-use crate::answer::{answer, config, failure};
+use crate::answer::{answer, config, failure, respond};
 use crate::toolbox::Toolbox;
 
 /// Operations listed where nobody says how many.
@@ -116,7 +116,6 @@ impl Server {
 
 #[tool_router]
 impl Server {
-    /// Finds operations.
     #[tool(
         description = "Finds the operations of the API that fit a question, best first. Where one needs an id that people do not know, the operation that yields it is listed too (`yields`).",
         output_schema = schema_for_output::<Operations>(),
@@ -141,24 +140,18 @@ impl Server {
         answer(&found, text)
     }
 
-    /// Describes an operation.
     #[tool(
         description = "Describes one operation: its parameters, body and answer with their schemas.",
         output_schema = schema_for_output::<Described>(),
         annotations(title = "Describe an operation", read_only_hint = true, idempotent_hint = true, open_world_hint = false)
     )]
     async fn describe_operation(&self, Parameters(input): Parameters<Describe>) -> CallToolResult {
-        match self.api.catalogue.operation(&input.operation) {
-            Ok(operation) => {
-                let described = Described { description: describe(&self.api.catalogue, operation) };
-                let text = described.description.to_string();
-                answer(&described, text)
-            }
-            Err(error) => failure(&Error::from(error)),
-        }
+        let catalogue = &self.api.catalogue;
+        let described = catalogue.operation(&input.operation).map_err(Error::from);
+        let described = described.map(|it| Described { description: describe(catalogue, it) });
+        respond(described, |described| described.description.to_string())
     }
 
-    /// Calls an operation that only reads.
     #[tool(
         description = "Sends one request that only reads (GET, HEAD, OPTIONS, and what the operator lists), and returns the answer's status, headers and body. As call_operation otherwise.",
         output_schema = schema_for_output::<Called>(),
@@ -172,7 +165,6 @@ impl Server {
         self.send(&meta, input, false).await
     }
 
-    /// Calls an operation.
     #[tool(
         description = "Sends one request to the API and returns the answer's status, headers and body. Credentials are added by the server. All required parameters must be given; what is missing is named.",
         output_schema = schema_for_output::<Called>(),
@@ -198,8 +190,7 @@ impl Server {
         let context = context.or_else(|| input.context.take()).unwrap_or_default();
         match self.api.call(input, &Context::new(context), may_write).await {
             Ok(called) => {
-                let text = shown(&called);
-                let mut result = answer(&called, text);
+                let mut result = answer(&called, shown(&called));
                 // A refusal is an answer with all its data, and still not what was asked for.
                 result.is_error = Some(called.status >= 400);
                 result

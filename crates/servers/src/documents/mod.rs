@@ -84,7 +84,7 @@ pub enum Error {
     Root { path: PathBuf, source: std::io::Error },
     #[error("no HTTP client can be made for the embeddings endpoint and the parser: {0}")]
     Client(#[from] reqwest::Error),
-    #[error("give either `path` or `text`, not both and not none")]
+    #[error("pass either `path` or `text`")]
     PathOrText,
     #[error("cannot read {path}: {source}")]
     File { path: String, source: std::io::Error },
@@ -183,6 +183,7 @@ pub fn library_of(settings: &Settings, database: Database) -> Result<Library, re
 /// What the options name.
 struct Opened {
     library: Library,
+    /// That of a caller that does not say whose call it is.
     scope: Scope,
     embeddings: Option<Arc<dyn EmbeddingModel>>,
     settings: Settings,

@@ -2,11 +2,10 @@
 
 use std::fs::File;
 use std::io::Read as _;
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use perihelion_documents::{
-    COLLECTION, Deleted, Document, EmbeddingModel, Library, Query, Read, Scope,
-};
+use perihelion_documents::{COLLECTION, EmbeddingModel, Query, Read, Scope, Source};
 use rmcp::handler::server::router::tool::ToolRouter;
 use rmcp::handler::server::tool::schema_for_output;
 use rmcp::handler::server::wrapper::Parameters;
@@ -20,12 +19,11 @@ use super::answers::{
     ReadDocument, SearchDocuments,
 };
 use super::{Error, Opened, Options, TENANT_META};
-use crate::answer::{answer, config, failure};
+use crate::answer::{config, lines, respond};
 use crate::root::Root;
 use crate::toolbox::Toolbox;
 use perihelion_engine::checkpoint::{self, Keyring};
 use perihelion_ingest::{DocumentThreads, NewDocument, summarizer};
-use perihelion_settings::config::Settings;
 
 /// Hits returned unless the call says otherwise, and the most it may ask for.
 const DEFAULT_HITS: usize = 8;
@@ -36,9 +34,8 @@ const DEFAULT_READ: usize = 12_000;
 const MAX_READ: usize = 200_000;
 
 /// What an answer says of a document whose description no model was asked for, or that did not answer.
-const NO_MODEL: &str = "this server has no model to ask what a document is about: name one by models.url or OPENAI_BASE_URL in its own environment";
-const NO_ANSWER: &str =
-    "the model did not say what the document is about; this server's log says why";
+const NO_MODEL: &str = "this server has no model for descriptions; set models.url, or OPENAI_BASE_URL in its environment";
+const NO_ANSWER: &str = "the model did not describe the document; see the log of this server";
 
 /// The server's session handler.
 #[derive(Clone)]
@@ -48,15 +45,11 @@ pub struct Server {
 }
 
 struct Shelf {
-    library: Library,
-    embeddings: Option<Arc<dyn EmbeddingModel>>,
-    settings: Settings,
+    opened: Opened,
     /// Whether no model is asked what documents are about.
     undescribed: bool,
     /// Opened when something is added or deleted: who only searches needs neither threads nor the keys to them.
     threads: OnceCell<DocumentThreads>,
-    /// Those of a caller that does not say whose call it is.
-    scope: Scope,
     /// Whether callers may say whose call it is: those alone that started this process.
     believes_callers: bool,
     collection: Option<String>,
@@ -70,29 +63,20 @@ impl Server {
     /// # Errors
     /// [`Error`] naming what cannot be opened.
     pub async fn open(options: &Options, believes_callers: bool) -> Result<Self, Error> {
-        let Opened { library, scope, embeddings, settings } = super::open(options).await?;
-        let root = match &options.root {
-            Some(path) => Some(
-                Root::open(path).map_err(|source| Error::Root { path: path.clone(), source })?,
-            ),
-            None => None,
+        let open = |path: &PathBuf| {
+            Root::open(path).map_err(|source| Error::Root { path: path.clone(), source })
         };
-        let collection = options.collection.clone();
-        let read_only = options.read_only;
         let shelf = Shelf {
-            library,
-            embeddings,
-            settings,
+            opened: super::open(options).await?,
             undescribed: options.undescribed,
             threads: OnceCell::new(),
-            scope,
             believes_callers,
-            collection,
-            root,
-            read_only,
+            collection: options.collection.clone(),
+            root: options.root.as_ref().map(open).transpose()?,
+            read_only: options.read_only,
         };
         let mut tool_router = Self::tool_router();
-        if read_only {
+        if options.read_only {
             for tool in ["add_document", "delete_document"] {
                 tool_router.map.remove(tool);
             }
@@ -103,7 +87,6 @@ impl Server {
 
 #[tool_router]
 impl Server {
-    /// Adds a document.
     #[tool(
         description = "Adds a document: a file (path), or a text. The same path, or the same title of a text, again replaces the former version; unchanged bytes cost nothing. Where a call is broken off, the same one continues it, and no model is asked twice. A file without text (a scan, a password) is refused with the reason.",
         output_schema = schema_for_output::<AddedDocument>(),
@@ -114,46 +97,28 @@ impl Server {
         meta: RequestMetaObject,
         Parameters(input): Parameters<AddDocument>,
     ) -> CallToolResult {
-        match self.shelf.add(&meta, input).await {
-            Ok(added) => {
-                let text = format!(
-                    "{}: {} ({} characters), id {}",
-                    if added.unchanged { "Unchanged" } else { "Added" },
-                    added.document.title,
-                    added.document.characters,
-                    added.document.document
-                );
-                answer(&added, text)
-            }
-            Err(error) => failure(&error),
-        }
+        respond(self.shelf.add(&meta, input).await, |added| {
+            let done = if added.unchanged { "Unchanged" } else { "Added" };
+            let Listed { title, characters, document, .. } = &added.document;
+            format!("{done}: {title} ({characters} characters), id {document}")
+        })
     }
 
-    /// Lists the documents.
     #[tool(
         description = "Lists the documents with their ids, titles, formats and what they are about.",
         output_schema = schema_for_output::<Documents>(),
         annotations(title = "List documents", read_only_hint = true, idempotent_hint = true, open_world_hint = true)
     )]
     async fn list_documents(&self, meta: RequestMetaObject) -> CallToolResult {
-        let shelf = &self.shelf;
-        match shelf.list(&meta).await {
-            Ok(documents) => {
-                let documents: Vec<Listed> = documents.into_iter().map(Listed::from).collect();
-                let line = |one: &Listed| {
-                    let summary = one.summary.as_deref().unwrap_or("");
-                    format!("{} ({}): {} {summary}", one.title, one.format, one.document)
-                };
-                let lines: Vec<String> = documents.iter().map(line).collect();
-                let text =
-                    if lines.is_empty() { "No documents yet.".into() } else { lines.join("\n") };
-                answer(&Documents { documents }, text)
-            }
-            Err(error) => failure(&error),
-        }
+        let line = |one: &Listed| {
+            let summary = one.summary.as_deref().unwrap_or("");
+            format!("{} ({}): {} {summary}", one.title, one.format, one.document)
+        };
+        respond(self.shelf.list(&meta).await, |listed| {
+            lines(listed.documents.iter().map(line), "\n", "No documents yet.")
+        })
     }
 
-    /// Searches the documents.
     #[tool(
         description = "Finds passages that answer a question, by words and by meaning. Each hit quotes the document with title, page, section and the range of characters; read on around it with read_document. Filters narrow by collection, documents, format, section, author and time of change.",
         output_schema = schema_for_output::<Hits>(),
@@ -164,35 +129,22 @@ impl Server {
         meta: RequestMetaObject,
         Parameters(input): Parameters<SearchDocuments>,
     ) -> CallToolResult {
-        match self.shelf.search(&meta, input).await {
-            Ok(hits) => {
-                let failed = hits.by_words_only.as_ref().map(|why| {
-                    format!("Searched by words alone, the embeddings endpoint failed: {why}")
-                });
-                let nothing = hits.hits.is_empty().then(|| "Nothing was found.".to_owned());
-                let sources = hits.hits.iter().map(|hit| &hit.source);
-                let shown = sources.zip(1..).map(|(hit, number)| {
-                    let page = hit.page.map(|page| format!(", page {page}")).unwrap_or_default();
-                    let section = hit.section.as_ref().map(|title| format!(", {title}"));
-                    format!(
-                        "[{number}] {}{page}{} (document {}, {}..{})\n{}",
-                        hit.title,
-                        section.unwrap_or_default(),
-                        hit.document,
-                        hit.start,
-                        hit.end,
-                        hit.quote
-                    )
-                });
-                let shown = failed.into_iter().chain(nothing).chain(shown);
-                let text = shown.collect::<Vec<_>>().join("\n\n");
-                answer(&hits, text)
-            }
-            Err(error) => failure(&error),
-        }
+        respond(self.shelf.search(&meta, input).await, |hits| {
+            let failed = hits.by_words_only.as_ref().map(|why| {
+                format!("Searched by words alone, the embeddings endpoint failed: {why}")
+            });
+            let nothing = hits.hits.is_empty().then(|| "Nothing was found.".to_owned());
+            let shown = hits.hits.iter().zip(1..).map(|(Hit { source, .. }, number)| {
+                let Source { title, document, start, end, quote, .. } = source;
+                let page = source.page.map(|page| format!(", page {page}")).unwrap_or_default();
+                let section = source.section.as_ref().map(|title| format!(", {title}"));
+                let section = section.unwrap_or_default();
+                format!("[{number}] {title}{page}{section} (document {document}, {start}..{end})\n{quote}")
+            });
+            lines(failed.into_iter().chain(nothing).chain(shown), "\n\n", "")
+        })
     }
 
-    /// Reads a part of a document.
     #[tool(
         description = "Reads the text of a document between two places, counted in characters; about 12,000 characters if no end is given. Use it to read on around a hit.",
         output_schema = schema_for_output::<perihelion_documents::Read>(),
@@ -206,19 +158,12 @@ impl Server {
         let start = input.start.unwrap_or(0);
         let end = input.end.unwrap_or(start.saturating_add(DEFAULT_READ));
         let end = end.min(start.saturating_add(MAX_READ));
-        match self.shelf.read(&meta, &input.document, start, end).await {
-            Ok(read) => {
-                let text = format!(
-                    "{} ({}..{} of {})\n{}",
-                    read.title, read.start, read.end, read.length, read.text
-                );
-                answer(&read, text)
-            }
-            Err(error) => failure(&error),
-        }
+        respond(self.shelf.read(&meta, &input.document, start, end).await, |read| {
+            let Read { title, start, end, length, text, .. } = read;
+            format!("{title} ({start}..{end} of {length})\n{text}")
+        })
     }
 
-    /// Deletes a document.
     #[tool(
         description = "Deletes a document for good: its text, what it is found by, and its vectors.",
         output_schema = schema_for_output::<DeletedDocument>(),
@@ -229,33 +174,28 @@ impl Server {
         meta: RequestMetaObject,
         Parameters(input): Parameters<DeleteDocument>,
     ) -> CallToolResult {
-        match self.shelf.delete(&meta, &input.document).await {
-            Ok(gone) => {
-                let title = gone.title().to_owned();
-                let text = format!("Deleted: {title}");
-                answer(&DeletedDocument { document: gone.id, title, deleted: true }, text)
-            }
-            Err(error) => failure(&error),
-        }
+        respond(self.shelf.delete(&meta, &input.document).await, |gone| {
+            format!("Deleted: {}", gone.title)
+        })
     }
 }
 
 impl Shelf {
     fn model(&self) -> Option<&dyn EmbeddingModel> {
-        self.embeddings.as_deref()
+        self.opened.embeddings.as_deref()
     }
 
     async fn threads(&self) -> Result<&DocumentThreads, Error> {
         let open = async || {
-            let settings = &self.settings;
+            let settings = &self.opened.settings;
             let model = if self.undescribed { None } else { summarizer(&settings.models)? };
             let keys = Keyring::of_found(settings.encryption.exposed())?;
             let url = settings.store.database.expose();
             Ok(DocumentThreads {
-                library: self.library.clone(),
+                library: self.opened.library.clone(),
                 store: checkpoint::open_sealed(url, keys).await?,
                 model,
-                embeddings: self.embeddings.clone(),
+                embeddings: self.opened.embeddings.clone(),
                 stop: CancellationToken::new(),
             })
         };
@@ -266,14 +206,16 @@ impl Shelf {
     fn scope(&self, meta: &RequestMetaObject) -> Result<Scope, Error> {
         let tenant = meta.get(TENANT_META).and_then(|tenant| tenant.as_str());
         match tenant.filter(|_| self.believes_callers) {
-            None => Ok(self.scope.clone()),
-            Some(tenant) => Ok(Scope::new(tenant, self.scope.owner())
+            None => Ok(self.opened.scope.clone()),
+            Some(tenant) => Ok(Scope::new(tenant, self.opened.scope.owner())
                 .map_err(perihelion_documents::Error::from)?),
         }
     }
 
-    async fn list(&self, meta: &RequestMetaObject) -> Result<Vec<Document>, Error> {
-        Ok(self.library.list(&self.scope(meta)?, self.collection.as_deref()).await?)
+    async fn list(&self, meta: &RequestMetaObject) -> Result<Documents, Error> {
+        let listed =
+            self.opened.library.list(&self.scope(meta)?, self.collection.as_deref()).await?;
+        Ok(Documents { documents: listed.into_iter().map(Listed::from).collect() })
     }
 
     async fn read(
@@ -283,14 +225,20 @@ impl Shelf {
         start: usize,
         end: usize,
     ) -> Result<Read, Error> {
-        Ok(self.library.read(&self.scope(meta)?, document, Some(start), Some(end)).await?)
+        Ok(self.opened.library.read(&self.scope(meta)?, document, Some(start), Some(end)).await?)
     }
 
-    async fn delete(&self, meta: &RequestMetaObject, document: &str) -> Result<Deleted, Error> {
+    async fn delete(
+        &self,
+        meta: &RequestMetaObject,
+        document: &str,
+    ) -> Result<DeletedDocument, Error> {
         if self.read_only {
             return Err(Error::ReadOnly);
         }
-        Ok(self.threads().await?.delete(&self.scope(meta)?, document).await?)
+        let gone = self.threads().await?.delete(&self.scope(meta)?, document).await?;
+        let title = gone.title().to_owned();
+        Ok(DeletedDocument { document: gone.id, title, deleted: true })
     }
 
     async fn add(
@@ -366,11 +314,11 @@ impl Shelf {
         query.limit = asked.limit.unwrap_or(DEFAULT_HITS).clamp(1, MAX_HITS);
         let scope = self.scope(meta)?;
         if asked.parents {
-            let found = self.library.retrieve(&scope, &query, self.model(), None).await?;
+            let found = self.opened.library.retrieve(&scope, &query, self.model(), None).await?;
             let hits = found.passages.into_iter().map(Hit::of_passage).collect();
             return Ok(Hits { hits, by_words_only: found.by_words_only });
         }
-        let found = self.library.search(&scope, &query, self.model()).await?;
+        let found = self.opened.library.search(&scope, &query, self.model()).await?;
         let hits = found.hits.into_iter().map(|source| Hit { source, parent: None }).collect();
         Ok(Hits { hits, by_words_only: found.by_words_only })
     }

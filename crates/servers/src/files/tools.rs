@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{Error, Excerpt, Listing, Options, Search, Tree};
-use crate::answer::{answer, config, failure};
+use crate::answer::{config, respond};
 use crate::toolbox::Toolbox;
 
 /// Lines returned by `read` unless the call says otherwise.
@@ -87,7 +87,6 @@ struct Find {
 
 #[tool_router]
 impl Server {
-    /// Lists a directory.
     #[tool(
         description = "Lists the files and directories of the served folder, sorted by path, with sizes in bytes.",
         output_schema = schema_for_output::<Listing>(),
@@ -96,13 +95,9 @@ impl Server {
     async fn list(&self, Parameters(input): Parameters<List>) -> CallToolResult {
         let path = input.path.unwrap_or_default();
         let recursive = input.recursive.unwrap_or(false);
-        match self.with_tree(move |tree| tree.list(&path, recursive)).await {
-            Ok(listing) => answer(&listing, listing_text(&listing)),
-            Err(error) => failure(&error),
-        }
+        respond(self.with_tree(move |tree| tree.list(&path, recursive)).await, listing_text)
     }
 
-    /// Reads lines of a file.
     #[tool(
         description = "Reads lines of a text file, each with its number, so that they can be cited as path:line. For a long file, search first and read around the hit with start_line.",
         output_schema = schema_for_output::<Excerpt>(),
@@ -111,13 +106,12 @@ impl Server {
     async fn read(&self, Parameters(input): Parameters<Read>) -> CallToolResult {
         let start = input.start_line.map_or(1, |line| line as usize);
         let lines = input.max_lines.map_or(DEFAULT_LINES, |lines| lines as usize);
-        match self.with_tree(move |tree| tree.read(&input.path, start, lines)).await {
-            Ok(excerpt) => answer(&excerpt, excerpt_text(&excerpt)),
-            Err(error) => failure(&error),
-        }
+        respond(
+            self.with_tree(move |tree| tree.read(&input.path, start, lines)).await,
+            excerpt_text,
+        )
     }
 
-    /// Finds lines.
     #[tool(
         description = "Finds the lines that contain a text (in any case) or match a regular expression, in all text files or below a path. Each hit is given as path:line: text, sorted by path and line.",
         output_schema = schema_for_output::<Search>(),
@@ -128,14 +122,9 @@ impl Server {
             input.max_results.map_or(DEFAULT_HITS, |most| (most as usize).clamp(1, MAX_HITS));
         let path = input.path.unwrap_or_default();
         let regex = input.regex.unwrap_or(false);
-        let query = input.query;
-        match self
-            .with_tree(move |tree| Ok((tree.search(&query, regex, &path, most)?, query)))
-            .await
-        {
-            Ok((found, query)) => answer(&found, search_text(&found, &query)),
-            Err(error) => failure(&error),
-        }
+        let query = input.query.clone();
+        let found = self.with_tree(move |tree| tree.search(&query, regex, &path, most)).await;
+        respond(found, |found| search_text(found, &input.query))
     }
 }
 

@@ -1,14 +1,11 @@
 //! Logs in where mail is kept and where it is sent, and sees which folders there are.
 
-use super::Options;
+use super::{Error, Options};
 use crate::Finding;
 
 /// Opens the account, finds its folders, and logs in where mail is sent.
-pub async fn check(options: &Options) -> Vec<Finding> {
-    let mailbox = match options.open().await {
-        Ok(mailbox) => mailbox,
-        Err(error) => return vec![Finding::bad(&error)],
-    };
+pub async fn check(options: &Options) -> Result<Vec<Finding>, Error> {
+    let mailbox = options.open().await?;
     let mut findings = vec![Finding::Good(format!("{} takes the login", mailbox.server()))];
     match mailbox.special_folders().await {
         Ok((Some(sent), Some(drafts))) => {
@@ -30,5 +27,5 @@ pub async fn check(options: &Options) -> Vec<Finding> {
         Ok(server) => Finding::Good(format!("{server} takes the login")),
         Err(error) => Finding::bad(&error),
     });
-    findings
+    Ok(findings)
 }

@@ -100,7 +100,6 @@ impl Server {
 
 #[tool_router]
 impl Server {
-    /// Runs a program.
     #[tool(
         description = "Runs a Python program in a sandbox without network, processes or files of the host, and returns what it printed, the value of its last expression, its variables, a table and its files. Each run starts from nothing; pass data in `inputs`. A failed program is returned with `error` {type, message, line}.",
         output_schema = schema_for_output::<Outcome>(),

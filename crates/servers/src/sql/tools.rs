@@ -14,9 +14,10 @@ use rmcp::model::{CallToolResult, ServerConfig};
 use rmcp::{tool, tool_router};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tokio::io::AsyncWriteExt as _;
 
 use super::Options;
-use crate::answer::{answer, config, failure};
+use crate::answer::{config, respond};
 use crate::toolbox::Toolbox;
 
 /// The server's session handler.
@@ -114,44 +115,24 @@ struct Exported {
 
 #[tool_router]
 impl Server {
-    /// Lists the tables and views with their columns and keys.
     #[tool(
         description = "Lists the tables and views that can be queried, each with the names of its columns and its keys. Call this first.",
         output_schema = schema_for_output::<Tables>(),
         annotations(title = "List tables", read_only_hint = true, idempotent_hint = true, open_world_hint = false)
     )]
     async fn list_tables(&self) -> CallToolResult {
-        let catalogue = match self.database.catalogue().await {
-            Ok(catalogue) => catalogue,
-            Err(error) => return failure(&error),
-        };
-        match self.database.tables().await {
-            Ok(tables) => {
-                let text = text::of_tables(&tables);
-                let dialect = match self.database.dialect() {
-                    Dialect::Postgres => "postgres",
-                    _ => "sqlite",
-                };
-                answer(&Tables { dialect, tables, fingerprint: catalogue.fingerprint() }, text)
-            }
-            Err(error) => failure(&error),
-        }
+        respond(self.tables().await, |listed| text::of_tables(&listed.tables))
     }
 
-    /// Describes one table.
     #[tool(
         description = "Describes one table: columns with their types, ranges and frequent values, keys, the number of rows, and a few rows to see the format of the values. Call this before writing a query on a table.",
         output_schema = schema_for_output::<Description>(),
         annotations(title = "Describe a table", read_only_hint = true, idempotent_hint = true, open_world_hint = false)
     )]
     async fn describe_table(&self, Parameters(input): Parameters<DescribeTable>) -> CallToolResult {
-        match self.database.describe(&input.table).await {
-            Ok(description) => answer(&description, text::of_description(&description)),
-            Err(error) => failure(&error),
-        }
+        respond(self.database.describe(&input.table).await, text::of_description)
     }
 
-    /// Finds where a word stands in the data.
     #[tool(
         description = "Finds the tables and columns in which a word or name of the question stands as a value, and how it is spelt there. Call this before filtering by a name.",
         output_schema = schema_for_output::<FoundValues>(),
@@ -160,69 +141,57 @@ impl Server {
     async fn find_values(&self, Parameters(input): Parameters<FindValues>) -> CallToolResult {
         let table = input.table.as_deref();
         let column = input.column.as_deref();
-        match self.database.find_values(&input.text, table, column).await {
-            Ok(found) => answer(&found, text::of_values(&found)),
-            Err(error) => failure(&error),
-        }
+        respond(self.database.find_values(&input.text, table, column).await, text::of_values)
     }
 
-    /// Shows ways to join tables.
     #[tool(
         description = "Shows ways to join two or more tables by their keys, shortest first, with the tables that lie between them. Where there are several, they mean different things.",
         output_schema = schema_for_output::<perihelion_analysis::joins::JoinPaths>(),
         annotations(title = "Join paths", read_only_hint = true, idempotent_hint = true, open_world_hint = false)
     )]
     async fn join_paths(&self, Parameters(input): Parameters<JoinPathsOf>) -> CallToolResult {
-        match self.database.join_paths(&input.tables).await {
-            Ok(paths) => answer(&paths, text::of_paths(&paths)),
-            Err(error) => failure(&error),
-        }
+        respond(self.database.join_paths(&input.tables).await, text::of_paths)
     }
 
-    /// Checks a statement without running it.
     #[tool(
         description = "Checks one SELECT without fetching a row: whether it may run, the tables it reads, the database's estimate, and joins that would count rows more than once.",
         output_schema = schema_for_output::<Validation>(),
         annotations(title = "Check a query", read_only_hint = true, idempotent_hint = true, open_world_hint = false)
     )]
     async fn validate(&self, Parameters(input): Parameters<Validate>) -> CallToolResult {
-        match self.database.validate(&input.sql).await {
-            Ok(validation) => answer(&validation, text::of_validation(&validation)),
-            Err(error) => failure(&error),
-        }
+        respond(self.database.validate(&input.sql).await, text::of_validation)
     }
 
-    /// Runs one SELECT.
     #[tool(
         description = "Runs one read-only SELECT and returns its rows. Aggregate and filter in SQL rather than fetching many rows; an answer with truncated = true is not whole. A failed query comes back with the database's own error: correct the statement and call again.",
         output_schema = schema_for_output::<Answer>(),
         annotations(title = "Run a query", read_only_hint = true, idempotent_hint = true, open_world_hint = false)
     )]
     async fn query(&self, Parameters(input): Parameters<Query>) -> CallToolResult {
-        match self.database.query(&input.sql, input.limit).await {
-            Ok(rows) => answer(&rows, text::of_answer(&rows)),
-            Err(error) => failure(&error),
-        }
+        respond(self.database.query(&input.sql, input.limit).await, text::of_answer)
     }
 
-    /// Writes a result as a file.
     #[tool(
         description = "Runs one read-only SELECT and writes its rows as a CSV, XLSX or JSON file into the directory set by the operator; an existing file of that name is kept.",
         output_schema = schema_for_output::<Exported>(),
         annotations(title = "Export a result", read_only_hint = false, destructive_hint = false, idempotent_hint = false, open_world_hint = false)
     )]
     async fn export(&self, Parameters(input): Parameters<Export>) -> CallToolResult {
-        match self.write(&input).await {
-            Ok(written) => {
-                let text = format!("{} rows in {}", written.row_count, written.path);
-                answer(&written, text)
-            }
-            Err(error) => failure(&error),
-        }
+        let text = |written: &Exported| format!("{} rows in {}", written.row_count, written.path);
+        respond(self.write(&input).await, text)
     }
 }
 
 impl Server {
+    async fn tables(&self) -> Result<Tables, Error> {
+        let fingerprint = self.database.catalogue().await?.fingerprint();
+        let dialect = match self.database.dialect() {
+            Dialect::Postgres => "postgres",
+            _ => "sqlite",
+        };
+        Ok(Tables { dialect, tables: self.database.tables().await?, fingerprint })
+    }
+
     async fn write(&self, input: &Export) -> Result<Exported, Error> {
         let refused = |text: String| Error::Export(text);
         let format = match input.format.as_str() {
@@ -240,7 +209,7 @@ impl Server {
             !input.name.is_empty() && input.name.len() <= 100 && input.name.chars().all(plain);
         let Some(directory) = self.export_dir.as_ref().filter(|_| named) else {
             return Err(refused(format!(
-                "the name may hold letters, digits, - and _: {}",
+                "the name consists of letters, digits, - and _, not: {}",
                 input.name
             )));
         };
@@ -249,13 +218,12 @@ impl Server {
         let path = directory.join(format!("{}.{}", input.name, format.ending()));
         let mut options = tokio::fs::OpenOptions::new();
         let file = options.write(true).create_new(true).open(&path).await;
-        let mut file = file.map_err(|error| refused(error.to_string()))?;
-        tokio::io::AsyncWriteExt::write_all(&mut file, &bytes)
-            .await
-            .map_err(|error| refused(error.to_string()))?;
-        tokio::io::AsyncWriteExt::flush(&mut file)
-            .await
-            .map_err(|error| refused(error.to_string()))?;
+        let written = async {
+            let mut file = file?;
+            file.write_all(&bytes).await?;
+            file.flush().await
+        };
+        written.await.map_err(|error: std::io::Error| refused(error.to_string()))?;
         Ok(Exported {
             path: path.display().to_string(),
             row_count: rows.row_count,

@@ -2,15 +2,12 @@
 
 use perihelion_web::Kind;
 
-use super::{Options, SEARCH_KEY, SEARCH_URL, WireName};
+use super::{Error, Options, SEARCH_KEY, SEARCH_URL, WireName};
 use crate::Finding;
 
 /// Opens the web and tries the search.
-pub async fn check(options: &Options) -> Vec<Finding> {
-    let web = match options.open() {
-        Ok(web) => web,
-        Err(error) => return vec![Finding::bad(&error)],
-    };
+pub async fn check(options: &Options) -> Result<Vec<Finding>, Error> {
+    let web = options.open()?;
     let has_url = options.search_url.as_deref().is_some_and(|url| !url.trim().is_empty());
     let has_key = std::env::var(SEARCH_KEY).is_ok_and(|key| !key.trim().is_empty());
     let finding = match options.search_wire {
@@ -28,5 +25,5 @@ pub async fn check(options: &Options) -> Vec<Finding> {
             "the search provider has a key; it was not asked, since each search is paid".to_owned(),
         ),
     };
-    vec![finding]
+    Ok(vec![finding])
 }

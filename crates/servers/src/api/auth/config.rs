@@ -75,6 +75,20 @@ pub struct SchemeConfig {
     password: Option<String>,
 }
 
+impl Login {
+    /// Returns a login without fields, whose answer is as OAuth has it.
+    pub(super) fn at(url: &str) -> Self {
+        Self {
+            url: url.to_owned(),
+            body: BTreeMap::new(),
+            form: false,
+            headers: BTreeMap::new(),
+            token: token_pointer(),
+            expires_in: expiry_pointer(),
+        }
+    }
+}
+
 fn token_pointer() -> String {
     "/access_token".to_owned()
 }

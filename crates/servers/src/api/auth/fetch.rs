@@ -24,7 +24,22 @@ pub async fn fetch(
         return log_in(login, client, number, now).await.map(Some);
     }
     let Some(credentials) = &config.client_credentials else { return Ok(None) };
-    as_client(credentials, client, number, now).await.map(Some)
+    log_in(&as_client(credentials), client, number, now).await.map(Some)
+}
+
+/// Returns the login of an OAuth client that acts for itself.
+fn as_client(credentials: &ClientCredentials) -> Login {
+    let ClientCredentials { token_url, client_id, client_secret, scope, audience } = credentials;
+    let fields = [
+        ("grant_type", Some("client_credentials")),
+        ("client_id", Some(client_id.as_str())),
+        ("client_secret", Some(client_secret.as_str())),
+        ("scope", scope.as_deref()),
+        ("audience", audience.as_deref()),
+    ];
+    let given =
+        fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?.into())));
+    Login { body: given.collect(), form: true, ..Login::at(token_url) }
 }
 
 async fn log_in(
@@ -43,13 +58,14 @@ async fn log_in(
         request = request.header(name, expanded(value)?);
     }
     let request = if login.form {
-        let pairs: Vec<(String, String)> = fields
-            .iter()
-            .map(|(name, value)| {
-                (name.clone(), value.as_str().map_or_else(|| value.to_string(), str::to_owned))
-            })
-            .collect();
-        request.header("content-type", "application/x-www-form-urlencoded").body(form(&pairs))
+        let mut form = url::form_urlencoded::Serializer::new(String::new());
+        for (name, value) in &fields {
+            form.append_pair(
+                name,
+                &value.as_str().map_or_else(|| value.to_string(), str::to_owned),
+            );
+        }
+        request.header("content-type", "application/x-www-form-urlencoded").body(form.finish())
     } else {
         request.json(&fields)
     };
@@ -59,54 +75,45 @@ async fn log_in(
     Ok(Token::new(token.into(), number, expiry(&answer, &login.expires_in, now)))
 }
 
-async fn as_client(
-    credentials: &ClientCredentials,
-    client: &reqwest::Client,
-    number: u64,
-    now: DateTime<Utc>,
-) -> Result<Token, Error> {
-    let mut pairs = vec![
-        ("grant_type".to_owned(), "client_credentials".to_owned()),
-        ("client_id".to_owned(), expanded(&credentials.client_id)?),
-        ("client_secret".to_owned(), expanded(&credentials.client_secret)?),
-    ];
-    for (name, value) in [("scope", &credentials.scope), ("audience", &credentials.audience)] {
-        if let Some(value) = value {
-            pairs.push((name.to_owned(), expanded(value)?));
-        }
-    }
-    let url = expanded(&credentials.token_url)?;
-    let request = client.post(&url).timeout(LIMIT);
-    let request =
-        request.header("content-type", "application/x-www-form-urlencoded").body(form(&pairs));
-    let answer = send(request, &credentials.token_url).await?;
-    let token = text_at(&answer, "/access_token")
-        .ok_or_else(|| Error::NoToken("/access_token".to_owned()))?;
-    Ok(Token::new(token.into(), number, expiry(&answer, "/expires_in", now)))
-}
-
 /// Sends a login; what it answers is never repeated, since it may hold what was sent.
 async fn send(request: reqwest::RequestBuilder, address: &str) -> Result<Value, Error> {
     // The address is shown as it was configured: filled in, it may hold a key.
-    let failed = |reason: String| Error::Login {
-        address: address.split('?').next().unwrap_or_default().to_owned(),
-        reason,
-    };
-    let mut answer =
-        request.send().await.map_err(|error| failed(error.without_url().to_string()))?;
-    if !answer.status().is_success() {
-        return Err(failed(format!("status {}", answer.status().as_u16())));
-    }
-    let mut bytes = Vec::new();
-    while let Some(chunk) =
-        answer.chunk().await.map_err(|error| failed(error.without_url().to_string()))?
-    {
-        bytes.extend_from_slice(&chunk);
-        if bytes.len() > ANSWER {
-            return Err(failed("its answer is too long".to_owned()));
+    let address = address.split('?').next().unwrap_or_default();
+    let failed = |source| Error::Login { address: address.to_owned(), source };
+    let sent = async {
+        let mut answer = request.send().await?;
+        if !answer.status().is_success() {
+            return Err(LoginError::Status(answer.status().as_u16()));
         }
+        let mut bytes = Vec::new();
+        while let Some(chunk) = answer.chunk().await? {
+            bytes.extend_from_slice(&chunk);
+            if bytes.len() > ANSWER {
+                return Err(LoginError::TooLong);
+            }
+        }
+        serde_json::from_slice(&bytes).map_err(|_| LoginError::NoJson)
+    };
+    sent.await.map_err(failed)
+}
+
+/// Why a login request failed; it repeats no part of the answer, which may contain a secret.
+#[derive(Debug, thiserror::Error)]
+pub enum LoginError {
+    #[error(transparent)]
+    Unsent(reqwest::Error),
+    #[error("status {0}")]
+    Status(u16),
+    #[error("its answer is longer than {ANSWER} bytes")]
+    TooLong,
+    #[error("its answer is not JSON")]
+    NoJson,
+}
+
+impl From<reqwest::Error> for LoginError {
+    fn from(error: reqwest::Error) -> Self {
+        Self::Unsent(error.without_url())
     }
-    serde_json::from_slice(&bytes).map_err(|_| failed("its answer is no JSON".to_owned()))
 }
 
 fn text_at(answer: &Value, pointer: &str) -> Option<String> {
@@ -118,12 +125,6 @@ fn expiry(answer: &Value, pointer: &str, now: DateTime<Utc>) -> Option<DateTime<
     let value = answer.pointer(pointer)?;
     let seconds = value.as_f64().or_else(|| value.as_str()?.parse().ok())?;
     now.checked_add_signed(chrono::Duration::try_milliseconds((seconds * 1000.0) as i64)?)
-}
-
-fn form(pairs: &[(String, String)]) -> String {
-    let mut url = url::form_urlencoded::Serializer::new(String::new());
-    url.extend_pairs(pairs);
-    url.finish()
 }
 
 fn json(value: &toml::Value) -> Result<Value, Error> {

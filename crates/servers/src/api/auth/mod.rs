@@ -22,8 +22,8 @@ pub enum Error {
     Unset(String),
     #[error("cannot read the token file {}: {source}", path.display())]
     File { path: PathBuf, source: std::io::Error },
-    #[error("the login request to {address} failed: {reason}")]
-    Login { address: String, reason: String },
+    #[error("the login request to {address} failed: {source}")]
+    Login { address: String, source: fetch::LoginError },
     #[error("the login's answer has no token at {0}")]
     NoToken(String),
 }
