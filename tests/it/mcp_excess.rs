@@ -42,8 +42,8 @@ async fn schemas_that_take_for_ever_to_check_are_refused_and_the_others_kept() {
         let nested = (0..levels).fold(json!({}), |inner, _| json!({"x": inner}));
         validate_arguments(deep, nested.as_object().unwrap())
     };
-    assert_eq!(arguments(5), Ok(()));
-    let refused = arguments(60).unwrap_err();
+    arguments(5).unwrap();
+    let refused = arguments(60).unwrap_err().to_string();
     assert!(refused.starts_with("invalid arguments for deep: it cannot be checked"), "{refused}");
     assert!(!call(&pool, "echo").await.unwrap().is_error);
     pool.close().await;
@@ -53,7 +53,7 @@ async fn schemas_that_take_for_ever_to_check_are_refused_and_the_others_kept() {
 async fn a_tool_list_too_long_to_be_kept_is_given_up() {
     let pool = pool("lists-too-much", "");
     let error = scan(&pool).await.unwrap_err().to_string();
-    assert!(error.ends_with("longer than can be used, in bytes: 16777216"), "{error}");
+    assert!(error.ends_with("its tool list is longer than 16777216 bytes"), "{error}");
     pool.close().await;
 }
 
@@ -81,7 +81,7 @@ async fn instructions_that_hide_something_are_shown_to_no_model_and_reported() {
     assert_eq!(info.description, "");
     let (what, why) = &info.rejected_tools[0];
     assert_eq!(what, "(instructions)");
-    assert!(why.ends_with("a character that nobody sees: \\u{e004f}"), "{why}");
+    assert!(why.ends_with("an invisible character: \\u{e004f}"), "{why}");
     pool.close().await;
 }
 

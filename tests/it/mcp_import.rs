@@ -172,7 +172,7 @@ fn what_clashes_or_cannot_be_used_is_refused_with_its_place() {
     );
     let error = refused("x.json", "{\n  \"mcpServers\": {,}\n}", Some(Format::Claude));
     assert!(error.starts_with("x.json:2:"), "{error}");
-    assert!(refused("x.json", "{}", None).contains("say which with --format"));
+    assert!(refused("x.json", "{}", None).contains("pass --format"));
     let wrong = "[mcp_servers.a]\ncomand = \"x\"\n";
     let error = refused("config.toml", wrong, None);
     assert!(error.starts_with("config.toml:2:1:") && error.ends_with("mean `command`?"), "{error}");

@@ -92,7 +92,7 @@ impl Den {
 
     async fn quarantine(&self) -> String {
         match self.scan().await.unwrap_err() {
-            Error::Quarantined { reason, .. } => reason,
+            Error::Quarantined { reason, .. } => reason.to_string(),
             other => panic!("{other}"),
         }
     }
@@ -251,7 +251,7 @@ async fn a_server_that_nobody_approved_is_neither_started_nor_reached() {
     den.mode = PinMode::Required;
     for table in [&other, &elsewhere] {
         let reason = refused(&den, table).await;
-        assert!(reason.contains("nobody has approved it yet"), "{reason}");
+        assert!(reason.contains("it is not approved yet"), "{reason}");
     }
 }
 
@@ -261,7 +261,7 @@ async fn where_pins_are_required_a_server_waits_for_its_first_approval() {
     let mut den = Den::new();
     den.mode = PinMode::Required;
     let reason = den.quarantine().await;
-    assert!(reason.contains("nobody has approved it yet"), "{reason}");
+    assert!(reason.contains("it is not approved yet"), "{reason}");
     assert!(!den.path("mcp-servers.lock").exists());
     let pool = den.open();
     // A look for the review is not a use.
@@ -364,7 +364,10 @@ async fn a_definition_that_hides_text_from_people_is_left_out_and_said_so() {
     den.says(&case);
     let info = den.scan().await.unwrap();
     assert!(info.tools.is_empty());
-    assert!(info.rejected_tools.iter().all(|(_, why)| why.contains("nobody sees")), "{info:?}");
+    assert!(
+        info.rejected_tools.iter().all(|(_, why)| why.contains("an invisible character")),
+        "{info:?}"
+    );
 }
 
 /// X6: what is kept on disk of a server is held against its pin like what the server says itself.

@@ -184,7 +184,7 @@ async fn a_call_decided_on_before_its_tool_was_gated_is_not_sent() {
     };
     let error = call(free).await.unwrap_err();
     assert!(matches!(&error, Error::NotSent { .. }), "{error}");
-    assert!(error.to_string().contains("stricter rules hold for this tool"), "{error}");
+    assert!(error.to_string().contains("the rules for this tool became stricter"), "{error}");
     call(free.stricter(now).allowed()).await.unwrap();
     pool.close().await;
 }

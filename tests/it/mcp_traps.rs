@@ -221,7 +221,7 @@ async fn a_program_that_does_not_exist_is_named() {
     pool.close().await;
     let pool = pool_of("[mcp_servers.x]\ncommand = \"true\"\ncwd = \"no/such/place\"");
     let error = scan(&pool).await.unwrap_err().to_string();
-    assert!(error.ends_with("is not there (see cwd in its table): no/such/place"), "{error}");
+    assert!(error.ends_with("does not exist (see cwd in its table): no/such/place"), "{error}");
     pool.close().await;
 }
 

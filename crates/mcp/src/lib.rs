@@ -13,7 +13,7 @@ mod transport;
 mod trust;
 mod types;
 
-pub use call::form::fill_form;
+pub use call::form::{FormError, fill_form};
 pub use configuration::{
     ApprovalMode, BreakerPolicy, Effect, Format, Grant, Imported, LeftOut, OAuth, Origin,
     RateLimit, Sandbox, ServerConfig, ServersFile, ToolPolicy, Transport, Unusable, Warning,
@@ -24,9 +24,10 @@ pub use transport::oauth::{LoggedIn, LoggedOut, Login, Logins};
 pub use trust::{Change, Changes, Pins, ServerPin, ToolPin, is_invisible, shown, written_out};
 pub use types::{
     AgentBinding, Answers, Asked, CallContext, CallPolicy, CallRound, Error, InputSchema,
-    Knowledge, Phase, Progress, Question, Reply, ServerInfo, ServerState, ServerStatus,
-    TENANT_META, TaskHandle, ToolAnnotations, ToolDefinition, ToolHost, ToolOutcome, Via, Wants,
-    accepted, declined, digest, validate_arguments,
+    InvalidArguments, Knowledge, Mismatch, Phase, Progress, Question, Reason, Reply, ServerInfo,
+    ServerState, ServerStatus, TENANT_META, TaskHandle, ToolAnnotations, ToolDefinition, ToolHost,
+    ToolOutcome, UnboundedSchema, UnusableSchema, Via, Wants, accepted, declined, digest,
+    validate_arguments,
 };
 
 /// A directive for log filters: the library logs the codes that come back from a login.

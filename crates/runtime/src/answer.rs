@@ -251,7 +251,7 @@ fn to_server(question: &Elicitation, answer: Answer) -> Result<ElicitationAnswer
         return Ok(ElicitationAnswer { action, content: None, reason });
     }
     let schema = question.requested_schema.as_ref().unwrap_or(&Value::Null);
-    let content = Some(mcp::fill_form(schema, content).map_err(AnswerError::Unfit)?);
+    let content = Some(mcp::fill_form(schema, content)?);
     Ok(ElicitationAnswer { action, content, reason })
 }
 

@@ -1,9 +1,10 @@
 //! Why an answer to an open question is refused.
 
 use perihelion_engine::ids::{InterruptId, ThreadId};
+use perihelion_mcp as mcp;
 
 /// Why an answer fits no open question.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub enum AnswerError {
     #[error(
         "the thread {0} has no open question; `perihelion resume` without options continues it"
@@ -23,7 +24,7 @@ pub enum AnswerError {
     Beside(String),
     /// The server's form does not take it.
     #[error("the answer does not fit the form of the question: {0}")]
-    Unfit(String),
+    Unfit(#[from] mcp::FormError),
     #[error("several questions are open; name one with --interrupt: {0}")]
     Ambiguous(String),
 }

@@ -59,7 +59,7 @@ pub async fn review(
     let mut file: ServersFile = read(&settings.servers.file, env)?;
     if let Some(one) = file.unusable.iter().find(|one| one.server == server) {
         let server = one.server.clone();
-        let reason = one.reason.clone();
+        let reason = one.reason.clone().into();
         return Err(Error::Server(mcp::Error::Start { server, reason }));
     }
     file.servers.retain(|one| one.name == server && one.enabled);

@@ -49,7 +49,7 @@ impl Caller<'_> {
         // People are asked only about arguments that fit; what they put in their place is as new as what nobody saw.
         let unchecked = if decision.is_some() { edited } else { Some(arguments) };
         if let Some(Err(problem)) = unchecked.map(|one| mcp::validate_arguments(tool, one)) {
-            return Ok(ToolReply::problem(problem));
+            return Ok(ToolReply::problem(problem.to_string()));
         }
         let arguments = edited.unwrap_or(arguments);
         let under = match decision {

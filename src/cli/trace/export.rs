@@ -2,7 +2,7 @@
 
 use crate::cli::{Error, Exit, output};
 use perihelion_runtime::{Replayed, Replayer, Threads};
-use perihelion_settings::config::{CollectorError, Settings, check_collector};
+use perihelion_settings::config::{Invalid, Settings, check_collector};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -33,7 +33,7 @@ enum Protocol {
     Otlp,
 }
 
-fn endpoint(text: &str) -> Result<String, CollectorError> {
+fn endpoint(text: &str) -> Result<String, Invalid> {
     check_collector(text).map(|()| text.to_owned())
 }
 

@@ -23,7 +23,7 @@ async fn an_unset_variable_or_an_old_transport_costs_one_server_alone() {
     let agents = world.run(&["agents"]).await.code(0);
     assert!(agents.stdout.contains("mcp_agent_files"), "{agents:?}");
     let agents = agents.says("MCP server x").says("are not set: NO_A, NO_B");
-    agents.says("MCP server old").says("the old HTTP+SSE transport is not spoken here");
+    agents.says("MCP server old").says("the old HTTP+SSE transport is not supported");
     let run = world.run(&["run", "Hi", "-q"]).await.code(0);
     assert_eq!(run.stdout, "Hello.\n");
     run.says("NO_A, NO_B").says("HTTP+SSE");

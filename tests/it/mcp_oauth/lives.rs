@@ -193,7 +193,7 @@ async fn a_login_that_nobody_finishes_leaves_the_one_before() {
     finish(pool.log_in("tracker").await.unwrap()).await.unwrap();
     let login = pool.log_in("tracker").await.unwrap();
     let error = login.finish(Duration::ZERO).await.unwrap_err().to_string();
-    assert_eq!(error, "no login to the MCP server tracker: nobody logged in within 0 s");
+    assert_eq!(error, "no login to the MCP server tracker: no login arrived within 0 s");
     call(&pool, "greet").await.unwrap();
     pool.close().await;
 }

@@ -146,7 +146,7 @@ async fn answers_from_another_issuer_or_for_another_login_are_refused() {
     refused(&world, Some(waiting), "the login was refused: access_denied").await;
 
     let waiting = Waiting::begin(&world, &["--timeout-sec", "1"]).await;
-    refused(&world, Some(waiting), "nobody logged in within 1 s").await;
+    refused(&world, Some(waiting), "no login arrived within 1 s").await;
 }
 
 /// X6

@@ -4,7 +4,7 @@
 //! so it is never held open: with no answer at hand the server is told `cancel`, the call ends in its own
 //! way, the question is kept, and the call that is made again finds its answers here.
 
-use std::sync::{Mutex, PoisonError};
+use parking_lot::Mutex;
 
 use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction};
 use serde_json::Value;
@@ -21,21 +21,50 @@ const MAX_QUESTION_BYTES: usize = 64 * 1024;
 /// Longest state that is kept for a server.
 const MAX_STATE_BYTES: usize = 1024 * 1024;
 
+/// Why questions of a server are not put to anybody, in words for the model.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Unaskable {
+    #[error("it asked more than {MAX_QUESTIONS} questions at once")]
+    TooMany,
+    #[error("it made a request that this client does not offer: {0}")]
+    NotOffered(String),
+    #[error("its question has no method")]
+    NoMethod,
+    #[error("its request state is longer than {MAX_STATE_BYTES} bytes")]
+    LongState,
+    #[error("its request state holds a secret of its configuration")]
+    Secret,
+    #[error("it asked no question")]
+    Nothing,
+    #[error("its question is longer than {MAX_QUESTION_BYTES} bytes")]
+    LongQuestion,
+    #[error("a form must not ask for a secret: {0}")]
+    SecretField(String),
+    #[error("its form cannot be used: {0}")]
+    Form(#[from] schema::Unusable),
+    #[error("{source}: {url}")]
+    Url { source: url::ParseError, url: String },
+    #[error("only addresses of http and https are shown: {0}")]
+    Scheme(String),
+    #[error("it asks in a mode that is not supported: {0}")]
+    Mode(String),
+}
+
 /// Reads the questions of an `input_required` result, or of a task.
 ///
 /// # Errors
-/// Why they cannot be put to anybody, in words for the model.
-pub(crate) fn read(answer: &Value, secrets: &Secrets) -> Result<Asked, String> {
+/// [`Unaskable`].
+pub(crate) fn read(answer: &Value, secrets: &Secrets) -> Result<Asked, Unaskable> {
     let requests = answer.get("inputRequests").and_then(Value::as_object);
     let mut asked = Asked::default();
     for (key, request) in requests.into_iter().flatten() {
         if asked.questions.len() + asked.settled.len() == MAX_QUESTIONS {
-            return Err(format!("it asked more questions at once than: {MAX_QUESTIONS}"));
+            return Err(Unaskable::TooMany);
         }
         match request.get("method").and_then(Value::as_str) {
             Some("elicitation/create") => {}
-            Some(other) => return Err(format!("it asked for what is not offered to it: {other}")),
-            None => return Err("its question has no method".into()),
+            Some(other) => return Err(Unaskable::NotOffered(other.to_owned())),
+            None => return Err(Unaskable::NoMethod),
         }
         let params = request.get("params").unwrap_or(&Value::Null);
         match question(key, params, secrets) {
@@ -48,49 +77,46 @@ pub(crate) fn read(answer: &Value, secrets: &Secrets) -> Result<Asked, String> {
     }
     if let Some(state) = answer.get("requestState").and_then(Value::as_str) {
         if state.len() > MAX_STATE_BYTES {
-            return Err(format!("its request state is longer than: {MAX_STATE_BYTES} bytes"));
+            return Err(Unaskable::LongState);
         }
         if secrets.redact(state) != state {
             // It would be stored, and it cannot be redacted: it goes back as it came.
-            return Err("its request state holds a secret of its configuration".into());
+            return Err(Unaskable::Secret);
         }
         asked.state = Some(state.to_owned());
     }
     if requests.is_none() && asked.state.is_none() {
-        return Err("it asked for nothing".into());
+        return Err(Unaskable::Nothing);
     }
     Ok(asked)
 }
 
 /// Reads one question; an error says why it is not put to a person.
-fn question(key: &str, params: &Value, secrets: &Secrets) -> Result<Question, String> {
+fn question(key: &str, params: &Value, secrets: &Secrets) -> Result<Question, Unaskable> {
     if params.to_string().len() > MAX_QUESTION_BYTES {
-        return Err(format!("it is longer than: {MAX_QUESTION_BYTES} bytes"));
+        return Err(Unaskable::LongQuestion);
     }
     let message = params.get("message").and_then(Value::as_str).unwrap_or_default();
     let wants = match params.get("mode").and_then(Value::as_str).unwrap_or("form") {
         "form" => {
             let schema = params.get("requestedSchema").cloned().unwrap_or(Value::Null);
             if let Some(field) = form::secret_field(&schema) {
-                return Err(format!("a form must not ask for a secret: {field}"));
+                return Err(Unaskable::SecretField(field.to_owned()));
             }
-            schema::compile_form(&schema)
-                .map_err(|reason| format!("its form cannot be used: {reason}"))?;
+            schema::compile_form(&schema)?;
             Wants::Form { requested_schema: secrets.redact_json(schema) }
         }
         "url" => {
             let url = params.get("url").and_then(Value::as_str).unwrap_or_default();
-            let parsed = reqwest::Url::parse(url).map_err(|error| format!("{error}: {url}"))?;
+            let parsed = reqwest::Url::parse(url)
+                .map_err(|source| Unaskable::Url { source, url: url.to_owned() })?;
             if !matches!(parsed.scheme(), "http" | "https") || parsed.host_str().is_none() {
-                return Err(format!(
-                    "only addresses of http and https are shown: {}",
-                    parsed.scheme()
-                ));
+                return Err(Unaskable::Scheme(parsed.scheme().to_owned()));
             }
             // As it is understood, not as it is dressed up: a look-alike host shows in its plain letters.
             Wants::Url { url: secrets.redact(parsed.as_str()) }
         }
-        other => return Err(format!("it asks in a way that is not known here: {other}")),
+        other => return Err(Unaskable::Mode(other.to_owned())),
     };
     Ok(Question { key: key.to_owned(), message: secrets.redact(message), wants })
 }
@@ -120,7 +146,7 @@ impl OpenCall {
 
     /// Returns what was asked in vain.
     pub fn asked(&self) -> Vec<Question> {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.asked.lock().clone()
     }
 }
 
@@ -141,7 +167,7 @@ impl Askable for OpenCall {
         }
         match question(key, &params, &self.secrets) {
             Ok(question) => {
-                let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut asked = self.asked.lock();
                 if asked.len() < MAX_QUESTIONS && !asked.contains(&question) {
                     asked.push(question);
                 }
@@ -232,14 +258,14 @@ mod tests {
         let mut secrets = Secrets::default();
         secrets.add("s3cret-token");
         for (answer, reason) in [
-            (json!({}), "nothing"),
+            (json!({}), "no question"),
             (json!({ "requestState": "with s3cret-token" }), "secret"),
             (
                 json!({ "inputRequests": { "q": { "method": "sampling/createMessage" } } }),
                 "sampling",
             ),
         ] {
-            let error_text = read(&answer, &secrets).unwrap_err();
+            let error_text = read(&answer, &secrets).unwrap_err().to_string();
             assert!(error_text.contains(reason), "{error_text}");
         }
     }

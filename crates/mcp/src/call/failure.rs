@@ -12,7 +12,7 @@ use crate::transport::oauth::Access;
 use crate::transport::request::Failure;
 use crate::transport::session::Session;
 use crate::trust::hidden;
-use crate::types::{Error, ToolOutcome, text};
+use crate::types::{Error, Reason, ToolOutcome, text};
 
 /// Longer reasons are somebody's dump.
 const REASON_CHARS: usize = 2000;
@@ -45,8 +45,8 @@ impl Call<'_> {
         Error::Refused { server, tool, reason }
     }
 
-    fn parts(&self, reason: &str) -> (String, String, String) {
-        (self.config.name.clone(), self.tool.to_owned(), self.clean(reason))
+    fn parts(&self, reason: &str) -> (String, String, Reason) {
+        (self.config.name.clone(), self.tool.to_owned(), self.clean(reason).into())
     }
 
     fn clean(&self, text: &str) -> String {

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::types::schema;
+use crate::types::schema::{self, Mismatch, Unusable};
 
 /// Words in the name or title of a field that ask for what must not pass through a form.
 const SECRETS: [&str; 14] = [
@@ -39,14 +39,26 @@ fn names_a_secret(name: &str) -> bool {
     SECRETS.iter().any(|word| letters.contains(word))
 }
 
+/// Why an answer does not fit its form.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum FormError {
+    #[error("the answer to a form is a JSON object with a value per field")]
+    NoObject,
+    #[error("the form has no field named {field}; its fields are: {}", known.join(", "))]
+    NoField { field: String, known: Vec<String> },
+    #[error("the server's form cannot be used: {0}")]
+    Form(#[from] Unusable),
+    /// The complaints, each with the place it is about.
+    #[error(transparent)]
+    Mismatch(#[from] Mismatch),
+}
+
 /// Completes an answer by the form's defaults and checks that it fits.
 ///
 /// # Errors
-/// The complaints, each with the place it is about.
-pub fn fill_form(requested_schema: &Value, content: Value) -> Result<Value, String> {
-    let Value::Object(mut content) = content else {
-        return Err("the answer to a form is a JSON object with a value per field".into());
-    };
+/// [`FormError`].
+pub fn fill_form(requested_schema: &Value, content: Value) -> Result<Value, FormError> {
+    let Value::Object(mut content) = content else { return Err(FormError::NoObject) };
     let none = Map::new();
     let fields = requested_schema.get("properties").and_then(Value::as_object).unwrap_or(&none);
     for (name, field) in fields {
@@ -57,13 +69,11 @@ pub fn fill_form(requested_schema: &Value, content: Value) -> Result<Value, Stri
         }
     }
     if let Some(stray) = content.keys().find(|name| !fields.contains_key(*name)) {
-        let known = fields.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
-        return Err(format!("the form has no field named {stray}; its fields are: {known}"));
+        let known = fields.keys().cloned().collect();
+        return Err(FormError::NoField { field: stray.clone(), known });
     }
-    let validator = schema::compile_form(requested_schema)
-        .map_err(|reason| format!("the server's form cannot be used: {reason}"))?;
     let content = Value::Object(content);
-    validator.check(&content).map_err(|error| error.to_string())?;
+    schema::compile_form(requested_schema)?.check(&content)?;
     Ok(content)
 }
 
@@ -92,7 +102,7 @@ mod tests {
             (json!({ "name": "Ann", "mail": "a@b.org", "colour": "red" }), "named colour"),
             (json!("Ann"), "JSON object"),
         ] {
-            let message = fill_form(&form, content).unwrap_err();
+            let message = fill_form(&form, content).unwrap_err().to_string();
             assert!(message.contains(complaint), "{message}");
         }
     }

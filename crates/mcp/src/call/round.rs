@@ -67,8 +67,7 @@ pub(crate) async fn send(
     };
     // The servers file may have changed since, and the server what it says of the tool.
     if context.under.is_some_and(|under| under.is_weaker_than(known.call_policy())) {
-        let reason = "stricter rules hold for this tool than when the call was decided on; call it again, \
-             and a person is asked where the rules want it";
+        let reason = "the rules for this tool became stricter after the decision to call it; call it again under the new rules";
         return call.not_sent(reason).into();
     }
     let mut params = CallToolRequestParams::new(tool.to_owned()).with_arguments(given.arguments);
@@ -87,7 +86,7 @@ pub(crate) async fn send(
     let bounds = Bounds::of_calls(config);
     let sent = tokio::select! {
         biased;
-        () = call.closed.cancelled() => return call.unknown("the connection was closed meanwhile").into(),
+        () = call.closed.cancelled() => return call.unknown("the connection was closed during the call").into(),
         sent = request::send_and_report(session, request, meta, bounds, reports) => sent,
     };
     let outcome = match sent {
@@ -160,7 +159,7 @@ fn broken_off(reply: Result<Reply, Error>, call: &OpenCall) -> Result<Reply, Err
     }
     let words = match reply {
         Ok(Reply::Done(outcome)) => outcome.text,
-        Err(Error::Refused { reason, .. }) => reason,
+        Err(Error::Refused { reason, .. }) => reason.to_string(),
         other => return other,
     };
     Ok(Reply::Asked { asked: Asked { questions, broken_off: Some(words), ..Asked::default() } })

@@ -37,7 +37,7 @@ enum TaskProgress {
     Over(Reply),
 }
 
-/// Why a task was not heard of.
+/// Why cannot read the state of a task.
 enum Silence {
     /// Another try may be answered.
     Now(String),
@@ -81,7 +81,7 @@ impl<S: Connects> TaskCall<'_, S> {
                     interval = wished.or(interval);
                 }
                 Err(Silence::Now(reason)) if failures < FAILURES => {
-                    tracing::debug!(server = %config.name, %reason, "a task was not heard of");
+                    tracing::debug!(server = %config.name, %reason, "cannot read the state of a task");
                     failures += 1;
                 }
                 Err(Silence::Now(reason) | Silence::ForGood(reason)) => {
@@ -97,7 +97,7 @@ impl<S: Connects> TaskCall<'_, S> {
                 self.stop().await;
                 let seconds = limit.as_secs_f64();
                 return Err(call.unknown(&format!(
-                    "its task {} did not end within {seconds} s (task_timeout_sec) and was told to stop",
+                    "its task {} did not end within {seconds} s (task_timeout_sec); its cancellation was requested",
                     task.id
                 )));
             }
@@ -155,7 +155,7 @@ impl<S: Connects> TaskCall<'_, S> {
             }
             Some("failed") => {
                 let words = answer.pointer("/error/message").and_then(Value::as_str);
-                let words = secrets.redact(&text::one_line(words.unwrap_or("it does not say why")));
+                let words = secrets.redact(&text::one_line(words.unwrap_or("no reason given")));
                 done(outcome::failed(format!("the task of {} failed: {words}", call.tool)))
             }
             Some("cancelled") => {

@@ -81,9 +81,11 @@ impl Definitions {
         let content = self.instructions.as_deref()?;
         if let Some(letter) = hidden::find_in(content) {
             let letter = letter.escape_unicode();
-            return Some(format!("they hold a character that nobody sees: {letter}"));
+            return Some(format!("they contain an invisible character: {letter}"));
         }
-        content.ends_with(CUT).then(|| format!("cut, because they are longer than: {MAX_WORDS}"))
+        content
+            .ends_with(CUT)
+            .then(|| format!("cut, because they are longer than {MAX_WORDS} characters"))
     }
 
     /// Returns how long the list is fresh: the operator's word goes before the server's.

@@ -129,18 +129,15 @@ impl Listing {
     ) {
         let name = tool.get("name").and_then(Value::as_str).unwrap_or("(without a name)");
         let name = text::cut(&text::one_line(name), MAX_NAME_CHARS);
-        let read = if names.contains(&name) {
-            Err("listed twice".into())
-        } else {
-            read(tool, policy, before)
-        };
+        let read =
+            if names.contains(&name) { Err(Rejected::Twice) } else { read(tool, policy, before) };
         match read {
             Ok((definition, output)) => {
                 self.outputs.extend(output.map(|output| (definition.name.clone(), output)));
                 names.insert(name);
                 self.info.tools.push(definition);
             }
-            Err(reason) => self.info.rejected_tools.push((name, reason)),
+            Err(reason) => self.info.rejected_tools.push((name, reason.to_string())),
         }
     }
 
@@ -159,35 +156,49 @@ impl Listing {
     }
 }
 
+/// Why a tool is left out of the list.
+#[derive(Debug, thiserror::Error)]
+enum Rejected {
+    #[error("listed twice")]
+    Twice,
+    #[error("its definition is longer than {MAX_TOOL_BYTES} bytes")]
+    TooLong,
+    #[error("its definition contains an invisible character: {}", .0.escape_unicode())]
+    Hidden(char),
+    #[error("malformed definition: {0}")]
+    Malformed(#[from] serde_json::Error),
+    #[error("its name is empty, too long or contains control characters")]
+    Name,
+    #[error("{0}")]
+    Policy(&'static str),
+    #[error("its {schema} cannot be used: {source}")]
+    Schema { schema: &'static str, source: schema::Unusable },
+}
+
 fn read(
     tool: Value,
     policy: &ToolPolicy,
     before: Option<&Listing>,
-) -> Result<(ToolDefinition, Option<Arc<Checker>>), String> {
+) -> Result<(ToolDefinition, Option<Arc<Checker>>), Rejected> {
     if tool.to_string().len() > MAX_TOOL_BYTES {
-        return Err(format!(
-            "its definition is longer than can be used, in bytes: {MAX_TOOL_BYTES}"
-        ));
+        return Err(Rejected::TooLong);
     }
     if let Some(letter) = hidden::find(&tool) {
-        return Err(format!(
-            "its definition holds a character that nobody sees: {}",
-            letter.escape_unicode()
-        ));
+        return Err(Rejected::Hidden(letter));
     }
-    let tool: Tool =
-        serde_json::from_value(tool).map_err(|error| format!("malformed definition: {error}"))?;
+    let tool: Tool = serde_json::from_value(tool)?;
     let well_named = !tool.name.trim().is_empty()
         && tool.name.chars().count() <= MAX_NAME_CHARS
         && !tool.name.contains(char::is_control);
     if !well_named {
-        return Err("its name is empty, too long or holds control characters".into());
+        return Err(Rejected::Name);
     }
     if let Some(reason) = policy.refusal(&tool.name) {
-        return Err(reason.into());
+        return Err(Rejected::Policy(reason));
     }
+    let unusable = |schema| move |source| Rejected::Schema { schema, source };
     if !tool.input_schema.is_object() {
-        return Err("its inputSchema is not an object".into());
+        return Err(unusable("inputSchema")(schema::Unusable::NoObject));
     }
     let input_schema = before
         .and_then(|before| before.input_schema(&tool.name, &tool.input_schema))
@@ -197,15 +208,14 @@ fn read(
         Err(reason) => {
             let repaired = InputSchema::from(schema_repair::repaired(&input_schema));
             let is_usable = repaired.checker().is_ok();
-            is_usable
-                .then_some(repaired)
-                .ok_or_else(|| format!("its inputSchema cannot be used: {reason}"))?
+            let repaired = is_usable.then_some(repaired);
+            repaired.ok_or_else(|| unusable("inputSchema")(reason.clone()))?
         }
     };
     let output = match &tool.output_schema {
         Some(schema) => match before.and_then(|before| before.output(&tool.name, schema)) {
             Some(output) => Some(output),
-            None => Some(Arc::new(compiled(schema)?)),
+            None => Some(Arc::new(compiled(schema).map_err(unusable("outputSchema"))?)),
         },
         None => None,
     };
@@ -237,10 +247,10 @@ fn read(
 }
 
 /// Compiles the schema of a tool's results, repaired if it cannot be used as it is.
-fn compiled(schema: &Value) -> Result<Checker, String> {
+fn compiled(schema: &Value) -> Result<Checker, schema::Unusable> {
     schema::compile(Arc::new(schema.clone())).or_else(|reason| {
         let repaired = schema::compile(Arc::new(schema_repair::repaired(schema)));
-        repaired.map_err(|_| format!("its outputSchema cannot be used: {reason}"))
+        repaired.map_err(|_| reason)
     })
 }
 

@@ -4,6 +4,7 @@
 
 use std::{collections::HashSet, time::Duration};
 
+use rmcp::ServiceError;
 use rmcp::model::{ClientRequest, ListToolsRequest, PaginatedRequestParams, RequestMetaObject};
 use serde::Deserialize;
 use serde_json::Value;
@@ -24,11 +25,33 @@ const MAX_TOOLS: usize = 2000;
 /// More than all of them together need.
 const MAX_LIST_BYTES: usize = 16 * 1024 * 1024;
 
+/// Why a server's tools are not known.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ListError {
+    #[error("its tool list is longer than {MAX_LIST_BYTES} bytes")]
+    TooLong,
+    #[error("it lists more than {MAX_TOOLS} tools")]
+    TooMany,
+    #[error("its tool list does not end after {MAX_PAGES} pages")]
+    Endless,
+    #[error("the tool list did not arrive: {0}")]
+    Closed(String),
+    #[error("the tool list did not arrive within the start-up timeout: {0} s")]
+    Late(f64),
+    #[error("it refused to list its tools: {}", delivery::chain(.0))]
+    Refused(#[source] ServiceError),
+    #[error("its answer is not a tool list: {0}")]
+    Malformed(#[from] serde_json::Error),
+}
+
 /// Asks for all pages within the server's start-up timeout.
 ///
 /// # Errors
-/// The reason in words, when the server does not answer or answers with no tool list at all.
-pub(crate) async fn fetch(session: &Session, config: &ServerConfig) -> Result<Definitions, String> {
+/// [`ListError`], when the server does not answer or answers with no tool list at all.
+pub(crate) async fn fetch(
+    session: &Session,
+    config: &ServerConfig,
+) -> Result<Definitions, ListError> {
     let mut definitions = introduce(session, config);
     let mut seen = HashSet::new();
     let mut cursor = None;
@@ -39,12 +62,10 @@ pub(crate) async fn fetch(session: &Session, config: &ServerConfig) -> Result<De
         let page = page(session, cursor, left, config.startup_timeout).await?;
         bytes += page.tools.iter().map(|tool| tool.to_string().len()).sum::<usize>();
         if bytes > MAX_LIST_BYTES {
-            return Err(format!(
-                "its tool list is longer than can be used, in bytes: {MAX_LIST_BYTES}"
-            ));
+            return Err(ListError::TooLong);
         }
         if definitions.tools.len() + page.tools.len() > MAX_TOOLS {
-            return Err(format!("it lists more tools than can be used, at most: {MAX_TOOLS}"));
+            return Err(ListError::TooMany);
         }
         definitions.ttl_ms = page.ttl_ms.or(definitions.ttl_ms);
         let tools = page.tools.into_iter().map(|tool| config.secrets.redact_json(tool));
@@ -58,7 +79,7 @@ pub(crate) async fn fetch(session: &Session, config: &ServerConfig) -> Result<De
         }
         cursor = Some(next);
     }
-    Err(format!("its tool list does not end after this many pages: {MAX_PAGES}"))
+    Err(ListError::Endless)
 }
 
 /// One page; tools stay JSON until each is read on its own.
@@ -76,7 +97,7 @@ async fn page(
     cursor: Option<String>,
     left: Duration,
     whole: Duration,
-) -> Result<Page, String> {
+) -> Result<Page, ListError> {
     let bounds = Bounds { idle: left, total: left };
     let params = PaginatedRequestParams::default().with_cursor(cursor);
     let request = ClientRequest::ListToolsRequest(ListToolsRequest::with_param(params));
@@ -84,21 +105,12 @@ async fn page(
     let result = match sent {
         Ok(answer) => answer.result,
         Err(Failure::NotHandedOver | Failure::Closed) => {
-            return Err(format!("the tool list did not arrive: {}", session.why_ended().await));
+            return Err(ListError::Closed(session.why_ended().await));
         }
-        Err(Failure::TimedOut(_)) => {
-            let seconds = whole.as_secs_f64();
-            return Err(format!(
-                "the tool list did not arrive within the start-up timeout: {seconds} s"
-            ));
-        }
-        Err(Failure::Service(error)) => {
-            return Err(format!("it refused to list its tools: {}", delivery::chain(&error)));
-        }
+        Err(Failure::TimedOut(_)) => return Err(ListError::Late(whole.as_secs_f64())),
+        Err(Failure::Service(error)) => return Err(ListError::Refused(error)),
     };
-    serde_json::to_value(result)
-        .and_then(serde_json::from_value)
-        .map_err(|error| format!("its answer is not a tool list: {error}"))
+    Ok(serde_json::from_value(serde_json::to_value(result)?)?)
 }
 
 fn introduce(session: &Session, config: &ServerConfig) -> Definitions {

@@ -85,15 +85,16 @@ pub(super) fn sandbox(
     };
     let paths = |key: &str, written: &[String]| {
         let path = |text: &String| {
+            let key = format!("sandbox.{key}");
             // Where a path leads is no secret, though it came from the environment.
-            let expanded = expand(text, env, &mut Secrets::default());
-            expanded.and_then(|text| absolute(&text, table.cwd.as_deref()))
+            let text = place.at(&key, expand(text, env, &mut Secrets::default()))?;
+            if text.trim().is_empty() {
+                return Err(place.error(&key, "a path is empty"));
+            }
+            let path = Path::new(table.cwd.as_deref().unwrap_or_default()).join(text);
+            place.at(&key, std::path::absolute(&path))
         };
-        written
-            .iter()
-            .map(path)
-            .collect::<Result<Vec<PathBuf>, String>>()
-            .map_err(|message| place.error(&format!("sandbox.{key}"), message))
+        written.iter().map(path).collect::<Result<Vec<PathBuf>, Error>>()
     };
     Ok(Some(Sandbox {
         read_only: paths("read_only", &sandbox.read_only)?,
@@ -116,12 +117,4 @@ pub(super) fn memory(place: &EntryLocation<'_>, table: &Table) -> Result<Option<
         }
         given => Ok(given),
     }
-}
-
-fn absolute(text: &str, cwd: Option<&str>) -> Result<PathBuf, String> {
-    if text.trim().is_empty() {
-        return Err("a path is empty".to_owned());
-    }
-    let path = Path::new(cwd.unwrap_or_default()).join(text);
-    std::path::absolute(&path).map_err(|error| format!("not a usable path: {error}: {text}"))
 }

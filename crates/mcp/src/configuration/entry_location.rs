@@ -16,15 +16,18 @@ pub(super) struct EntryLocation<'a> {
 }
 
 impl EntryLocation<'_> {
-    pub fn error(&self, key: &str, message: impl Into<String>) -> Error {
+    pub fn error(&self, key: &str, reason: impl Into<Reason>) -> Error {
         let dot = if key.is_empty() { "" } else { "." };
-        Error::Value {
-            path: self.path.to_owned(),
-            key: format!("{}.{}{dot}{key}", self.section, self.server),
-            message: message.into(),
-        }
+        Error::value(self.path, format!("{}.{}{dot}{key}", self.section, self.server), reason)
+    }
+
+    /// Says of a value that could not be read where it is.
+    pub fn at<T>(&self, key: &str, read: Result<T, impl Into<Reason>>) -> Result<T, Error> {
+        read.map_err(|reason| self.error(key, reason))
     }
 }
+
+type Reason = Box<dyn std::error::Error + Send + Sync>;
 
 /// Refuses the first key that is set and has no business there.
 pub(super) fn refuse(
@@ -40,12 +43,13 @@ pub(super) fn refuse(
 
 /// Gives an error about a value of the file at `path` the line and column of its key, where that can be found.
 pub(super) fn locate(path: &Path, text: &str, error: Error) -> Error {
-    let Error::Value { path: named, key, message } = error else { return error };
-    let offset = (named == path).then(|| offset(text, &key)).flatten();
-    let Some(offset) = offset else { return Error::Value { path: named, key, message } };
-    let (line, column) = strict::position(text, offset);
-    let message = format!("{key}: {message}");
-    Error::Parse { path: named, line, column, message, hint: String::new() }
+    match error {
+        Error::Value { path: named, key, source, .. } if named == path => {
+            let place = offset(text, &key).map(|offset| strict::position(text, offset));
+            Error::Value { path: named, place, key, source }
+        }
+        other => other,
+    }
 }
 
 /// Returns where the deepest part of a dotted key that is written begins.

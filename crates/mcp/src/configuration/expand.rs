@@ -1,6 +1,6 @@
 //! Replaces `${VAR}` and `${VAR:-default}` in the values of the servers file.
 
-use super::Secrets;
+use super::{Error, Secrets, entry_location::EntryLocation};
 
 /// Where variables are looked up; the process environment outside of tests.
 pub(super) type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
@@ -36,13 +36,46 @@ pub(super) const INHERITED: [&str; 18] = [
 /// for itself.
 ///
 /// # Errors
-/// A message that names the variable that is not set, or the reference that is not closed.
+/// [`Unexpanded`] names the variable that is not set, or the reference that is not closed.
 pub(super) fn expand(
     text: &str,
     env: Environment<'_>,
     secrets: &mut Secrets,
-) -> Result<String, String> {
+) -> Result<String, Unexpanded> {
     expand_within(text, env, secrets, DEEPEST)
+}
+
+/// Why a text cannot be expanded.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Unexpanded {
+    #[error("a `${{` is not closed: {0}")]
+    Open(String),
+    #[error("not the name of an environment variable: {0}")]
+    Name(String),
+    #[error("defaults are nested deeper than {DEEPEST}: {0}")]
+    Deep(String),
+    #[error(
+        "set it, or give a default as in ${{{0}:-value}}; this environment variable is not set: {0}"
+    )]
+    Unset(String),
+}
+
+impl EntryLocation<'_> {
+    /// Returns the secret in a variable that is named under a key, without the space around it.
+    pub(super) fn secret(
+        &self,
+        key: &str,
+        variable: Option<&str>,
+        env: Environment<'_>,
+        secrets: &mut Secrets,
+    ) -> Result<Option<String>, Error> {
+        let Some(variable) = variable else { return Ok(None) };
+        let found = env(variable).filter(|secret| !secret.trim().is_empty()).ok_or_else(|| {
+            self.error(key, format!("this environment variable is not set: {variable}"))
+        })?;
+        secrets.add(&found);
+        Ok(Some(found.trim().to_owned()))
+    }
 }
 
 fn expand_within(
@@ -50,20 +83,17 @@ fn expand_within(
     env: Environment<'_>,
     secrets: &mut Secrets,
     levels: usize,
-) -> Result<String, String> {
+) -> Result<String, Unexpanded> {
     let mut expanded = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("${") {
         expanded.push_str(before);
         let (reference, tail) =
-            reference(after).ok_or_else(|| format!("a `${{` is not closed: {text}"))?;
+            reference(after).ok_or_else(|| Unexpanded::Open(text.to_owned()))?;
         rest = tail;
-        let (name, default) = match reference.split_once(":-") {
-            Some((name, default)) => (name, Some(default)),
-            None => (reference, None),
-        };
+        let (name, default) = parts(reference);
         if !is_variable_name(name) {
-            return Err(format!("not the name of an environment variable: {name}"));
+            return Err(Unexpanded::Name(name.to_owned()));
         }
         match (env(name).filter(|value| !value.is_empty() || default.is_none()), default) {
             (Some(value), _) => {
@@ -71,17 +101,12 @@ fn expand_within(
                 expanded.push_str(&value);
             }
             (None, Some(_)) if levels == 0 => {
-                return Err(format!("defaults stand in each other deeper than {DEEPEST}: {text}"));
+                return Err(Unexpanded::Deep(text.to_owned()));
             }
             (None, Some(default)) => {
                 expanded.push_str(&expand_within(default, env, secrets, levels - 1)?);
             }
-            (None, None) => {
-                return Err(format!(
-                    "set it, or give a default as in ${{{name}:-value}}; \
-                     this environment variable is not set: {name}"
-                ));
-            }
+            (None, None) => return Err(Unexpanded::Unset(name.to_owned())),
         }
     }
     expanded.push_str(rest);
@@ -95,10 +120,7 @@ pub(super) fn missing(text: &str, env: Environment<'_>) -> Vec<String> {
     while let Some((_, after)) = rest.split_once("${") {
         let Some((reference, tail)) = reference(after) else { break };
         rest = tail;
-        let (name, default) = match reference.split_once(":-") {
-            Some((name, default)) => (name, Some(default)),
-            None => (reference, None),
-        };
+        let (name, default) = parts(reference);
         let found = env(name).filter(|value| !value.is_empty() || default.is_none());
         match (found, default) {
             (Some(_), _) => {}
@@ -108,6 +130,14 @@ pub(super) fn missing(text: &str, env: Environment<'_>) -> Vec<String> {
         }
     }
     names
+}
+
+/// Splits a reference into the variable and its default.
+fn parts(reference: &str) -> (&str, Option<&str>) {
+    match reference.split_once(":-") {
+        Some((name, default)) => (name, Some(default)),
+        None => (reference, None),
+    }
 }
 
 /// Splits what follows a `${` at the brace that closes it.
@@ -145,13 +175,13 @@ mod tests {
     fn a_default_may_be_a_variable_with_a_default_of_its_own() {
         let env = |name: &str| (name == "B").then(|| "of-b".to_owned());
         let expand = |text: &str| expand(text, &env, &mut Secrets::default());
-        assert_eq!(expand("<${A:-${C:-z}}>").as_deref(), Ok("<z>"));
-        assert_eq!(expand("${A:-x-${B}-${C:-q}}y").as_deref(), Ok("x-of-b-qy"));
-        assert_eq!(expand("${B:-${C}}").as_deref(), Ok("of-b"), "what is not needed is not missed");
-        assert!(expand("${A:-${C}}").unwrap_err().ends_with("not set: C"));
-        assert!(expand("${A:-${C:-z}").unwrap_err().contains("not closed"));
+        assert_eq!(expand("<${A:-${C:-z}}>").unwrap(), "<z>");
+        assert_eq!(expand("${A:-x-${B}-${C:-q}}y").unwrap(), "x-of-b-qy");
+        assert_eq!(expand("${B:-${C}}").unwrap(), "of-b", "what is not needed is not missed");
+        assert_eq!(expand("${A:-${C}}"), Err(Unexpanded::Unset("C".to_owned())));
+        assert!(matches!(expand("${A:-${C:-z}"), Err(Unexpanded::Open(_))));
         let deep = format!("{}z{}", "${A:-".repeat(10), "}".repeat(10));
-        assert!(expand(&deep).unwrap_err().contains("deeper than 8"));
+        assert!(matches!(expand(&deep), Err(Unexpanded::Deep(_))));
     }
 
     #[test]
@@ -161,7 +191,7 @@ mod tests {
         assert_eq!(listed, ["A", "C"]);
     }
 
-    fn expanded(text: &str) -> Result<String, String> {
+    fn expanded(text: &str) -> Result<String, Unexpanded> {
         let env = |name: &str| match name {
             "TOKEN" => Some("s3cret-token".to_owned()),
             "EMPTY" => Some(String::new()),
@@ -179,8 +209,8 @@ mod tests {
 
     #[test]
     fn an_unset_variable_without_default_is_named() {
-        assert!(expanded("x ${NOT}").unwrap_err().ends_with("is not set: NOT"));
-        assert!(expanded("${TOKEN").unwrap_err().contains("not closed"));
+        assert!(expanded("x ${NOT}").unwrap_err().to_string().ends_with("is not set: NOT"));
+        assert!(matches!(expanded("${TOKEN"), Err(Unexpanded::Open(_))));
         assert!(expanded("${1A}").is_err());
     }
 

@@ -5,8 +5,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use toml_edit::DocumentMut;
+
 use super::{
-    entry_location, expand, foreign,
+    entry_location::{self, EntryLocation},
+    expand, foreign,
     foreign::Format,
     left_out::{self, Unusable},
     redact::Secrets,
@@ -35,7 +38,7 @@ impl ServersFile {
     /// # Errors
     /// [`Error::Read`] when the file cannot be read; otherwise as [`ServersFile::parse`].
     pub fn load(path: &Path, env: &dyn Fn(&str) -> Option<String>) -> Result<Self, Error> {
-        Self::parse(path, &read(path)?, env)
+        Self::parse(path, &strict::read(path)?, env)
     }
 
     /// Checks the text of a servers file; `path` names it in errors, and is where imports start.
@@ -54,8 +57,7 @@ impl ServersFile {
         tables.sort_by_key(|(_, table)| table.span().start);
         let mut read = Self { sources: vec![path.to_owned()], ..Self::default() };
         for (name, table) in tables {
-            let place =
-                entry_location::EntryLocation { path, section: "mcp_servers", server: &name };
+            let place = EntryLocation { path, section: "mcp_servers", server: &name };
             read.add(&place, table.into_inner(), env).map_err(located)?;
         }
         for from in &file.import {
@@ -66,7 +68,7 @@ impl ServersFile {
 
     fn add(
         &mut self,
-        place: &entry_location::EntryLocation<'_>,
+        place: &EntryLocation<'_>,
         table: table::Table,
         env: expand::Environment<'_>,
     ) -> Result<(), Error> {
@@ -94,47 +96,38 @@ impl ServersFile {
         from: &str,
         env: expand::Environment<'_>,
     ) -> Result<(), Error> {
-        let refuse = |message: String| {
-            let path = path.to_owned();
-            let key = "import".to_owned();
-            Error::Value { path, key, message }
-        };
-        let written = expand::expand(from, env, &mut Secrets::default()).map_err(refuse)?;
+        let written = expand::expand(from, env, &mut Secrets::default())
+            .map_err(|reason| Error::value(path, "import", reason))?;
         let source = path.parent().unwrap_or(Path::new("")).join(written);
-        let text = read(&source)?;
+        let text = strict::read(&source)?;
         let format = foreign::detect(&source, &text).ok_or_else(|| {
-            refuse(format!("there are no MCP servers in a form that is known here: {from}"))
+            let reason = format!("there are no MCP servers in a form that is known here: {from}");
+            Error::value(path, "import", reason)
         })?;
         self.sources.push(source.clone());
+        let path = &source;
+        let section = format.section();
         if format == Format::Codex {
-            let file: table::CodexFile = strict::parse(&source, &text)?;
+            let file: table::CodexFile = strict::parse(path, &text)?;
             // Their order is of no importance, but must be the same each time.
             let tables: BTreeMap<_, _> = file.mcp_servers.into_iter().collect();
             for (name, table) in tables {
-                let place = entry_location::EntryLocation {
-                    path: &source,
-                    section: "mcp_servers",
-                    server: &name,
-                };
-                self.add(&place, table, env)?;
+                self.add(&EntryLocation { path, section, server: &name }, table, env)?;
             }
             return Ok(());
         }
-        let section = if format == Format::VsCode { "servers" } else { "mcpServers" };
-        for server in foreign::read(&source, &text, format)? {
-            let name = server.name.clone();
-            let notes = server.notes.iter().map(|note| {
-                let text = format!("{note} (in {})", source.display());
-                Warning { server: name.clone(), text }
-            });
-            self.warnings.extend(notes);
-            if let Some(reason) = server.unusable {
-                let reason = format!("{reason} (in {})", source.display());
+        for foreign::Foreign { name, table, notes, unusable } in foreign::read(path, &text, format)?
+        {
+            let in_file = |text: String| format!("{text} (in {})", path.display());
+            let notes = notes.into_iter().map(in_file);
+            self.warnings.extend(notes.map(|text| Warning { server: name.clone(), text }));
+            if let Some(reason) = unusable.map(in_file) {
                 self.unusable.push(Unusable { server: name, reason, required: false });
                 continue;
             }
-            let place = entry_location::EntryLocation { path: &source, section, server: &name };
-            self.add(&place, server.into_table(), env)?;
+            let place = EntryLocation { path, section, server: &name };
+            let table = place.at("", toml_edit::de::from_document(DocumentMut::from(table)))?;
+            self.add(&place, table, env)?;
         }
         Ok(())
     }
@@ -143,8 +136,4 @@ impl ServersFile {
     pub fn get(&self, name: &str) -> Option<&ServerConfig> {
         self.servers.iter().find(|server| server.name == name)
     }
-}
-
-fn read(path: &Path) -> Result<String, Error> {
-    std::fs::read_to_string(path).map_err(|source| Error::Read { path: path.to_owned(), source })
 }

@@ -6,8 +6,9 @@
 use std::path::Path;
 
 use serde_json::{Map, Value};
+use toml_edit::{Array, InlineTable, Table, value as item};
 
-use super::{Error, table::Table};
+use super::{Error, entry_location::EntryLocation};
 
 /// Whose form a file has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,36 +21,27 @@ pub enum Format {
     Codex,
 }
 
+impl Format {
+    /// Returns the key under which the servers are.
+    pub(super) fn section(self) -> &'static str {
+        match self {
+            Self::Claude => "mcpServers",
+            Self::VsCode => "servers",
+            Self::Codex => "mcp_servers",
+        }
+    }
+}
+
 /// One server of such a file.
 #[derive(Default)]
 pub(super) struct Foreign {
     pub name: String,
-    pub command: Option<String>,
-    pub args: Vec<String>,
-    pub env: Vec<(String, String)>,
-    pub cwd: Option<String>,
-    pub url: Option<String>,
-    pub headers: Vec<(String, String)>,
-    pub disabled: bool,
+    /// As the servers file would have it.
+    pub table: Table,
     /// What was not taken over, one sentence each.
     pub notes: Vec<String>,
     /// Why it cannot be used at all.
     pub unusable: Option<String>,
-}
-
-impl Foreign {
-    pub fn into_table(self) -> Table {
-        Table {
-            command: self.command,
-            args: self.args,
-            env: self.env.into_iter().collect(),
-            cwd: self.cwd,
-            url: self.url,
-            http_headers: self.headers.into_iter().collect(),
-            enabled: Some(!self.disabled),
-            ..Table::default()
-        }
-    }
 }
 
 /// Finds out whose form a file has: by its name where that says it, else by its keys.
@@ -69,7 +61,6 @@ pub(super) fn detect(path: &Path, text: &str) -> Option<Format> {
 
 /// Reads the servers of a JSON file, in its order.
 pub(super) fn read(path: &Path, text: &str, format: Format) -> Result<Vec<Foreign>, Error> {
-    let file = File { path };
     let keys: Map<String, Value> = json5::from_str(text).map_err(|error| {
         let (line, column) =
             error.position().map_or((1, 1), |place| (place.line + 1, place.column + 1));
@@ -77,17 +68,18 @@ pub(super) fn read(path: &Path, text: &str, format: Format) -> Result<Vec<Foreig
         let hint = String::new();
         Error::Parse { path, line, column, message: format!("not JSON: {error}"), hint }
     })?;
-    let key = if format == Format::VsCode { "servers" } else { "mcpServers" };
-    let servers = keys.get(key).and_then(Value::as_object);
-    let servers = servers.ok_or_else(|| {
-        file.error(
-            key,
-            "this key is missing or no object; say --format if it is another form".into(),
-        )
+    let section = format.section();
+    let servers = keys.get(section).and_then(Value::as_object).ok_or_else(|| {
+        let reason =
+            "this key is missing or not an object; if the file has another form, pass --format";
+        Error::value(path, section, reason)
     })?;
-    let folder = folder(path);
-    let entries = servers.iter();
-    entries.map(|(name, entry)| file.server(key, name, entry, format, &folder)).collect()
+    let folder = (format == Format::VsCode).then(|| folder(path));
+    let read = |(name, entry): (&String, &Value)| {
+        let place = EntryLocation { path, section, server: name };
+        Reader { place, folder: folder.as_deref() }.server(entry)
+    };
+    servers.iter().map(read).collect()
 }
 
 /// Returns what VS Code calls the workspace's folder.
@@ -101,78 +93,77 @@ fn folder(path: &Path) -> String {
     directory.display().to_string()
 }
 
-struct File<'a> {
-    path: &'a Path,
+struct Reader<'a> {
+    place: EntryLocation<'a>,
+    /// The workspace's folder, of a file of VS Code.
+    folder: Option<&'a str>,
 }
 
-impl File<'_> {
-    fn error(&self, key: &str, message: String) -> Error {
-        Error::Value { path: self.path.to_owned(), key: key.to_owned(), message }
+impl Reader<'_> {
+    fn text(&self, key: &str, value: &Value) -> Result<String, Error> {
+        match (value, self.folder) {
+            (Value::String(text), Some(folder)) => Ok(vs_code(text, folder)),
+            (Value::String(text), None) => Ok(text.clone()),
+            (Value::Number(_) | Value::Bool(_), _) => Ok(value.to_string()),
+            _ => Err(self.place.error(key, "expected a text")),
+        }
     }
 
-    fn server(
-        &self,
-        section: &str,
-        name: &str,
-        entry: &Value,
-        format: Format,
-        folder: &str,
-    ) -> Result<Foreign, Error> {
-        let at = |key: &str| format!("{section}.{name}.{key}");
-        let entry = entry
+    fn texts(&self, key: &str, value: &Value) -> Result<Array, Error> {
+        let texts = value.as_array().map(|texts| texts.iter().map(|text| self.text(key, text)));
+        texts.ok_or_else(|| self.place.error(key, "expected a list of texts"))?.collect()
+    }
+
+    fn pairs(&self, key: &str, value: &Value) -> Result<InlineTable, Error> {
+        let pairs = value
             .as_object()
-            .ok_or_else(|| self.error(&format!("{section}.{name}"), "expected an object".into()))?;
-        let text = |key: &str, value: &Value| match value {
-            Value::String(text) if format == Format::VsCode => Ok(vs_code(text, folder)),
-            Value::String(text) => Ok(text.clone()),
-            Value::Number(_) | Value::Bool(_) => Ok(value.to_string()),
-            _ => Err(self.error(&at(key), "expected a text".into())),
-        };
-        let pairs = |key: &str, value: &Value| {
-            let pairs = value
-                .as_object()
-                .ok_or_else(|| self.error(&at(key), "expected an object of texts".into()))?;
-            // VS Code writes null for a variable that is to be unset, which is what it is here anyway.
-            let given = pairs.iter().filter(|(_, value)| !value.is_null());
-            given
-                .map(|(name, value)| Ok((name.clone(), text(&format!("{key}.{name}"), value)?)))
-                .collect::<Result<Vec<_>, Error>>()
-        };
+            .ok_or_else(|| self.place.error(key, "expected an object of texts"))?;
+        // VS Code writes null for a variable that is to be unset, which is what it is here anyway.
+        let given = pairs.iter().filter(|(_, value)| !value.is_null());
+        given.map(|(name, text)| Ok((name, self.text(&format!("{key}.{name}"), text)?))).collect()
+    }
+
+    fn server(&self, entry: &Value) -> Result<Foreign, Error> {
+        let name = self.place.server;
+        let entry = entry.as_object().ok_or_else(|| self.place.error("", "expected an object"))?;
         let mut server = Foreign { name: server_name(name), ..Foreign::default() };
         if server.name != name {
             server.notes.push(format!("it is called {} here, and was called: {name}", server.name));
         }
         for (key, value) in entry {
-            match key.as_str() {
-                "command" => server.command = Some(text(key, value)?),
-                "args" => {
-                    let args = value
-                        .as_array()
-                        .ok_or_else(|| self.error(&at(key), "expected a list of texts".into()))?;
-                    server.args =
-                        args.iter().map(|arg| text(key, arg)).collect::<Result<_, _>>()?;
+            let (key, item) = match key.as_str() {
+                "command" | "cwd" | "url" => (key.as_str(), item(self.text(key, value)?)),
+                "args" => ("args", item(self.texts(key, value)?)),
+                "env" => ("env", item(self.pairs(key, value)?)),
+                "headers" => ("http_headers", item(self.pairs(key, value)?)),
+                "disabled" if value == &Value::Bool(true) => ("enabled", item(false)),
+                "type" | "transport" => {
+                    server.unusable = self.unusable(key, value)?.or(server.unusable);
+                    continue;
                 }
-                "env" => server.env = pairs(key, value)?,
-                "cwd" => server.cwd = Some(text(key, value)?),
-                "url" => server.url = Some(text(key, value)?),
-                "headers" => server.headers = pairs(key, value)?,
-                "disabled" => server.disabled = value == &Value::Bool(true),
-                "type" | "transport" => match value.as_str().unwrap_or_default() {
-                    "stdio" | "http" | "streamable-http" | "streamableHttp" => {}
-                    "sse" => {
-                        let reason = "the old HTTP+SSE transport is not spoken here; ask the server's \
-                                      maker for its streamable HTTP address";
-                        server.unusable = Some(format!("{reason}: {}", at(key)));
-                    }
-                    other => {
-                        return Err(self.error(&at(key), format!("unknown transport: {other}")));
-                    }
-                },
-                "description" | "gallery" | "version" | "dev" => {}
-                other => server.notes.push(format!("this key was not taken over: {other}")),
-            }
+                "disabled" | "description" | "gallery" | "version" | "dev" => continue,
+                other => {
+                    server.notes.push(format!("this key was not taken over: {other}"));
+                    continue;
+                }
+            };
+            server.table.insert(key, item);
         }
         Ok(server)
+    }
+
+    /// Says why a transport is not spoken here, if it is not.
+    fn unusable(&self, key: &str, transport: &Value) -> Result<Option<String>, Error> {
+        match transport.as_str().unwrap_or_default() {
+            "stdio" | "http" | "streamable-http" | "streamableHttp" => Ok(None),
+            "sse" => {
+                let reason = "the old HTTP+SSE transport is not supported; ask the server's maker for its streamable \
+                              HTTP address";
+                let EntryLocation { section, server, .. } = self.place;
+                Ok(Some(format!("{reason}: {section}.{server}.{key}")))
+            }
+            other => Err(self.place.error(key, format!("unknown transport: {other}"))),
+        }
     }
 }
 

@@ -31,13 +31,12 @@ pub(super) fn http(
         let headers = BTreeMap::new();
         return Ok(Transport::Http { url, bearer_token: None, headers, oauth: None });
     }
-    let url = expand(url, env, secrets).map_err(|message| place.error("url", message))?;
+    let url = place.at("url", expand(url, env, secrets))?;
     check_url(place, &url, secrets)?;
     let mut headers = BTreeMap::new();
     for (name, text) in &table.http_headers {
         let key = format!("http_headers.{name}");
-        let text = expand(text, env, secrets).map_err(|message| place.error(&key, message))?;
-        headers.insert(name.clone(), text);
+        headers.insert(name.clone(), place.at(&key, expand(text, env, secrets))?);
     }
     for (name, variable) in &table.env_http_headers {
         if let Some(found) = env(variable) {
@@ -49,21 +48,15 @@ pub(super) fn http(
         let known = reqwest::header::HeaderName::try_from(name.as_str()).is_ok();
         if !known || reqwest::header::HeaderValue::try_from(text.as_str()).is_err() {
             let key = format!("http_headers.{name}");
-            return Err(place.error(&key, "this name or its value cannot stand in an HTTP header"));
+            return Err(place.error(&key, "this name or its value is not valid in an HTTP header"));
         }
     }
-    let bearer_token = match &table.bearer_token_env_var {
-        Some(variable) => {
-            let token =
-                env(variable).filter(|token| !token.trim().is_empty()).ok_or_else(|| {
-                    let message = format!("this environment variable is not set: {variable}");
-                    place.error("bearer_token_env_var", message)
-                })?;
-            secrets.add(&token);
-            Some(token.trim().to_owned())
-        }
-        None => None,
-    };
+    let bearer_token = place.secret(
+        "bearer_token_env_var",
+        table.bearer_token_env_var.as_deref(),
+        env,
+        secrets,
+    )?;
     let oauth =
         if has_token(table) { None } else { Some(oauth::oauth(place, table, env, secrets)?) };
     Ok(Transport::Http { url, bearer_token, headers, oauth })
@@ -78,8 +71,9 @@ pub(super) fn has_token(table: &Table) -> bool {
 
 /// Checks that the address is one of HTTP, and notes the parts of it that may be secret.
 fn check_url(place: &EntryLocation<'_>, url: &str, secrets: &mut Secrets) -> Result<(), Error> {
-    let parsed = reqwest::Url::parse(url)
-        .map_err(|error| place.error("url", format!("not a URL: {error}")))?;
+    let Ok(parsed) = reqwest::Url::parse(url) else {
+        return Err(place.error("url", "not a URL"));
+    };
     if !matches!(parsed.scheme(), "http" | "https") {
         let message = format!("expected http or https, found: {}", parsed.scheme());
         return Err(place.error("url", message));

@@ -2,7 +2,7 @@
 
 use std::{ops::Range, path::Path};
 
-use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike, Value, value};
+use toml_edit::{DocumentMut, Item, Table, TableLike, value};
 
 use super::{
     Error,
@@ -50,13 +50,10 @@ pub fn import(
     format: Option<Format>,
 ) -> Result<Imported, Error> {
     let (path, text) = from;
-    let format = format.or_else(|| foreign::detect(path, text)).ok_or_else(|| Error::Value {
-        path: path.to_owned(),
-        key: "(the whole file)".into(),
-        message:
-            "this is no file with MCP servers that is known here; expected `mcpServers`, `servers` \
-                  or `[mcp_servers.<name>]`; or say which with --format"
-                .into(),
+    let format = format.or_else(|| foreign::detect(path, text)).ok_or_else(|| {
+        let reason = "no MCP servers are found in this file; expected `mcpServers`, `servers` or \
+                      `[mcp_servers.<name>]`; pass --format if it has another form";
+        Error::value(path, "(the whole file)", reason)
     })?;
     let mut import = Import::default();
     let document = match format {
@@ -66,14 +63,11 @@ pub fn import(
     let Import { names, secrets, notes } = import;
     let known: File = strict::parse(servers.0, servers.1)?;
     if let Some(taken) = names.iter().find(|name| known.mcp_servers.contains_key(*name)) {
-        return Err(Error::Value {
-            path: servers.0.to_owned(),
-            key: format!("mcp_servers.{taken}"),
-            message: format!(
-                "there is a server of this name already; rename one of the two, the other stands in {}",
-                path.display()
-            ),
-        });
+        let reason = format!(
+            "there is a server of this name already; rename one of the two, the other is in {}",
+            path.display()
+        );
+        return Err(Error::value(servers.0, format!("mcp_servers.{taken}"), reason));
     }
     let tables = document.to_string().trim_start().to_owned();
     let end = match servers.1.trim_end() {
@@ -105,9 +99,8 @@ impl Import {
             let name = self.free_name(std::mem::take(&mut server.name));
             let notes = server.notes.drain(..).map(|note| (name.clone(), note));
             self.notes.extend(notes);
-            let mut table = table_of(server);
-            self.take_out(&name, &mut table);
-            all.insert(&name, Item::Table(table));
+            self.take_out(&name, &mut server.table);
+            all.insert(&name, Item::Table(server.table));
             self.names.push(name);
         }
         let mut document = DocumentMut::new();
@@ -119,8 +112,7 @@ impl Import {
     fn codex(&mut self, path: &Path, text: &str) -> Result<DocumentMut, Error> {
         let checked: CodexFile = strict::parse(path, text)?;
         if checked.mcp_servers.is_empty() {
-            let message = "there is no server in this file".to_owned();
-            return Err(Error::Value { path: path.to_owned(), key: "mcp_servers".into(), message });
+            return Err(Error::value(path, "mcp_servers", "there is no server in this file"));
         }
         // It was just parsed.
         let mut document: DocumentMut = text.parse().unwrap_or_default();
@@ -220,37 +212,4 @@ impl Import {
         self.secrets.push(LeftOut { server, key, variable: variable.clone() });
         variable
     }
-}
-
-fn table_of(server: Foreign) -> Table {
-    let mut table = Table::new();
-    let pairs = |pairs: Vec<(String, String)>| {
-        let mut inline = InlineTable::new();
-        for (name, text) in pairs {
-            inline.insert(&name, Value::from(text));
-        }
-        value(inline)
-    };
-    if let Some(command) = server.command {
-        table.insert("command", value(command));
-    }
-    if !server.args.is_empty() {
-        table.insert("args", value(server.args.into_iter().collect::<Array>()));
-    }
-    if !server.env.is_empty() {
-        table.insert("env", pairs(server.env));
-    }
-    if let Some(cwd) = server.cwd {
-        table.insert("cwd", value(cwd));
-    }
-    if let Some(url) = server.url {
-        table.insert("url", value(url));
-    }
-    if !server.headers.is_empty() {
-        table.insert("http_headers", pairs(server.headers));
-    }
-    if server.disabled {
-        table.insert("enabled", value(false));
-    }
-    table
 }

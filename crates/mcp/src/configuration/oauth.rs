@@ -82,18 +82,13 @@ pub(super) fn oauth(
             return Err(place.error("oauth.grant", message));
         }
         if written.callback_port.is_some() {
-            let message = "nobody comes back from a browser with client_credentials";
+            let message = "client_credentials uses no browser, so it takes no callback_port";
             return Err(place.error("oauth.callback_port", message));
         }
     }
-    if let Some(variable) = &written.client_secret_env_var {
-        let found = env(variable).filter(|secret| !secret.trim().is_empty()).ok_or_else(|| {
-            let message = format!("this environment variable is not set: {variable}");
-            place.error("oauth.client_secret_env_var", message)
-        })?;
-        secrets.add(&found);
-        oauth.client_secret = Some(found.trim().to_owned().into());
-    }
+    let variable = written.client_secret_env_var.as_deref();
+    let secret = place.secret("oauth.client_secret_env_var", variable, env, secrets)?;
+    oauth.client_secret = secret.map(Into::into);
     Ok(oauth)
 }
 

@@ -1,12 +1,10 @@
 //! Keeps the secrets of a server's configuration out of everything that leaves this room.
 
-use std::{
-    collections::VecDeque,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{collections::VecDeque, sync::Arc};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
+use parking_lot::Mutex;
 use serde_json::Value;
 
 /// Shorter values would blot out ordinary words.
@@ -55,7 +53,7 @@ impl Secrets {
 
     /// Notes a secret that was got while the server is in use, for all copies; the oldest ones are forgotten.
     pub fn learn(&self, value: &str) {
-        let mut learnt = self.learnt.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut learnt = self.learnt.lock();
         if value.len() >= SHORTEST && !learnt.iter().any(|known| known == value) {
             let forms: Vec<String> =
                 std::iter::once(value.to_owned()).chain(encoded(value)).collect();
@@ -69,7 +67,7 @@ impl Secrets {
 
     /// Replaces every secret in a text by `[redacted]`.
     pub fn redact(&self, text: &str) -> String {
-        let learnt = self.learnt.lock().unwrap_or_else(PoisonError::into_inner);
+        let learnt = self.learnt.lock();
         self.written.iter().chain(learnt.iter()).fold(text.to_owned(), |text, secret| {
             if text.contains(secret.as_str()) { text.replace(secret, "[redacted]") } else { text }
         })
@@ -77,7 +75,7 @@ impl Secrets {
 
     /// As [`Secrets::redact`] for the beginning of a longer text: what may begin a secret at its end is left out.
     pub fn redact_beginning(&self, text: &str) -> String {
-        let learnt = self.learnt.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let learnt = self.learnt.lock().clone();
         let secrets: Vec<&String> = self.written.iter().chain(&learnt).collect();
         let begins = |secret: &&String| {
             let ends = secret.char_indices().map(|(at, _)| at).rev();
@@ -119,7 +117,7 @@ impl Secrets {
 static ALL: Mutex<VecDeque<String>> = Mutex::new(VecDeque::new());
 
 fn know(secrets: &[String]) {
-    let mut all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut all = ALL.lock();
     for secret in secrets {
         if !all.contains(secret) {
             all.push_back(secret.clone());
@@ -132,7 +130,7 @@ fn know(secrets: &[String]) {
 
 /// Replaces the secrets of all servers of this process in a line of the log, where libraries write what they like.
 pub fn redact_log(line: &str) -> String {
-    let all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
+    let all = ALL.lock();
     let mut found: Vec<&String> =
         all.iter().filter(|secret| line.contains(secret.as_str())).collect();
     found.sort_by_key(|secret| std::cmp::Reverse(secret.len()));

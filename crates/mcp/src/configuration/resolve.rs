@@ -10,6 +10,7 @@ use super::{
     http, secret,
     table::Table,
 };
+use perihelion_settings::config::strict;
 
 const STARTUP_TIMEOUT: Duration = Duration::from_secs(20);
 const TOOL_TIMEOUT: Duration = Duration::from_secs(60);
@@ -67,7 +68,10 @@ pub(super) fn server(
         memory_mb: confinement::memory(place, &table)?,
         max_concurrent_calls: at_once.unwrap_or(if serial { 1 } else { MAX_CONCURRENT_CALLS }),
         rate_limit: match &table.rate_limit {
-            Some(text) => Some(rate(text).map_err(|why| place.error("rate_limit", why))?),
+            Some(text) => Some(rate(text).ok_or_else(|| {
+                let expected = "expected calls per time, such as 5/s, 60/min or 1000/h";
+                place.error("rate_limit", format!("{expected}: {text}"))
+            })?),
             None => None,
         },
         idle_timeout: match table.idle_timeout_sec {
@@ -117,17 +121,16 @@ fn note_literals(table: &Table, secrets: &mut Secrets) {
 }
 
 /// Reads a rate such as `60/min`.
-fn rate(text: &str) -> Result<RateLimit, String> {
-    let wrong = || format!("expected calls per time, such as 5/s, 60/min or 1000/h: {text}");
-    let (calls, per) = text.split_once('/').ok_or_else(wrong)?;
-    let calls: NonZeroU32 = calls.trim().parse().map_err(|_| wrong())?;
+fn rate(text: &str) -> Option<RateLimit> {
+    let (calls, per) = text.split_once('/')?;
+    let calls: NonZeroU32 = calls.trim().parse().ok()?;
     let seconds = match per.trim() {
         "s" | "sec" | "second" => 1,
         "m" | "min" | "minute" => 60,
         "h" | "hour" => 3600,
-        _ => return Err(wrong()),
+        _ => return None,
     };
-    Ok(RateLimit { calls, per: Duration::from_secs(seconds) })
+    Some(RateLimit { calls, per: Duration::from_secs(seconds) })
 }
 
 /// Digests what decides which server is reached: not how it is called, and no secret.
@@ -211,9 +214,7 @@ fn stdio(
         let args = table.args.clone();
         return Ok(Transport::Stdio { command, args, env: BTreeMap::new(), cwd: None });
     }
-    let mut value = |key: &str, text: &str| {
-        expand(text, env, secrets).map_err(|message| place.error(key, message))
-    };
+    let mut value = |key: &str, text: &str| place.at(key, expand(text, env, secrets));
     let command = value("command", command)?;
     if command.trim().is_empty() {
         return Err(place.error("command", "the command is empty"));
@@ -263,11 +264,11 @@ fn binding(place: &EntryLocation<'_>, table: &Table) -> Result<AgentBinding, Err
 /// Reads the file that the operator wrote about what the server holds.
 fn knowledge(place: &EntryLocation<'_>, file: &str) -> Result<Knowledge, Error> {
     let path = place.path.parent().unwrap_or(Path::new("")).join(file);
-    let refuse = |why: String| place.error("knowledge", format!("{}: {why}", path.display()));
-    let text = std::fs::read_to_string(&path).map_err(|error| refuse(error.to_string()))?;
+    let text = strict::read(&path)?;
     let content = serde_saphyr::from_str(&text).map_err(|error| {
         let message = error.to_string();
-        refuse(message.lines().next().unwrap_or_default().to_owned())
+        let message = message.lines().next().unwrap_or_default();
+        place.error("knowledge", format!("{}: {message}", path.display()))
     })?;
     Ok(Knowledge { file: file.to_owned(), content })
 }
@@ -310,8 +311,7 @@ fn warn(place: &EntryLocation<'_>, table: &Table, warnings: &mut Vec<Warning>) {
     if place.section != "mcp_servers" {
         return;
     }
-    let plain = "a secret stands here in plain text; put it into an environment variable and write \
-                 ${NAME} in its place";
+    let plain = "this is a secret in plain text; set it in an environment variable and write ${NAME} in its place";
     let env = table.env.iter().map(|(name, text)| ("env", name, text));
     let headers = table.http_headers.iter().map(|(name, text)| ("http_headers", name, text));
     for (key, name, text) in env.chain(headers) {

@@ -1,13 +1,11 @@
 //! Lets calls through to one server: a few at a time, at its rate, and none while its circuit breaker is open.
 
 use std::{
-    sync::{
-        Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
-    },
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use tokio::{
     sync::{Semaphore, SemaphorePermit},
     time::timeout,
@@ -89,28 +87,28 @@ impl Admission {
     /// Why not.
     pub fn admit(&self) -> Result<Trial<'_>, Open> {
         self.use_now();
-        let decides = self.breaker().admit(clock::monotonic())?;
+        let decides = self.breaker.lock().admit(clock::monotonic())?;
         Ok(Trial { admission: self, decides })
     }
 
     /// Tells why calls are refused now, if they are.
     pub fn refusal(&self) -> Option<Open> {
-        self.breaker().refusal(clock::monotonic())
+        self.breaker.lock().refusal(clock::monotonic())
     }
 
     /// Notes that the server answered, or that somebody is at it: the next call is to be tried.
     pub fn succeeded(&self) {
-        self.breaker().succeeded();
+        self.breaker.lock().succeeded();
     }
 
     /// Notes a failure of the server, and returns whether calls are refused from now on that were not before.
     pub fn failed(&self, reason: &str) -> bool {
-        self.breaker().failed(clock::monotonic(), reason)
+        self.breaker.lock().failed(clock::monotonic(), reason)
     }
 
     /// Returns how long to wait before the server is started again.
     pub fn pause(&self) -> Duration {
-        self.breaker().pause(clock::monotonic())
+        self.breaker.lock().pause(clock::monotonic())
     }
 
     /// Lets calls go one by one from now on.
@@ -128,17 +126,13 @@ impl Admission {
     pub fn idle_for(&self) -> Option<Duration> {
         let is_idle = self.permits.available_permits() == self.most
             && self.tasks.load(Ordering::Relaxed) == 0;
-        let last = *self.last_used.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = *self.last_used.lock();
         is_idle.then(|| last.elapsed())
     }
 
     /// Notes that the server is used.
     pub fn use_now(&self) {
-        *self.last_used.lock().unwrap_or_else(PoisonError::into_inner) = clock::monotonic();
-    }
-
-    fn breaker(&self) -> MutexGuard<'_, Breaker> {
-        self.breaker.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.last_used.lock() = clock::monotonic();
     }
 }
 
@@ -151,7 +145,7 @@ pub(super) struct Trial<'a> {
 impl Drop for Trial<'_> {
     fn drop(&mut self) {
         if self.decides {
-            self.admission.breaker().undecided();
+            self.admission.breaker.lock().undecided();
         }
     }
 }

@@ -35,7 +35,7 @@ impl Server {
             server: self.config.name.clone(),
             reason: "only a server with `url` has one, and only if no token is given with \
                      bearer_token_env_var or in a header"
-                .to_owned(),
+                .into(),
         })
     }
 }

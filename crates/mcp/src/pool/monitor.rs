@@ -161,7 +161,7 @@ impl Server {
         if is_lost || is_unused {
             let patience = if is_lost { Duration::ZERO } else { self.context.patience };
             self.part(&mut link, patience).await;
-            tracing::debug!(server = %self.config.name, is_lost, "MCP server is not running any longer");
+            tracing::debug!(server = %self.config.name, is_lost, "MCP server is no longer running");
             return Looked::Ended;
         }
         let opened = link.connection.opened();

@@ -14,7 +14,7 @@ use crate::transport::{
     connect::{self, Era},
     session::Session,
 };
-use crate::types::{Error, text};
+use crate::types::{Error, Reason, text};
 use perihelion_engine::clock;
 
 /// Longer reasons are somebody's dump.
@@ -32,7 +32,7 @@ impl Server {
         let seen = self.attempts.load(Ordering::Acquire);
         let mut link = self.link.lock().await;
         if self.closed.is_cancelled() {
-            return Err(self.start_error("the connections were closed"));
+            return Err(self.closed_error());
         }
         if seen != self.attempts.load(Ordering::Acquire) {
             // Somebody tried while this one waited.
@@ -43,7 +43,7 @@ impl Server {
         let started = clock::monotonic();
         let opened = tokio::select! {
             biased;
-            () = self.closed.cancelled() => return Err(self.start_error("the connections were closed")),
+            () = self.closed.cancelled() => return Err(self.closed_error()),
             opened = self.open_locked(&mut link, relist) => opened,
         };
         self.attempts.fetch_add(1, Ordering::Release);
@@ -76,7 +76,7 @@ impl Server {
         }
         let learnt = match pages::fetch(&session, &self.config_to_start()).await {
             Ok(definitions) => self.learn(definitions).await,
-            Err(reason) => Err(self.start_error(&self.wants_login().unwrap_or(reason))),
+            Err(error) => Err(self.start_failed(error)),
         };
         match learnt {
             Ok(listing) => {
@@ -113,10 +113,9 @@ impl Server {
             // It may have been replaced by one that is greeted otherwise.
             connected = connect::connect(config, Era::Unknown, executable, access).await;
         }
-        let (session, learnt) = connected.map_err(|reason| {
-            let reason = self.wants_login().unwrap_or(reason);
+        let (session, learnt) = connected.map_err(|error| {
             *era = Era::Unknown;
-            self.start_error(&reason)
+            self.start_failed(error)
         })?;
         *era = learnt;
         let session = Arc::new(session);
@@ -149,14 +148,24 @@ impl Server {
         self.change(|view| {
             let before = view.own_tools().map(|before| &before.definitions);
             if before.is_some_and(|before| !before.same_as(&listing.definitions)) {
-                tracing::info!(server = %self.config.name, "MCP server changed what it says of its tools");
+                tracing::info!(server = %self.config.name, "MCP server changed its tool definitions");
             }
             view.run(listing);
         });
     }
 
-    fn start_error(&self, reason: &str) -> Error {
-        let reason = text::cut(&self.config.secrets.redact(reason), REASON_CHARS);
+    /// Makes the error for a start that failed, if not for want of a login.
+    fn start_failed(&self, error: impl std::error::Error + Send + Sync + 'static) -> Error {
+        let clean = |words: &str| text::cut(&self.config.secrets.redact(words), REASON_CHARS);
+        let reason = match self.wants_login() {
+            Some(login) => clean(&login).into(),
+            None => Reason::of(error, clean),
+        };
+        Error::Start { server: self.config.name.clone(), reason }
+    }
+
+    fn closed_error(&self) -> Error {
+        let reason = "the connections were closed".into();
         Error::Start { server: self.config.name.clone(), reason }
     }
 }

@@ -4,8 +4,8 @@ use super::opening::REASON_CHARS;
 use super::server::Server;
 use crate::catalog::listing::Listing;
 use crate::configuration::{Origin, Transport};
-use crate::trust::{Pins, ServerPin};
-use crate::types::{Error, text};
+use crate::trust::{Pins, ServerPin, Untrusted};
+use crate::types::{Error, Reason, text};
 
 impl Server {
     /// Returns what would be pinned of the server now; `None` for a bundled one, which is this program itself.
@@ -23,7 +23,7 @@ impl Server {
     pub fn admit(&self) -> Result<(), Error> {
         let Some(pins) = self.pins() else { return Ok(()) };
         let admitted = pins.admit(&self.config.name, &self.config.origin);
-        admitted.map_err(|reason| self.quarantined(&reason))
+        admitted.map_err(|error| self.quarantined(error))
     }
 
     /// Compares what another server under this name said with the pin.
@@ -31,7 +31,7 @@ impl Server {
         let Some(pins) = self.pins() else { return Ok(()) };
         let is_off = |tool: &str| self.config.tools.refusal(tool).is_some();
         let seen = self.pin_of(listing, origin);
-        pins.judge(&self.config.name, &seen, is_off).map_err(|reason| self.quarantined(&reason))
+        pins.judge(&self.config.name, &seen, is_off).map_err(|error| self.quarantined(error))
     }
 
     /// Tells whether there is a pin against which what is remembered is held, or none is needed.
@@ -43,8 +43,8 @@ impl Server {
         self.context.pins.as_deref().filter(|_| !self.is_bundled())
     }
 
-    fn quarantined(&self, reason: &str) -> Error {
-        let reason = text::cut(reason, REASON_CHARS);
+    fn quarantined(&self, error: Untrusted) -> Error {
+        let reason = Reason::of(error, |words| text::cut(words, REASON_CHARS));
         Error::Quarantined { server: self.config.name.clone(), reason }
     }
 

@@ -1,6 +1,6 @@
 //! Takes a changed servers file over: what is the same keeps running, what is gone drains.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -33,9 +33,9 @@ impl Pool {
     /// when their calls in flight have ended; until then they run beside their successors.
     pub fn reload(&self, file: ServersFile) -> Reloaded {
         let mut reloaded = Reloaded::default();
-        *self.unusable.write().unwrap_or_else(PoisonError::into_inner) = file.unusable.clone();
+        *self.unusable.write() = file.unusable.clone();
         let gone: Vec<Arc<Server>> = {
-            let mut servers = self.servers.write().unwrap_or_else(PoisonError::into_inner);
+            let mut servers = self.servers.write();
             let after = self.prepare(file, &servers);
             let find = |list: &[Arc<Server>], name: &str| {
                 list.iter().find(|server| server.config.name == name).cloned()
@@ -65,10 +65,7 @@ impl Pool {
     /// Lets a server that left the file finish its calls, watched so that the end of the pool ends it too.
     fn drain(&self, server: Arc<Server>) {
         let draining = Arc::clone(&self.draining);
-        let list = |draining: &std::sync::Mutex<Vec<Arc<Server>>>| {
-            draining.lock().unwrap_or_else(PoisonError::into_inner).push(server.clone());
-        };
-        list(&draining);
+        draining.lock().push(server.clone());
         let ended = self.ended.clone();
         tokio::spawn(async move {
             tokio::select! {
@@ -77,8 +74,7 @@ impl Pool {
                 () = ended.cancelled() => {}
                 () = server.drain() => {}
             }
-            let mut draining = draining.lock().unwrap_or_else(PoisonError::into_inner);
-            draining.retain(|one| !Arc::ptr_eq(one, &server));
+            draining.lock().retain(|one| !Arc::ptr_eq(one, &server));
         });
     }
 }

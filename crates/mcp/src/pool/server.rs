@@ -2,12 +2,13 @@
 
 use std::{
     sync::{
-        Arc, MutexGuard, PoisonError, Weak,
+        Arc, Weak,
         atomic::{AtomicU32, AtomicU64, Ordering},
     },
     time::Duration,
 };
 
+use parking_lot::MutexGuard;
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
@@ -49,7 +50,7 @@ pub(super) struct Server {
     pub admission: Admission,
     /// How many times the start-up timeout the next attempt may take: more after one that took it all.
     slack: AtomicU32,
-    view: std::sync::Mutex<View>,
+    view: parking_lot::Mutex<View>,
 }
 
 impl Server {
@@ -69,7 +70,7 @@ impl Server {
             me: me.clone(),
             admission: Admission::new(&config),
             slack: AtomicU32::new(1),
-            view: std::sync::Mutex::default(),
+            view: parking_lot::Mutex::default(),
             config,
         })
     }
@@ -279,6 +280,6 @@ impl Server {
     }
 
     pub fn view(&self) -> MutexGuard<'_, View> {
-        self.view.lock().unwrap_or_else(PoisonError::into_inner)
+        self.view.lock()
     }
 }

@@ -1,13 +1,10 @@
 //! All configured servers together, each scanned, called and closed without regard to the others.
 
-use std::{
-    path::PathBuf,
-    sync::{Arc, Mutex, PoisonError, RwLock},
-    time::Duration,
-};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use futures::{StreamExt, future::join_all, stream};
+use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -122,13 +119,13 @@ impl Pool {
             ended,
         };
         let servers = pool.prepare(file, &[]);
-        *pool.servers.write().unwrap_or_else(PoisonError::into_inner) = servers;
+        *pool.servers.write() = servers;
         pool
     }
 
     /// Returns the names of the enabled servers, in the file's order.
     pub fn names(&self) -> Vec<String> {
-        self.servers().iter().map(|server| server.config.name.clone()).collect()
+        self.servers.read().iter().map(|server| server.config.name.clone()).collect()
     }
 
     /// Returns what would be pinned of a server now; `None` for a bundled one, which is this program itself.
@@ -136,8 +133,7 @@ impl Pool {
     /// # Errors
     /// As [`ToolHost::scan`] for that server.
     pub async fn pin(&self, server: &str) -> Result<Option<ServerPin>, Error> {
-        let known = self.find(server).ok_or_else(|| Error::UnknownServer(server.to_owned()))?;
-        known.pin().await
+        self.found(server)?.pin().await
     }
 
     /// Begins a person's login to a server; anyone who asks shows the address and waits for the end.
@@ -145,8 +141,7 @@ impl Pool {
     /// # Errors
     /// [`Error::UnknownServer`]; [`Error::Login`] when nobody can log in, or the server cannot be reached.
     pub async fn log_in(&self, server: &str) -> Result<Login, Error> {
-        let known = self.find(server).ok_or_else(|| Error::UnknownServer(server.to_owned()))?;
-        known.log_in().await
+        self.found(server)?.log_in().await
     }
 
     /// Forgets a login, and what is known of the server's tools with it.
@@ -154,14 +149,13 @@ impl Pool {
     /// # Errors
     /// [`Error::UnknownServer`]; [`Error::Login`] when there can be none, or its file cannot be changed.
     pub async fn log_out(&self, server: &str) -> Result<LoggedOut, Error> {
-        let known = self.find(server).ok_or_else(|| Error::UnknownServer(server.to_owned()))?;
-        known.log_out().await
+        self.found(server)?.log_out().await
     }
 
     /// Tells whether the program should not start without this server (`required = true`).
     pub fn is_required(&self, server: &str) -> bool {
-        let unusable = self.unusable.read().unwrap_or_else(PoisonError::into_inner);
-        self.servers().iter().any(|known| known.config.name == server && known.config.required)
+        let unusable = self.unusable.read();
+        self.servers.read().iter().any(|known| known.config.name == server && known.config.required)
             || unusable.iter().any(|one| one.server == server && one.required)
     }
 
@@ -176,8 +170,8 @@ impl Pool {
             is_required: one.config.required,
             is_slow: one.is_slow(),
         };
-        let servers = self.servers();
-        let unusable = self.unusable.read().unwrap_or_else(PoisonError::into_inner);
+        let servers = self.servers.read();
+        let unusable = self.unusable.read();
         let unusable = unusable.iter().map(|one| Absent {
             server: one.server.clone(),
             is_required: one.required,
@@ -188,7 +182,8 @@ impl Pool {
 
     /// Asks those servers again that are named, with more time where the start-up timeout was too short for them.
     pub async fn retry(&self, names: &[String]) -> Vec<ServerStatus> {
-        let named = self.servers().into_iter().filter(|one| names.contains(&one.config.name));
+        let named =
+            self.servers.read().clone().into_iter().filter(|one| names.contains(&one.config.name));
         let scans = named.map(|server| async move {
             let outcome = server.scan().await;
             metrics::server_retried(&server.config.name, outcome.is_ok());
@@ -199,18 +194,18 @@ impl Pool {
 
     /// Returns of each server whether its connection stands, where that was tried.
     pub fn reachable(&self) -> Vec<(String, bool)> {
-        let servers = self.servers().into_iter();
-        servers.filter_map(|one| Some((one.config.name.clone(), one.stands()?))).collect()
+        let servers = self.servers.read();
+        servers.iter().filter_map(|one| Some((one.config.name.clone(), one.stands()?))).collect()
     }
 
     /// Returns what is known of the servers' tools now, without asking or starting any, in the file's order.
     pub fn known(&self) -> Vec<ServerInfo> {
-        self.servers().iter().filter_map(|server| server.known()).collect()
+        self.servers.read().iter().filter_map(|server| server.known()).collect()
     }
 
     /// Says how each server stands, in the file's order.
     pub fn states(&self) -> Vec<ServerState> {
-        self.servers().iter().map(|server| server.state()).collect()
+        self.servers.read().iter().map(|server| server.state()).collect()
     }
 
     /// Returns what changes whenever the tools or the state of a server do.
@@ -229,7 +224,7 @@ impl Pool {
     }
 
     async fn ask(&self, again: bool) -> Vec<ServerStatus> {
-        let servers = self.servers();
+        let servers = self.servers.read().clone();
         self.looks.send_replace(Looked { done: 0, all: servers.len() });
         let scans = servers.into_iter().map(|server| async move {
             let outcome = if again { server.scan().await } else { server.look().await };
@@ -242,9 +237,12 @@ impl Pool {
         });
         let scans = stream::iter(scans).buffered(self.scan_parallelism.max(1));
         let mut found: Vec<ServerStatus> = scans.collect().await;
-        let unusable = self.unusable.read().unwrap_or_else(PoisonError::into_inner);
+        let unusable = self.unusable.read();
         found.extend(unusable.iter().cloned().map(|Unusable { server, reason, .. }| {
-            ServerStatus { name: server.clone(), outcome: Err(Error::Start { server, reason }) }
+            ServerStatus {
+                name: server.clone(),
+                outcome: Err(Error::Start { server, reason: reason.into() }),
+            }
         }));
         found
     }
@@ -267,12 +265,11 @@ impl Pool {
     }
 
     fn find(&self, name: &str) -> Option<Arc<Server>> {
-        let servers = self.servers.read().unwrap_or_else(PoisonError::into_inner);
-        servers.iter().find(|known| known.config.name == name).cloned()
+        self.servers.read().iter().find(|known| known.config.name == name).cloned()
     }
 
-    fn servers(&self) -> Vec<Arc<Server>> {
-        self.servers.read().unwrap_or_else(PoisonError::into_inner).clone()
+    fn found(&self, name: &str) -> Result<Arc<Server>, Error> {
+        self.find(name).ok_or_else(|| Error::UnknownServer(name.to_owned()))
     }
 }
 
@@ -290,8 +287,7 @@ impl ToolHost for Pool {
         round: CallRound,
         context: CallContext,
     ) -> Result<Reply, Error> {
-        let unknown = || Error::UnknownServer(server.to_owned());
-        let mut known = self.find(server).ok_or_else(unknown)?;
+        let mut known = self.found(server)?;
         loop {
             let reply = known.call(tool, round.clone(), context.clone()).await;
             let left = matches!(&reply, Err(Error::NotSent { .. })) && known.closed.is_cancelled();
@@ -299,7 +295,7 @@ impl ToolHost for Pool {
                 return reply;
             }
             // It left the file before the call was sent: its successor takes it, if there is one.
-            let next = self.find(server).ok_or_else(unknown)?;
+            let next = self.found(server)?;
             if Arc::ptr_eq(&next, &known) {
                 return reply;
             }
@@ -320,7 +316,8 @@ impl ToolHost for Pool {
     }
 
     async fn close(&self) {
-        let draining = self.draining.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        join_all(self.servers().iter().chain(&draining).map(|server| server.close())).await;
+        let draining = self.draining.lock().clone();
+        let servers = self.servers.read().clone();
+        join_all(servers.iter().chain(&draining).map(|server| server.close())).await;
     }
 }

@@ -15,13 +15,14 @@ use rmcp::{
 use serde_json::Value;
 use tokio::time::timeout;
 
+use super::connect_error::ConnectError;
 use super::delivery::{self, Delivery};
 use super::line_sanitizer::LineSanitizer;
 use super::list_changes::ListChangeFilter;
 use super::oauth::Access;
 use super::process::{Process, Program};
 use super::sandbox::Confined;
-use super::session::{Kind, Listener, Session, with_last_words};
+use super::session::{Kind, Listener, Session};
 use super::stderr::Tail;
 use super::{http, sandbox};
 use crate::configuration::{ServerConfig, Transport};
@@ -72,7 +73,7 @@ pub(crate) async fn connect(
     era: Era,
     executable: Option<&PathBuf>,
     access: Option<&Arc<Access>>,
-) -> Result<(Session, Era), String> {
+) -> Result<(Session, Era), ConnectError> {
     let started = clock::monotonic();
     let left = || config.startup_timeout.saturating_sub(started.elapsed());
     let first = if era == Era::Unknown { config.startup_timeout / 2 } else { left() };
@@ -82,11 +83,11 @@ pub(crate) async fn connect(
             return Ok((session, era));
         }
         Err(Failed { retry: Some(next), .. }) => next,
-        Err(Failed { reason, .. }) => return Err(reason),
+        Err(Failed { error, .. }) => return Err(error),
     };
     match attempt(config, next, executable, access, left()).await {
         Ok(session) => Ok((session, next)),
-        Err(Failed { reason, .. }) => Err(reason),
+        Err(Failed { error, .. }) => Err(error),
     }
 }
 
@@ -100,13 +101,13 @@ fn learnt(era: Era, session: &Session) -> Era {
 
 /// A failed attempt, and how to try again where another greeting may succeed.
 struct Failed {
-    reason: String,
+    error: ConnectError,
     retry: Option<Era>,
 }
 
-impl Failed {
-    fn for_good(reason: String) -> Self {
-        Self { reason, retry: None }
+impl<E: Into<ConnectError>> From<E> for Failed {
+    fn from(error: E) -> Self {
+        Self { error: error.into(), retry: None }
     }
 }
 
@@ -122,20 +123,14 @@ async fn attempt(
     match &config.transport {
         Transport::Stdio { command, args, env, cwd } => {
             if let Some(cwd) = cwd.as_ref().filter(|cwd| !Path::new(cwd).is_dir()) {
-                return Err(Failed::for_good(format!(
-                    "the directory in which it is to start is not there (see cwd in its table): {cwd}"
-                )));
+                return Err(ConnectError::Cwd(cwd.clone()).into());
             }
             let program = match executable.filter(|_| command == "perihelion") {
                 Some(own) => own.clone(),
                 None => PathBuf::from(command),
             };
             let confined = match &config.sandbox {
-                Some(sandbox) => Some(
-                    sandbox
-                        .confine(&program, args, env, cwd.as_deref())
-                        .map_err(Failed::for_good)?,
-                ),
+                Some(sandbox) => Some(sandbox.confine(&program, args, env, cwd.as_deref())?),
                 None => None,
             };
             let memory_mb = config.memory_mb;
@@ -146,10 +141,9 @@ async fn attempt(
                 None => Program { program: &program, args, env, cwd: cwd.as_deref(), memory_mb },
             };
             let tail = Tail::new(&config.name, config.secrets.clone());
-            let (process, pipes) = Process::spawn(&program, tail).map_err(|error| {
-                let hint = "is it installed, and on the PATH of this process?";
-                Failed::for_good(format!("cannot run {command} ({hint}): {error}"))
-            })?;
+            let spawned = Process::spawn(&program, tail);
+            let (process, pipes) = spawned
+                .map_err(|source| ConnectError::Spawn { command: command.clone(), source })?;
             let stdout = LineSanitizer::new(pipes.stdout, max_message);
             let transport =
                 AsyncRwTransport::new_client(stdout, pipes.stdin).with_max_line_length(max_message);
@@ -159,12 +153,14 @@ async fn attempt(
                 Ok(service) => Ok(Session::new(service, Kind::Stdio(Box::new(process)))),
                 Err(mut failed) => {
                     if failed.retry.is_none() {
-                        if let Some(end) = process.describe_end(DESCRIBE).await {
-                            failed.reason = format!("{}; {end}", failed.reason);
-                        }
-                        failed.reason = with_last_words(failed.reason, &process);
-                        if confined.is_some() {
-                            failed.reason = sandbox::explain(failed.reason);
+                        let end = process.describe_end(DESCRIBE).await;
+                        let words = process.last_words();
+                        let way_out = confined.and_then(|_| sandbox::way_out(words.as_deref()?));
+                        let known = [end, words, way_out.map(str::to_owned)];
+                        let known: Vec<String> = known.into_iter().flatten().collect();
+                        if !known.is_empty() {
+                            let error = Box::new(failed.error);
+                            failed.error = ConnectError::Ended { error, end: known.join("; ") };
                         }
                     }
                     process.end(Duration::ZERO).await;
@@ -176,8 +172,7 @@ async fn attempt(
             let token = bearer_token.as_deref();
             let access = access.cloned();
             let (transport, session) =
-                http::transport(url, token, headers, access, limit, max_message)
-                    .map_err(Failed::for_good)?;
+                http::transport(url, token, headers, access, limit, max_message)?;
             let transport = ListChangeFilter::new(transport, listener.changes.clone());
             let greeting = listener.serve_with_lifecycle(transport, era.lifecycle());
             judge(timeout(limit, greeting).await, era, config, true)
@@ -199,17 +194,12 @@ fn judge(
     let error = match greeted {
         Ok(Ok(service)) => match unknown_version(&service) {
             None => return Ok(service),
-            Some(reason) => return Err(Failed::for_good(config.secrets.redact(&reason))),
+            Some(words) => return Err(ConnectError::Greeting { words, source: None }.into()),
         },
         Ok(Err(error)) => error,
         Err(_) => {
-            let seconds = config.startup_timeout.as_secs_f64();
-            return Err(Failed {
-                reason: format!(
-                    "it did not answer within the start-up timeout (startup_timeout_sec): {seconds} s"
-                ),
-                retry: probing.then_some(Era::Legacy),
-            });
+            let error = ConnectError::Late(config.startup_timeout.as_secs_f64());
+            return Err(Failed { error, retry: probing.then_some(Era::Legacy) });
         }
     };
     let another = match &error {
@@ -232,7 +222,7 @@ fn judge(
     while let ClientInitializeError::LegacyFallbackFailed { fallback, .. } = last {
         last = fallback;
     }
-    let mut reason = match last {
+    let mut words = match last {
         // Its own words name the types of the library.
         ClientInitializeError::TransportError { error, context } => {
             format!("{} ({context})", delivery::chain(error.error.as_ref()))
@@ -245,9 +235,10 @@ fn judge(
         other => delivery::chain(other),
     };
     if error.auth_challenge().is_some() {
-        reason.push_str("; give it a token with bearer_token_env_var");
+        words.push_str("; give it a token with bearer_token_env_var");
     }
-    Err(Failed { reason: config.secrets.redact(&reason), retry })
+    let error = ConnectError::Greeting { words, source: Some(Box::new(error)) };
+    Err(Failed { error, retry })
 }
 
 /// Names the field for which an answer cannot be read as that to the greeting.

@@ -11,9 +11,10 @@ use rmcp::transport::{
     StreamableHttpClientTransport, streamable_http_client::StreamableHttpClientTransportConfig,
 };
 
+use super::address;
+use super::connect_error::ConnectError;
 use super::http_session::{Client, SessionId};
 use super::oauth::Access;
-use super::{address, delivery};
 use perihelion_settings::config::tls;
 
 const MAX_REDIRECTS: usize = 5;
@@ -26,7 +27,7 @@ pub(crate) fn transport(
     access: Option<Arc<Access>>,
     connect_timeout: Duration,
     max_message_bytes: usize,
-) -> Result<(StreamableHttpClientTransport<Client>, SessionId), String> {
+) -> Result<(StreamableHttpClientTransport<Client>, SessionId), ConnectError> {
     tls::install();
     let client = reqwest::Client::builder()
         .connect_timeout(connect_timeout)
@@ -34,11 +35,11 @@ pub(crate) fn transport(
         .pool_max_idle_per_host(0)
         .redirect(same_origin());
     let client = if address::is_loopback(url) { client.no_proxy() } else { client };
-    let client = client.build().map_err(|error| delivery::chain(&error))?;
+    let client = client.build()?;
     let mut custom = std::collections::HashMap::new();
     for (name, value) in headers {
-        let name = HeaderName::try_from(name.as_str()).map_err(|error| error.to_string())?;
-        let mut value = HeaderValue::try_from(value.as_str()).map_err(|error| error.to_string())?;
+        let name = HeaderName::try_from(name.as_str()).map_err(::http::Error::from)?;
+        let mut value = HeaderValue::try_from(value.as_str()).map_err(::http::Error::from)?;
         value.set_sensitive(true);
         custom.insert(name, value);
     }

@@ -1,11 +1,9 @@
 //! Sends requests with the token that there is, and notes the session that the server gave, which rmcp keeps to itself.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{collections::HashMap, sync::Arc};
 
 use futures::stream::BoxStream;
+use parking_lot::Mutex;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use rmcp::{
     model::ClientJsonRpcMessage,
@@ -30,12 +28,12 @@ pub(super) struct SessionId(Arc<Mutex<Option<Arc<str>>>>);
 
 impl SessionId {
     pub fn current(&self) -> Option<String> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).as_deref().map(str::to_owned)
+        self.0.lock().as_deref().map(str::to_owned)
     }
 
     fn note(&self, id: Option<&Arc<str>>) {
         if let Some(id) = id {
-            *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(id));
+            *self.0.lock() = Some(Arc::clone(id));
         }
     }
 }
@@ -189,13 +187,15 @@ impl StreamableHttpClient for Client {
         auth_header: Option<String>,
         custom_headers: Headers,
     ) -> Result<BoxStream<'static, Result<Sse, SseError>>, Failure> {
-        let request = |token| {
-            let uri = uri.clone();
-            let session = session_id.clone();
-            let headers = custom_headers.clone();
-            self.inner.get_stream(uri, session, last_event_id.clone(), token, headers)
-        };
-        self.send(auth_header, request).await.map(http_post::repaired_events)
+        self.get_stream_with_max_sse_event_size(
+            uri,
+            session_id,
+            last_event_id,
+            auth_header,
+            custom_headers,
+            http_post::BODY_BYTES,
+        )
+        .await
     }
 
     async fn get_stream_with_max_sse_event_size(

@@ -126,7 +126,7 @@ fn message(message: Value) -> Option<Value> {
         (Some(result), None) => json!({ "jsonrpc": "2.0", "id": id, "result": result }),
         (None, None) => {
             let words = Value::from(fields).to_string();
-            failure(id, "it has neither a result nor an error", &words)
+            failure(id, "it has no result and no error", &words)
         }
     };
     let is_read = |answer: &Value| serde_json::from_value::<ServerJsonRpcMessage>(answer.clone());

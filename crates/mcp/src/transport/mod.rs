@@ -5,6 +5,7 @@
 
 mod address;
 pub(super) mod connect;
+mod connect_error;
 pub(super) mod delivery;
 mod http;
 mod http_post;

@@ -1,10 +1,11 @@
 //! Passes what a server asks during a call on to that call.
 
 use std::sync::{
-    Arc, Mutex, PoisonError,
+    Arc,
     atomic::{AtomicBool, Ordering},
 };
 
+use parking_lot::Mutex;
 use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction};
 
 /// A call that can be asked something while it waits for its end.
@@ -23,7 +24,7 @@ pub(crate) struct OpenCalls {
 impl OpenCalls {
     /// Takes questions for a call until the guard is dropped.
     pub fn open(self: &Arc<Self>, call: Arc<dyn Askable>) -> OpenCallGuard {
-        self.calls().push(Arc::clone(&call));
+        self.calls.lock().push(Arc::clone(&call));
         OpenCallGuard { open_calls: Arc::clone(self), call }
     }
 
@@ -34,21 +35,17 @@ impl OpenCalls {
 
     /// Has the one call in flight answer a question; otherwise says `cancel`.
     pub fn answer(&self, params: &ElicitRequestParams) -> ElicitResult {
-        let calls = self.calls().clone();
+        let calls = self.calls.lock().clone();
         if let [call] = calls.as_slice() {
             return call.answer(params);
         }
         if !calls.is_empty() {
             tracing::warn!(
-                "an MCP server asked during several calls; it is told to cancel, and from now on gets one call at a time"
+                "an MCP server asked during several calls; the question is cancelled, and calls are sent one at a time from now on"
             );
             self.shared.store(true, Ordering::Relaxed);
         }
         ElicitResult::new(ElicitationAction::Cancel)
-    }
-
-    fn calls(&self) -> std::sync::MutexGuard<'_, Vec<Arc<dyn Askable>>> {
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -60,6 +57,6 @@ pub(crate) struct OpenCallGuard {
 
 impl Drop for OpenCallGuard {
     fn drop(&mut self) {
-        self.open_calls.calls().retain(|call| !Arc::ptr_eq(call, &self.call));
+        self.open_calls.calls.lock().retain(|call| !Arc::ptr_eq(call, &self.call));
     }
 }

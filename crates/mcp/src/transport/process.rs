@@ -95,9 +95,10 @@ impl Process {
         Ok((Self { group: Mutex::new(group), tail, drain, bound }, Pipes { stdin, stdout }))
     }
 
-    /// Returns the last lines that the child wrote to stderr, without secrets; empty when it was silent.
-    pub fn last_words(&self) -> String {
-        self.tail.text()
+    /// Names the last lines that the child wrote to stderr, without secrets; none if it was silent.
+    pub fn last_words(&self) -> Option<String> {
+        let words = self.tail.text();
+        (!words.is_empty()).then(|| format!("its last words on stderr: {words}"))
     }
 
     /// Waits a moment for a child whose pipes closed to end, and describes how it did.
@@ -108,7 +109,7 @@ impl Process {
         // The last words may still be in the pipe when the exit is seen.
         let _ = timeout(patience, self.tail.ended()).await;
         let ended = ended.map(describe)?;
-        let memory = self.bound.as_ref().and_then(|bound| bound.explain(&self.last_words()));
+        let memory = self.bound.as_ref().and_then(|bound| bound.explain(&self.tail.text()));
         Some(match memory {
             Some(memory) => format!("{memory}; {ended}"),
             None => ended,

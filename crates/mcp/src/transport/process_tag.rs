@@ -62,7 +62,7 @@ pub(super) fn kill_orphans() {
             is_of_here && process.parse().ok().and_then(self::owner).as_deref() != Some(owner)
         };
         if marks.iter().any(is_orphaned) {
-            tracing::info!(process = %id, "ending what is left of an MCP server whose owner died");
+            tracing::info!(process = %id, "ending an MCP server process whose owner died");
             // Gone meanwhile is as good.
             let _ = nix::sys::signal::kill(id, nix::sys::signal::Signal::SIGKILL);
         }

@@ -2,10 +2,11 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use rmcp::model::{ProgressNotificationParam, ProgressToken};
 use tokio::sync::{mpsc, watch};
 
@@ -26,7 +27,7 @@ pub(super) struct ProgressBoard(Mutex<HashMap<ProgressToken, watch::Sender<Progr
 impl ProgressBoard {
     /// Wakes the call that the progress is about, if it still waits.
     pub fn note(&self, words: ProgressNotificationParam) {
-        if let Some(waiting) = self.lock().get(&words.progress_token) {
+        if let Some(waiting) = self.0.lock().get(&words.progress_token) {
             let message = words.message.unwrap_or_default();
             waiting.send_replace(Progress { done: words.progress, total: words.total, message });
         }
@@ -35,12 +36,8 @@ impl ProgressBoard {
     /// Starts to watch the progress of a call until the watch is dropped.
     pub fn watch(self: &Arc<Self>, token: ProgressToken) -> Watch {
         let (sender, changes) = watch::channel(Progress::default());
-        self.lock().insert(token.clone(), sender);
+        self.0.lock().insert(token.clone(), sender);
         Watch { board: self.clone(), token, changes }
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<ProgressToken, watch::Sender<Progress>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -64,7 +61,7 @@ impl Watch {
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        self.board.lock().remove(&self.token);
+        self.board.0.lock().remove(&self.token);
     }
 }
 

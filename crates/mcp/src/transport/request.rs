@@ -123,7 +123,7 @@ impl Drop for CancelOnDrop {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         let peer = self.peer.clone();
         runtime.spawn(async move {
-            let reason = Some("nobody waits for the answer any longer".to_owned());
+            let reason = Some("the caller no longer waits for the answer".to_owned());
             let params = CancelledNotificationParam::new(Some(id), reason);
             let cancelled = CancelledNotification::new(params);
             let _ = timeout(CANCEL, peer.send_notification(cancelled.into())).await;

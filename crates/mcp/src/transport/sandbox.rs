@@ -37,6 +37,20 @@ pub(super) struct Confined {
     pub args: Vec<String>,
 }
 
+/// Why a server cannot be confined, and the way out.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Unconfined {
+    #[error(
+        "its sandbox needs bubblewrap, but there is no `bwrap` on the PATH of this process; install bubblewrap, or \
+         remove `sandbox` from the server's table"
+    )]
+    NoBubblewrap,
+    #[error("cannot find the program to confine: {}", .0.display())]
+    NoProgram(PathBuf),
+    #[error("its cwd is not a usable path: {source}: {cwd}")]
+    Cwd { cwd: String, source: std::io::Error },
+}
+
 impl Sandbox {
     /// Wraps a command.
     ///
@@ -44,26 +58,23 @@ impl Sandbox {
     /// its own, which is the server's allow-list and nothing else.
     ///
     /// # Errors
-    /// Why there is no sandbox, and the way out.
+    /// [`Unconfined`].
     pub(super) fn confine(
         &self,
         program: &Path,
         args: &[String],
         env: &BTreeMap<String, String>,
         cwd: Option<&str>,
-    ) -> Result<Confined, String> {
+    ) -> Result<Confined, Unconfined> {
         let bwrap = std::env::var_os("PATH").and_then(|path| find_program("bwrap".as_ref(), &path));
-        let bwrap = bwrap.ok_or(
-            "its sandbox needs bubblewrap, and there is no `bwrap` on the PATH of this process: install the \
-             package bubblewrap, or remove `sandbox` from the server's table to run it unconfined",
-        )?;
+        let bwrap = bwrap.ok_or(Unconfined::NoBubblewrap)?;
         let path = env.get("PATH").map(AsRef::as_ref).unwrap_or_default();
-        let program = find_program(program, path)
-            .ok_or_else(|| format!("cannot find the program to confine: {}", program.display()))?;
+        let program =
+            find_program(program, path).ok_or_else(|| Unconfined::NoProgram(program.to_owned()))?;
         let start = match cwd {
             // Inside, a relative one would start at the root.
             Some(cwd) => std::path::absolute(cwd)
-                .map_err(|error| format!("its cwd is not a usable path: {error}: {cwd}"))?,
+                .map_err(|source| Unconfined::Cwd { cwd: cwd.to_owned(), source })?,
             None => PathBuf::from(SCRATCH),
         };
         // What is in memory counts together: half for files, a quarter each for the home directory and for shared memory.
@@ -101,27 +112,21 @@ impl Sandbox {
     }
 }
 
-/// Adds the way out to the reason why a confined server did not start, where the sandbox is to blame.
-pub(super) fn explain(reason: String) -> String {
-    let Some((_, complaint)) = reason.split_once("bwrap: ") else { return reason };
-    let forbidden =
-        ["namespace", "Can't mount proc", "setting up uid map", "Operation not permitted"];
-    if forbidden.iter().any(|words| complaint.contains(words)) {
-        return format!(
-            "{reason}; this system does not let bubblewrap make namespaces: allow unprivileged user namespaces (see \
+/// Returns the way out for a confined server that did not start, if its last words blame the sandbox.
+pub(super) fn way_out(last_words: &str) -> Option<&'static str> {
+    let (_, complaint) = last_words.split_once("bwrap: ")?;
+    let is = |signs: &[&str]| signs.iter().any(|words| complaint.contains(words));
+    if is(&["namespace", "Can't mount proc", "setting up uid map", "Operation not permitted"]) {
+        return Some(
+            "this system does not let bubblewrap make namespaces. Allow unprivileged user namespaces (see \
              kernel.unprivileged_userns_clone and kernel.apparmor_restrict_unprivileged_userns; in a container, \
-             its security profile), or remove `sandbox` from the server's table to run it unconfined"
+             its security profile). Or remove `sandbox` from the server's table to run it unconfined",
         );
     }
-    if complaint.contains("No such file or directory")
-        || complaint.contains("Can't find source path")
-    {
-        return format!(
-            "{reason}; in its sandbox a server sees only system directories, its own program file and what \
-             `sandbox` lists in read_only and writable"
-        );
-    }
-    reason
+    is(&["No such file or directory", "Can't find source path"]).then_some(
+        "in its sandbox a server sees only system directories, its own program file and what `sandbox` lists \
+         in read_only and writable",
+    )
 }
 
 #[cfg(test)]
@@ -130,20 +135,14 @@ mod tests {
 
     #[test]
     fn what_the_kernel_refuses_and_what_is_not_listed_is_told_with_the_way_out() {
-        let output =
-            |words: &str| explain(format!("it ended; its last words on stderr: bwrap: {words}"));
-        assert!(
-            output("Creating new namespace failed: Operation not permitted")
-                .contains("userns_clone")
-        );
-        assert!(
-            output("Can't mount proc on /newroot/proc: Operation not permitted")
-                .contains("container")
-        );
-        assert!(
-            output("execvp node: No such file or directory").contains("read_only and writable")
-        );
-        assert_eq!(explain("it exited with code 3".into()), "it exited with code 3");
+        let out = |words: &str| way_out(&format!("its last words on stderr: bwrap: {words}"));
+        let unprivileged = "Creating new namespace failed: Operation not permitted";
+        assert!(out(unprivileged).unwrap().contains("userns_clone"));
+        let unmounted = "Can't mount proc on /newroot/proc: Operation not permitted";
+        assert!(out(unmounted).unwrap().contains("container"));
+        let missing = "execvp node: No such file or directory";
+        assert!(out(missing).unwrap().contains("read_only and writable"));
+        assert_eq!(way_out("it exited with code 3"), None);
     }
 
     /// X6

@@ -146,7 +146,8 @@ impl Session {
         match self.process() {
             Some(process) => {
                 let end = process.describe_end(DESCRIBE).await;
-                with_last_words(end.unwrap_or_else(|| "it closed the connection".into()), process)
+                let end = end.unwrap_or_else(|| "it closed the connection".into());
+                process.last_words().map_or(end.clone(), |words| format!("{end}; {words}"))
             }
             None => "it closed the connection".into(),
         }
@@ -162,10 +163,4 @@ impl Session {
             process.end(patience).await;
         }
     }
-}
-
-/// Adds what a process last wrote to stderr to a reason.
-pub(super) fn with_last_words(reason: String, process: &Process) -> String {
-    let words = process.last_words();
-    if words.is_empty() { reason } else { format!("{reason}; its last words on stderr: {words}") }
 }

@@ -1,10 +1,8 @@
 //! Drains a server's stderr, always and without bound, and keeps the last lines of it.
 
-use std::{
-    collections::VecDeque,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{collections::VecDeque, sync::Arc};
 
+use parking_lot::Mutex;
 use tokio::{
     io::{AsyncRead, AsyncReadExt},
     sync::watch,
@@ -32,7 +30,7 @@ impl Tail {
 
     /// Returns the lines kept, oldest first, with secrets redacted.
     pub fn text(&self) -> String {
-        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let lines = self.lines.lock();
         lines.iter().map(String::as_str).collect::<Vec<_>>().join("\n")
     }
 
@@ -77,7 +75,7 @@ impl Tail {
             return;
         }
         tracing::debug!(server = %self.server, %line, "MCP server wrote to stderr");
-        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lines = self.lines.lock();
         if lines.len() == LINES {
             lines.pop_front();
         }

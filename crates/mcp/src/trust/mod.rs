@@ -8,4 +8,5 @@ pub(super) mod hidden;
 mod pins;
 
 pub use hidden::{is_invisible, shown, written_out};
+pub(super) use pins::Untrusted;
 pub use pins::{Change, Changes, Pins, ServerPin, ToolPin};

@@ -1,5 +1,10 @@
 //! Why a server or a call failed.
 
+use std::error::Error as StdError;
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+
 /// Why a server or a call failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
@@ -9,24 +14,51 @@ pub enum Error {
     /// The server has no such (enabled) tool.
     #[error("the MCP server {server} has no tool named: {tool}")]
     UnknownTool { server: String, tool: String },
-    /// What the server says of itself is not what was pinned; it is left alone until a person approves it.
+    /// The server's definitions differ from its pin; it is not used until a person approves it.
     #[error("the MCP server {server} is in quarantine: {reason}")]
-    Quarantined { server: String, reason: String },
+    Quarantined {
+        server: String,
+        #[source]
+        reason: Reason,
+    },
     /// The server could not be started or connected; nothing was sent.
     #[error("cannot start the MCP server {server}: {reason}")]
-    Start { server: String, reason: String },
+    Start {
+        server: String,
+        #[source]
+        reason: Reason,
+    },
     /// The call was certainly not delivered.
     #[error("the call of {tool} was not sent to the MCP server {server}: {reason}")]
-    NotSent { server: String, tool: String, reason: String },
+    NotSent {
+        server: String,
+        tool: String,
+        #[source]
+        reason: Reason,
+    },
     /// The call was sent and its outcome is not known.
     #[error("the outcome of {tool} on the MCP server {server} is unknown: {reason}")]
-    Unknown { server: String, tool: String, reason: String },
+    Unknown {
+        server: String,
+        tool: String,
+        #[source]
+        reason: Reason,
+    },
     /// The server refused the call with a protocol error; the tool did not run.
     #[error("the MCP server {server} refused the call of {tool}: {reason}")]
-    Refused { server: String, tool: String, reason: String },
-    /// Nobody could be logged in to the server, or out of it.
+    Refused {
+        server: String,
+        tool: String,
+        #[source]
+        reason: Reason,
+    },
+    /// The login to the server, or the logout, failed.
     #[error("no login to the MCP server {server}: {reason}")]
-    Login { server: String, reason: String },
+    Login {
+        server: String,
+        #[source]
+        reason: Reason,
+    },
 }
 
 impl Error {
@@ -54,7 +86,7 @@ impl Error {
         }
     }
 
-    /// Reports whether the server says something else than what was trusted.
+    /// Reports whether the server's definitions differ from those that were trusted.
     pub fn is_quarantine(&self) -> bool {
         matches!(self, Self::Quarantined { .. })
     }
@@ -72,3 +104,70 @@ impl Error {
         }
     }
 }
+
+/// Why something failed: words without secrets, and the error behind them if it has no secret either.
+#[derive(Clone)]
+pub struct Reason {
+    words: String,
+    source: Option<Arc<dyn StdError + Send + Sync>>,
+}
+
+impl Reason {
+    /// Takes an error for the reason; `clean` removes secrets from its words.
+    pub(crate) fn of(
+        error: impl StdError + Send + Sync + 'static,
+        clean: impl FnOnce(&str) -> String,
+    ) -> Self {
+        let whole = error.to_string();
+        let words = clean(&whole);
+        let is_clean = words == whole;
+        Self { words, source: is_clean.then(|| Arc::new(error) as Arc<_>) }
+    }
+}
+
+impl From<String> for Reason {
+    fn from(words: String) -> Self {
+        Self { words, source: None }
+    }
+}
+
+impl From<&str> for Reason {
+    fn from(words: &str) -> Self {
+        words.to_owned().into()
+    }
+}
+
+impl Deref for Reason {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.words
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.words)
+    }
+}
+
+/// Shows the words alone.
+impl fmt::Debug for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.words, f)
+    }
+}
+
+impl StdError for Reason {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.source.as_deref().map(|source| source as _)
+    }
+}
+
+impl PartialEq for Reason {
+    fn eq(&self, other: &Self) -> bool {
+        self.words == other.words
+    }
+}
+
+impl Eq for Reason {}

@@ -41,13 +41,15 @@ pub trait ToolHost: Send + Sync {
         let unknown = |reason: &str| Error::Unknown {
             server: server.to_owned(),
             tool: tool.to_owned(),
-            reason: reason.to_owned(),
+            reason: reason.into(),
         };
         match self.exchange(server, tool, CallRound::first(arguments), context).await? {
             Reply::Done(outcome) => Ok(outcome),
-            Reply::Asked { .. } => Err(unknown("the server asked for input, and nobody is there")),
+            Reply::Asked { .. } => {
+                Err(unknown("the server asked for input, which this caller cannot give"))
+            }
             Reply::Task { .. } => {
-                Err(unknown("the server made a task of it, which nobody follows"))
+                Err(unknown("the server made a task of it, which this caller cannot follow"))
             }
         }
     }

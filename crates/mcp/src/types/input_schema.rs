@@ -9,7 +9,7 @@ use std::{
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use super::schema::{self, Checker};
+use super::schema::{self, Checker, Mismatch, Unusable};
 
 /// JSON Schema of a tool's arguments.
 ///
@@ -21,7 +21,7 @@ pub struct InputSchema(Arc<Kept>);
 #[derive(Default)]
 struct Kept {
     schema: Arc<Value>,
-    checker: OnceLock<Result<Checker, String>>,
+    checker: OnceLock<Result<Checker, Unusable>>,
 }
 
 impl InputSchema {
@@ -29,20 +29,34 @@ impl InputSchema {
     ///
     /// # Errors
     /// Why the schema cannot be used.
-    pub(crate) fn checker(&self) -> Result<&Checker, &str> {
+    pub(crate) fn checker(&self) -> Result<&Checker, &Unusable> {
         let compiled = self.0.checker.get_or_init(|| schema::compile(Arc::clone(&self.0.schema)));
-        compiled.as_ref().map_err(String::as_str)
+        compiled.as_ref()
     }
 
     /// Checks arguments, before anything is sent.
-    pub(super) fn check(&self, tool: &str, arguments: &Map<String, Value>) -> Result<(), String> {
-        let checker = self
-            .checker()
-            .map_err(|reason| format!("the input schema of {tool} cannot be used: {reason}"))?;
-        checker
-            .check(&Value::Object(arguments.clone()))
-            .map_err(|complaints| format!("invalid arguments for {tool}: {complaints}"))
+    pub(super) fn check(
+        &self,
+        tool: &str,
+        arguments: &Map<String, Value>,
+    ) -> Result<(), InvalidArguments> {
+        let tool = tool.to_owned();
+        match self.checker().map(|checker| checker.check(&Value::Object(arguments.clone()))) {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(source)) => Err(InvalidArguments::Mismatch { tool, source }),
+            Err(source) => Err(InvalidArguments::Schema { tool, source: source.clone() }),
+        }
     }
+}
+
+/// Why the arguments of a call are not sent, in words meant for the model that made the call.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum InvalidArguments {
+    #[error("the input schema of {tool} cannot be used: {source}")]
+    Schema { tool: String, source: Unusable },
+    /// The complaints, each with the place it is about.
+    #[error("invalid arguments for {tool}: {source}")]
+    Mismatch { tool: String, source: Mismatch },
 }
 
 impl From<Value> for InputSchema {

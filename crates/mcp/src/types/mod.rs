@@ -22,12 +22,14 @@ pub use call::{CallContext, Progress, TENANT_META, ToolOutcome, Via};
 pub use call_policy::CallPolicy;
 pub use canonical::digest;
 pub(super) use canonical::sorted;
-pub use error::Error;
+pub use error::{Error, Reason};
 pub use exchange::{
     Answers, Asked, CallRound, Question, Reply, TaskHandle, Wants, accepted, declined,
 };
 pub use host::ToolHost;
-pub use input_schema::InputSchema;
+pub use input_schema::{InputSchema, InvalidArguments};
 pub use phase::{Phase, ServerState};
+pub use schema::{Mismatch, Unusable as UnusableSchema};
+pub use schema_cost::Unbounded as UnboundedSchema;
 pub use server::{AgentBinding, Knowledge, ServerInfo, ServerStatus};
 pub use tool::{ToolAnnotations, ToolDefinition, validate_arguments};

@@ -8,6 +8,14 @@ pub(crate) fn one_line(text: &str) -> String {
         .join(" ")
 }
 
+/// Characters of one complaint.
+const COMPLAINT_CHARS: usize = 300;
+
+/// Cuts a complaint to a length that a model or a person reads.
+pub(crate) fn shorten(text: &str) -> String {
+    cut(text, COMPLAINT_CHARS)
+}
+
 /// Cuts a text to a number of characters, with an ellipsis where something was left out.
 pub(crate) fn cut(text: &str, characters: usize) -> String {
     match text.char_indices().nth(characters) {

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::call_policy::CallPolicy;
-use super::input_schema::InputSchema;
+use super::input_schema::{InputSchema, InvalidArguments};
 
 /// What a server says of a tool's nature; untrusted, so it may tighten policy and never loosen it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -86,11 +86,11 @@ fn is_false(flag: &bool) -> bool {
 /// Checks the arguments of a call against the tool's input schema, before anything is sent.
 ///
 /// # Errors
-/// The complaints, each with the place it is about, in words meant for the model that made the call.
+/// [`InvalidArguments`], in words meant for the model that made the call.
 pub fn validate_arguments(
     tool: &ToolDefinition,
     arguments: &Map<String, Value>,
-) -> Result<(), String> {
+) -> Result<(), InvalidArguments> {
     tool.input_schema.check(&tool.name, arguments)
 }
 
@@ -112,15 +112,16 @@ mod tests {
             "properties": {"a": {"type": "integer"}, "b": {"type": "string"}}
         }));
         let arguments = |value: Value| value.as_object().cloned().unwrap();
-        assert_eq!(validate_arguments(&tool, &arguments(json!({"a": 1, "other": true}))), Ok(()));
-        let complaint = validate_arguments(&tool, &arguments(json!({"b": 7}))).unwrap_err();
+        validate_arguments(&tool, &arguments(json!({"a": 1, "other": true}))).unwrap();
+        let complaint =
+            validate_arguments(&tool, &arguments(json!({"b": 7}))).unwrap_err().to_string();
         assert!(complaint.contains("at /b:") && complaint.contains("\"a\""), "{complaint}");
     }
 
     #[test]
     fn a_schema_elsewhere_is_not_fetched() {
         let tool = tool(json!({"$ref": "https://example.invalid/schema.json"}));
-        let refused = validate_arguments(&tool, &Map::new()).unwrap_err();
+        let refused = validate_arguments(&tool, &Map::new()).unwrap_err().to_string();
         assert!(refused.starts_with("the input schema of add cannot be used"), "{refused}");
     }
 

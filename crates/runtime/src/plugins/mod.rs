@@ -129,11 +129,8 @@ fn check_kinds(path: &Path, file: &ServersFile) -> Result<(), Error> {
     let kinds = agents::kinds();
     for server in &file.servers {
         let named = server.agent.kind.as_deref().map_or(Ok(()), |kind| kinds.check(kind));
-        named.map_err(|message| strict::Error::Value {
-            path: path.to_owned(),
-            key: format!("mcp_servers.{}.agent", server.name),
-            message,
-        })?;
+        let key = format!("mcp_servers.{}.agent", server.name);
+        named.map_err(|message| strict::Error::value(path, key, message))?;
     }
     Ok(())
 }

@@ -20,16 +20,7 @@ pub enum Api {
     Gemini,
 }
 
-impl Setting for Api {
-    fn from_text(text: &str) -> Result<Self, String> {
-        match text {
-            "chat_completions" => Ok(Self::ChatCompletions),
-            "anthropic" => Ok(Self::Anthropic),
-            "gemini" => Ok(Self::Gemini),
-            _ => Err(format!("expected `chat_completions`, `anthropic` or `gemini`: {text}")),
-        }
-    }
-}
+impl Setting for Api {}
 
 impl Api {
     /// Returns the address used when a key is set but no address is.

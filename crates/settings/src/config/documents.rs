@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use super::resolve::{Setting, any, http_url, positive, positive_if_any, seconds, section};
+use super::invalid::Invalid;
+use super::resolve::{Setting, any, http_url, if_any, positive, seconds, section};
 use super::{Age, Names};
 
 /// Variable with the key that a docling-serve asks for.
@@ -16,9 +17,9 @@ section! {
         /// Documents.
         max_documents: u64 = 100_000, "PERIHELION_DOCUMENTS_MAX_DOCUMENTS", positive;
         /// Bytes of their texts, in UTF-8; none: not bounded.
-        max_text_bytes: Option<u64> = None, "PERIHELION_DOCUMENTS_MAX_TEXT_BYTES", positive_if_any;
+        max_text_bytes: Option<u64> = None, "PERIHELION_DOCUMENTS_MAX_TEXT_BYTES", if_any(positive);
         /// Pieces that can be found; none: not bounded.
-        max_chunks: Option<u64> = None, "PERIHELION_DOCUMENTS_MAX_CHUNKS", positive_if_any;
+        max_chunks: Option<u64> = None, "PERIHELION_DOCUMENTS_MAX_CHUNKS", if_any(positive);
         /// Documents that were not changed for so long are deleted, hourly by a service; none: of any age are kept.
         max_age: Option<Age> = None, "PERIHELION_DOCUMENTS_MAX_AGE", any;
         /// How much words count where a search fuses what it found by words and by meaning.
@@ -45,24 +46,19 @@ pub enum OtherParser {
 }
 
 impl TryFrom<String> for OtherParser {
-    type Error = String;
+    type Error = Invalid;
 
-    fn try_from(text: String) -> Result<Self, String> {
-        if text.contains("://") {
-            let url = text.trim().to_owned();
-            http_url(&Some(url.clone()))?;
-            Ok(Self::Docling(url))
-        } else {
-            Ok(Self::Program(PathBuf::from(text)))
+    fn try_from(text: String) -> Result<Self, Invalid> {
+        if !text.contains("://") {
+            return Ok(Self::Program(PathBuf::from(text)));
         }
+        let url = text.trim().to_owned();
+        http_url(&url)?;
+        Ok(Self::Docling(url))
     }
 }
 
 impl Setting for OtherParser {
-    fn from_text(text: &str) -> Result<Self, String> {
-        text.to_owned().try_into()
-    }
-
     fn placed_in(self, directory: &Path) -> Self {
         match self {
             Self::Program(program) => Self::Program(program.placed_in(directory)),

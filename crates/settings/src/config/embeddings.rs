@@ -6,8 +6,7 @@ use secrecy::SecretString;
 
 use super::apis::PUBLIC_ENDPOINT;
 use super::models::Models;
-use super::resolve::{Sources, any, http_url, not_empty, positive, positive_if_any, section};
-use super::strict::Error;
+use super::resolve::{Sources, any, http_url, if_any, not_empty, positive, section};
 
 /// Model that is asked for where an address of its own is set, and no name.
 const DEFAULT_MODEL: &str = "text-embedding-3-small";
@@ -16,11 +15,11 @@ section! {
     /// Keys of the embeddings section.
     EmbeddingKeys, EmbeddingsFile, "embeddings" {
         /// Base address of an endpoint with `/embeddings`; none: the models' endpoint, where `model` is set.
-        url: Option<String> = None, "PERIHELION_EMBEDDINGS_URL", http_url;
+        url: Option<String> = None, "PERIHELION_EMBEDDINGS_URL", if_any(http_url);
         /// Model name sent with each request; without `url` and `model` everything is found by words alone.
         model: Option<String> = None, "PERIHELION_EMBEDDINGS_MODEL", any;
         /// Numbers of a vector; none: the model's own.
-        dimension: Option<u32> = None, "PERIHELION_EMBEDDINGS_DIMENSION", positive_if_any;
+        dimension: Option<u32> = None, "PERIHELION_EMBEDDINGS_DIMENSION", if_any(positive);
         /// Environment variable that holds the API key, where the address is not the models'.
         api_key_env: String = "PERIHELION_EMBEDDINGS_API_KEY".to_owned(), "PERIHELION_EMBEDDINGS_API_KEY_ENV", not_empty;
         /// Texts of one request.
@@ -51,9 +50,8 @@ impl EmbeddingKeys {
         }
         let of_models = models.for_role("agent");
         // A key belongs to the address that it was given for.
-        let own_key =
-            sources.env(&self.api_key_env).map(|key| SecretString::from(key.trim().to_owned()));
         let is_same = self.url.is_none() || self.url == of_models.url;
+        let own_key = sources.secret(&self.api_key_env);
         let api_key = own_key.or_else(|| of_models.api_key.clone().filter(|_| is_same));
         let has_key = api_key.is_some();
         let url =
@@ -70,14 +68,5 @@ impl EmbeddingKeys {
             backoff: of_models.backoff,
             backoff_max: of_models.backoff_max,
         })
-    }
-
-    /// Reads the section, all layers applied.
-    pub(super) fn read(
-        file: EmbeddingsFile,
-        models: &Models,
-        sources: &Sources<'_>,
-    ) -> Result<Option<Embeddings>, Error> {
-        Ok(Self::resolve(file, sources)?.embeddings(models, sources))
     }
 }

@@ -1,11 +1,13 @@
 //! The encryption section: which keys encrypt what threads hold; the keys themselves stand elsewhere.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
 
-use super::resolve::{Setting, Sources, any, section};
+use super::invalid::Invalid;
+use super::resolve::{Section, Setting, Sources, any, list, section};
 use super::strict::Error;
 
 section! {
@@ -34,25 +36,19 @@ enum KeyPlace {
     Variable(String),
 }
 
-/// A key by name.
+/// A key by name; commands that need no database can do without what it names.
 #[derive(Clone, Debug)]
 pub struct EncryptionKey {
     pub name: String,
-    digits: Result<SecretString, String>,
+    digits: Result<SecretString, Arc<Invalid>>,
 }
 
-impl EncryptionKey {
-    /// Returns the key itself: for encrypting only.
-    ///
-    /// # Errors
-    /// A sentence that says why there is none; commands that need no database can do without.
-    pub fn expose(&self) -> Result<[u8; 32], String> {
-        let digits = self.digits.as_ref().map_err(|reason| format!("{}: {reason}", self.name))?;
-        read(digits.expose_secret()).ok_or_else(|| {
-            let wanted = "a key is 64 hexadecimal digits, as `openssl rand -hex 32` makes them";
-            format!("{}: {wanted} (it is not shown)", self.name)
-        })
-    }
+/// Why there is no key.
+#[derive(Debug, thiserror::Error)]
+#[error("{name}: {source}")]
+pub struct NoKey {
+    name: String,
+    source: Arc<Invalid>,
 }
 
 /// Everything the settings say of encryption.
@@ -63,24 +59,33 @@ pub struct Encryption {
 }
 
 impl Encryption {
-    pub(super) const KEYS: &'static [super::Key] = EncryptionSection::KEYS;
-
-    /// Returns the keys by name, each with why there is none where there is none.
-    pub fn exposed(&self) -> impl Iterator<Item = (String, Result<[u8; 32], String>)> {
-        self.keys.iter().map(|key| (key.name.clone(), key.expose()))
+    /// Returns the keys themselves by name, for encrypting only, each with why there is none where there is none.
+    pub fn exposed(&self) -> impl Iterator<Item = (String, Result<[u8; 32], NoKey>)> {
+        self.keys.iter().map(|EncryptionKey { name, digits }| {
+            let key = digits.as_ref().map_err(Arc::clone).and_then(|digits| {
+                read(digits.expose_secret()).ok_or_else(|| Invalid::KeyDigits.into())
+            });
+            (name.clone(), key.map_err(|source| NoKey { name: name.clone(), source }))
+        })
     }
+}
 
-    pub(super) fn resolve(file: EncryptionFile, sources: &Sources<'_>) -> Result<Self, Error> {
+impl Section for Encryption {
+    type File = EncryptionFile;
+    const KEYS: &'static [super::Key] = EncryptionSection::KEYS;
+
+    fn resolve(file: EncryptionFile, sources: &Sources<'_>) -> Result<Self, Error> {
         let EncryptionSection { keys } = EncryptionSection::resolve(file, sources)?;
         let found = |KeyRef { name, place }: KeyRef| {
             let text = match &place {
                 KeyPlace::File(path) => std::fs::read_to_string(path)
-                    .map_err(|error| format!("cannot read {}: {error}", path.display())),
-                KeyPlace::Variable(variable) => sources
-                    .env(variable)
-                    .ok_or_else(|| format!("the environment variable is not set: {variable}")),
+                    .map_err(|source| Invalid::KeyFile { path: path.clone(), source }),
+                KeyPlace::Variable(variable) => {
+                    sources.env(variable).ok_or_else(|| Invalid::KeyVariable(variable.clone()))
+                }
             };
-            EncryptionKey { name, digits: text.map(|text| SecretString::from(text.trim())) }
+            let digits = text.map(|text| SecretString::from(text.trim()));
+            EncryptionKey { name, digits: digits.map_err(Arc::new) }
         };
         Ok(Self { keys: keys.unwrap_or_default().0.into_iter().map(found).collect() })
     }
@@ -100,9 +105,9 @@ fn read(digits: &str) -> Option<[u8; 32]> {
 }
 
 impl TryFrom<Vec<String>> for KeyRefs {
-    type Error = String;
+    type Error = Invalid;
 
-    fn try_from(list: Vec<String>) -> Result<Self, String> {
+    fn try_from(list: Vec<String>) -> Result<Self, Invalid> {
         let key = |text: String| {
             let (name, place) = text.split_once('=')?;
             let place = match place.trim().split_once(':')? {
@@ -113,16 +118,13 @@ impl TryFrom<Vec<String>> for KeyRefs {
             Some(KeyRef { name: name.trim().to_owned(), place })
         };
         let keys: Option<Vec<KeyRef>> = list.into_iter().map(key).collect();
-        keys.map(Self).ok_or_else(|| {
-            "expected keys as NAME=file:PATH or NAME=env:VARIABLE, never the key itself".to_owned()
-        })
+        keys.map(Self).ok_or(Invalid::KeyReferences)
     }
 }
 
 impl Setting for KeyRefs {
-    fn from_text(text: &str) -> Result<Self, String> {
-        let list = text.split(',').map(str::trim).filter(|one| !one.is_empty());
-        list.map(str::to_owned).collect::<Vec<_>>().try_into()
+    fn from_text(text: &str) -> Result<Self, Invalid> {
+        list(text)
     }
 
     fn placed_in(mut self, directory: &Path) -> Self {

@@ -2,7 +2,8 @@
 
 use serde::Deserialize;
 
-use super::resolve::Setting;
+use super::invalid::Invalid;
+use super::resolve::{Setting, list};
 
 /// What a model can be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -31,14 +32,7 @@ impl Inputs {
 }
 
 impl Setting for Inputs {
-    fn from_text(text: &str) -> Result<Self, String> {
-        let read = |word: &str| match word {
-            "text" => Ok(Input::Text),
-            "image" => Ok(Input::Image),
-            "pdf" => Ok(Input::Pdf),
-            _ => Err(format!("expected `text`, `image` or `pdf`, separated by commas: {word}")),
-        };
-        let words = text.split(',').map(str::trim).filter(|word| !word.is_empty());
-        words.map(read).collect::<Result<_, _>>().map(Self)
+    fn from_text(text: &str) -> Result<Self, Invalid> {
+        list(text)
     }
 }

@@ -6,10 +6,11 @@ use std::time::Duration;
 use secrecy::SecretString;
 use serde::Deserialize;
 
-use super::resolve::{Setting, Sources, any, positive, section};
+use super::invalid::Invalid;
+use super::resolve::{Section, Setting, Sources, any, if_any, positive, section, word};
 use super::strict::Error;
 use super::traces::{
-    Compression, TraceKeys, TraceProtocol, TracesFile, collector, headers, is_switched_off,
+    Compression, TraceKeys, TraceProtocol, TracesFile, check_collector, headers, is_switched_off,
     of_signal,
 };
 
@@ -17,7 +18,7 @@ section! {
     /// Keys of the metrics section.
     MetricKeys, MetricsFile, "metrics" {
         /// Address at which a collector takes metrics, used as it is; none: that of the traces' collector.
-        otlp_endpoint: Option<String> = None, "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", collector;
+        otlp_endpoint: Option<String> = None, "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", if_any(check_collector);
         /// Milliseconds between deliveries.
         interval_ms: u64 = 60_000, "OTEL_METRIC_EXPORT_INTERVAL", positive;
         /// Whether counters are sent as totals (`cumulative`) or as what was added (`delta`).
@@ -57,22 +58,17 @@ pub enum Temporality {
     /// The start of the process.
     Cumulative,
     /// The last delivery.
+    #[serde(alias = "lowmemory")]
     Delta,
 }
 
 impl Setting for Temporality {
-    fn from_text(text: &str) -> Result<Self, String> {
-        match text.trim().to_ascii_lowercase().as_str() {
-            "cumulative" => Ok(Self::Cumulative),
-            "delta" | "lowmemory" => Ok(Self::Delta),
-            _ => Err(format!("expected `cumulative` or `delta`: {text}")),
-        }
+    fn from_text(text: &str) -> Result<Self, Invalid> {
+        word(&text.to_ascii_lowercase())
     }
 }
 
 impl Metrics {
-    pub(super) const KEYS: &'static [super::Key] = MetricKeys::KEYS;
-
     /// Resolves the section; what it does not say of the collector, that of the traces does.
     pub(super) fn resolve(
         file: MetricsFile,
@@ -82,7 +78,7 @@ impl Metrics {
         let keys = MetricKeys::resolve(file, sources)?;
         let is_off = is_switched_off("OTEL_METRICS_EXPORTER", sources);
         let env = |name: &str| of_signal("METRICS", name, sources);
-        let sources = &Sources { options: sources.options.clone(), env: &env, file: sources.file };
+        let sources = &Sources { options: sources.options, env: &env, file: sources.file };
         let shared = TraceKeys::resolve(traces, sources)?;
         let is_exact = keys.otlp_endpoint.is_some();
         let headers = match shared.headers_env.as_deref().filter(|_| !is_exact) {

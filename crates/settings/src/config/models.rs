@@ -8,9 +8,10 @@ use serde::Deserialize;
 
 use super::apis::Api;
 use super::inputs::Inputs;
+use super::invalid::Invalid;
 use super::prices::{self, Price, Prices};
 use super::resolve::{
-    Setting, Sources, any, http_url, not_empty, positive_if_any, seconds, seconds_if_any, section,
+    Section, Setting, Sources, any, http_url, if_any, not_empty, positive, seconds, section,
     temperature,
 };
 use super::strict::Error;
@@ -20,9 +21,9 @@ pub const AGENT_PREFIX: &str = "mcp_agent_";
 
 section! {
     /// The endpoint that every role uses unless its own table says otherwise.
-    Endpoint, EndpointFile, "models" {
+    Endpoint, ModelsFile, "models" {
         /// Base address of an OpenAI-compatible endpoint, up to and including `/v1`.
-        url: Option<String> = None, "OPENAI_BASE_URL", http_url;
+        url: Option<String> = None, "OPENAI_BASE_URL", if_any(http_url);
         /// Model name sent with each request.
         model: String = "gpt-4.1-mini".to_owned(), "OPENAI_MODEL", not_empty;
         /// Environment variable that holds the API key; the key itself never stands in a file.
@@ -42,14 +43,19 @@ section! {
         /// How JSON is asked for: `auto`, `json_schema`, `json_object` or `text`.
         json_mode: JsonMode = JsonMode::Auto, "PERIHELION_MODELS_JSON_MODE", any;
         /// Sampling temperature; none: the endpoint's own.
-        temperature: Option<f64> = None, "PERIHELION_MODELS_TEMPERATURE", temperature;
+        temperature: Option<f64> = None, "PERIHELION_MODELS_TEMPERATURE", if_any(temperature);
         /// Tokens an answer may have; none: the endpoint's own bound.
-        max_tokens: Option<u32> = None, "PERIHELION_MODELS_MAX_TOKENS", positive_if_any;
+        max_tokens: Option<u32> = None, "PERIHELION_MODELS_MAX_TOKENS", if_any(positive);
         /// Tokens of the model's window, question and answer together; requests are fitted into it. None: they are not,
         /// unless the endpoint refuses one as too long.
-        context_window: Option<u32> = None, "PERIHELION_MODELS_CONTEXT_WINDOW", positive_if_any;
+        context_window: Option<u32> = None, "PERIHELION_MODELS_CONTEXT_WINDOW", if_any(positive);
         /// What the model takes beside text: `text`, `image`, `pdf`; what it does not take is named to it.
         input: Inputs = Inputs::default(), "PERIHELION_MODELS_INPUT", any;
+    }
+    beside {
+        roles: Roles;
+        agents: BTreeMap<String, RoleSettings>;
+        prices: BTreeMap<String, Price>;
     }
 }
 
@@ -68,38 +74,51 @@ pub enum JsonMode {
     Text,
 }
 
-impl Setting for JsonMode {
-    fn from_text(text: &str) -> Result<Self, String> {
-        match text {
-            "auto" => Ok(Self::Auto),
-            "json_schema" => Ok(Self::JsonSchema),
-            "json_object" => Ok(Self::JsonObject),
-            "text" => Ok(Self::Text),
-            _ => Err(format!("expected `auto`, `json_schema`, `json_object` or `text`: {text}")),
-        }
-    }
-}
+impl Setting for JsonMode {}
 
-/// What one role or one agent does differently; `PERIHELION_MODELS_ROLES_<ROLE>_<KEY>` and
-/// `PERIHELION_MODELS_AGENTS_<NAME>_<KEY>` in the environment.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct RoleSettings {
-    pub model: Option<String>,
+macro_rules! role_settings {
+    ($($(#[$doc:meta])* $key:ident: $type:ty, $check:expr;)*) => {
+        /// What one role or one agent does differently; `PERIHELION_MODELS_ROLES_<ROLE>_<KEY>` and
+        /// `PERIHELION_MODELS_AGENTS_<NAME>_<KEY>` in the environment.
+        #[derive(Clone, Debug, Default, Deserialize)]
+        #[serde(deny_unknown_fields, default)]
+        pub struct RoleSettings {
+            $($(#[$doc])* pub $key: Option<$type>,)*
+            /// Read from the environment, never from the file.
+            #[serde(skip)]
+            api_key: Option<SecretString>,
+        }
+
+        impl RoleSettings {
+            pub(super) const KEYS: &'static [&'static str] = &[$(stringify!($key)),*];
+
+            fn resolve(self, kind: &str, of: &str, sources: &Sources<'_>) -> Result<Self, Error> {
+                let key = |name: &str| format!("models.{kind}.{of}.{name}");
+                let variable = |name: &str| {
+                    format!("PERIHELION_MODELS_{kind}_{of}_{name}").to_uppercase().replace('-', "_")
+                };
+                let mut found = Self::default();
+                $(found.$key = sources
+                    .find(&key(stringify!($key)), &variable(stringify!($key)), self.$key, $check)?;)*
+                found.api_key = found.api_key_env.as_deref().and_then(|name| sources.secret(name));
+                Ok(found)
+            }
+        }
+    };
+}
+role_settings! {
+    model: String, not_empty;
     /// Another endpoint; it gets no key unless `api_key_env` stands beside it.
-    pub url: Option<String>,
-    pub api_key_env: Option<String>,
+    url: String, http_url;
+    api_key_env: String, any;
     /// What the other endpoint speaks.
-    pub api: Option<Api>,
-    pub temperature: Option<f64>,
-    pub max_tokens: Option<u32>,
-    pub context_window: Option<u32>,
-    pub input: Option<Inputs>,
-    pub timeout_sec: Option<f64>,
-    pub max_retries: Option<u32>,
-    /// Read from the environment, never from the file.
-    #[serde(skip)]
-    api_key: Option<SecretString>,
+    api: Api, any;
+    temperature: f64, temperature;
+    max_tokens: u32, positive;
+    context_window: u32, positive;
+    input: Inputs, any;
+    timeout_sec: f64, seconds;
+    max_retries: u32, any;
 }
 
 macro_rules! roles {
@@ -125,76 +144,6 @@ macro_rules! roles {
     };
 }
 roles!(supervisor, agent, reflector, qa, architect, extractor, summarizer, classifier, reranker);
-
-impl RoleSettings {
-    fn resolve(self, kind: &str, of: &str, sources: &Sources<'_>) -> Result<Self, Error> {
-        let key = |name: &str| format!("models.{kind}.{of}.{name}");
-        let variable = |name: &str| {
-            format!("PERIHELION_MODELS_{kind}_{of}_{name}").to_uppercase().replace('-', "_")
-        };
-        let number = |name: &str, own: Option<u32>| {
-            let found = sources.find(&key(name), &variable(name), Some(own), positive_if_any);
-            found.map(Option::flatten)
-        };
-        let api_key_env =
-            sources.find(&key("api_key_env"), &variable("api_key_env"), self.api_key_env, any)?;
-        Ok(Self {
-            model: sources.find(&key("model"), &variable("model"), self.model, not_empty)?,
-            url: sources.find(&key("url"), &variable("url"), Some(self.url), http_url)?.flatten(),
-            api: sources.find(&key("api"), &variable("api"), self.api, any)?,
-            temperature: sources
-                .find(
-                    &key("temperature"),
-                    &variable("temperature"),
-                    Some(self.temperature),
-                    temperature,
-                )?
-                .flatten(),
-            max_tokens: number("max_tokens", self.max_tokens)?,
-            context_window: number("context_window", self.context_window)?,
-            input: sources.find(&key("input"), &variable("input"), self.input, any)?,
-            timeout_sec: sources
-                .find(
-                    &key("timeout_sec"),
-                    &variable("timeout_sec"),
-                    Some(self.timeout_sec),
-                    seconds_if_any,
-                )?
-                .flatten(),
-            max_retries: sources.find(
-                &key("max_retries"),
-                &variable("max_retries"),
-                self.max_retries,
-                any,
-            )?,
-            api_key: api_key_env.as_deref().and_then(|name| secret(sources, name)),
-            api_key_env,
-        })
-    }
-}
-
-/// The file's form of the section: the endpoint's keys and the role tables side by side.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(super) struct ModelsFile {
-    url: Option<Option<String>>,
-    model: Option<String>,
-    api_key_env: Option<String>,
-    timeout_sec: Option<f64>,
-    connect_timeout_sec: Option<f64>,
-    max_retries: Option<u32>,
-    backoff_ms: Option<u64>,
-    backoff_max_sec: Option<f64>,
-    api: Option<Api>,
-    json_mode: Option<JsonMode>,
-    temperature: Option<Option<f64>>,
-    max_tokens: Option<Option<u32>>,
-    context_window: Option<Option<u32>>,
-    input: Option<Inputs>,
-    roles: Roles,
-    agents: BTreeMap<String, RoleSettings>,
-    prices: BTreeMap<String, Price>,
-}
 
 /// Everything the settings say of models.
 #[derive(Clone, Debug)]
@@ -232,46 +181,42 @@ pub struct ModelSettings {
     pub input: Inputs,
 }
 
-impl Models {
-    pub(super) const KEYS: &'static [super::Key] = Endpoint::KEYS;
+impl Section for Models {
+    type File = ModelsFile;
+    const KEYS: &'static [super::Key] = Endpoint::KEYS;
 
-    pub(super) fn resolve(file: ModelsFile, sources: &Sources<'_>) -> Result<Self, Error> {
-        prices::check(&file.prices).map_err(|(key, message)| sources.refuse(&key, message))?;
-        let endpoint = Endpoint::resolve(
-            EndpointFile {
-                url: file.url,
-                model: file.model,
-                api_key_env: file.api_key_env,
-                timeout_sec: file.timeout_sec,
-                connect_timeout_sec: file.connect_timeout_sec,
-                max_retries: file.max_retries,
-                backoff_ms: file.backoff_ms,
-                backoff_max_sec: file.backoff_max_sec,
-                api: file.api,
-                json_mode: file.json_mode,
-                temperature: file.temperature,
-                max_tokens: file.max_tokens,
-                context_window: file.context_window,
-                input: file.input,
-            },
-            sources,
-        )?;
-        let api_key = secret(sources, &endpoint.api_key_env);
-        let roles = file.roles.resolve(sources)?;
-        let prices = file.prices;
+    fn resolve(mut file: ModelsFile, sources: &Sources<'_>) -> Result<Self, Error> {
+        if let Some((key, price)) = prices::unusable(&file.prices) {
+            return Err(sources.refuse(&key, Invalid::Price(price)));
+        }
+        let roles = std::mem::take(&mut file.roles).resolve(sources)?;
         let mut agents = BTreeMap::new();
-        for (name, table) in file.agents {
+        for (name, table) in std::mem::take(&mut file.agents) {
             let name = name.trim_start_matches(AGENT_PREFIX).to_owned();
             let table = table.resolve("agents", &name, sources)?;
             agents.insert(name, table);
         }
+        let prices = std::mem::take(&mut file.prices);
+        let endpoint = Endpoint::resolve(file, sources)?;
+        let api_key = sources.secret(&endpoint.api_key_env);
         Ok(Self { roles, agents, prices, endpoint, api_key })
     }
+}
 
+impl Models {
     /// Returns the prices by which calls are counted.
     pub fn price_list(&self) -> Prices {
         let asked = |role: &&str| ((*role).to_owned(), self.for_role(role).model);
         Prices { models: self.prices.clone(), roles: Roles::NAMES.iter().map(asked).collect() }
+    }
+
+    /// Returns the first model in use of which no price is known.
+    pub(super) fn unpriced(&self) -> Option<String> {
+        let prices = self.price_list();
+        let of_roles = Roles::NAMES.iter().map(|role| (*role, self.for_role(role).model));
+        let of_agents = self.agents.keys().map(|name| ("", self.for_agent(name).model));
+        let mut all = of_roles.chain(of_agents);
+        all.find(|(role, model)| prices.of(role, model).is_none()).map(|(_, model)| model)
     }
 
     /// Returns settings that send every role to one endpoint and model, without a key.
@@ -367,8 +312,4 @@ impl ModelSettings {
             ..self
         }
     }
-}
-
-fn secret(sources: &Sources<'_>, variable: &str) -> Option<SecretString> {
-    sources.env(variable).map(|value| SecretString::from(value.trim().to_owned()))
 }

@@ -55,24 +55,18 @@ impl Prices {
     }
 }
 
-/// Checks the table as it stands in the file; returns the key and what is wrong with it.
-pub(super) fn check(prices: &BTreeMap<String, Price>) -> Result<(), (String, String)> {
-    for (model, price) in prices {
-        for (key, value) in [
-            ("input_per_mtok", price.input_per_mtok),
-            ("output_per_mtok", price.output_per_mtok),
-            ("cached_per_mtok", price.cached_per_mtok.unwrap_or_default()),
-        ] {
-            if !value.is_finite() || value < 0.0 {
-                let key = format!("models.prices.{model:?}.{key}");
-                return Err((
-                    key,
-                    format!("must be zero or more, in USD per million tokens: {value}"),
-                ));
-            }
-        }
-    }
-    Ok(())
+/// Returns the first key of the table in the file whose price is none, and that.
+pub(super) fn unusable(prices: &BTreeMap<String, Price>) -> Option<(String, f64)> {
+    let values = prices.iter().flat_map(|(model, price)| {
+        let cached = price.cached_per_mtok.unwrap_or_default();
+        [
+            (model, "input_per_mtok", price.input_per_mtok),
+            (model, "output_per_mtok", price.output_per_mtok),
+            (model, "cached_per_mtok", cached),
+        ]
+    });
+    let mut wrong = values.filter(|(.., value)| !value.is_finite() || *value < 0.0);
+    wrong.next().map(|(model, key, value)| (format!("models.prices.{model:?}.{key}"), value))
 }
 
 #[cfg(test)]

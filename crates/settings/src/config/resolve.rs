@@ -3,49 +3,68 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
+use secrecy::SecretString;
+use serde::de::{DeserializeOwned, IntoDeserializer as _, value};
+
+use super::invalid::Invalid;
 use super::strict::Error;
 
 /// A type that a setting can have.
-pub(super) trait Setting: Sized {
-    /// Reads the value from the text of an option or an environment variable.
-    fn from_text(text: &str) -> Result<Self, String>;
+pub(super) trait Setting: DeserializeOwned {
+    /// Reads the value from the text of an option or an environment variable; by default as the file's text.
+    fn from_text(text: &str) -> Result<Self, Invalid> {
+        word(text)
+    }
 
-    /// Adapts a value that stood in a settings file in `directory`: relative paths start there.
+    /// Adapts a value from a settings file in `directory`: relative paths start there.
     fn placed_in(self, _directory: &Path) -> Self {
         self
     }
 }
 
-macro_rules! number_setting {
-    ($($type:ty: $what:literal),*) => {$(
+/// Reads a value from its word.
+pub(super) fn word<T: DeserializeOwned>(text: &str) -> Result<T, Invalid> {
+    let word: value::StrDeserializer<'_, value::Error> = text.trim().into_deserializer();
+    Ok(T::deserialize(word)?)
+}
+
+/// Reads a list from the text of an option or an environment variable: its items are separated by commas.
+pub(super) fn list<T: DeserializeOwned>(text: &str) -> Result<T, Invalid> {
+    let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
+    Ok(T::deserialize(value::SeqDeserializer::<_, value::Error>::new(items))?)
+}
+
+macro_rules! parsed_setting {
+    ($($type:ty: $expected:literal),*) => {$(
         impl Setting for $type {
-            fn from_text(text: &str) -> Result<Self, String> {
-                text.trim().parse().map_err(|_| format!(concat!("expected ", $what, ": {}"), text))
+            fn from_text(text: &str) -> Result<Self, Invalid> {
+                let refused = |_| Invalid::Expected { expected: $expected, found: text.to_owned() };
+                text.trim().parse().map_err(refused)
             }
         }
     )*};
 }
-number_setting!(u32: "a whole number", u64: "a whole number", usize: "a whole number", f64: "a number");
+parsed_setting!(u32: "a whole number", u64: "a whole number", usize: "a whole number", f64: "a number");
 
 impl Setting for String {
-    fn from_text(text: &str) -> Result<Self, String> {
+    fn from_text(text: &str) -> Result<Self, Invalid> {
         Ok(text.to_owned())
     }
 }
 
 impl Setting for bool {
-    fn from_text(text: &str) -> Result<Self, String> {
+    fn from_text(text: &str) -> Result<Self, Invalid> {
         match text.trim() {
             "true" | "1" => Ok(true),
             "false" | "0" => Ok(false),
-            _ => Err(format!("expected true or false: {text}")),
+            _ => Err(Invalid::Expected { expected: "true or false", found: text.to_owned() }),
         }
     }
 }
 
 impl Setting for PathBuf {
-    fn from_text(text: &str) -> Result<Self, String> {
-        Ok(PathBuf::from(text))
+    fn from_text(text: &str) -> Result<Self, Invalid> {
+        Ok(Self::from(text))
     }
 
     fn placed_in(self, directory: &Path) -> Self {
@@ -55,20 +74,20 @@ impl Setting for PathBuf {
 
 impl Setting for SocketAddr {
     /// A port alone is one on loopback.
-    fn from_text(text: &str) -> Result<Self, String> {
+    fn from_text(text: &str) -> Result<Self, Invalid> {
         let text = text.trim();
-        let named = text.strip_prefix("localhost:").unwrap_or(text);
-        match named.parse::<u16>() {
-            Ok(port) => Ok((Ipv4Addr::LOCALHOST, port).into()),
-            Err(_) => text.parse().map_err(|_| {
-                format!("expected an address as IP:PORT, such as 127.0.0.1:9464: {text}")
-            }),
+        if let Ok(port) = text.strip_prefix("localhost:").unwrap_or(text).parse::<u16>() {
+            return Ok((Ipv4Addr::LOCALHOST, port).into());
         }
+        text.parse().map_err(|_| Invalid::Expected {
+            expected: "an address as IP:PORT, such as 127.0.0.1:9464",
+            found: text.to_owned(),
+        })
     }
 }
 
 impl<T: Setting> Setting for Option<T> {
-    fn from_text(text: &str) -> Result<Self, String> {
+    fn from_text(text: &str) -> Result<Self, Invalid> {
         T::from_text(text).map(Some)
     }
 
@@ -77,13 +96,10 @@ impl<T: Setting> Setting for Option<T> {
     }
 }
 
-/// Refuses a value with a reason, or lets it pass.
-pub(super) type Check<T> = fn(&T) -> Result<(), String>;
-
 /// Where values may come from, in one load.
 pub(super) struct Sources<'a> {
     /// Command-line options by settings key: (key, option's name, value).
-    pub options: Vec<(&'static str, &'static str, String)>,
+    pub options: &'a [(&'static str, &'static str, String)],
     pub env: &'a dyn Fn(&str) -> Option<String>,
     /// The settings file, for errors and for relative paths.
     pub file: Option<&'a Path>,
@@ -95,34 +111,38 @@ impl Sources<'_> {
         (self.env)(variable).filter(|value| !value.trim().is_empty())
     }
 
+    /// Returns the secret that an environment variable holds.
+    pub fn secret(&self, variable: &str) -> Option<SecretString> {
+        self.env(variable).map(|value| value.trim().to_owned().into())
+    }
+
     /// Finds the value of `key`.
     pub fn find<T: Setting>(
         &self,
         key: &str,
         variable: &str,
         in_file: Option<T>,
-        check: Check<T>,
+        check: impl Fn(&T) -> Result<(), Invalid>,
     ) -> Result<Option<T>, Error> {
+        let checked = |value: T| check(&value).map(|()| Some(value));
         if let Some((_, option, text)) = self.options.iter().find(|(at, ..)| *at == key) {
-            let value = T::from_text(text).and_then(|value| check(&value).map(|()| value));
-            return value
-                .map(Some)
-                .map_err(|message| Error::Option { option: (*option).to_owned(), message });
+            let option = (*option).to_owned();
+            let value = T::from_text(text).and_then(checked);
+            return value.map_err(|source| Error::Option { option, source });
         }
         if let Some(text) = self.env(variable) {
-            let value = T::from_text(&text).and_then(|value| check(&value).map(|()| value));
-            return value
-                .map(Some)
-                .map_err(|message| Error::Environment { variable: variable.to_owned(), message });
+            let variable = variable.to_owned();
+            let value = T::from_text(&text).and_then(checked);
+            return value.map_err(|source| Error::Environment { variable, source });
         }
         let Some(value) = in_file else { return Ok(None) };
-        check(&value).map_err(|message| self.refuse(key, message))?;
+        check(&value).map_err(|source| self.refuse(key, source))?;
         Ok(Some(value.placed_in(self.path().parent().unwrap_or(Path::new("")))))
     }
 
-    /// Makes the error for a value that stands in the settings file.
-    pub fn refuse(&self, key: &str, message: String) -> Error {
-        Error::Value { path: self.path().to_owned(), key: key.to_owned(), message }
+    /// Makes the error for a value in the settings file.
+    pub fn refuse(&self, key: &str, source: Invalid) -> Error {
+        Error::value(self.path(), key, source)
     }
 
     fn path(&self) -> &Path {
@@ -130,13 +150,26 @@ impl Sources<'_> {
     }
 }
 
+/// A table of the settings file, with what goes before its values.
+pub(super) trait Section: Sized {
+    /// The table as the file has it.
+    type File: Default + DeserializeOwned;
+    const KEYS: &'static [super::Key];
+
+    /// Applies all layers.
+    fn resolve(file: Self::File, sources: &Sources<'_>) -> Result<Self, Error>;
+}
+
 /// Declares a section: the resolved struct, its form in the file, and the list of its keys.
+///
+/// What follows `beside` is in the file's form alone.
 macro_rules! section {
     (
         $(#[$doc:meta])*
         $name:ident, $partial:ident, $table:literal {
             $($(#[$field_doc:meta])* $field:ident: $type:ty = $default:expr, $variable:literal, $check:expr;)*
         }
+        $(beside { $($other:ident: $other_type:ty;)* })?
     ) => {
         $(#[$doc])*
         #[derive(Clone, Debug)]
@@ -148,10 +181,12 @@ macro_rules! section {
         #[serde(deny_unknown_fields, default)]
         pub(super) struct $partial {
             $(pub $field: Option<$type>,)*
+            $($(pub $other: $other_type,)*)?
         }
 
-        impl $name {
-            pub(super) const KEYS: &'static [$crate::config::Key] = &[
+        impl $crate::config::resolve::Section for $name {
+            type File = $partial;
+            const KEYS: &'static [$crate::config::Key] = &[
                 $($crate::config::Key {
                     table: $table,
                     key: stringify!($field),
@@ -159,7 +194,7 @@ macro_rules! section {
                 },)*
             ];
 
-            pub(super) fn resolve(
+            fn resolve(
                 file: $partial,
                 sources: &$crate::config::resolve::Sources<'_>,
             ) -> Result<Self, $crate::config::strict::Error> {
@@ -175,60 +210,54 @@ macro_rules! section {
 pub(super) use section;
 
 /// Accepts every value.
-pub(super) fn any<T>(_: &T) -> Result<(), String> {
+pub(super) fn any<T>(_: &T) -> Result<(), Invalid> {
     Ok(())
 }
 
-/// Refuses zero.
-pub(super) fn positive<T: Default + PartialOrd>(value: &T) -> Result<(), String> {
-    if *value > T::default() { Ok(()) } else { Err("must be greater than zero".to_owned()) }
+/// Checks a value if there is one.
+pub(super) fn if_any<T>(
+    check: impl Fn(&T) -> Result<(), Invalid>,
+) -> impl Fn(&Option<T>) -> Result<(), Invalid> {
+    move |value| value.as_ref().map_or(Ok(()), &check)
 }
 
-/// Refuses zero where a value is given.
-pub(super) fn positive_if_any<T: Default + PartialOrd>(value: &Option<T>) -> Result<(), String> {
-    value.as_ref().map_or(Ok(()), positive)
+/// Refuses zero.
+pub(super) fn positive<T: Default + PartialOrd>(value: &T) -> Result<(), Invalid> {
+    if *value > T::default() { Ok(()) } else { Err(Invalid::NotPositive) }
 }
 
 /// Refuses what no wait can last: zero, negative, not a number, more than a year.
-pub(super) fn seconds(value: &f64) -> Result<(), String> {
-    if *value > 0.0 && *value <= 31_536_000.0 {
-        Ok(())
-    } else {
-        Err(format!("must be a number of seconds greater than zero, at most a year: {value}"))
-    }
-}
-
-/// As [`seconds`], where a value is given.
-pub(super) fn seconds_if_any(value: &Option<f64>) -> Result<(), String> {
-    value.as_ref().map_or(Ok(()), seconds)
+pub(super) fn seconds(value: &f64) -> Result<(), Invalid> {
+    let is_wait = *value > 0.0 && *value <= 31_536_000.0;
+    if is_wait { Ok(()) } else { Err(Invalid::Seconds(*value)) }
 }
 
 /// Refuses a temperature outside 0 to 2.
-pub(super) fn temperature(value: &Option<f64>) -> Result<(), String> {
-    match value {
-        Some(value) if !(0.0..=2.0).contains(value) => {
-            Err(format!("must lie between 0 and 2: {value}"))
-        }
-        _ => Ok(()),
-    }
+pub(super) fn temperature(value: &f64) -> Result<(), Invalid> {
+    if (0.0..=2.0).contains(value) { Ok(()) } else { Err(Invalid::Temperature(*value)) }
 }
 
 /// Refuses what is not an http(s) address with a host.
-pub(super) fn http_url(value: &Option<String>) -> Result<(), String> {
-    let Some(value) = value else { return Ok(()) };
+pub(super) fn http_url(value: &(impl AsRef<str> + ?Sized)) -> Result<(), Invalid> {
+    http_address(value.as_ref(), "http://localhost:11434/v1", "api_key_env")
+}
+
+/// Refuses what is not an http(s) address with a host, and one with a password; the key `credentials` takes that.
+pub(super) fn http_address(
+    value: &str,
+    example: &'static str,
+    credentials: &'static str,
+) -> Result<(), Invalid> {
     match reqwest::Url::parse(value) {
         Ok(url) if !url.username().is_empty() || url.password().is_some() => {
-            Err("must not carry a user name or password; name a variable in api_key_env".to_owned())
+            Err(Invalid::Credentials(credentials))
         }
         Ok(url) if matches!(url.scheme(), "http" | "https") && url.host().is_some() => Ok(()),
-        _ => {
-            Err("must be an http:// or https:// address, such as http://localhost:11434/v1"
-                .to_owned())
-        }
+        _ => Err(Invalid::NotHttp(example)),
     }
 }
 
 /// Refuses an empty text.
-pub(super) fn not_empty<T: AsRef<str>>(value: &T) -> Result<(), String> {
-    if value.as_ref().trim().is_empty() { Err("must not be empty".to_owned()) } else { Ok(()) }
+pub(super) fn not_empty<T: AsRef<str>>(value: &T) -> Result<(), Invalid> {
+    if value.as_ref().trim().is_empty() { Err(Invalid::Empty) } else { Ok(()) }
 }

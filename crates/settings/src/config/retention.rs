@@ -3,7 +3,8 @@
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::Deserialize;
 
-use super::resolve::{Setting, any, positive_if_any, section};
+use super::invalid::Invalid;
+use super::resolve::{Setting, any, if_any, positive, section};
 
 section! {
     /// What is kept; a thread that is under way or waits for a person is kept in any case.
@@ -11,9 +12,9 @@ section! {
         /// Threads that were not touched for so long are deleted; none: of any age are kept.
         max_age: Option<Age> = None, "PERIHELION_RETENTION_MAX_AGE", any;
         /// The newest so many threads are kept; none: any number.
-        max_threads: Option<u64> = None, "PERIHELION_RETENTION_MAX_THREADS", positive_if_any;
+        max_threads: Option<u64> = None, "PERIHELION_RETENTION_MAX_THREADS", if_any(positive);
         /// Threads are shortened to their newest so many steps; none: of any length.
-        max_steps: Option<u64> = None, "PERIHELION_RETENTION_MAX_STEPS", positive_if_any;
+        max_steps: Option<u64> = None, "PERIHELION_RETENTION_MAX_STEPS", if_any(positive);
     }
 }
 
@@ -42,10 +43,9 @@ impl Age {
 }
 
 impl std::str::FromStr for Age {
-    type Err = String;
+    type Err = Invalid;
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        let expected = || "expected a number and a unit, such as 12h, 30d or 8w".to_owned();
+    fn from_str(text: &str) -> Result<Self, Invalid> {
         let text = text.trim();
         let (number, unit) =
             text.split_at(text.len() - text.chars().next_back().map_or(0, char::len_utf8));
@@ -55,26 +55,23 @@ impl std::str::FromStr for Age {
             "h" => 3_600,
             "d" => 86_400,
             "w" => 7 * 86_400,
-            _ => return Err(expected()),
+            _ => return Err(Invalid::Age),
         };
-        let number: i64 = number.trim().parse::<u32>().map_err(|_| expected())?.into();
-        TimeDelta::try_seconds(number * seconds).map(Self).ok_or_else(expected)
+        let number = number.trim().parse::<u32>().ok().map(i64::from);
+        let length = number.and_then(|number| TimeDelta::try_seconds(number * seconds));
+        length.map(Self).ok_or(Invalid::Age)
     }
 }
 
 impl TryFrom<String> for Age {
-    type Error = String;
+    type Error = Invalid;
 
-    fn try_from(text: String) -> Result<Self, String> {
+    fn try_from(text: String) -> Result<Self, Invalid> {
         text.parse()
     }
 }
 
-impl Setting for Age {
-    fn from_text(text: &str) -> Result<Self, String> {
-        text.parse()
-    }
-}
+impl Setting for Age {}
 
 #[cfg(test)]
 mod tests {
@@ -82,8 +79,8 @@ mod tests {
 
     #[test]
     fn an_age_is_a_number_and_a_unit() {
-        assert_eq!("30d".parse(), Ok(Age(TimeDelta::days(30))));
-        assert_eq!(" 8w ".parse(), Ok(Age(TimeDelta::weeks(8))));
+        assert_eq!("30d".parse::<Age>().unwrap(), Age(TimeDelta::days(30)));
+        assert_eq!(" 8w ".parse::<Age>().unwrap(), Age(TimeDelta::weeks(8)));
         for wrong in ["", "d", "30", "-1d", "1y", "3é", "99999999999d"] {
             assert!(wrong.parse::<Age>().is_err(), "{wrong}");
         }

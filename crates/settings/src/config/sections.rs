@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
-use super::resolve::{Setting, any, not_empty, positive, positive_if_any, seconds, section};
+use super::invalid::Invalid;
+use super::resolve::{Setting, any, if_any, not_empty, positive, seconds, section};
 
 section! {
     /// Where threads are kept.
@@ -63,17 +64,17 @@ section! {
         /// Super-steps of one run.
         max_steps: u64 = 64, "PERIHELION_LIMITS_MAX_STEPS", positive;
         /// Tokens of one run, input and output together; none: not bounded.
-        max_tokens: Option<u64> = None, "PERIHELION_LIMITS_MAX_TOKENS", positive_if_any;
+        max_tokens: Option<u64> = None, "PERIHELION_LIMITS_MAX_TOKENS", if_any(positive);
         /// US dollars of one run, counted by `[models.prices]`; none: not bounded.
-        max_cost_usd: Option<f64> = None, "PERIHELION_LIMITS_MAX_COST_USD", positive_if_any;
+        max_cost_usd: Option<f64> = None, "PERIHELION_LIMITS_MAX_COST_USD", if_any(positive);
         /// Seconds a run may take, waiting for people not counted; none: not bounded.
-        deadline_sec: Option<u64> = None, "PERIHELION_LIMITS_DEADLINE_SEC", positive_if_any;
+        deadline_sec: Option<u64> = None, "PERIHELION_LIMITS_DEADLINE_SEC", if_any(positive);
         /// Agents that run at the same time within one super-step.
         max_parallel_agents: usize = 4, "PERIHELION_LIMITS_MAX_PARALLEL_AGENTS", positive;
         /// Tool calls an agent may make for one task.
         max_tool_calls_per_task: u32 = 16, "PERIHELION_LIMITS_MAX_TOOL_CALLS_PER_TASK", positive;
         /// Tool calls of one run, all agents together; none: not bounded.
-        max_tool_calls: Option<u64> = None, "PERIHELION_LIMITS_MAX_TOOL_CALLS", positive_if_any;
+        max_tool_calls: Option<u64> = None, "PERIHELION_LIMITS_MAX_TOOL_CALLS", if_any(positive);
         /// Times a rejected output is sent back to its agent.
         max_reflections: u32 = 2, "PERIHELION_LIMITS_MAX_REFLECTIONS", any;
         /// Bytes of a tool result above which it becomes an artifact with a preview.
@@ -89,15 +90,15 @@ section! {
     /// Bounds of one task of a team, within what is left of the run's: a team never has more than the run that it works for.
     Teams, TeamsFile, "teams" {
         /// Super-steps; none: what is left of the run's.
-        max_steps: Option<u64> = None, "PERIHELION_TEAMS_MAX_STEPS", positive_if_any;
+        max_steps: Option<u64> = None, "PERIHELION_TEAMS_MAX_STEPS", if_any(positive);
         /// Tokens, input and output together; none: what is left of the run's.
-        max_tokens: Option<u64> = None, "PERIHELION_TEAMS_MAX_TOKENS", positive_if_any;
+        max_tokens: Option<u64> = None, "PERIHELION_TEAMS_MAX_TOKENS", if_any(positive);
         /// US dollars, counted by `[models.prices]`; none: what is left of the run's.
-        max_cost_usd: Option<f64> = None, "PERIHELION_TEAMS_MAX_COST_USD", positive_if_any;
+        max_cost_usd: Option<f64> = None, "PERIHELION_TEAMS_MAX_COST_USD", if_any(positive);
         /// Tool calls; none: what is left of the run's.
-        max_tool_calls: Option<u64> = None, "PERIHELION_TEAMS_MAX_TOOL_CALLS", positive_if_any;
+        max_tool_calls: Option<u64> = None, "PERIHELION_TEAMS_MAX_TOOL_CALLS", if_any(positive);
         /// Seconds of each run; none: what is left of the run's.
-        deadline_sec: Option<u64> = None, "PERIHELION_TEAMS_DEADLINE_SEC", positive_if_any;
+        deadline_sec: Option<u64> = None, "PERIHELION_TEAMS_DEADLINE_SEC", if_any(positive);
         /// Whether the supervisor of a run may have the architect design a team: `off`, `ask` a person first, or `save` it.
         architect: Founding = Founding::Off, "PERIHELION_TEAMS_ARCHITECT", any;
     }
@@ -115,16 +116,7 @@ pub enum Founding {
     Save,
 }
 
-impl Setting for Founding {
-    fn from_text(text: &str) -> Result<Self, String> {
-        match text.trim() {
-            "off" => Ok(Self::Off),
-            "ask" => Ok(Self::Ask),
-            "save" => Ok(Self::Save),
-            _ => Err(format!("expected `off`, `ask` or `save`: {text}")),
-        }
-    }
-}
+impl Setting for Founding {}
 
 section! {
     /// How much of many agents and tools models are shown at once.
@@ -168,15 +160,15 @@ pub enum LogFormat {
     Json,
 }
 
-impl Setting for LogFormat {
-    fn from_text(text: &str) -> Result<Self, String> {
-        match text {
-            "text" => Ok(Self::Text),
-            "json" => Ok(Self::Json),
-            _ => Err(format!("expected `text` or `json`: {text}")),
-        }
+impl LogFormat {
+    /// Returns the format that the environment asks for: that of errors before the settings are read.
+    pub fn of_environment(env: &dyn Fn(&str) -> Option<String>) -> Self {
+        let text = env("PERIHELION_LOG_FORMAT");
+        text.and_then(|text| Self::from_text(&text).ok()).unwrap_or(Self::Text)
     }
 }
+
+impl Setting for LogFormat {}
 
 /// A database address; `Debug` and `Display` leave the password out.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
@@ -187,16 +179,12 @@ impl DatabaseUrl {
     /// Reads an address.
     ///
     /// # Errors
-    /// A sentence when the scheme is not `sqlite:`, `postgres:`, `postgresql:` or `memory:`.
-    pub fn new(text: impl Into<String>) -> Result<Self, String> {
+    /// [`Invalid::Database`] when the scheme is not `sqlite:`, `postgres:`, `postgresql:` or `memory:`.
+    pub fn new(text: impl Into<String>) -> Result<Self, Invalid> {
         let text = text.into();
         match text.split_once(':') {
             Some(("sqlite" | "postgres" | "postgresql" | "memory", _)) => Ok(Self(text)),
-            _ => Err(
-                "the database address must start with sqlite:, postgres:// or memory:, such as \
-                      sqlite:perihelion.db"
-                    .to_owned(),
-            ),
+            _ => Err(Invalid::Database),
         }
     }
 
@@ -217,17 +205,13 @@ impl DatabaseUrl {
 }
 
 impl TryFrom<String> for DatabaseUrl {
-    type Error = String;
-    fn try_from(text: String) -> Result<Self, String> {
+    type Error = Invalid;
+    fn try_from(text: String) -> Result<Self, Invalid> {
         Self::new(text)
     }
 }
 
-impl Setting for DatabaseUrl {
-    fn from_text(text: &str) -> Result<Self, String> {
-        Self::new(text)
-    }
-}
+impl Setting for DatabaseUrl {}
 
 impl std::fmt::Display for DatabaseUrl {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

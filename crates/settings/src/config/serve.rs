@@ -4,7 +4,8 @@ use std::net::SocketAddr;
 
 use serde::Deserialize;
 
-use super::resolve::{Setting, any, positive, positive_if_any, seconds, section};
+use super::invalid::Invalid;
+use super::resolve::{Setting, any, if_any, list, positive, seconds, section};
 
 section! {
     /// What `perihelion serve` does.
@@ -31,23 +32,23 @@ section! {
         /// Bytes of a request's body; a longer one is refused with 413.
         max_body_bytes: usize = 16_777_216, "PERIHELION_SERVE_MAX_BODY_BYTES", positive;
         /// Requests of a tenant in a minute, all of which may come at once; more are refused with 429. None: not bounded.
-        requests_per_minute: Option<u32> = None, "PERIHELION_SERVE_REQUESTS_PER_MINUTE", positive_if_any;
+        requests_per_minute: Option<u32> = None, "PERIHELION_SERVE_REQUESTS_PER_MINUTE", if_any(positive);
         /// Requests of a tenant that are answered at the same time, open streams and sockets among them; more are refused
         /// with 429. None: not bounded.
-        max_open_requests: Option<u32> = None, "PERIHELION_SERVE_MAX_OPEN_REQUESTS", positive_if_any;
+        max_open_requests: Option<u32> = None, "PERIHELION_SERVE_MAX_OPEN_REQUESTS", if_any(positive);
         /// Runs of a tenant that are under way or wait for their turn; more are refused with 429. None: not bounded.
-        max_runs: Option<u32> = None, "PERIHELION_SERVE_MAX_RUNS", positive_if_any;
+        max_runs: Option<u32> = None, "PERIHELION_SERVE_MAX_RUNS", if_any(positive);
         /// Tokens that a tenant's runs may take in a day of UTC; more runs are refused with 429 until the next one, and a
         /// run has no more than the day has left. None: not bounded.
-        max_daily_tokens: Option<u64> = None, "PERIHELION_SERVE_MAX_DAILY_TOKENS", positive_if_any;
+        max_daily_tokens: Option<u64> = None, "PERIHELION_SERVE_MAX_DAILY_TOKENS", if_any(positive);
         /// The same in US dollars, counted by `[models.prices]`.
-        max_daily_cost_usd: Option<f64> = None, "PERIHELION_SERVE_MAX_DAILY_COST_USD", positive_if_any;
+        max_daily_cost_usd: Option<f64> = None, "PERIHELION_SERVE_MAX_DAILY_COST_USD", if_any(positive);
         /// The same in tool calls.
-        max_daily_tool_calls: Option<u64> = None, "PERIHELION_SERVE_MAX_DAILY_TOOL_CALLS", positive_if_any;
+        max_daily_tool_calls: Option<u64> = None, "PERIHELION_SERVE_MAX_DAILY_TOOL_CALLS", if_any(positive);
         /// The same in super-steps.
-        max_daily_steps: Option<u64> = None, "PERIHELION_SERVE_MAX_DAILY_STEPS", positive_if_any;
+        max_daily_steps: Option<u64> = None, "PERIHELION_SERVE_MAX_DAILY_STEPS", if_any(positive);
         /// The same in seconds of work, waiting for people not counted.
-        max_daily_seconds: Option<u64> = None, "PERIHELION_SERVE_MAX_DAILY_SECONDS", positive_if_any;
+        max_daily_seconds: Option<u64> = None, "PERIHELION_SERVE_MAX_DAILY_SECONDS", if_any(positive);
         /// Open connections; more wait.
         max_connections: usize = 16_384, "PERIHELION_SERVE_MAX_CONNECTIONS", positive;
         /// Seconds that requests under way may take when the service ends.
@@ -74,15 +75,7 @@ pub enum Approvals {
     Skip,
 }
 
-impl Setting for Approvals {
-    fn from_text(text: &str) -> Result<Self, String> {
-        match text.trim() {
-            "wait" => Ok(Self::Wait),
-            "skip" => Ok(Self::Skip),
-            _ => Err(format!("expected `wait` or `skip`: {text}")),
-        }
-    }
-}
+impl Setting for Approvals {}
 
 /// What JSON Web Tokens must say to be accepted.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -108,10 +101,8 @@ fn usual_algorithms() -> Vec<String> {
 }
 
 impl Setting for Jwt {
-    fn from_text(text: &str) -> Result<Self, String> {
-        serde_json::from_str(text).map_err(|error| {
-            format!("expected a JSON object with issuer, audience and jwks_url: {error}")
-        })
+    fn from_text(text: &str) -> Result<Self, Invalid> {
+        Ok(serde_json::from_str(text)?)
     }
 }
 
@@ -128,16 +119,19 @@ impl JwksUrl {
 }
 
 impl TryFrom<String> for JwksUrl {
-    type Error = String;
-    fn try_from(text: String) -> Result<Self, String> {
-        let url = reqwest::Url::parse(&text).map_err(|error| format!("{error}: {text}"))?;
+    type Error = Invalid;
+    fn try_from(text: String) -> Result<Self, Invalid> {
+        let url = match reqwest::Url::parse(&text) {
+            Ok(url) => url,
+            Err(source) => return Err(Invalid::Url { source, found: text }),
+        };
         let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']).to_owned();
         let is_local = host == "localhost"
             || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
         if url.scheme() == "https" || (url.scheme() == "http" && is_local) {
             Ok(Self(text))
         } else {
-            Err(format!("the keys must be read over https://, not from: {text}"))
+            Err(Invalid::NotHttps(text))
         }
     }
 }
@@ -148,9 +142,8 @@ impl TryFrom<String> for JwksUrl {
 pub struct Names(pub Vec<String>);
 
 impl Setting for Names {
-    fn from_text(text: &str) -> Result<Self, String> {
-        let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
-        Ok(Self(names.map(str::to_owned).collect()))
+    fn from_text(text: &str) -> Result<Self, Invalid> {
+        list(text)
     }
 }
 
@@ -167,21 +160,14 @@ impl Token {
 }
 
 impl TryFrom<String> for Token {
-    type Error = String;
-    fn try_from(text: String) -> Result<Self, String> {
-        if text.len() >= 16 && text.chars().all(|letter| letter.is_ascii_graphic()) {
-            Ok(Self(text))
-        } else {
-            Err("a token must have at least 16 letters, figures or signs, and no spaces".into())
-        }
+    type Error = Invalid;
+    fn try_from(text: String) -> Result<Self, Invalid> {
+        let is_strong = text.len() >= 16 && text.chars().all(|letter| letter.is_ascii_graphic());
+        if is_strong { Ok(Self(text)) } else { Err(Invalid::Token) }
     }
 }
 
-impl Setting for Token {
-    fn from_text(text: &str) -> Result<Self, String> {
-        Self::try_from(text.to_owned())
-    }
-}
+impl Setting for Token {}
 
 impl std::fmt::Debug for Token {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -5,51 +5,23 @@ use std::path::{Path, PathBuf};
 use secrecy::SecretString;
 use serde::Deserialize;
 
-use super::documents::{DocumentSettings, DocumentSettingsFile, PARSER_KEY};
-use super::embeddings::{EmbeddingKeys, Embeddings, EmbeddingsFile};
-use super::encryption::{Encryption, EncryptionFile};
+use super::documents::{DocumentSettings, PARSER_KEY};
+use super::embeddings::{EmbeddingKeys, Embeddings};
+use super::encryption::Encryption;
+use super::invalid::Invalid;
 use super::key::Key;
-use super::metrics::{Metrics, MetricsFile};
-use super::models::{Models, ModelsFile};
-use super::resolve::Sources;
-use super::retention::{Retention, RetentionFile};
-use super::sections::{
-    Events, EventsFile, Limits, LimitsFile, Log, LogFile, Prompts, PromptsFile, Servers,
-    ServersFile, Store, StoreFile, Swarm, SwarmFile, Teams, TeamsFile, Worker, WorkerFile,
-};
-use super::serve::{Serve, ServeFile};
+use super::metrics::{MetricKeys, Metrics};
+use super::models::Models;
+use super::resolve::{Section, Sources};
+use super::retention::Retention;
+use super::sections::{Events, Limits, Log, Prompts, Servers, Store, Swarm, Teams, Worker};
+use super::serve::Serve;
 use super::strict::{self, Error};
-use super::traces::{Traces, TracesFile};
-use super::trust::{Trust, TrustFile};
+use super::traces::Traces;
+use super::trust::Trust;
 
 /// The settings file that is read when none is named and it exists.
 const DEFAULT_FILE: &str = "perihelion.toml";
-
-/// Everything that can be set; the file `perihelion.toml` at the repository's root documents each key.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    pub models: Models,
-    /// None: everything is found by words alone.
-    pub embeddings: Option<Embeddings>,
-    pub documents: DocumentSettings,
-    /// What a docling-serve knows this program by.
-    pub documents_parser_key: Option<SecretString>,
-    pub store: Store,
-    pub worker: Worker,
-    pub serve: Serve,
-    pub events: Events,
-    pub servers: Servers,
-    pub trust: Trust,
-    pub limits: Limits,
-    pub teams: Teams,
-    pub swarm: Swarm,
-    pub prompts: Prompts,
-    pub log: Log,
-    pub traces: Traces,
-    pub metrics: Metrics,
-    pub retention: Retention,
-    pub encryption: Encryption,
-}
 
 /// Values of command-line options; each goes before environment and file.
 #[derive(Clone, Debug, Default)]
@@ -72,27 +44,68 @@ pub struct Overrides {
     pub addr: Option<String>,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct File {
-    models: ModelsFile,
-    embeddings: EmbeddingsFile,
-    documents: DocumentSettingsFile,
-    store: StoreFile,
-    worker: WorkerFile,
-    serve: ServeFile,
-    events: EventsFile,
-    servers: ServersFile,
-    trust: TrustFile,
-    limits: LimitsFile,
-    teams: TeamsFile,
-    swarm: SwarmFile,
-    prompts: PromptsFile,
-    log: LogFile,
-    traces: TracesFile,
-    metrics: MetricsFile,
-    retention: RetentionFile,
-    encryption: EncryptionFile,
+macro_rules! settings {
+    ($($field:ident: $section:ty),* $(,)?) => {
+        /// Everything that can be set; the file `perihelion.toml` at the repository's root documents each key.
+        #[derive(Clone, Debug)]
+        pub struct Settings {
+            $(pub $field: $section,)*
+            pub metrics: Metrics,
+            /// None: everything is found by words alone.
+            pub embeddings: Option<Embeddings>,
+            /// What a docling-serve knows this program by.
+            pub documents_parser_key: Option<SecretString>,
+        }
+
+        #[derive(Debug, Default, Deserialize)]
+        #[serde(deny_unknown_fields, default)]
+        struct File {
+            $($field: <$section as Section>::File,)*
+            metrics: <MetricKeys as Section>::File,
+            embeddings: <EmbeddingKeys as Section>::File,
+        }
+
+        impl Settings {
+            /// Lists every key outside the role tables.
+            pub fn keys() -> impl Iterator<Item = Key> {
+                let tables = [$(<$section>::KEYS,)* MetricKeys::KEYS, EmbeddingKeys::KEYS];
+                tables.into_iter().flatten().copied()
+            }
+
+            /// Finds the value of each key.
+            fn resolve(file: File, sources: &Sources<'_>) -> Result<Self, Error> {
+                // What is not said of the metrics' collector is said of that of the traces.
+                let metrics = Metrics::resolve(file.metrics, file.traces.clone(), sources)?;
+                let keys = EmbeddingKeys::resolve(file.embeddings, sources)?;
+                let mut settings = Self {
+                    metrics,
+                    embeddings: None,
+                    documents_parser_key: sources.secret(PARSER_KEY),
+                    $($field: <$section>::resolve(file.$field, sources)?,)*
+                };
+                settings.embeddings = keys.embeddings(&settings.models, sources);
+                Ok(settings)
+            }
+        }
+    };
+}
+settings! {
+    models: Models,
+    documents: DocumentSettings,
+    store: Store,
+    worker: Worker,
+    serve: Serve,
+    events: Events,
+    servers: Servers,
+    trust: Trust,
+    limits: Limits,
+    teams: Teams,
+    swarm: Swarm,
+    prompts: Prompts,
+    log: Log,
+    traces: Traces,
+    retention: Retention,
+    encryption: Encryption,
 }
 
 impl Settings {
@@ -109,42 +122,20 @@ impl Settings {
             Some(path) => strict::load(path)?,
             None => File::default(),
         };
-        let sources = Sources { options: overrides.into_options(), env, file };
-        let models = Models::resolve(parsed.models, &sources)?;
-        let limits = Limits::resolve(parsed.limits, &sources)?;
-        let teams = Teams::resolve(parsed.teams, &sources)?;
-        let serve = Serve::resolve(parsed.serve, &sources)?;
+        let options = overrides.into_options();
+        let sources = Sources { options: &options, env, file };
+        let settings = Self::resolve(parsed, &sources)?;
         for (key, bound) in [
-            ("limits.max_cost_usd", limits.max_cost_usd),
-            ("teams.max_cost_usd", teams.max_cost_usd),
-            ("serve.max_daily_cost_usd", serve.max_daily_cost_usd),
+            ("limits.max_cost_usd", settings.limits.max_cost_usd),
+            ("teams.max_cost_usd", settings.teams.max_cost_usd),
+            ("serve.max_daily_cost_usd", settings.serve.max_daily_cost_usd),
         ] {
-            if bound.is_some() {
-                check_prices(&models).map_err(|message| sources.refuse(key, message))?;
+            // A budget in money while a model's price is unknown could not be kept.
+            if let Some(model) = settings.models.unpriced().filter(|_| bound.is_some()) {
+                return Err(sources.refuse(key, Invalid::Unpriced(model)));
             }
         }
-        let embeddings = EmbeddingKeys::read(parsed.embeddings, &models, &sources)?;
-        Ok(Self {
-            models,
-            embeddings,
-            limits,
-            documents: DocumentSettings::resolve(parsed.documents, &sources)?,
-            documents_parser_key: sources.env(PARSER_KEY).map(|key| key.trim().to_owned().into()),
-            teams,
-            store: Store::resolve(parsed.store, &sources)?,
-            worker: Worker::resolve(parsed.worker, &sources)?,
-            serve,
-            events: Events::resolve(parsed.events, &sources)?,
-            servers: Servers::resolve(parsed.servers, &sources)?,
-            trust: Trust::resolve(parsed.trust, &sources)?,
-            swarm: Swarm::resolve(parsed.swarm, &sources)?,
-            prompts: Prompts::resolve(parsed.prompts, &sources)?,
-            log: Log::resolve(parsed.log, &sources)?,
-            traces: Traces::resolve(parsed.traces.clone(), &sources)?,
-            metrics: Metrics::resolve(parsed.metrics, parsed.traces, &sources)?,
-            retention: Retention::resolve(parsed.retention, &sources)?,
-            encryption: Encryption::resolve(parsed.encryption, &sources)?,
-        })
+        Ok(settings)
     }
 
     /// Returns the settings file to read: `--config`, else `PERIHELION_CONFIG`, else `perihelion.toml`
@@ -155,49 +146,6 @@ impl Settings {
             .or_else(|| env("PERIHELION_CONFIG").filter(|v| !v.is_empty()).map(PathBuf::from))
             .or_else(|| Some(PathBuf::from(DEFAULT_FILE)).filter(|path| path.is_file()))
     }
-
-    /// Lists every key outside the role tables.
-    pub fn keys() -> impl Iterator<Item = Key> {
-        [
-            Models::KEYS,
-            EmbeddingKeys::KEYS,
-            DocumentSettings::KEYS,
-            Store::KEYS,
-            Worker::KEYS,
-            Serve::KEYS,
-            Events::KEYS,
-            Servers::KEYS,
-            Trust::KEYS,
-            Limits::KEYS,
-            Teams::KEYS,
-            Swarm::KEYS,
-            Prompts::KEYS,
-            Log::KEYS,
-            Traces::KEYS,
-            Metrics::KEYS,
-            Retention::KEYS,
-            Encryption::KEYS,
-        ]
-        .into_iter()
-        .flatten()
-        .copied()
-    }
-}
-
-/// Refuses a budget in money while a model's price is unknown, because it could not be kept.
-fn check_prices(models: &Models) -> Result<(), String> {
-    let prices = models.price_list();
-    let of_roles = super::Roles::NAMES.iter().map(|role| (*role, models.for_role(role).model));
-    let of_agents = models.agents.keys().map(|name| ("", models.for_agent(name).model));
-    for (role, model) in of_roles.chain(of_agents) {
-        if prices.of(role, &model).is_none() {
-            return Err(format!(
-                "needs the price of every model that is used: add [models.prices.{model:?}] with \
-                 input_per_mtok and output_per_mtok"
-            ));
-        }
-    }
-    Ok(())
 }
 
 impl Overrides {

@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
 
+use super::invalid::Invalid;
+
 /// Why a configuration file was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -16,18 +18,33 @@ pub enum Error {
     /// The text breaks TOML or the schema; `hint` names the nearest valid key where a key is unknown.
     #[error("{}:{line}:{column}: {message}{hint}", path.display())]
     Parse { path: PathBuf, line: usize, column: usize, message: String, hint: String },
-    /// A value is well-formed but not acceptable.
-    #[error("{}: {key}: {message}", path.display())]
-    Value { path: PathBuf, key: String, message: String },
+    /// A value is well-formed but not acceptable; the place is its line and column, where they are known.
+    #[error("{}{}: {key}: {source}", path.display(), shown(*place))]
+    Value { path: PathBuf, place: Option<(usize, usize)>, key: String, source: Reason },
     /// An environment variable holds a value that is not acceptable.
-    #[error("the environment variable {variable} is not acceptable: {message}")]
-    Environment { variable: String, message: String },
+    #[error("the environment variable {variable} is not acceptable: {source}")]
+    Environment { variable: String, source: Invalid },
     /// An environment variable has a name of this program, which knows no such variable.
     #[error("unknown environment variable: {variable}{hint}")]
     UnknownVariable { variable: String, hint: String },
     /// A command-line option holds a value that is not acceptable.
-    #[error("the option {option} is not acceptable: {message}")]
-    Option { option: String, message: String },
+    #[error("the option {option} is not acceptable: {source}")]
+    Option { option: String, source: Invalid },
+}
+
+/// Why a value is not acceptable, as whoever reads the file has it.
+type Reason = Box<dyn std::error::Error + Send + Sync>;
+
+impl Error {
+    /// Makes the error for a value of a file that is well-formed but not acceptable.
+    pub fn value(path: &Path, key: impl Into<String>, reason: impl Into<Reason>) -> Self {
+        let path = path.to_owned();
+        Self::Value { path, place: None, key: key.into(), source: reason.into() }
+    }
+}
+
+fn shown(place: Option<(usize, usize)>) -> String {
+    place.map_or_else(String::new, |(line, column)| format!(":{line}:{column}"))
 }
 
 /// Reads and parses a file.
@@ -35,9 +52,15 @@ pub enum Error {
 /// # Errors
 /// [`Error::Read`] when the file cannot be read, otherwise as [`parse`].
 pub fn load<T: DeserializeOwned>(path: &Path) -> Result<T, Error> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|source| Error::Read { path: path.to_owned(), source })?;
-    parse(path, &text)
+    parse(path, &read(path)?)
+}
+
+/// Reads a file as text.
+///
+/// # Errors
+/// [`Error::Read`].
+pub fn read(path: &Path) -> Result<String, Error> {
+    std::fs::read_to_string(path).map_err(|source| Error::Read { path: path.to_owned(), source })
 }
 
 /// Parses TOML text; `path` only names the file in errors.

@@ -6,14 +6,15 @@ use std::time::Duration;
 use secrecy::SecretString;
 use serde::Deserialize;
 
-use super::resolve::{Setting, Sources, any, positive, section};
+use super::invalid::Invalid;
+use super::resolve::{Section, Setting, Sources, any, http_address, if_any, positive, section};
 use super::strict::Error;
 
 section! {
     /// Keys of the traces section.
     TraceKeys, TracesFile, "traces" {
         /// Base address of an OTLP collector; none: nothing is sent.
-        otlp_endpoint: Option<String> = None, "OTEL_EXPORTER_OTLP_ENDPOINT", collector;
+        otlp_endpoint: Option<String> = None, "OTEL_EXPORTER_OTLP_ENDPOINT", if_any(check_collector);
         /// How the collector is spoken to: `http` (binary protobuf) or `grpc`.
         protocol: TraceProtocol = TraceProtocol::Http, "OTEL_EXPORTER_OTLP_PROTOCOL", any;
         /// Compression of requests: `gzip` or `none`.
@@ -72,19 +73,12 @@ pub enum TraceScope {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TraceProtocol {
+    #[serde(alias = "http/protobuf")]
     Http,
     Grpc,
 }
 
-impl Setting for TraceProtocol {
-    fn from_text(text: &str) -> Result<Self, String> {
-        match text {
-            "http" | "http/protobuf" => Ok(Self::Http),
-            "grpc" => Ok(Self::Grpc),
-            _ => Err(format!("expected `http/protobuf` or `grpc`: {text}")),
-        }
-    }
-}
+impl Setting for TraceProtocol {}
 
 /// How requests are compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -94,34 +88,19 @@ pub enum Compression {
     None,
 }
 
-impl Setting for Compression {
-    fn from_text(text: &str) -> Result<Self, String> {
-        match text {
-            "gzip" => Ok(Self::Gzip),
-            "none" => Ok(Self::None),
-            _ => Err(format!("expected `gzip` or `none`: {text}")),
-        }
-    }
-}
+impl Setting for Compression {}
 
-impl Setting for TraceScope {
-    fn from_text(text: &str) -> Result<Self, String> {
-        match text {
-            "run" => Ok(Self::Run),
-            "thread" => Ok(Self::Thread),
-            _ => Err(format!("expected `run` or `thread`: {text}")),
-        }
-    }
-}
+impl Setting for TraceScope {}
 
-impl Traces {
-    pub(super) const KEYS: &'static [super::Key] = TraceKeys::KEYS;
+impl Section for Traces {
+    type File = TracesFile;
+    const KEYS: &'static [super::Key] = TraceKeys::KEYS;
 
-    pub(super) fn resolve(file: TracesFile, sources: &Sources<'_>) -> Result<Self, Error> {
+    fn resolve(file: TracesFile, sources: &Sources<'_>) -> Result<Self, Error> {
         let is_exact = sources.env("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT").is_some();
         let is_off = is_switched_off("OTEL_TRACES_EXPORTER", sources);
         let env = |name: &str| of_signal("TRACES", name, sources);
-        let sources = &Sources { options: sources.options.clone(), env: &env, file: sources.file };
+        let sources = &Sources { options: sources.options, env: &env, file: sources.file };
         let keys = TraceKeys::resolve(file, sources)?;
         let headers = match &keys.headers_env {
             Some(variable) => headers(variable, false, sources)?,
@@ -176,10 +155,6 @@ pub(super) fn headers(
     encoded: bool,
     sources: &Sources<'_>,
 ) -> Result<Vec<(String, SecretString)>, Error> {
-    let wrong = |message: &str| Error::Environment {
-        variable: variable.to_owned(),
-        message: message.to_owned(),
-    };
     // As with an API key, a variable that is not set means: none.
     let Some(text) = sources.env(variable) else { return Ok(Vec::new()) };
     let header = |one: &str| {
@@ -193,54 +168,21 @@ pub(super) fn headers(
         .filter(|one| !one.trim().is_empty())
         .map(header)
         .collect::<Option<Vec<_>>>()
-        .ok_or_else(|| {
-            wrong("expected headers as NAME=VALUE, separated by commas (the value is not shown)")
+        .ok_or_else(|| Error::Environment {
+            variable: variable.to_owned(),
+            source: Invalid::Headers,
         })
 }
 
 fn percent_decoded(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((first, after)) = rest.split_first() {
-        rest = match first {
-            b'%' => {
-                let (digits, after) = after.split_at_checked(2)?;
-                let digits = std::str::from_utf8(digits).ok()?;
-                bytes.push(u8::from_str_radix(digits, 16).ok()?);
-                after
-            }
-            plain => {
-                bytes.push(*plain);
-                after
-            }
-        };
-    }
-    String::from_utf8(bytes).ok()
-}
-
-pub(super) fn collector(value: &Option<String>) -> Result<(), String> {
-    value.as_deref().map_or(Ok(()), check_collector).map_err(|error| error.to_string())
-}
-
-/// What is wrong with the address of a collector, to be said after its name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum CollectorError {
-    #[error("must not carry a user name or password; name a variable in headers_env")]
-    Credentials,
-    #[error("must be an http:// or https:// address, such as http://localhost:4318")]
-    NotHttp,
+    let decoded = percent_encoding::percent_decode_str(text);
+    decoded.decode_utf8().ok().map(std::borrow::Cow::into_owned)
 }
 
 /// Checks the address of a collector.
 ///
 /// # Errors
-/// [`CollectorError`].
-pub fn check_collector(value: &str) -> Result<(), CollectorError> {
-    match reqwest::Url::parse(value) {
-        Ok(url) if !url.username().is_empty() || url.password().is_some() => {
-            Err(CollectorError::Credentials)
-        }
-        Ok(url) if matches!(url.scheme(), "http" | "https") && url.host().is_some() => Ok(()),
-        _ => Err(CollectorError::NotHttp),
-    }
+/// What is wrong with it, for the place where it was found.
+pub fn check_collector(value: &(impl AsRef<str> + ?Sized)) -> Result<(), Invalid> {
+    http_address(value.as_ref(), "http://localhost:4318", "headers_env")
 }

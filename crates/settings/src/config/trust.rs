@@ -34,16 +34,7 @@ pub enum PinMode {
     Off,
 }
 
-impl Setting for PinMode {
-    fn from_text(text: &str) -> Result<Self, String> {
-        match text.trim() {
-            "first_use" => Ok(Self::FirstUse),
-            "required" => Ok(Self::Required),
-            "off" => Ok(Self::Off),
-            _ => Err(format!("expected `first_use`, `required` or `off`: {text}")),
-        }
-    }
-}
+impl Setting for PinMode {}
 
 /// What becomes of calls that text from the open world may have led to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -55,12 +46,4 @@ pub enum TaintRule {
     Off,
 }
 
-impl Setting for TaintRule {
-    fn from_text(text: &str) -> Result<Self, String> {
-        match text.trim() {
-            "ask" => Ok(Self::Ask),
-            "off" => Ok(Self::Off),
-            _ => Err(format!("expected `ask` or `off`: {text}")),
-        }
-    }
-}
+impl Setting for TaintRule {}

@@ -1,6 +1,6 @@
 //! The environment variables that are this program's own, so that a mistyped one does not go unseen.
 
-use super::models::Roles;
+use super::models::{RoleSettings, Roles};
 use super::settings::Settings;
 use super::strict::{Error, nearest};
 
@@ -35,20 +35,6 @@ const OTHERS: [&str; 26] = [
     "PERIHELION_WEB_SEARCH_KEY",
     "PERIHELION_WEB_SEARCH_URL",
     "PERIHELION_ENCRYPTION_KEYS",
-];
-
-/// Keys of a role, as `PERIHELION_MODELS_ROLES_<ROLE>_<KEY>` has them.
-const ROLE_KEYS: [&str; 10] = [
-    "MODEL",
-    "URL",
-    "API",
-    "API_KEY_ENV",
-    "CONTEXT_WINDOW",
-    "INPUT",
-    "TEMPERATURE",
-    "MAX_TOKENS",
-    "TIMEOUT_SEC",
-    "MAX_RETRIES",
 ];
 
 /// What the variables of agents with settings of their own begin with; their names stand in the settings file only.
@@ -87,9 +73,9 @@ pub fn check(names: impl Iterator<Item = String>, texts: &[String]) -> Result<()
 fn known() -> Vec<String> {
     let settings = Settings::keys().map(|key| key.variable.to_owned());
     let roles = Roles::NAMES.iter().flat_map(|role| {
-        ROLE_KEYS
+        RoleSettings::KEYS
             .iter()
-            .map(move |key| format!("{PREFIX}MODELS_ROLES_{}_{key}", role.to_uppercase()))
+            .map(move |key| format!("{PREFIX}MODELS_ROLES_{role}_{key}").to_uppercase())
     });
     settings.chain(roles).chain(OTHERS.map(str::to_owned)).collect()
 }
@@ -105,16 +91,15 @@ fn is_of_a_cluster(name: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn checked(names: &[&str], text: &str) -> Result<(), String> {
-        let names = names.iter().map(|name| (*name).to_owned());
-        check(names, &[text.to_owned()]).map_err(|error| error.to_string())
+    fn checked(names: &[&str], text: &str) -> Result<(), Error> {
+        check(names.iter().map(|name| (*name).to_owned()), &[text.to_owned()])
     }
 
     #[test]
     fn an_unknown_variable_is_refused_with_the_nearest_one() {
         let error = checked(&["PATH", "PERIHELION_LIMIT_MAX_STEPS"], "").unwrap_err();
         assert_eq!(
-            error,
+            error.to_string(),
             "unknown environment variable: PERIHELION_LIMIT_MAX_STEPS; did you mean PERIHELION_LIMITS_MAX_STEPS?"
         );
         let roles = ["PERIHELION_MODELS_ROLES_QA_URL", "PERIHELION_LOG", "PERIHELION_SQL_DATABASE"];

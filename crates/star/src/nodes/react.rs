@@ -103,7 +103,7 @@ impl React {
             return Ok(format!("the arguments of {} are not a JSON object", tool.name));
         };
         if let Err(problem) = mcp::validate_arguments(tool, arguments) {
-            return Ok(problem);
+            return Ok(problem.to_string());
         }
         let server = &self.server.name;
         if tool.needs_approval {

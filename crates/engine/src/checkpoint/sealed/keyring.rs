@@ -63,10 +63,11 @@ impl Keyring {
     ///
     /// # Errors
     /// As [`Keyring::new`], and [`Error::Keys`] for a key that was not found, with what is said of it.
-    pub fn of_found(
-        keys: impl IntoIterator<Item = (String, Result<[u8; 32], String>)>,
+    pub fn of_found<E: ToString>(
+        keys: impl IntoIterator<Item = (String, Result<[u8; 32], E>)>,
     ) -> Result<Option<Self>, Error> {
-        let keys = keys.into_iter().map(|(name, key)| Ok((name, key.map_err(Error::Keys)?)));
+        let found = |key: Result<_, E>| key.map_err(|reason| Error::Keys(reason.to_string()));
+        let keys = keys.into_iter().map(|(name, key)| Ok((name, found(key)?)));
         let keys = keys.collect::<Result<Vec<_>, Error>>()?;
         if keys.is_empty() { Ok(None) } else { Self::new(keys).map(Some) }
     }

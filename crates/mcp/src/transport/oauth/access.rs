@@ -1,11 +1,12 @@
 //! The token of every request to a server: read, renewed before it runs out, and renewed once when it is refused.
 
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::{Duration, SystemTime},
 };
 
 use oauth2::TokenResponse as _;
+use parking_lot::Mutex;
 use rmcp::transport::auth::StoredCredentials;
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio_util::task::TaskTracker;
@@ -181,7 +182,7 @@ impl Access {
         };
         let scopes: Vec<String> = lacks.split_whitespace().map(str::to_owned).collect();
         if scopes.is_empty() {
-            let why = "it does not allow this, and does not say which scopes would";
+            let why = "it does not allow this, and does not name the required scopes";
             return self.set_failure(Some(why.to_owned().into()));
         }
         let shown = text::one_line(&self.secrets.redact(&scopes.join(" ")));
@@ -227,7 +228,7 @@ impl Access {
                 .to_owned()
         } else if is_known {
             format!(
-                "its login is not accepted any longer; log in again: perihelion agents login {server}"
+                "its login is no longer accepted; log in again: perihelion agents login {server}"
             )
         } else {
             format!("it wants a login: perihelion agents login {server}")
@@ -266,23 +267,23 @@ impl Access {
     }
 
     fn why(&self) -> Option<Why> {
-        let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let failure = self.failure.lock().clone();
         let (why, written) = failure?;
         (written == self.place.written()).then_some(why)
     }
 
     fn set_failure(&self, why: Option<Why>) {
         let failure = why.map(|why| (why, self.place.written()));
-        *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = failure;
+        *self.failure.lock() = failure;
     }
 
     /// Returns what the server last said when it refused a request.
     pub(super) fn challenge(&self) -> Option<String> {
-        self.challenge.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.challenge.lock().clone()
     }
 
     pub(super) fn set_challenge(&self, challenge: Option<String>) {
-        *self.challenge.lock().unwrap_or_else(PoisonError::into_inner) = challenge;
+        *self.challenge.lock() = challenge;
     }
 }
 

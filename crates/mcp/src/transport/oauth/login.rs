@@ -14,7 +14,7 @@ use super::{
     renewal::OFFLINE_ACCESS,
 };
 use crate::configuration::Grant;
-use crate::types::{Error, text};
+use crate::types::{Error, Reason, text};
 
 /// What an authorization server says of a refusal is cut off here.
 const REASON_CHARS: usize = 300;
@@ -51,8 +51,7 @@ impl Login {
         let failed = |failure| access.login_error(failure);
         if access.oauth.grant == Grant::ClientCredentials {
             let server = access.server.clone();
-            let reason =
-                "nobody needs to: it is used with client credentials (oauth.grant)".to_owned();
+            let reason = "it is used with client credentials (oauth.grant), without a login".into();
             return Err(Error::Login { server, reason });
         }
         let (authority, client, address, callback) = prepare(&access).await.map_err(failed)?;
@@ -89,8 +88,9 @@ impl Login {
 
 impl Access {
     pub(super) fn login_error(&self, failure: LoginFailure) -> Error {
-        let message = text::one_line(&self.secrets.redact(&failure.to_string()));
-        let reason = text::cut(&message, 4 * REASON_CHARS);
+        let clean =
+            |words: &str| text::cut(&text::one_line(&self.secrets.redact(words)), 4 * REASON_CHARS);
+        let reason = Reason::of(failure, clean);
         Error::Login { server: self.server.clone(), reason }
     }
 }

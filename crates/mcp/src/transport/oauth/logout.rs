@@ -6,7 +6,7 @@ use oauth2::TokenResponse as _;
 use secrecy::ExposeSecret as _;
 
 use super::{access::Access, failure::LoginFailure, logins::Record};
-use crate::transport::{address, delivery};
+use crate::transport::address;
 use crate::types::Error;
 use perihelion_settings::config::tls;
 
@@ -45,12 +45,12 @@ impl Access {
         };
         Ok(match self.revoke(&endpoint, &record).await {
             Ok(()) => LoggedOut::Revoked,
-            Err(why) => LoggedOut::NotRevoked(self.secrets.redact(&why)),
+            Err(why) => LoggedOut::NotRevoked(self.secrets.redact(&why.to_string())),
         })
     }
 
     /// Revokes the refresh token, with which all that was made of it goes, or else the token itself.
-    async fn revoke(&self, endpoint: &str, record: &Record) -> Result<(), String> {
+    async fn revoke(&self, endpoint: &str, record: &Record) -> Result<(), LoginFailure> {
         let Some(credentials) = &record.credentials else { return Ok(()) };
         self.learn(credentials);
         let Some(response) = &credentials.token_response else { return Ok(()) };
@@ -66,7 +66,7 @@ impl Access {
             // What need not be encrypted because it stays here must not pass a proxy.
             client = client.no_proxy();
         }
-        let client = client.build().map_err(|error| delivery::chain(&error))?;
+        let client = client.build()?;
         let mut form = vec![("token", token.as_str()), ("token_type_hint", kind)];
         let secret = self.secret(&record.client);
         let mut request = client.post(endpoint);
@@ -77,24 +77,19 @@ impl Access {
             }
             None => form.push(("client_id", &record.client.id)),
         }
-        let form =
-            reqwest::Url::parse_with_params("form:", form).map_err(|error| error.to_string())?;
         let answered = request
             .header("content-type", "application/x-www-form-urlencoded")
-            .body(form.query().unwrap_or_default().to_owned())
+            .body(url::form_urlencoded::Serializer::new(String::new()).extend_pairs(form).finish())
             .send()
-            .await
-            .map_err(|error| delivery::chain(&error))?;
+            .await?;
         match answered.status() {
             status if status.is_success() => Ok(()),
-            status => Err(format!("the authorization server answered {status}")),
+            status => Err(LoginFailure::NotRevoked(status)),
         }
     }
 }
 
 /// Encodes a value as RFC 6749 wants it in a header of basic authentication.
 fn encoded(value: &str) -> String {
-    let url = reqwest::Url::parse_with_params("form:", [("", value)]);
-    let query = url.ok().and_then(|url| url.query().map(str::to_owned)).unwrap_or_default();
-    query.trim_start_matches('=').to_owned()
+    url::form_urlencoded::byte_serialize(value.as_bytes()).collect()
 }

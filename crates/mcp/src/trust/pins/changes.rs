@@ -79,7 +79,7 @@ fn values(before: Option<Value>, after: Option<Value>) -> Vec<String> {
     let after = parts(&after);
     let Some(before) = before.as_ref().map(parts) else {
         let now = after.iter().map(|(key, value)| format!("{key}: {value} now"));
-        return now.chain(["what it was is not kept in this pin".to_owned()]).collect();
+        return now.chain(["the pin has no earlier text".to_owned()]).collect();
     };
     let keys: std::collections::BTreeSet<&String> = before.keys().chain(after.keys()).collect();
     let shown = |value: Option<&Value>| value.map_or_else(|| "(none)".to_owned(), Value::to_string);

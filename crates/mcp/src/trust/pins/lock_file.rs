@@ -40,25 +40,20 @@ impl LockFile {
             path: path.to_owned(),
             line: error.line(),
             column: error.column(),
-            message: format!("this is no lock file of MCP servers: {error}"),
-            hint: "; take it back from version control, or approve each server again".to_owned(),
+            message: format!("not a lock file of MCP servers: {error}"),
+            hint: "; restore it from version control, or approve each server again".to_owned(),
         })?;
-        let refuse = |key: String, message: String| {
-            Err(Error::Value { path: path.to_owned(), key, message })
-        };
         if file.version != VERSION {
-            let message = format!("this program reads version {VERSION}, not: {}", file.version);
-            return refuse("version".to_owned(), message);
+            let reason = format!("this program reads version {VERSION}, not: {}", file.version);
+            return Err(Error::value(path, "version", reason));
         }
         for (name, pin) in &file.servers {
             if let Some(part) = pin.altered() {
-                return refuse(
-                    format!("servers.{name}.{part}"),
-                    format!(
-                        "the hash is not that of what stands there; take the file back from version control, or \
-                         remove the server's entry and approve it again: perihelion agents approve {name}"
-                    ),
+                let reason = format!(
+                    "the hash does not match the entry; restore the file from version control, or remove the \
+                     entry and approve the server again: perihelion agents approve {name}"
                 );
+                return Err(Error::value(path, format!("servers.{name}.{part}"), reason));
             }
         }
         Ok(file)

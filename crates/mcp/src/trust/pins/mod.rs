@@ -10,9 +10,10 @@ mod pin;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use crate::configuration::Origin;
+use parking_lot::Mutex;
 use perihelion_settings::config::{Error, PinMode};
 
 pub use changes::{Change, Changes};
@@ -55,7 +56,7 @@ impl Pins {
     /// all servers, and each of them asks for it.
     fn load(&self) -> Result<Arc<LockFile>, Error> {
         let text = LockFile::read(&self.path)?;
-        let mut checked = self.checked.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut checked = self.checked.lock();
         if let Some((_, file)) = checked.as_ref().filter(|(before, _)| *before == text) {
             return Ok(Arc::clone(file));
         }
@@ -74,24 +75,24 @@ impl Pins {
     ///
     /// # Errors
     /// As [`Pins::judge`].
-    pub(crate) fn admit(&self, server: &str, origin: &Origin) -> Result<(), String> {
+    pub(crate) fn admit(&self, server: &str, origin: &Origin) -> Result<(), Untrusted> {
         if self.mode == PinMode::Off {
             return Ok(());
         }
         match (self.pinned(server)?, self.mode) {
             (Some(pinned), _) => {
                 let moved = Changes(pinned.moved(&origin.source, Some(&origin.setting), None));
-                if moved.is_empty() { Ok(()) } else { Err(not_what_was_pinned(server, &moved)) }
+                if moved.is_empty() { Ok(()) } else { Err(Untrusted::changed(server, &moved)) }
             }
-            (None, PinMode::Required) => Err(unapproved(server)),
+            (None, PinMode::Required) => Err(Untrusted::Unapproved(server.to_owned())),
             (None, _) => Ok(()),
         }
     }
 
     /// Returns a server's pin, read again.
-    fn pinned(&self, server: &str) -> Result<Option<ServerPin>, String> {
-        let known = self.load().map_err(|error| error.to_string())?;
-        let unwritten = self.unwritten.lock().unwrap_or_else(PoisonError::into_inner);
+    fn pinned(&self, server: &str) -> Result<Option<ServerPin>, Error> {
+        let known = self.load()?;
+        let unwritten = self.unwritten.lock();
         Ok(known.servers.get(server).or_else(|| unwritten.get(server)).cloned())
     }
 
@@ -112,7 +113,7 @@ impl Pins {
         server: &str,
         seen: &ServerPin,
         is_switched_off: impl Fn(&str) -> bool,
-    ) -> Result<(), String> {
+    ) -> Result<(), Untrusted> {
         if self.mode == PinMode::Off {
             return Ok(());
         }
@@ -122,7 +123,7 @@ impl Pins {
                 available.tools.retain(|tool, _| !is_switched_off(tool));
                 let changes = Changes::between(Some(&available), seen);
                 if !changes.is_empty() {
-                    return Err(not_what_was_pinned(server, &changes));
+                    return Err(Untrusted::changed(server, &changes));
                 }
                 if let Some(whole) = pinned.completed(seen)
                     && let Err(error) = self.pin(server, whole)
@@ -131,15 +132,14 @@ impl Pins {
                 }
                 Ok(())
             }
-            (None, PinMode::Required) => Err(unapproved(server)),
+            (None, PinMode::Required) => Err(Untrusted::Unapproved(server.to_owned())),
             (None, _) => {
                 if let Err(error) = self.pin(server, seen.clone()) {
                     tracing::warn!(
                         server, path = %self.path.display(), %error,
                         "MCP definitions are pinned for this process only: the lock file cannot be written; name another place with trust.pins_file"
                     );
-                    let mut unwritten =
-                        self.unwritten.lock().unwrap_or_else(PoisonError::into_inner);
+                    let mut unwritten = self.unwritten.lock();
                     unwritten.insert(server.to_owned(), seen.clone());
                 }
                 Ok(())
@@ -164,22 +164,31 @@ impl Pins {
         let mut file = (*self.load()?).clone();
         file.servers.insert(server.to_owned(), seen);
         let text = file.write(&self.path)?;
-        let mut checked = self.checked.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut checked = self.checked.lock();
         *checked = Some((Some(text), Arc::new(file)));
         Ok(())
     }
 }
 
-fn not_what_was_pinned(server: &str, changes: &Changes) -> String {
-    format!("it is not what was pinned: {}; {}", changes.summary(), review(server))
+/// Why a server is not started, or its definitions are not used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Untrusted {
+    #[error(
+        "it differs from its pin: {changes}; review it with `perihelion agents approve {server} --dry-run`, and accept \
+         it without --dry-run"
+    )]
+    Changed { server: String, changes: String },
+    #[error(
+        "it is not approved yet; review it with `perihelion agents approve {0} --dry-run`, and accept it without \
+         --dry-run"
+    )]
+    Unapproved(String),
+    #[error(transparent)]
+    Pins(#[from] Error),
 }
 
-fn unapproved(server: &str) -> String {
-    format!("nobody has approved it yet; {}", review(server))
-}
-
-fn review(server: &str) -> String {
-    format!(
-        "`perihelion agents approve {server} --dry-run` shows it, and without --dry-run accepts it"
-    )
+impl Untrusted {
+    fn changed(server: &str, changes: &Changes) -> Self {
+        Self::Changed { server: server.to_owned(), changes: changes.summary() }
+    }
 }
