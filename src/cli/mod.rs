@@ -64,7 +64,7 @@ pub use signals::Signals;
 use self::args::Command;
 use perihelion_runtime as runtime;
 use perihelion_servers::{Bundled, Finding};
-use perihelion_settings::config::{Overrides, Settings, variables};
+use perihelion_settings::config::{LogFormat, Overrides, Settings, variables};
 
 /// How long tasks may take to end once the command is over.
 const GRACE: Duration = Duration::from_millis(500);
@@ -76,14 +76,21 @@ const STACK_BYTES: usize = 16 << 20;
 /// Runs the program: reads the arguments, does what they say, and returns the exit code.
 pub fn main() -> ExitCode {
     privacy::keep();
+    // The settings may say otherwise, but what goes wrong before they are read is told as well.
+    output::set_json_lines(LogFormat::of_environment(&environment) == LogFormat::Json);
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
-            if error.use_stderr() && wants_json() {
+            if error.use_stderr() {
                 let error_text = error.render().to_string();
-                let message = error_text.lines().next().unwrap_or_default();
-                let message = message.strip_prefix("error: ").unwrap_or(message);
-                tell_as_json("usage", message);
+                let first = error_text.lines().next().unwrap_or_default();
+                if wants_json() {
+                    tell_as_json("usage", first.strip_prefix("error: ").unwrap_or(first));
+                }
+                if output::has_json_lines() {
+                    output::error(error_text.strip_prefix("error: ").unwrap_or(&error_text));
+                    return Exit::Usage.into();
+                }
             }
             // Ends the process on `--help`, `--version` (0) and bad usage (2).
             error.exit()

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use chrono::SecondsFormat;
 use comfy_table::{ContentArrangement, Table, presets};
 use console::Term;
-use indicatif::MultiProgress;
+use indicatif::{MultiProgress, ProgressDrawTarget};
 use serde::Serialize;
 use serde_json::json;
 
@@ -27,6 +27,16 @@ static JSON_LINES: AtomicBool = AtomicBool::new(false);
 /// Writes lines on standard error as JSON from now on, or as text.
 pub(super) fn set_json_lines(json: bool) {
     JSON_LINES.store(json, Ordering::Relaxed);
+    if json {
+        BARS.set_draw_target(ProgressDrawTarget::hidden());
+        // A panic is one line as well, with the place where it happened.
+        std::panic::set_hook(Box::new(|panic| error(&panic.to_string())));
+    }
+}
+
+/// Tells whether lines on standard error are JSON.
+pub(super) fn has_json_lines() -> bool {
+    JSON_LINES.load(Ordering::Relaxed)
 }
 
 /// Tells whether standard output has its content already.
@@ -94,7 +104,7 @@ fn labelled(level: &str, label: &str, color: &str, message: &str) {
 
 /// Writes to standard error, as a line of the log where that is JSON.
 fn written(level: &str, message: &str, as_text: impl FnOnce(&str) -> String) {
-    let line = if JSON_LINES.load(Ordering::Relaxed) {
+    let line = if has_json_lines() {
         let now = clock::now().to_rfc3339_opts(SecondsFormat::Micros, true);
         let fields = json!({ "message": message });
         let line =

@@ -36,6 +36,25 @@ async fn each_json_line_of_a_run_names_the_trace_and_the_span_that_the_viewers_h
     assert!(!plain.stderr.contains("trace_id"), "{plain:?}");
 }
 
+/// S1.12: also what goes wrong before the settings are read.
+#[tokio::test]
+async fn with_json_logs_an_early_error_is_one_line_of_json() {
+    let mut world = World::new(reading()).await;
+    world.set("PERIHELION_LOG_FORMAT", "json");
+    let message = |stderr: &str| {
+        let lines: Vec<Value> =
+            stderr.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let [line] = lines.as_slice() else { panic!("{stderr}") };
+        assert_eq!(line["level"], "ERROR");
+        line["fields"]["message"].as_str().unwrap().to_owned()
+    };
+    let unknown = world.run(&["run", "--no-such-option"]).await.code(2);
+    assert!(message(&unknown.stderr).starts_with("unexpected argument '--no-such-option'"));
+    world.write("perihelion.toml", "[limits]\nmax_step = 3\n");
+    let broken = world.run(&["threads", "list"]).await.code(2);
+    assert!(message(&broken.stderr).contains("did you mean `max_steps`?"));
+}
+
 /// X6: what a server writes, or has in its address, is told in our words and cannot pass for them.
 #[tokio::test]
 async fn what_servers_write_forges_no_log_line_and_their_addresses_are_not_logged_with_their_keys()
