@@ -2,12 +2,11 @@
 
 use std::collections::HashSet;
 
-use perihelion_database::query;
-use perihelion_recall::{ContentHash, EmbeddingModel, Scope};
+use perihelion_recall::ContentHash;
 
 use crate::library::{KIND, check_collection};
 use crate::text::Places;
-use crate::{Describer, Document, Error, Input, Library, Prepared, prepare};
+use crate::{Error, Input, Library, Prepared, prepare};
 
 /// How far the adding of a document is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,8 +1,7 @@
 //! Each time that a document was begun to be added: what finds again what is left of one that never got there.
 
 use chrono::{DateTime, Utc};
-use perihelion_database::{Row, query};
-use perihelion_recall::Scope;
+use perihelion_database::Row;
 use sqlx::AssertSqlSafe;
 
 use crate::{Error, Library, prepare};

@@ -2,7 +2,6 @@
 
 use async_trait::async_trait;
 use perihelion_database::{Query, query};
-use perihelion_recall::Scope;
 use serde_json::json;
 
 use crate::{Description, Error, Library, Prepared};

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use perihelion_recall::{ContentHash, EmbeddingError, EmbeddingModel, Scope};
+use perihelion_recall::{ContentHash, EmbeddingError, EmbeddingModel};
 use tokio::sync::Notify;
 
 use crate::{Error, Library};

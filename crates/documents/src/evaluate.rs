@@ -1,6 +1,6 @@
 //! Measures retrieval on a user's own judgements: questions, and what should be found for each.
 
-use perihelion_recall::{EmbeddingModel, Scope, Weights};
+use perihelion_recall::{EmbeddingModel, Weights};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

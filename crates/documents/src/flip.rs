@@ -2,13 +2,13 @@
 
 use std::collections::HashMap;
 
-use perihelion_database::{Transaction, Value, query};
-use perihelion_recall::{Kept, Scope, StoredIndex};
+use perihelion_database::{Transaction, Value};
+use perihelion_recall::{Kept, StoredIndex};
 use serde_json::{Value as Json, json};
 use sqlx::AssertSqlSafe;
 
 use crate::library::KIND;
-use crate::{Description, Document, Error, Library, Prepared, page, segments};
+use crate::{Description, Document, Error, Library, Prepared};
 
 impl Library {
     /// Puts a document in place of its last version, in one transaction: from then on it is found and read.

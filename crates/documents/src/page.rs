@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use perihelion_database::{Row, Transaction, query};
+use perihelion_database::{Row, Transaction};
 use perihelion_recall::words::{related, split};
 use serde::Serialize;
 use serde_json::{Value as Json, json};
@@ -10,7 +10,7 @@ use sqlx::AssertSqlSafe;
 
 use crate::segments::Range;
 use crate::text::Places;
-use crate::{Error, Library, Prepared, Scope};
+use crate::{Error, Library, Prepared};
 
 /// Which page is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

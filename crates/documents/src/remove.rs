@@ -6,7 +6,7 @@ use perihelion_recall::{Scope, StoredIndex};
 use sqlx::AssertSqlSafe;
 
 use crate::library::KIND;
-use crate::{Attempt, Document, Error, Library, attempt, record, usage};
+use crate::{Attempt, Document, Error, Library, attempt, record};
 
 /// What was deleted.
 #[derive(Clone, Debug, PartialEq)]

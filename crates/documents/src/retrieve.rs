@@ -2,10 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use perihelion_database::query;
-use perihelion_recall::{
-    EmbeddingError, EmbeddingModel, Hit, Index as _, QueryVector, Scope, Search,
-};
+use perihelion_recall::{EmbeddingError, EmbeddingModel, Hit, Index as _, QueryVector, Search};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use perihelion_database::{Transaction, query};
-use perihelion_recall::Scope;
 use serde_json::{Value as Json, json};
 use sqlx::AssertSqlSafe;
 

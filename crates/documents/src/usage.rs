@@ -1,7 +1,6 @@
 //! What a tenant keeps of documents, and how much it may.
 
 use perihelion_database::{Transaction, query};
-use perihelion_recall::Scope;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

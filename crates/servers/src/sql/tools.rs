@@ -193,7 +193,7 @@ impl Server {
     }
 
     async fn write(&self, input: &Export) -> Result<Exported, Error> {
-        let refused = |text: String| Error::Export(text);
+        let refused = |text: String| Error::Export(std::io::Error::other(text));
         let format = match input.format.as_str() {
             "csv" => Format::Csv,
             "xlsx" => Format::Xlsx,
