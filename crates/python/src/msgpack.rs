@@ -86,7 +86,8 @@ pub fn elements(bytes: &[u8]) -> Result<(Kind, Vec<(usize, usize)>), Error> {
 /// Returns the contents of an array of three texts or byte strings.
 pub fn texts(bytes: &[u8]) -> Result<[&[u8]; 3], Error> {
     let bounds = elements(bytes)?.1;
-    let contents: Vec<&[u8]> = bounds.iter().map(|(start, end)| content(&bytes[*start..*end])).collect();
+    let contents: Vec<&[u8]> =
+        bounds.iter().map(|(start, end)| content(&bytes[*start..*end])).collect();
     contents.try_into().map_err(|_| Error::Damaged("not three texts"))
 }
 

@@ -182,12 +182,16 @@ impl Seal {
         rows: Vec<Stored<'py>>,
         place: &str,
     ) -> PyResult<Vec<Opened<'py>>> {
-        let by_version: HashMap<&str, &Stored<'py>> = rows.iter().map(|row| (row.0.as_str(), row)).collect();
+        let by_version: HashMap<&str, &Stored<'py>> =
+            rows.iter().map(|row| (row.0.as_str(), row)).collect();
         let mut chain = Vec::new();
         let mut wanted = Some(&version);
         while let Some(version) = wanted {
-            let Some(row) = by_version.get(version.as_str()).filter(|_| chain.len() <= rows.len()) else {
-                let text = format!("a value cannot be read, a row that it follows from is missing: {place}");
+            let Some(row) = by_version.get(version.as_str()).filter(|_| chain.len() <= rows.len())
+            else {
+                let text = format!(
+                    "a value cannot be read, a row that it follows from is missing: {place}"
+                );
                 return Err(PyRuntimeError::new_err(text));
             };
             let plain = self.opened(row.3.as_bytes(), place)?;
