@@ -83,6 +83,24 @@ pub fn elements(bytes: &[u8]) -> Result<(Kind, Vec<(usize, usize)>), Error> {
     Ok((kind, bounds))
 }
 
+/// Returns the contents of an array of three texts or byte strings.
+pub fn texts(bytes: &[u8]) -> Result<[&[u8]; 3], Error> {
+    let bounds = elements(bytes)?.1;
+    let contents: Vec<&[u8]> =
+        bounds.iter().map(|(start, end)| content(&bytes[*start..*end])).collect();
+    contents.try_into().map_err(|_| Error::Damaged("not three texts"))
+}
+
+fn content(value: &[u8]) -> &[u8] {
+    let head = match value.first() {
+        Some(0xc4 | 0xd9) => 2,
+        Some(0xc5 | 0xda) => 3,
+        Some(0xc6 | 0xdb) => 5,
+        _ => 1,
+    };
+    value.get(head..).unwrap_or_default()
+}
+
 /// Writes the head of a sequence.
 pub fn write_head(out: &mut Vec<u8>, kind: Kind, length: usize) {
     let (short, medium, long) = match kind {

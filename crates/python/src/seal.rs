@@ -1,12 +1,19 @@
 //! Stored bytes: compressed where that saves space, encrypted with AES-GCM where a key is given.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use ring::aead::{AES_128_GCM, AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::digest;
 use ring::rand::{SecureRandom, SystemRandom};
 
+use zstd::bulk::{Compressor, Decompressor};
+
 use crate::error::Error;
+use crate::msgpack;
 
 /// Flags in the first byte.
 const COMPRESSED: u8 = 1;
@@ -21,6 +28,36 @@ const KEY_NAME: usize = 4;
 
 /// More than this is never written as one value, so more is damage.
 const LONGEST: usize = 1 << 30;
+
+thread_local! {
+    // Making a context costs more than using it for a row.
+    static COMPRESSOR: RefCell<Option<Compressor<'static>>> = const { RefCell::new(None) };
+    static DECOMPRESSOR: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
+}
+
+fn compress(plain: &[u8]) -> std::io::Result<Vec<u8>> {
+    COMPRESSOR.with_borrow_mut(|compressor| {
+        if compressor.is_none() {
+            *compressor = Some(Compressor::new(LEVEL)?);
+        }
+        compressor.as_mut().map_or_else(|| Ok(Vec::new()), |compressor| compressor.compress(plain))
+    })
+}
+
+fn decompress(body: &[u8], length: usize) -> std::io::Result<Vec<u8>> {
+    DECOMPRESSOR.with_borrow_mut(|decompressor| {
+        if decompressor.is_none() {
+            *decompressor = Some(Decompressor::new()?);
+        }
+        decompressor.as_mut().map_or_else(|| Ok(Vec::new()), |one| one.decompress(body, length))
+    })
+}
+
+/// A row of a value: its version, the version before it, and the sealed data.
+type Stored<'py> = (String, Option<String>, String, Bound<'py, PyBytes>);
+
+/// An opened row: the type of its data, what it keeps of the value before it, and the data.
+type Opened<'py> = (String, Bound<'py, PyBytes>, Bound<'py, PyBytes>);
 
 struct Key {
     name: [u8; KEY_NAME],
@@ -53,7 +90,7 @@ impl Seal {
         let mut body = None;
         if plain.len() >= WORTH_COMPRESSING {
             let mut out = (plain.len() as u32).to_le_bytes().to_vec();
-            out.extend(zstd::bulk::compress(plain, LEVEL)?);
+            out.extend(compress(plain)?);
             body = Some(out).filter(|out| out.len() < plain.len());
         }
         let mut flags = if body.is_some() { COMPRESSED } else { 0 };
@@ -105,7 +142,7 @@ impl Seal {
         if length > LONGEST {
             return Err(Error::Damaged("longer than any value"));
         }
-        Ok(zstd::bulk::decompress(body, length)?)
+        Ok(decompress(body, length)?)
     }
 }
 
@@ -135,5 +172,35 @@ impl Seal {
         place: &str,
     ) -> Result<Bound<'py, PyBytes>, Error> {
         Ok(PyBytes::new(py, &self.opened(stored, place)?))
+    }
+
+    /// Opens the rows that a version follows from, oldest first.
+    fn open_chain<'py>(
+        &self,
+        py: Python<'py>,
+        version: String,
+        rows: Vec<Stored<'py>>,
+        place: &str,
+    ) -> PyResult<Vec<Opened<'py>>> {
+        let by_version: HashMap<&str, &Stored<'py>> =
+            rows.iter().map(|row| (row.0.as_str(), row)).collect();
+        let mut chain = Vec::new();
+        let mut wanted = Some(&version);
+        while let Some(version) = wanted {
+            let Some(row) = by_version.get(version.as_str()).filter(|_| chain.len() <= rows.len())
+            else {
+                let text = format!(
+                    "a value cannot be read, a row that it follows from is missing: {place}"
+                );
+                return Err(PyRuntimeError::new_err(text));
+            };
+            let plain = self.opened(row.3.as_bytes(), place)?;
+            let [kind, parts, data] = msgpack::texts(&plain)?;
+            let kind = String::from_utf8_lossy(kind).into_owned();
+            chain.push((kind, PyBytes::new(py, parts), PyBytes::new(py, data)));
+            wanted = row.1.as_ref();
+        }
+        chain.reverse();
+        Ok(chain)
     }
 }

@@ -60,11 +60,6 @@ class Row:
         return seal.seal(ormsgpack.packb((self.kind, self.parts, self.data)), f"value:{self.channel}")
 
 
-def opened(seal: Seal, channel: str, version: str, base: str | None, root: str, data: bytes) -> Row:
-    kind, parts, body = ormsgpack.unpackb(seal.open(data, f"value:{channel}"))
-    return Row(channel, version, base, root, kind, parts, body)
-
-
 def is_inline(value: Any) -> bool:
     """Whether a value is stored in the row of each checkpoint that has it."""
     kind = type(value)

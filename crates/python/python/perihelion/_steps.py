@@ -18,7 +18,7 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.types import TASKS
 
 from perihelion import _rows as rows
-from perihelion._channels import Cache, Encoder, Key, Row, Version, is_inline, opened
+from perihelion._channels import Cache, Encoder, Key, Row, Version, is_inline
 from perihelion._database import Statement, Steps, read, write
 from perihelion._native import Seal
 
@@ -205,18 +205,11 @@ class CheckpointSteps:
 
     def chain(self, channel: str, version: str, answer: Any) -> list[Row]:
         """Returns the rows that a value follows from, oldest first."""
-        found = {row[0]: row for row in answer}
-        chain = []
-        wanted: str | None = version
-        while wanted is not None:
-            if wanted not in found:
-                raise RuntimeError(
-                    f"the value of a channel cannot be read, a row it follows from is missing: {channel}"
-                )
-            chain.append(opened(self.seal, channel, *found[wanted]))
-            wanted = chain[-1].base
-        chain.reverse()
-        return chain
+        root = next(row[2] for row in answer if row[0] == version)
+        return [
+            Row(channel, version, None, root, *row)
+            for row in self.seal.open_chain(version, answer, f"value:{channel}")
+        ]
 
     def _add_sends(self, checkpoint: Checkpoint, answer: Any) -> None:
         """Adds the sends that checkpoints before version 4 kept as writes of their parent."""
