@@ -2,6 +2,10 @@
 
 use std::collections::HashSet;
 
+use async_openai::types::chat::{
+    ChatCompletionMessageToolCall, ChatCompletionMessageToolCalls, ChatCompletionTool,
+    ChatCompletionTools, FunctionCall, FunctionObject, Role,
+};
 use serde_json::{Map, Value, json};
 
 use super::dialect::{Forms, JsonForm};
@@ -41,17 +45,7 @@ pub(super) fn body(
     }
     body.insert("messages".into(), messages.into());
     if !request.tools.is_empty() {
-        let tools: Vec<Value> = request
-            .tools
-            .iter()
-            .map(|tool| {
-                let parameters = sendable(&tool.parameters);
-                let ToolSpec { name, description, .. } = tool;
-                let function =
-                    json!({ "name": name, "description": description, "parameters": parameters });
-                json!({ "type": "function", "function": function })
-            })
-            .collect();
+        let tools: Vec<Value> = request.tools.iter().map(tool).collect();
         body.insert("tools".into(), tools.into());
     }
     if let Some(temperature) = settings.temperature.filter(|_| forms.temperature) {
@@ -68,15 +62,35 @@ pub(super) fn body(
     body.into()
 }
 
+fn tool(tool: &ToolSpec) -> Value {
+    let function = FunctionObject {
+        name: tool.name.clone(),
+        description: Some(tool.description.clone()),
+        parameters: Some(sendable(&tool.parameters)),
+        strict: None,
+    };
+    json!(ChatCompletionTools::Function(ChatCompletionTool { function }))
+}
+
+fn call(call: &ToolCall) -> Value {
+    let arguments = match &call.arguments {
+        Value::String(text) => text.clone(),
+        value => value.to_string(),
+    };
+    let function = FunctionCall { name: call.name.clone(), arguments };
+    let call = ChatCompletionMessageToolCall { id: call.id.clone(), function };
+    json!(ChatCompletionMessageToolCalls::Function(call))
+}
+
 fn message(message: &ChatMessage, takes: &Inputs) -> Value {
     let mut object = Map::new();
     let role = match message.role {
-        MessageRole::System => "system",
-        MessageRole::User => "user",
-        MessageRole::Assistant => "assistant",
-        MessageRole::Tool => "tool",
+        MessageRole::System => Role::System,
+        MessageRole::User => Role::User,
+        MessageRole::Assistant => Role::Assistant,
+        MessageRole::Tool => Role::Tool,
     };
-    object.insert("role".into(), role.into());
+    object.insert("role".into(), json!(role));
     let only_calls = message.content.is_empty() && !message.tool_calls.is_empty();
     let content = if only_calls {
         Value::Null
@@ -85,18 +99,7 @@ fn message(message: &ChatMessage, takes: &Inputs) -> Value {
     };
     object.insert("content".into(), content);
     if !message.tool_calls.is_empty() {
-        let calls: Vec<Value> = message
-            .tool_calls
-            .iter()
-            .map(|call| {
-                let arguments = match &call.arguments {
-                    Value::String(text) => text.clone(),
-                    value => value.to_string(),
-                };
-                let function = json!({ "name": call.name, "arguments": arguments });
-                json!({ "id": call.id, "type": "function", "function": function })
-            })
-            .collect();
+        let calls: Vec<Value> = message.tool_calls.iter().map(call).collect();
         object.insert("tool_calls".into(), calls.into());
     }
     if let Some(id) = &message.tool_call_id {
