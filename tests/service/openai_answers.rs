@@ -7,7 +7,7 @@ use super::served::Served;
 
 on_both!(
     an_answer_is_json_of_the_wanted_form_after_one_repair,
-    what_is_no_json_of_the_wanted_form_is_a_refusal,
+    what_is_no_json_of_the_wanted_form_is_a_refusal_or_a_failure,
     a_response_is_streamed_again_from_any_event,
     the_input_of_a_response_is_listed,
     a_response_is_stored_and_runs_in_the_background_only_if_that_was_asked_for,
@@ -78,20 +78,22 @@ async fn an_answer_is_json_of_the_wanted_form_after_one_repair(served: Served) {
 }
 
 /// X8
-async fn what_is_no_json_of_the_wanted_form_is_a_refusal(served: Served) {
-    for question in ["never JSON", "clarify this"] {
-        let (_, answer) = served.post("/v1/responses", &response(question)).await;
-        let part = &answer["output"][0]["content"][0];
-        assert_eq!(part["type"], "refusal", "{answer}");
-        assert!(part["refusal"].as_str().is_some_and(|text| !text.is_empty()), "{answer}");
-        let (_, answer) = served.post("/v1/chat/completions", &chat(question)).await;
-        let message = &answer["choices"][0]["message"];
-        assert!(message["content"].is_null() && message["refusal"].is_string(), "{answer}");
-        let events = streamed(&served, "/v1/responses", Some(response(question))).await;
-        let kinds: Vec<&str> = events.iter().filter_map(|event| event["type"].as_str()).collect();
-        assert!(kinds.contains(&"response.refusal.done"), "{kinds:?}");
-        assert!(!kinds.contains(&"response.output_text.delta"), "{kinds:?}");
-    }
+async fn what_is_no_json_of_the_wanted_form_is_a_refusal_or_a_failure(served: Served) {
+    let question = "clarify this";
+    let (_, answer) = served.post("/v1/responses", &response(question)).await;
+    let part = &answer["output"][0]["content"][0];
+    assert_eq!((&part["type"], &part["refusal"]), (&json!("refusal"), &json!("Which year?")));
+    let (_, answer) = served.post("/v1/chat/completions", &chat(question)).await;
+    let message = &answer["choices"][0]["message"];
+    assert!(message["content"].is_null() && message["refusal"] == "Which year?", "{answer}");
+    let events = streamed(&served, "/v1/responses", Some(response(question))).await;
+    let kinds: Vec<&str> = events.iter().filter_map(|event| event["type"].as_str()).collect();
+    assert!(kinds.contains(&"response.refusal.done"), "{kinds:?}");
+    assert!(!kinds.contains(&"response.output_text.delta"), "{kinds:?}");
+    let (_, failed) = served.post("/v1/responses", &response("never JSON")).await;
+    assert_eq!((&failed["status"], &failed["output"]), (&json!("failed"), &json!([])), "{failed}");
+    let (code, why) = served.post("/v1/chat/completions", &chat("never JSON")).await;
+    assert_eq!((code, &why["error"]["code"]), (500, &json!("server_error")), "{why}");
 }
 
 /// X8
@@ -105,7 +107,8 @@ async fn a_response_is_streamed_again_from_any_event(served: Served) {
         events.iter().map(|one| (one["type"].clone(), one["sequence_number"].clone())).collect()
     };
     assert_eq!(numbers(&first), numbers(&again));
-    assert_eq!(first.last(), again.last());
+    let output = |events: &[Value]| events.last().unwrap()["response"]["output"].clone();
+    assert_eq!(output(&first), output(&again));
     let rest = streamed(&served, &format!("{place}&starting_after=4"), None).await;
     assert_eq!(numbers(&rest), numbers(&first)[5..]);
 }

@@ -26,7 +26,7 @@ pub enum Error {
     #[error("{0}")]
     Unfit(String),
     /// Nothing of this name, in this tenant.
-    #[error("unknown {what}: {name}")]
+    #[error("there is no {what} of this name: {name}")]
     Unknown { what: &'static str, name: String },
     /// The keys of a token's issuer cannot be read.
     #[error("cannot use the issuer's keys: {0}")]

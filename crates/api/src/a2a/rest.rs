@@ -6,7 +6,7 @@ use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use axum::middleware::Next;
-use axum::response::{IntoResponse as _, Response};
+use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -63,16 +63,19 @@ pub(super) fn check_kind(headers: &HeaderMap) -> Result<(), Refusal> {
 pub(super) struct Body<T>(T);
 
 impl<S: std::marker::Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
-    type Rejection = Refusal;
+    type Rejection = Response;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, Refusal> {
-        check_kind(request.headers())?;
+    async fn from_request(request: Request, state: &S) -> Result<Self, Response> {
+        check_kind(request.headers()).map_err(IntoResponse::into_response)?;
         let bytes = Bytes::from_request(request, state).await;
-        let bytes = bytes.map_err(|error| Refusal::Invalid(error.body_text()))?;
-        let read = crate::http::json(&bytes).map_err(|why| Refusal::Invalid(why.to_owned()))?;
-        let read = serde_json::from_value(read);
-        read.map(Self).map_err(|error| Refusal::Invalid(error.to_string()))
+        let bytes = bytes.map_err(IntoResponse::into_response)?;
+        read(&bytes).map(Self).map_err(IntoResponse::into_response)
     }
+}
+
+fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Refusal> {
+    let read = crate::http::json(bytes).map_err(|why| Refusal::Invalid(why.to_owned()))?;
+    serde_json::from_value(read).map_err(|error| Refusal::Invalid(error.to_string()))
 }
 
 /// The parameters of an address.

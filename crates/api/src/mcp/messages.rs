@@ -7,8 +7,8 @@
 use std::time::Duration;
 
 use axum::Json;
-use axum::body::{Body, Bytes};
-use axum::extract::{FromRequest as _, Request, State};
+use axum::body::{Body, to_bytes};
+use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
@@ -24,6 +24,9 @@ use perihelion_service::kept::Cancel;
 
 /// Names the session of a client.
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+
+/// Bytes of a message at most, as the library has it.
+const LONGEST: usize = 4 << 20;
 
 /// Runs that are looked through for the one that is cancelled.
 const MOST: u32 = 1_000;
@@ -48,9 +51,10 @@ pub(super) async fn read(
         return Ok(next.run(request).await);
     }
     let (parts, body) = request.into_parts();
-    let whole = Request::from_parts(parts.clone(), body);
-    let bytes = Bytes::from_request(whole, &()).await;
-    let bytes = bytes.map_err(|error| Refusal(error.status(), error.body_text()))?;
+    let bytes = to_bytes(body, LONGEST).await.map_err(|_| {
+        let why = format!("the message has more than {LONGEST} bytes");
+        Refusal(StatusCode::PAYLOAD_TOO_LARGE, why)
+    })?;
     let message = match checked(&bytes) {
         Ok(message) => message,
         Err((id, error)) => {

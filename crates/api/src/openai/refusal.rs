@@ -128,6 +128,7 @@ pub(crate) async fn with_error(request: Request, next: Next) -> Response {
                 format!("Unknown request URL: {method} {path}; check it for typos")
             }
             (Some(Value::String(why)), _) => why.clone(),
+            (None, _) if read.is_empty() => status.canonical_reason().unwrap_or("Refused").into(),
             _ => String::from_utf8_lossy(&read).trim().to_owned(),
         };
         let mut refusal = Refusal::new(status, why);
