@@ -313,7 +313,7 @@ async def the_star_is_a_tool_of_an_mcp_client(client, world):
 
 @test
 async def another_agent_sends_tasks_by_both_bindings(client, world):
-    async with httpx.AsyncClient(base_url=world.url, timeout=30) as http:
+    async with httpx.AsyncClient(base_url=world.url, timeout=30, headers={"a2a-version": "1.0"}) as http:
         card = (await http.get("/.well-known/agent-card.json")).json()
         assert {one["protocolBinding"] for one in card["supportedInterfaces"]} == {"JSONRPC", "HTTP+JSON"}
 
@@ -322,7 +322,7 @@ async def another_agent_sends_tasks_by_both_bindings(client, world):
 
         async def rpc(method, params):
             body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-            return (await http.post("/a2a", json=body, headers={"a2a-version": "1.0"})).json()
+            return (await http.post("/a2a", json=body)).json()
         asked = (await rpc("SendMessage", message("clarify")))["result"]["task"]
         assert asked["status"]["state"] == "TASK_STATE_INPUT_REQUIRED", asked
         assert asked["status"]["message"]["parts"][0]["text"] == "Which year?"

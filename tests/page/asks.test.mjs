@@ -17,7 +17,7 @@ const deeds = () => readFile(join(server.home, "asked.log"), "utf8").catch(() =>
 test("a call is shown with its arguments, and made once it is approved", async () => {
   const had = await notes();
   await ask(tab, "Please approve this note");
-  const card = tab.getByRole("region", { name: "Waits for you" });
+  const card = tab.getByRole("region", { name: "Waiting for you" });
   await card.getByText("Remember the milk").waitFor();
   await card.getByText("notes.append_note").waitFor();
   await inspect(tab, "an approval");
@@ -33,7 +33,7 @@ test("a call is asked for, edited and approved by the keyboard alone", async () 
   await tab.getByRole("heading", { name: "What do you want to know?" }).waitFor();
   await tab.keyboard.type("Please approve this note");
   await tab.keyboard.press("Enter");
-  const card = tab.getByRole("region", { name: "Waits for you" });
+  const card = tab.getByRole("region", { name: "Waiting for you" });
   await card.waitFor();
   /** Moves on with the tabulator until something has the focus. */
   async function reach(wanted) {
@@ -87,7 +87,7 @@ test("a decision that comes too late says so", async () => {
     await route.continue();
   });
   await tab.getByRole("button", { name: "Approve", exact: true }).click();
-  await tab.locator(".notice.bad").getByText(/nothing of this id waits/).waitFor();
+  await tab.locator(".notice.bad").getByText(/no open request has this ID/).waitFor();
   await answered(tab, "written down");
   assert.equal(await notes(), had);
   assert.equal((await server.json(`/threads/${thread}`)).status, "idle");
@@ -105,9 +105,9 @@ test("a question of the supervisor is answered", async () => {
 
 test("a call that follows what strangers wrote says where that came from", async () => {
   await ask(tab, "Please look, and use post");
-  const card = tab.getByRole("region", { name: "Waits for you" });
+  const card = tab.getByRole("region", { name: "Waiting for you" });
   await card.getByText("asker.post").waitFor();
-  await card.locator(".warn").getByText(/came from the open world: .*asker/).waitFor();
+  await card.locator(".warn").getByText(/Open-world content led to this call: .*asker/).waitFor();
   await card.locator(".hint").getByText(/^Asked because/).first().waitFor();
   await inspect(tab, "a tainted call");
   assert.doesNotMatch(await deeds(), /post a lamp/);
@@ -119,7 +119,7 @@ test("a call that follows what strangers wrote says where that came from", async
 
 test("a form has the fields and choices of its schema, and sends what was chosen", async () => {
   await ask(tab, "Please use order now");
-  const card = tab.getByRole("region", { name: "Waits for you" });
+  const card = tab.getByRole("region", { name: "Waiting for you" });
   await card.getByText("Where to?").waitFor();
   await inspect(tab, "a form");
   assert.deepEqual(await card.getByLabel("Speed").locator("option").allInnerTexts(), ["Choose…", "Fast", "Slow"]);
@@ -140,7 +140,7 @@ test("a form has the fields and choices of its schema, and sends what was chosen
 
 test("a form is declined from the inbox", async () => {
   const thread = await ask(tab, "Please use order now");
-  await tab.getByRole("region", { name: "Waits for you" }).waitFor();
+  await tab.getByRole("region", { name: "Waiting for you" }).waitFor();
   await go(tab, "inbox");
   const entry = tab.locator("article").filter({ has: tab.locator(`a[href="#/chat/${thread}"]`) });
   await entry.getByRole("button", { name: "Decline" }).click();
@@ -152,19 +152,19 @@ test("a form is declined from the inbox", async () => {
 
 test("an address that a server sends one to is shown whole before it is opened", async () => {
   await ask(tab, "Please use pay now");
-  const card = tab.getByRole("region", { name: "Waits for you" });
+  const card = tab.getByRole("region", { name: "Waiting for you" });
   const link = card.getByRole("link", { name: "https://bank.example/pay?order=7" });
   assert.equal(await link.getAttribute("rel"), "noopener noreferrer");
   await inspect(tab, "an address");
-  await card.getByRole("button", { name: "I was there" }).click();
+  await card.getByRole("button", { name: "Done" }).click();
   await answered(tab, "written down");
   assert.match(await deeds(), /pay accept/);
 });
 
 test("a call of unknown outcome is decided by a person", async () => {
   await ask(tab, "Please use vanish now");
-  const card = tab.getByRole("region", { name: "Waits for you" });
-  await card.getByText(/nobody knows whether it took effect/).waitFor();
+  const card = tab.getByRole("region", { name: "Waiting for you" });
+  await card.getByText(/its outcome is unknown/).waitFor();
   await inspect(tab, "an unknown outcome");
   await card.getByRole("button", { name: "Send it again" }).click();
   await answered(tab, "written down");
@@ -184,9 +184,9 @@ test("in the inbox, too, a decision that comes too late says so and is gone", as
     await route.continue();
   });
   await entry.getByRole("button", { name: "Approve", exact: true }).click();
-  await tab.locator(".notice.bad").getByText(/nothing of this id waits/).waitFor();
+  await tab.locator(".notice.bad").getByText(/no open request has this ID/).waitFor();
   await entry.waitFor({ state: "detached" });
-  await tab.getByText("What was decided").click();
+  await tab.getByText("Decisions").click();
   await tab.getByRole("region", { name: "Decisions" }).getByRole("row").filter({ has: tab.locator(`a[href="#/chat/${thread_id}"]`) }).getByText("denied").waitFor();
   assert.equal(await notes(), had);
   tab.faults = tab.faults.filter((fault) => !fault.includes("409"));

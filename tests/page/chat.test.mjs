@@ -38,7 +38,7 @@ test("an agent whose call waits for a person is shown as waiting, after a refres
   await ask(tab, "Please approve this note");
   const task = tab.getByRole("list", { name: "Tasks" }).getByRole("listitem").filter({ hasText: "Write it down." });
   for (const round of ["at once", "after a refresh"]) {
-    await task.getByText("waits for you").waitFor();
+    await task.getByText("waiting for you").waitFor();
     await tab.getByRole("img", { name: /notes: waiting/ }).waitFor();
     if (round === "at once") await tab.reload();
   }
@@ -53,8 +53,8 @@ test("a request says which agents, what context, how to work and how many rounds
   await tab.getByRole("combobox", { name: /^files/ }).selectOption("preferred");
   await tab.getByRole("combobox", { name: /^notes/ }).selectOption("disabled");
   await tab.getByLabel(/^Context/).fill("region=north\nyear=1945");
-  await tab.getByLabel("How to work and to answer").fill("Answer in one line.");
-  await tab.getByLabel("Rounds at most").fill("3");
+  await tab.getByLabel("Instructions for the work and the answer").fill("Answer in one line.");
+  await tab.getByLabel("Maximum supervisor turns").fill("3");
   await inspect(tab, "the options of a request");
   await tab.getByLabel("Your question").fill("Hello?");
   await tab.keyboard.press("Enter");
@@ -131,9 +131,9 @@ test("what one reads stays where it is while the answer grows, and the end is fo
 
 test("a thread that is gone says so and leads back", async () => {
   await go(tab, "chat/00000000-0000-4000-8000-000000000000");
-  await tab.getByText("This thread is not here any more").waitFor();
+  await tab.getByText("Thread not found").waitFor();
   await inspect(tab, "a thread that is gone");
-  await tab.getByRole("link", { name: "To the threads" }).click();
+  await tab.getByRole("link", { name: "Go to threads" }).click();
   await tab.getByRole("heading", { name: "What do you want to know?" }).waitFor();
   tab.faults = tab.faults.filter((fault) => !fault.includes("404"));
 });

@@ -46,13 +46,13 @@ test("a run that failed is counted, and listed with its reason and its thread", 
   await tab.locator(".tile").filter({ hasText: "runs failed" }).getByText("1", { exact: true }).waitFor();
 });
 
-test("runs under way are counted with the worker that drives them", async () => {
+test("runs in progress are counted with the worker that drives them", async () => {
   model.hold();
   const thread = await ask(tab, "Tell a slow story");
   model.release(1);
   await tab.getByText("word1").first().waitFor();
   await go(tab, "fleet");
-  await tab.locator(".tile").filter({ hasText: "runs under way" }).getByText("1", { exact: true }).waitFor();
+  await tab.locator(".tile").filter({ hasText: "runs in progress" }).getByText("1", { exact: true }).waitFor();
   await tab.getByText(/drives 1 run/).waitFor();
   model.release();
   await go(tab, `chat/${thread}`);

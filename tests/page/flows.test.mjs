@@ -95,7 +95,7 @@ test("a server that is killed in the middle of an answer is found again, and the
   model.release(8);
   await answerOf(tab).getByText("word8").waitFor();
   await server.kill();
-  await tab.getByText("The connection was lost").waitFor();
+  await tab.getByText("Connection lost").waitFor();
   model.release();
   await server.start();
   await hasStoryOnce(tab);
@@ -123,7 +123,7 @@ test("threads are found by words and by how they stand, renamed and deleted", as
   await list.getByText("Where does the zebra live?").waitFor();
   await list.locator("li a").nth(1).waitFor({ state: "detached" });
   await list.getByLabel("Status").selectOption("interrupted");
-  await list.getByText(/No thread/).waitFor();
+  await list.getByText(/No matching threads/).waitFor();
   await list.getByLabel("Status").selectOption("");
   await list.getByText("Where does the zebra live?").waitFor();
   await list.getByRole("button", { name: "Delete" }).click();
@@ -136,7 +136,7 @@ test("a turn is edited and begins a branch", async () => {
   await answered(tab, "Hello from");
   await askMore(tab, "What of the moon?");
   await tab.locator(".message.user").nth(1).getByRole("button", { name: "Edit and branch" }).click();
-  await tab.getByText("You edit an earlier turn").waitFor();
+  await tab.getByText("You are editing an earlier turn").waitFor();
   await tab.getByLabel("Your question").fill("What of the sun?");
   await tab.getByRole("button", { name: "Ask", exact: true }).click();
   await tab.locator(".message.user").filter({ hasText: "What of the sun?" }).waitFor();

@@ -29,7 +29,7 @@ test("steps are shown with their state and what changed between any two", async 
   await changes.getByText("plan.0").waitFor();
   await tab.getByLabel("Compare with").selectOption("");
   await rows.last().click();
-  await tab.getByRole("button", { name: "Compare others with this" }).click();
+  await tab.getByRole("button", { name: "Compare other steps with this" }).click();
   await rows.first().click();
   await tab.getByText("What changed since step 1").waitFor();
   await rows.last().click();
@@ -121,7 +121,7 @@ test("two threads are compared step by step, with their totals", async () => {
   await tab.locator(".changes td").first().waitFor();
   await inspect(tab, "a comparison");
   await tab.getByLabel("Other thread").selectOption(one);
-  await tab.getByText("Both did the same").waitFor();
+  await tab.getByText("Both runs are identical").waitFor();
 });
 
 test("two runs of one thread are compared", async () => {

@@ -20,7 +20,7 @@ test("a server with a token is used with it, and not without", async () => {
     await guest.getByLabel("API key").waitFor();
     await inspect(guest, "the login");
     await enter("wrong");
-    await guest.getByRole("alert").getByText("The key is not").waitFor();
+    await guest.getByRole("alert").getByText("The key is invalid").waitFor();
     await enter("open-sesame-and-come-in");
     const thread = await ask(guest, "Hello?");
     await answered(guest, "Hello from");
@@ -77,7 +77,7 @@ test("the one who manages sees the users and shuts one out", async () => {
     const user = owner.getByRole("listitem").filter({ hasText: "ada" });
     await user.waitFor();
     await inspect(owner, "users");
-    await user.getByRole("button", { name: "Shut out" }).click();
+    await user.getByRole("button", { name: "Disable" }).click();
     await user.waitFor({ state: "detached" });
     const again = await fetch(`${guarded.url}/v1/auth/login`, { method: "POST", headers: { "content-type": "application/json" }, body });
     assert.equal(again.status, 401);
@@ -92,8 +92,8 @@ test("what a tenant may have is shown with what was taken of it", async () => {
   await ask(tab, "Hello?");
   await answered(tab, "Hello from");
   await go(tab, "account");
-  const limits = tab.getByRole("region", { name: "Limits of the tenant" });
-  await limits.getByRole("row").filter({ hasText: "Runs at the same time" }).getByText("7", { exact: true }).waitFor();
+  const limits = tab.getByRole("region", { name: "Tenant limits" });
+  await limits.getByRole("row").filter({ hasText: "Concurrent runs" }).getByText("7", { exact: true }).waitFor();
   const tokens = limits.getByRole("row").filter({ hasText: "Tokens today" });
   await tokens.getByText("1,000,000").waitFor();
   assert.ok(Number((await tokens.locator("td").first().innerText()).replaceAll(",", "")) > 0);

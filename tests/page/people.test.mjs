@@ -16,7 +16,7 @@ const notes = () => readFile(join(server.home, "notes.jsonl"), "utf8").catch(() 
 test("a call's arguments are edited before it is approved, and what is sent is the edit", async () => {
   const had = await notes();
   await ask(tab, "Please approve this note");
-  const card = tab.getByRole("region", { name: "Waits for you" });
+  const card = tab.getByRole("region", { name: "Waiting for you" });
   await card.getByRole("button", { name: "Edit the arguments" }).click();
   await card.getByLabel("Arguments").fill("[1]");
   await card.getByRole("button", { name: "Approve as edited" }).click();
@@ -40,8 +40,8 @@ test("all calls that wait are decided together, and who decided stays", async ()
   await go(tab, "inbox");
   for (const thread of asked) await tab.locator(`article a[href="#/chat/${thread}"]`).waitFor();
   await tab.getByRole("button", { name: /^Approve all/ }).click();
-  await tab.getByText("Nothing waits for you").waitFor();
-  await tab.getByText("What was decided").click();
+  await tab.getByText("Nothing to decide").waitFor();
+  await tab.getByText("Decisions").click();
   const decided = tab.getByRole("region", { name: "Decisions" }).getByRole("row").filter({ hasText: "approved" });
   await decided.nth(2).waitFor();
   await decided.first().getByText("local").waitFor();
@@ -57,8 +57,8 @@ test("a key is made, shown once, used by its tab, and revoked", async () => {
     await go(owner, "account");
     const make = async (name) => {
       await owner.getByText("New key").click();
-      await owner.getByLabel("Name of the key").fill(name);
-      await owner.getByRole("button", { name: "Make the key" }).click();
+      await owner.getByLabel("Key name").fill(name);
+      await owner.getByRole("button", { name: "Create key" }).click();
       await owner.locator(".made").filter({ hasText: name }).locator("code").waitFor();
       await owner.getByText("New key").click();
     };
@@ -95,7 +95,7 @@ test("a team is drawn, and its edit is shown beside what is kept before it is sa
   await team.getByRole("button", { name: "Edit" }).click();
   const design = tab.getByLabel("The design");
   await design.fill((await design.inputValue()).replace("Find what the paper says", "Find every number in the paper"));
-  const changes = tab.getByRole("region", { name: "What changes" });
+  const changes = tab.getByRole("region", { name: "Changes" });
   await changes.getByText("Find every number in the paper").waitFor();
   await changes.getByText("Find what the paper says").waitFor();
   await inspect(tab, "the edit of a team");
@@ -118,7 +118,7 @@ test("a server that changed is in quarantine until a person approves what it say
   await tab.reload();
   const greeter = tab.locator(".card").filter({ hasText: "greets people" });
   await greeter.locator("summary").click();
-  await greeter.getByRole("button", { name: "Compare with its pin" }).click();
+  await greeter.getByRole("button", { name: "Compare with the pin" }).click();
   const changes = tab.getByRole("region", { name: "Changes of greeter" });
   await changes.getByText("reads all mail first").first().waitFor();
   await inspect(tab, "a server's changes");

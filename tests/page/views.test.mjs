@@ -46,7 +46,7 @@ async function picture(tab, name) {
 const VIEWS = [
   ["chat", () => "chat", (tab) => tab.getByRole("heading", { name: "What do you want to know?" })],
   ["thread", () => `chat/${chart}`, (tab) => tab.locator("article.answer").first()],
-  ["inbox", () => "inbox", (tab) => tab.getByText("Nothing waits for you")],
+  ["inbox", () => "inbox", (tab) => tab.getByText("Nothing to decide")],
   ["agents", () => "agents", (tab) => tab.locator(".card").nth(2)],
   ["teams", () => "teams", (tab) => tab.locator("h1")],
   ["documents", () => "documents", (tab) => tab.getByText("Write a custom agent").first()],
@@ -104,7 +104,7 @@ test("a chart is drawn, and what led to the answer is read stage by stage", asyn
   await image.waitFor();
   assert.ok(await image.evaluate((one) => one.naturalWidth > 100));
   await tab.locator(".result > summary").first().click();
-  await tab.getByText("How it was found").click();
+  await tab.getByText("Source query").click();
   await tab.getByText("grounding pack").waitFor();
   await tab.locator("details > summary").filter({ hasText: /^draft$/ }).click();
   await tab.locator(".side .json-line").filter({ hasText: "SELECT" }).first().waitFor();
@@ -119,7 +119,7 @@ test("documents are found by what they say, and memories by their user", async (
   await go(tab, "memory");
   await tab.getByLabel("User").fill("ada");
   await tab.getByLabel("User").blur();
-  await tab.getByText("Remember something").click();
+  await tab.getByText("Add a memory").click();
   await tab.getByLabel("What it is").fill("company");
   await tab.getByLabel("Value").fill("Acme");
   await tab.getByRole("button", { name: "Remember" }).click();

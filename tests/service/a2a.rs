@@ -11,6 +11,8 @@ on_both!(
     who_follows_a_task_hears_of_an_answer_at_the_command_line,
     as_much_of_tasks_is_shown_as_is_wanted,
     what_is_not_taken_is_refused_by_its_name,
+    a_client_that_names_no_version_speaks_an_older_one,
+    a_deleted_configuration_is_answered_by_an_empty_object,
 );
 
 fn message(text: &str) -> Value {
@@ -162,4 +164,53 @@ async fn what_is_not_taken_is_refused_by_its_name(served: Served) {
         served.http.post(format!("{}/a2a", served.url)).header("content-type", "text/plain");
     let reply: Value = asked.body("{}").send().await.unwrap().json().await.unwrap();
     assert_eq!(reply["error"]["code"], -32005);
+}
+
+/// S2.12: section 3.6.2 of the specification: no version means 0.3.
+async fn a_client_that_names_no_version_speaks_an_older_one(served: Served) {
+    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let body =
+        json!({ "jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": message("hello") });
+    for (version, is_known) in
+        [(None, false), (Some(""), false), (Some("0.3"), false), (Some("1.0"), true)]
+    {
+        let asked = |path: &str, body: &Value| {
+            let asked = http.post(format!("{}{path}", served.url));
+            let asked = asked.header("content-type", "application/json").body(body.to_string());
+            match version {
+                Some(version) => asked.header("a2a-version", version),
+                None => asked,
+            }
+        };
+        let reply = asked("/a2a", &body).send().await.unwrap();
+        let reply: Value = serde_json::from_str(&reply.text().await.unwrap()).unwrap();
+        let by_rest = asked("/a2a/message:send", &message("hello")).send().await.unwrap();
+        if is_known {
+            assert!(reply["result"]["task"].is_object(), "{version:?}: {reply}");
+            assert_eq!(by_rest.status(), 200, "{version:?}");
+            continue;
+        }
+        assert_eq!(reply["error"]["code"], -32009, "{version:?}: {reply}");
+        assert!(reply["error"]["message"].as_str().unwrap().contains("A2A-Version: 1.0"));
+        assert_eq!(by_rest.status(), 400, "{version:?}");
+        let why: Value = serde_json::from_str(&by_rest.text().await.unwrap()).unwrap();
+        assert_eq!(why["error"]["details"][0]["reason"], "VERSION_NOT_SUPPORTED", "{why}");
+    }
+    let by_address = http.get(format!("{}/a2a/tasks?A2A-Version=1.0", served.url));
+    assert_eq!(by_address.send().await.unwrap().status(), 200);
+}
+
+/// S2.12
+async fn a_deleted_configuration_is_answered_by_an_empty_object(served: Served) {
+    let task = send(&served, &message("hello")).await["id"].as_str().unwrap().to_owned();
+    let params = json!({ "taskId": task, "id": "none" });
+    let gone = rpc(&served, "DeleteTaskPushNotificationConfig", params).await;
+    assert_eq!(gone["result"], json!({}), "{gone}");
+    let place = format!("/a2a/tasks/{task}/pushNotificationConfigs/none");
+    let gone = served.send(reqwest::Method::DELETE, &place, &json!({})).await;
+    assert_eq!(gone, (200, json!({})));
+    let (_, card) = served.get("/.well-known/agent-card.json").await;
+    for skill in card["skills"].as_array().unwrap() {
+        assert!(!skill["description"].as_str().unwrap().trim().is_empty(), "{skill}");
+    }
 }

@@ -85,7 +85,10 @@ async fn a_team_is_a_model_and_a_skill_for_as_long_as_it_is_kept(served: Served)
     forget_team(&served).await;
     let (code, reply) = served.post("/v1/chat/completions", &chat).await;
     assert_eq!(code, 404, "{reply}");
-    assert!(reply["error"]["message"].as_str().unwrap().contains("there is: swarm"), "{reply}");
+    assert!(
+        reply["error"]["message"].as_str().unwrap().contains("Available models: swarm."),
+        "{reply}"
+    );
 }
 
 /// S2.12, S3.04: strangers read how to prove who they are, and who did reads what they may use.

@@ -64,7 +64,7 @@ async fn an_address_without_a_file_shows_nothing() {
         assert_eq!(answer.status(), 404, "{path}");
         assert_eq!(header(&answer, "content-type"), "text/plain; charset=utf-8", "{path}");
         assert_eq!(header(&answer, "cache-control"), "", "{path}");
-        assert_eq!(answer.text().await.unwrap(), "there is no such file\n", "{path}");
+        assert_eq!(answer.text().await.unwrap(), "file not found\n", "{path}");
     }
     let posted = served.http.post(format!("{}/", served.url)).send().await.unwrap();
     assert_eq!(posted.status(), 405);

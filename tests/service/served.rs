@@ -66,7 +66,10 @@ impl Served {
         env.extend(more.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
         let (child, url) = start(&home, &env).await;
         perihelion::config::tls::install();
-        let http = reqwest::Client::builder().no_proxy().build().unwrap();
+        // Of A2A; no other API looks at it.
+        let version = [("a2a-version".parse().unwrap(), "1.0".parse().unwrap())];
+        let http = reqwest::Client::builder().no_proxy();
+        let http = http.default_headers(version.into_iter().collect()).build().unwrap();
         Self { url, http, child, env, home, model, database }
     }
 
@@ -310,6 +313,12 @@ fn respond(asked: &RecordedRequest) -> Option<Reply> {
             Some(Reply::call("append_note", json!({ "text": "remember" })))
         }
         "agent" => Some(Reply::text("It is written down.")),
+        "qa" if question.contains("capital as JSON") && text.contains("not a valid `answer`") => {
+            Some(Reply::text(r#"{"capital": "Paris"}"#))
+        }
+        "qa" if question.contains("never JSON") || question.contains("capital as JSON") => {
+            Some(Reply::text("It is Paris."))
+        }
         _ => Some(Reply::text("Hello from the star.")),
     }
 }

@@ -16,7 +16,7 @@ pub(crate) fn check(service: &Service, url: &str) -> Result<String, Refusal> {
     let checked = allowed(service).check(url);
     checked.map(String::from).map_err(|error| {
         Refusal::invalid(format!(
-            "this address cannot be called: {error}; the operator may allow a host that is not public in serve.callback_hosts"
+            "cannot call this address: {error}; the operator can allow internal hosts in serve.callback_hosts"
         ))
     })
 }

@@ -6,17 +6,17 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::{questions, team};
+use super::{hidden, questions, team};
 use crate::http::Refusal;
 use perihelion_engine::ids::ThreadId;
 use perihelion_llm::Usage;
 use perihelion_runtime::InterruptView;
 use perihelion_service::kept::{Multitask, NewDelivery, Run, RunStatus};
 use perihelion_service::{
-    Accept, Asked, ClientStatus, From, Happening, Listener, Next, Order, Service, Turn,
+    Accept, Asked, ClientStatus, Happening, Listener, Next, Order, Service, Turn,
 };
 use perihelion_star::question::kind;
-use perihelion_star::{GraphState, node_names};
+use perihelion_star::{FinishReason, GraphState, node_names};
 
 /// What became of a run.
 #[derive(Clone, Debug)]
@@ -25,6 +25,8 @@ pub(crate) struct Outcome {
     pub text: String,
     pub ending: Ending,
     pub usage: Usage,
+    /// Whether the text is only the beginning of an answer, because the model stopped early.
+    pub is_cut: bool,
 }
 
 /// How a run ended for the one who followed it.
@@ -40,11 +42,14 @@ pub(crate) enum Ending {
 }
 
 /// What is said where this process ends before a run.
-pub(crate) const CONTINUES: &str = "this server ends; the run continues, ask for it again";
+pub(crate) const CONTINUES: &str =
+    "the server is shutting down; the run continues, so request it again";
 
 /// What was said next.
 #[derive(Clone, Debug)]
 pub(crate) enum AnswerPart {
+    /// A node has begun to work.
+    Started(String),
     Piece(String),
     End(Outcome),
 }
@@ -68,6 +73,8 @@ pub(crate) struct Begin {
     pub at: Option<u64>,
     pub turn: Turn,
     pub metadata: Value,
+    /// Whether the thread is deleted after the run.
+    pub temporary: bool,
     /// What is sent when it has ended.
     pub deliveries: Vec<NewDelivery>,
 }
@@ -75,7 +82,7 @@ pub(crate) struct Begin {
 /// Begins a run: an answer to what the thread waits for, or a turn of its own; a team's thread stays the team's, unless
 /// the turn names another one.
 pub(crate) async fn begin(service: &Service, begin: Begin) -> Result<Run, Refusal> {
-    let Begin { thread, at, mut turn, metadata, deliveries } = begin;
+    let Begin { thread, at, mut turn, metadata, temporary, deliveries } = begin;
     let view = service.thread(thread).await?;
     turn.team = match turn.team {
         Some(name) => Some(team::named(service, &name).await?),
@@ -99,7 +106,7 @@ pub(crate) async fn begin(service: &Service, begin: Begin) -> Result<Run, Refusa
         shown,
         metadata,
         multitask: Multitask::Enqueue,
-        temporary: false,
+        temporary,
         due_at: None,
         deliveries,
     };
@@ -118,19 +125,11 @@ fn answer(text: &str) -> Value {
 }
 
 impl Conversation {
-    pub(crate) async fn follow(service: &Service, run: Run) -> Result<Self, Refusal> {
-        Ok(Self::over(service, service.listen(run, From::Beginning).await?))
-    }
-
-    /// Follows a run without looking for it first.
-    pub(crate) fn of(service: &Service, run: Run) -> Self {
-        Self::over(service, service.listen_from_beginning(run))
-    }
-
-    fn over(service: &Service, listener: Listener) -> Self {
+    /// Follows a run from its beginning.
+    pub(crate) fn follow(service: &Service, run: Run) -> Self {
         Self {
             service: service.clone(),
-            listener,
+            listener: service.listen_from_beginning(run),
             state: None,
             questions: Vec::new(),
             words: String::new(),
@@ -172,10 +171,11 @@ impl Conversation {
         loop {
             match self.next().await {
                 Some(AnswerPart::End(outcome)) => return outcome,
-                Some(AnswerPart::Piece(_)) => {}
+                Some(AnswerPart::Started(_) | AnswerPart::Piece(_)) => {}
                 None => {
-                    let ending = Ending::Failed("nothing was said".into());
-                    return Outcome { text: String::new(), ending, usage: Usage::default() };
+                    let ending = Ending::Failed("the run gave no answer".into());
+                    let usage = Usage::default();
+                    return Outcome { text: String::new(), ending, usage, is_cut: false };
                 }
             }
         }
@@ -184,9 +184,14 @@ impl Conversation {
     fn hear(&mut self, happening: Happening) {
         let [_, _, answering] = node_names();
         match happening {
-            // A message that begins again is sent whole at the end.
+            Happening::TaskStarted { node, .. } => {
+                self.ready.push_back(AnswerPart::Started(node));
+            }
+            // An answer in JSON may be repaired, and a message that begins again is another: both are sent whole.
             Happening::Piece { node, piece, is_first, .. }
-                if node == answering && (!is_first || self.words.is_empty()) =>
+                if node == answering
+                    && !self.is_structured()
+                    && (!is_first || self.words.is_empty()) =>
             {
                 self.words.push_str(&piece);
                 self.ready.push_back(AnswerPart::Piece(piece));
@@ -214,7 +219,7 @@ impl Conversation {
             }
             (_, Some(state)) => {
                 let state = Arc::clone(state);
-                self.say_whole(state.answer.clone(), state.usage_of_turn());
+                self.say_whole(state.answer.clone(), state.usage_of_turn(), is_cut(&state));
             }
             // Its log was dropped, or it told nothing.
             (_, None) => match self.service.left_by(run).await {
@@ -223,7 +228,7 @@ impl Conversation {
                     // What another turn took is not this one's.
                     let own = (!left.has_moved_on()).then(|| left.state.usage_of_turn());
                     let usage = own.unwrap_or_default();
-                    self.say_whole(left.answer().map(str::to_owned), usage);
+                    self.say_whole(left.answer().map(str::to_owned), usage, is_cut(&left.state));
                 }
                 Err(error) => self.end(Ending::Failed(error.to_string())),
             },
@@ -231,29 +236,44 @@ impl Conversation {
     }
 
     /// Ends with an answer, or with what is asked.
-    fn say_whole(&mut self, answer: Option<String>, usage: Usage) {
+    fn say_whole(&mut self, answer: Option<String>, usage: Usage, is_cut: bool) {
         let ending = if self.questions.is_empty() { Ending::Answered } else { Ending::Asks };
         let text = match ending {
             Ending::Asks => questions::in_words(&self.questions),
             _ => answer.filter(|text| !text.is_empty()).unwrap_or_else(|| self.words.clone()),
         };
+        let text = hidden::without_endpoints(&self.service, text);
         // What was not sent piece by piece: a question, or the end of an answer.
         if let Some(rest) = text.strip_prefix(self.words.as_str()).filter(|rest| !rest.is_empty()) {
             self.ready.push_back(AnswerPart::Piece(rest.to_owned()));
         }
-        self.close(Outcome { text, ending, usage });
+        self.close(Outcome { text, ending, usage, is_cut });
     }
 
     /// Ends without an answer.
     fn end(&mut self, ending: Ending) {
+        let ending = match ending {
+            Ending::Failed(why) => Ending::Failed(hidden::without_endpoints(&self.service, why)),
+            other => other,
+        };
         let usage = self.state.as_ref().map(|state| state.usage_of_turn()).unwrap_or_default();
-        self.close(Outcome { text: self.words.clone(), ending, usage });
+        self.close(Outcome { text: self.words.clone(), ending, usage, is_cut: false });
+    }
+
+    /// Returns whether the answer is to be JSON.
+    fn is_structured(&self) -> bool {
+        self.state.as_ref().is_some_and(|state| state.preferences.answer_schema.is_some())
     }
 
     fn close(&mut self, outcome: Outcome) {
         self.is_over = true;
         self.ready.push_back(AnswerPart::End(outcome));
     }
+}
+
+/// Returns whether the answer of a state is only a part.
+fn is_cut(state: &GraphState) -> bool {
+    state.finish_reason.as_ref().is_some_and(|end| end.reason == FinishReason::Truncated)
 }
 
 /// Reads the id of a response or completion.

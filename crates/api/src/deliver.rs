@@ -85,7 +85,7 @@ impl Deliveries {
         let mut clears_at = clock::now();
         loop {
             let begun = self.look(&mut under_way, &mut clears_at).await.unwrap_or_else(|error| {
-                tracing::debug!(%error, "deliveries could not be looked for; trying again");
+                tracing::debug!(%error, "failed to read pending deliveries; retrying");
                 0
             });
             // Where some were due, there may be more.
@@ -147,7 +147,7 @@ impl Deliveries {
         let noted = match attempt {
             Attempt::Taken | Attempt::Void => kept.delivered(id).await,
             Attempt::Later(why) if attempts < MOST => {
-                tracing::debug!(%id, %why, "a delivery was not taken; trying again");
+                tracing::debug!(%id, %why, "a delivery was not accepted; retrying");
                 kept.not_delivered(id, &why, Some(now + pause(attempts)), now).await
             }
             Attempt::Later(why) | Attempt::Refused(why) => {
@@ -156,7 +156,7 @@ impl Deliveries {
             }
         };
         if let Err(error) = noted {
-            tracing::warn!(%error, "the end of a delivery could not be noted; it may be sent twice");
+            tracing::warn!(%error, "failed to record the end of a delivery; it can be sent twice");
         }
     }
 
@@ -189,8 +189,10 @@ impl Deliveries {
         let sent = self.client.post(url).headers(headers).body(payload.to_string()).send().await;
         match sent.map(|answer| answer.status()) {
             Ok(status) if status.is_success() => Attempt::Taken,
-            Ok(status) if may_pass(status) => Attempt::Later(format!("it was answered: {status}")),
-            Ok(status) => Attempt::Refused(format!("it was answered: {status}")),
+            Ok(status) if may_pass(status) => {
+                Attempt::Later(format!("the receiver answered: {status}"))
+            }
+            Ok(status) => Attempt::Refused(format!("the receiver answered: {status}")),
             // The address is the client's, and may hold a secret.
             Err(error) => Attempt::Later(shown(&error.without_url())),
         }

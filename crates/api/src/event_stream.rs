@@ -9,6 +9,7 @@ use futures::{Stream, StreamExt as _, stream};
 use perihelion_http::sse;
 use serde_json::Value;
 
+use super::conversation::{AnswerPart, Conversation};
 use perihelion_engine::clock;
 
 /// How often a silent stream says that it lives.
@@ -20,6 +21,19 @@ pub(super) fn response(
     events: impl Stream<Item = Result<Bytes, std::convert::Infallible>> + Send + 'static,
 ) -> Response {
     living(headers, "text/event-stream; charset=utf-8", sse::HEARTBEAT, events)
+}
+
+/// Streams a run: `events` turns each part of it into events, which follow the `first`.
+pub(super) fn of_conversation(
+    conversation: Conversation,
+    first: Vec<Bytes>,
+    events: impl FnMut(AnswerPart) -> Vec<Bytes> + Send + 'static,
+) -> Response {
+    let rest = stream::unfold((conversation, events), async |(mut conversation, mut events)| {
+        let part = conversation.next().await?;
+        Some((stream::iter(events(part)), (conversation, events)))
+    });
+    response(HeaderMap::new(), stream::iter(first).chain(rest.flatten()).map(Ok))
 }
 
 /// Answers at once, and with JSON as soon as there is some, with empty lines before it until then.

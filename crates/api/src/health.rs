@@ -19,7 +19,7 @@ pub(super) fn router(service: Service) -> Router {
 
 async fn ready(State(service): State<Service>) -> impl IntoResponse {
     if service.stop().is_cancelled() {
-        return (StatusCode::SERVICE_UNAVAILABLE, "this process ends\n".to_owned());
+        return (StatusCode::SERVICE_UNAVAILABLE, "the process is shutting down\n".to_owned());
     }
     match service.kept().check().await {
         Ok(()) => by_servers(&service.runtime().readiness()),

@@ -1,8 +1,8 @@
-//! What is served over HTTP: the Agent Server API, traces for viewers that read Jaeger, numbers for Prometheus.
+//! Everything served over HTTP: the Agent Server API, OpenAI, A2A, MCP, the web UI, Jaeger's read API, and metrics.
 //!
-//! Enter at [`serve::router`], which has everything that `perihelion serve` shows, or at the router of one face.
-//! Invariant: a router does not know who listens to it, so one that is served without authentication stands behind a
-//! guard. Deliberately absent: any knowledge of stores and projections; the edges know the façade and the service.
+//! Enter at [`serve::router`], which has all routes of `perihelion serve`, or at the router of one API. Invariant: a
+//! router does not know its callers, so one without authentication is behind a guard. Deliberately absent: stores and
+//! projections, which only the runtime and the service know.
 
 mod a2a;
 pub mod agent_server;
@@ -12,9 +12,9 @@ mod conversation;
 pub mod deliver;
 mod event_stream;
 mod health;
+mod hidden;
 mod http;
 pub mod jaeger;
-mod local;
 mod mcp;
 pub mod metrics;
 pub mod openai;
@@ -28,4 +28,4 @@ mod request_fields;
 pub mod serve;
 mod team;
 
-pub use local::loopback_only;
+pub use serve::loopback_only;

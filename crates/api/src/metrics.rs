@@ -34,7 +34,7 @@ async fn scrape(State(metrics): State<Arc<Metrics>>) -> Response {
     match metrics.text().await {
         Ok(text) => ([(header::CONTENT_TYPE, FORMAT)], text).into_response(),
         Err(error) => {
-            tracing::warn!(%error, "metrics could not be served");
+            tracing::warn!(%error, "failed to serve metrics");
             (StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")).into_response()
         }
     }

@@ -27,7 +27,7 @@ pub(super) fn router() -> Router {
 
 fn file(path: &str) -> Response {
     let Some(found) = FILES.get_file(path) else {
-        return (StatusCode::NOT_FOUND, "there is no such file\n").into_response();
+        return (StatusCode::NOT_FOUND, "file not found\n").into_response();
     };
     // Names of scripts and styles change with their content; those of the page and its icon do not.
     let kept = match path.rsplit('.').next() {

@@ -47,13 +47,13 @@ fn read(part: &Value) -> Result<Option<Attachment>, String> {
         "image_url" | "input_image" | "image" | "file" | "input_file" | "document" => {
             found(part).map(Some).ok_or_else(|| {
                 format!(
-                    "a part of type {kind} has no data here: send the bytes in base64 (a data: address, or data with \
-                     its mime_type); addresses elsewhere and ids of files are not read"
+                    "a part of type {kind} has no data: send the bytes in base64 (a data: URL, or data with \
+                     its mime_type); other URLs and file IDs are not supported"
                 )
             })
         }
         "input_audio" | "audio" | "video" => {
-            Err(format!("parts of type {kind} are not taken; send text, images and files"))
+            Err(format!("parts of type {kind} are not supported; send text, images or files"))
         }
         _ => Ok(None),
     }

@@ -27,10 +27,10 @@ fn questions_text(all: &[InterruptView]) -> String {
     if let Some(first) = all.iter().find(|one| one.kind == kind::APPROVAL) {
         let id = &first.id;
         text.push(format!(
-            "Send a line for each that you answer, such as `{id}: approve`, or decide all calls by `approve all` or `deny all`."
+            "Send one line per answer, such as `{id}: approve`, or decide all calls with `approve all` or `deny all`."
         ));
     } else if let Some(first) = all.first() {
-        text.push(format!("Send a line for each that you answer: `{}: …`.", first.id));
+        text.push(format!("Send one line per answer: `{}: …`.", first.id));
     }
     text.join("\n\n")
 }
@@ -46,7 +46,7 @@ fn asked(one: &InterruptView) -> String {
             Value::Object(call.arguments),
         ),
         Question::OutcomeUnknown(call) => {
-            format!("Nobody knows whether this call took effect: {}.", call.tool)
+            format!("The outcome of this call is unknown: {}.", call.tool)
         }
         Question::Elicitation(asked) if !asked.message.is_empty() => asked.message,
         Question::Elicitation(_) => shown_whole(),

@@ -1,5 +1,5 @@
-//! What a request may say beside its question, for the faces that have no fields of their own for it: in the metadata
-//! of OpenAI's and A2A's requests, and in the arguments of the MCP tool.
+//! The fields next to a question, for the APIs that have none for them: they are in the metadata of OpenAI's and A2A's
+//! requests, and in the arguments of the MCP tool.
 
 use std::collections::BTreeMap;
 
@@ -7,12 +7,13 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use crate::hidden;
 use crate::http::Refusal;
 use perihelion_engine::ids::ThreadId;
 use perihelion_service::kept::Run;
 use perihelion_service::{Approvals, Order, Service, Turn};
 
-/// What a request may say beside its question.
+/// The fields next to a question.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(super) struct RequestFields {
@@ -38,63 +39,36 @@ pub(super) struct RequestFields {
     user: Option<String>,
 }
 
-/// How a field is read where it comes as a text.
-type ReadText = fn(&str) -> Value;
-
-/// The fields, and how each is read where it comes as a text.
-const FIELDS: [(&str, ReadText); 10] = [
-    ("context", json_or_text),
-    ("prefer_agents", list),
-    ("disable_agents", list),
-    ("team", text),
-    ("max_turns", json_or_text),
-    ("include_data", flag),
-    ("trace", flag),
-    ("system_prompt", text),
-    ("approvals", text),
-    ("user", text),
-];
-
-fn text(given: &str) -> Value {
-    json!(given)
-}
-
-fn json_or_text(given: &str) -> Value {
-    serde_json::from_str(given).unwrap_or_else(|_| json!(given))
-}
-
-fn flag(given: &str) -> Value {
-    match given.trim().to_lowercase().as_str() {
+/// Returns the values that a text of a client that can send only texts may mean, likelier ones first.
+fn meanings(text: &str) -> [Value; 4] {
+    let list = text.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
+    let flag = match text.trim().to_lowercase().as_str() {
         "true" | "1" | "yes" => json!(true),
         "false" | "0" | "no" | "" => json!(false),
-        other => json!(other),
-    }
-}
-
-fn list(given: &str) -> Value {
-    match serde_json::from_str(given) {
-        Ok(list @ Value::Array(_)) => list,
-        _ => given.split(',').map(str::trim).filter(|name| !name.is_empty()).collect(),
-    }
+        _ => json!(text),
+    };
+    [json!(text), serde_json::from_str(text).unwrap_or_else(|_| json!(text)), list, flag]
 }
 
 impl RequestFields {
-    /// Reads metadata, whose values may be texts: some clients send no others. What else stands there is the client's.
+    /// Reads metadata, whose values may be texts. Other names in it are the client's own.
     ///
     /// # Errors
     /// [`Refusal`] naming what cannot be read.
     pub(super) fn of_metadata(metadata: &Value) -> Result<Self, Refusal> {
-        let mut own = Map::new();
-        for (name, read) in FIELDS {
-            let Some(given) = metadata.get(name).filter(|given| !given.is_null()) else { continue };
-            let value = given.as_str().map_or_else(|| given.clone(), read);
-            let alone = Value::Object(Map::from_iter([(name.to_owned(), value.clone())]));
-            serde_json::from_value::<Self>(alone)
-                .map_err(|error| Refusal::invalid(format!("metadata.{name}: {error}")))?;
-            own.insert(name.to_owned(), value);
+        let mut read = Map::new();
+        for (name, given) in metadata.as_object().into_iter().flatten() {
+            if given.is_null() {
+                continue;
+            }
+            let is_fit =
+                |value: &Value| serde_json::from_value::<Self>(json!({ name: value })).is_ok();
+            let meant = given.as_str().into_iter().flat_map(meanings).find(is_fit);
+            read.insert(name.clone(), meant.unwrap_or_else(|| given.clone()));
         }
-        serde_json::from_value(Value::Object(own))
-            .map_err(|error| Refusal::invalid(error.to_string()))
+        serde_path_to_error::deserialize(Value::Object(read)).map_err(|error| {
+            Refusal::invalid(format!("metadata.{}: {}", error.path(), error.inner()))
+        })
     }
 
     /// Brings them into a turn; what the turn says itself goes before.
@@ -130,7 +104,8 @@ pub(super) async fn asked_for(service: &Service, run: &Run) -> Result<Map<String
         found.insert("data".into(), json!(runtime.at_rest(thread).await?.data));
     }
     if turn.trace {
-        found.insert("trace".into(), json!(runtime.events(thread).await?));
+        let events = json!(runtime.events(thread).await?);
+        found.insert("trace".into(), hidden::in_json(service, events));
     }
     Ok(found)
 }

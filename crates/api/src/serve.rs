@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
+use axum::middleware::from_fn;
 use perihelion_http::{Exposed, Guard, Origins};
 
 use super::auth::{self, Gate, Setup};
@@ -31,7 +32,7 @@ pub fn router(service: Service, metrics: Metrics, settings: &Serve) -> Router {
     } else {
         guard
     };
-    guard.before(router)
+    guard.before(router).layer(from_fn(openai::with_error))
 }
 
 /// Makes the routes of all faces over the service as somebody sees it.
@@ -43,4 +44,11 @@ fn faces(service: Service) -> Router {
         .merge(a2a::router(service.clone()))
         .merge(auth::router(service))
         .merge(openapi::router())
+}
+
+/// Answers only requests that are addressed to a loopback name, and none that pages of other sites caused.
+///
+/// It guards servers without authentication.
+pub fn loopback_only(router: Router) -> Router {
+    Guard::new(Origins { listed: Vec::new(), loopback: true }, Exposed("")).before(router)
 }

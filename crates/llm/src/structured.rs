@@ -92,6 +92,12 @@ pub fn check_schema(schema: &Value) -> Result<(), SchemaError> {
     }
 }
 
+/// Reads a text as JSON that is valid against a schema; none where it is not.
+pub fn read_valid(schema: &Value, text: &str) -> Option<Value> {
+    let value: Value = serde_json::from_str(text).ok()?;
+    jsonschema::is_valid(schema, &value).then_some(value)
+}
+
 async fn ask_by<T: DeserializeOwned>(
     model: &dyn ChatModel,
     mut request: ChatRequest,

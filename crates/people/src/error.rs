@@ -6,17 +6,17 @@
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Name and password belong to nobody, or to somebody who may not enter.
-    #[error("name and password do not fit")]
+    #[error("wrong name or password")]
     WrongPassword,
     /// More passwords wait to be checked than may.
-    #[error("too many passwords are checked at this moment; try again in a second")]
+    #[error("too many concurrent logins; retry in a second")]
     Busy,
     /// A key, session or token that is unknown, revoked or expired.
     #[error("the credentials are not accepted: {0}")]
     NotAccepted(&'static str),
     /// Work in the name of a user whom somebody is not, and may not act for.
     #[error(
-        "only who is this user, or a key of nobody's with the scope act_as, works in their name: {0}"
+        "acting on behalf of this user requires their own credentials, or a key without a user and with the scope act_as: {0}"
     )]
     NotThem(String),
     /// A name that is taken within the tenant.
@@ -29,11 +29,11 @@ pub enum Error {
     #[error("there is no {what} of this name: {name}")]
     Unknown { what: &'static str, name: String },
     /// The keys of a token's issuer cannot be read.
-    #[error("the keys of the issuer cannot be used: {0}")]
+    #[error("cannot use the issuer's keys: {0}")]
     Jwks(String),
     #[error(transparent)]
     Database(#[from] perihelion_database::Error),
     /// Hashing a password failed, for want of memory.
-    #[error("the password could not be hashed: {0}")]
+    #[error("failed to hash the password: {0}")]
     Hash(String),
 }

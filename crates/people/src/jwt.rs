@@ -51,7 +51,7 @@ impl JwtVerifier {
         let algorithms =
             rules.algorithms.iter().map(|name| algorithm(name)).collect::<Result<Vec<_>, _>>()?;
         if algorithms.is_empty() {
-            return Err(Error::Jwks("name at least one algorithm, such as RS256".to_owned()));
+            return Err(Error::Jwks("set at least one algorithm, such as RS256".to_owned()));
         }
         let keys: JwkSet =
             serde_json::from_str(jwks).map_err(|error| Error::Jwks(error.to_string()))?;
@@ -84,7 +84,7 @@ impl JwtVerifier {
             return Err(Error::NotAccepted("the token's algorithm is not permitted"));
         }
         if asks_for_extensions(token) {
-            return Err(Error::NotAccepted("the token asks for extensions that are not known"));
+            return Err(Error::NotAccepted("the token requires unknown extensions"));
         }
         let key = self.key(header.kid.as_deref())?;
         let decoding =
@@ -122,7 +122,7 @@ impl JwtVerifier {
             .as_ref()
             .is_some_and(|use_of| *use_of != PublicKeyUse::Signature)
         {
-            return Err(Error::NotAccepted("the token's key is not one for signatures"));
+            return Err(Error::NotAccepted("the token's key is not for signatures"));
         }
         match key.algorithm {
             AlgorithmParameters::OctetKey(_) => {
@@ -135,9 +135,9 @@ impl JwtVerifier {
     fn principal(&self, claims: &Map<String, Value>) -> Result<Principal, Error> {
         let text =
             |name: &str| claims.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
-        let user = text("sub").ok_or(Error::NotAccepted("the token names nobody"))?;
+        let user = text("sub").ok_or(Error::NotAccepted("the token has no subject"))?;
         let tenant = match &self.rules.tenant_claim {
-            Some(claim) => text(claim).ok_or(Error::NotAccepted("the token names no tenant"))?,
+            Some(claim) => text(claim).ok_or(Error::NotAccepted("the token has no tenant"))?,
             None => &self.rules.tenant,
         };
         let scopes = match &self.rules.scope_claim {

@@ -82,7 +82,7 @@ impl People {
     /// [`Error::NotAccepted`] when it is unknown, revoked or expired.
     pub async fn by_key(&self, secret: &str, now: DateTime<Utc>) -> Result<Principal, Error> {
         if !secret.starts_with(PREFIX) || secret.len() > 100 {
-            return Err(Error::NotAccepted("this is no key of this service"));
+            return Err(Error::NotAccepted("this is not a key of this service"));
         }
         let find = query("SELECT id, tenant, name, person, scopes, created_at, expires_at, revoked_at, made_by FROM api_key WHERE token = $1")
             .bind(digest(PURPOSE, secret));
@@ -168,7 +168,7 @@ pub(crate) async fn insert(
 ) -> Result<CreatedKey, Error> {
     let name = new.name.trim();
     if name.is_empty() || name.chars().count() > 100 {
-        return Err(Error::Unfit("a key's name has 1 to 100 characters".to_owned()));
+        return Err(Error::Unfit("a key name needs 1 to 100 characters".to_owned()));
     }
     let secret = Secret::draw(PREFIX)?;
     let key = ApiKey {

@@ -33,7 +33,7 @@ fn hash_now(password: &str) -> Result<String, Error> {
     let mut bytes = [0; 16];
     SystemRandom::new()
         .fill(&mut bytes)
-        .map_err(|_| Error::Hash("the system has no randomness".to_owned()))?;
+        .map_err(|_| Error::Hash("the system provides no random numbers".to_owned()))?;
     let failed = |error: argon2::password_hash::Error| Error::Hash(error.to_string());
     let salt = SaltString::encode_b64(&bytes).map_err(failed)?;
     Ok(hasher().hash_password(password.as_bytes(), &salt).map_err(failed)?.to_string())
@@ -45,10 +45,10 @@ fn hash_now(password: &str) -> Result<String, Error> {
 /// [`Error::Unfit`] when it is too short or too long.
 pub(crate) async fn hash(password: &str) -> Result<String, Error> {
     if password.chars().count() < SHORTEST {
-        return Err(Error::Unfit(format!("a password has at least {SHORTEST} characters")));
+        return Err(Error::Unfit(format!("a password needs at least {SHORTEST} characters")));
     }
     if password.len() > LONGEST {
-        return Err(Error::Unfit(format!("a password has at most {LONGEST} bytes")));
+        return Err(Error::Unfit(format!("a password can have at most {LONGEST} bytes")));
     }
     let password = password.to_owned();
     in_turn(move || hash_now(&password)).await?

@@ -25,7 +25,7 @@ impl Secret {
         let mut bytes = [0; BYTES];
         SystemRandom::new()
             .fill(&mut bytes)
-            .map_err(|_| Error::Hash("the system has no randomness".to_owned()))?;
+            .map_err(|_| Error::Hash("the system provides no random numbers".to_owned()))?;
         Ok(Self(format!("{prefix}{}", URL_SAFE_NO_PAD.encode(bytes))))
     }
 

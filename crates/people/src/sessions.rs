@@ -72,16 +72,16 @@ impl People {
             .of_all()
             .fetch_optional(&find)
             .await?
-            .ok_or(Error::NotAccepted("no such session; log in"))?;
+            .ok_or(Error::NotAccepted("unknown session; log in"))?;
         if row.get::<DateTime<Utc>>(4)? <= now {
-            return Err(Error::NotAccepted("the session is over; log in"));
+            return Err(Error::NotAccepted("the session has expired; log in"));
         }
         if let Some(given) = csrf {
             let expected: Vec<u8> = row.get(3)?;
             // Both are hashes of secrets, so that comparing them tells nothing by its time.
             if given.is_none_or(|given| digest(PURPOSE, given) != expected) {
                 return Err(Error::NotAccepted(
-                    "the header x-csrf-token is missing or of another session",
+                    "the header x-csrf-token is missing or belongs to another session",
                 ));
             }
         }

@@ -1,7 +1,7 @@
 //! Users of a tenant.
 
 use chrono::{DateTime, Utc};
-use perihelion_database::{Transaction, query};
+use perihelion_database::{Row, Transaction, query};
 use serde::Serialize;
 use uuid::Uuid;
 
@@ -80,14 +80,7 @@ impl People {
         if !password::fits(password, stored).await? {
             return Err(Error::WrongPassword);
         }
-        let row = row.ok_or(Error::WrongPassword)?;
-        Ok(User {
-            id: row.get(0)?,
-            tenant: tenant.to_owned(),
-            name: row.get(1)?,
-            scopes: read_scopes(&row.get::<String>(2)?),
-            created_at: row.get(3)?,
-        })
+        read(&row.ok_or(Error::WrongPassword)?, tenant)
     }
 
     /// Lists the users of a tenant by name.
@@ -98,18 +91,18 @@ impl People {
         let all = query("SELECT id, name, scopes, created_at FROM person WHERE tenant = $1 AND disabled_at IS NULL ORDER BY name")
             .bind(tenant);
         let rows = self.of(tenant).fetch_all(&all).await?;
-        rows.iter()
-            .map(|row| {
-                Ok(User {
-                    id: row.get(0)?,
-                    tenant: tenant.to_owned(),
-                    name: row.get(1)?,
-                    scopes: read_scopes(&row.get::<String>(2)?),
-                    created_at: row.get(3)?,
-                })
-            })
-            .collect()
+        rows.iter().map(|row| read(row, tenant)).collect()
     }
+}
+
+fn read(row: &Row, tenant: &str) -> Result<User, Error> {
+    Ok(User {
+        id: row.get(0)?,
+        tenant: tenant.to_owned(),
+        name: row.get(1)?,
+        scopes: read_scopes(&row.get::<String>(2)?),
+        created_at: row.get(3)?,
+    })
 }
 
 /// Adds a user as part of a transaction.
@@ -167,7 +160,7 @@ fn fit_name(name: &str) -> Result<String, Error> {
     let fits = |c: char| c.is_alphanumeric() || "._-@+".contains(c);
     if name.is_empty() || name.chars().count() > LONGEST || !name.chars().all(fits) {
         return Err(Error::Unfit(format!(
-            "a user's name has 1 to {LONGEST} letters, digits or any of . _ - @ +"
+            "a user name needs 1 to {LONGEST} letters, digits, or any of . _ - @ +"
         )));
     }
     Ok(name)

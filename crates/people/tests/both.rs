@@ -97,7 +97,7 @@ async fn a_user_logs_in_by_password_within_the_tenant_alone() {
             let refused = people.check_password(tenant, name, password).await.unwrap_err();
             assert_eq!(
                 refused.to_string(),
-                "name and password do not fit",
+                "wrong name or password",
                 "the same words for all"
             );
         }

@@ -109,8 +109,7 @@ pub struct RunReport {
 /// Reads the answer where it was asked for as JSON; one that was put together without the model is none.
 fn structured(state: &GraphState) -> Option<Value> {
     let schema = state.preferences.answer_schema.as_ref()?;
-    let answer: Value = serde_json::from_str(state.answer.as_deref()?).ok()?;
-    jsonschema::is_valid(schema, &answer).then_some(answer)
+    perihelion_llm::structured::read_valid(schema, state.answer.as_deref()?)
 }
 
 impl RunReport {

@@ -120,6 +120,9 @@ pub struct Turn {
     pub trace: bool,
     #[serde(default)]
     pub system_prompt: Option<String>,
+    /// The JSON Schema that the answer must match; none: the answer is text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer_schema: Option<Value>,
     /// Images and files that come with the question.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<Attachment>,
@@ -141,6 +144,7 @@ impl Turn {
             disable: self.disable_agents.clone(),
             max_turns: self.max_turns,
             system_prompt: self.system_prompt.clone(),
+            answer_schema: self.answer_schema.clone(),
             team: self.team.clone(),
             user: self.user.clone(),
             message_id: self.message_id.clone(),

@@ -56,7 +56,7 @@ export function App() {
   const [view = "chat"] = route.value.path;
   return (
     <>
-      <a class="skip" href="#main" onClick={(event) => (event.preventDefault(), document.getElementById("main")?.focus())}>Skip to the content</a>
+      <a class="skip" href="#main" onClick={(event) => (event.preventDefault(), document.getElementById("main")?.focus())}>Skip to content</a>
       <header class="bar">
         <span class="brand">Perihelion</span>
         <nav aria-label="Views">
@@ -110,6 +110,6 @@ function View() {
     case "trace":
       return id ? <TraceView thread={id} /> : <ChatView thread={undefined} />;
     default:
-      return <Empty title="There is no such view"><p><a href={link("chat")}>To the threads</a></p></Empty>;
+      return <Empty title="Page not found"><p><a href={link("chat")}>Go to threads</a></p></Empty>;
   }
 }

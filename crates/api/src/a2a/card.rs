@@ -13,6 +13,7 @@ use crate::http::Refusal as Plain;
 use crate::team;
 use perihelion_runtime::KeptTeam;
 use perihelion_service::Service;
+use perihelion_star::GRAPH;
 
 /// Shows the card that everybody may read.
 pub(super) async fn public(State(service): State<Service>, headers: HeaderMap) -> Response {
@@ -61,22 +62,27 @@ fn closed(mut card: Value) -> Value {
 /// Makes the card with all agents and the tenant's teams.
 async fn whole(service: &Service, headers: &HeaderMap) -> Value {
     let teams = team::all(service).await.unwrap_or_else(|Plain(_, why)| {
-        tracing::warn!(%why, "the card names no teams: they could not be read");
+        tracing::warn!(%why, "the agent card lists no teams, because they could not be read");
         Vec::new()
     });
     let agents = service.runtime().agents().list().into_iter().map(|agent| {
-        json!({
-            "id": agent.name, "name": agent.server.name, "description": agent.server.description, "tags": ["mcp"],
-        })
+        let server = &agent.server;
+        let usual = format!("Works with the tools of the MCP server {}", server.name);
+        skill(&agent.name, &server.name, &server.description, &usual, "mcp")
     });
     common(headers, teams.iter().map(of_team).chain(agents).collect())
 }
 
 fn of_team(kept: &KeptTeam) -> Value {
     let design = &kept.team.design;
-    json!({
-        "id": kept.team.agent_name(), "name": design.name, "description": design.description, "tags": ["team"],
-    })
+    let usual = format!("A team of {} agents", design.agents.len());
+    skill(&kept.team.agent_name(), &design.name, &design.description, &usual, "team")
+}
+
+/// Makes a skill, which is described as `usual` if nobody described it.
+fn skill(id: &str, name: &str, described: &str, usual: &str, tag: &str) -> Value {
+    let description = if described.trim().is_empty() { usual } else { described };
+    json!({ "id": id, "name": name, "description": description, "tags": [tag] })
 }
 
 /// Makes a card with the skill that there always is, and others.
@@ -85,9 +91,8 @@ fn common(headers: &HeaderMap, others: Vec<Value>) -> Value {
     let proto = headers.get("x-forwarded-proto").and_then(|proto| proto.to_str().ok());
     let base =
         format!("{}://{host}/a2a", proto.filter(|proto| *proto == "https").unwrap_or("http"));
-    let swarm = json!({
-        "id": "swarm", "name": "swarm", "description": "Answers questions with a supervised team of agents", "tags": ["agents"],
-    });
+    let about = "Answers questions with a supervised team of agents";
+    let swarm = skill(GRAPH, GRAPH, about, about, "agents");
     let skills: Vec<Value> = [swarm].into_iter().chain(others).collect();
     json!({
         "name": "Perihelion",

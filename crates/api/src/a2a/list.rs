@@ -154,5 +154,7 @@ fn place(token: &str) -> Result<Place, Refusal> {
         let (at, id) = token.split_once('.')?;
         Some((DateTime::from_timestamp_micros(at.parse().ok()?)?, id.parse().ok()?))
     };
-    read().ok_or_else(|| Refusal::Invalid("pageToken is none that was given out".into()))
+    read().ok_or_else(|| {
+        Refusal::Invalid("invalid pageToken: send the nextPageToken of an earlier page".into())
+    })
 }

@@ -1,8 +1,8 @@
-//! A2A 1.0: the star as an agent that other agents send tasks to, by JSON-RPC and by REST, streamed too.
+//! A2A 1.0: other agents send tasks, by JSON-RPC or REST, and can stream them.
 //!
-//! [`router`] has the routes, and [`discovery`] the one that is open to strangers. A context is a thread; a task is a turn of it, with the runs that continued with it after
-//! questions, on whichever face. An address that wants to hear of a task is told when a run of it has
-//! ended. Deliberately absent: content that is not text.
+//! [`router`] has the routes, and [`discovery`] the public agent card. A context is a thread. A task is a turn of it,
+//! with the runs that continued it after questions, in any API. Invariant: an address that follows a task receives the
+//! end of each of its runs. Deliberately absent: content other than text, and earlier versions of A2A.
 
 mod card;
 mod list;
@@ -17,6 +17,7 @@ mod stream;
 mod tasks;
 
 use axum::Router;
+use axum::middleware::from_fn;
 
 use crate::http::Forms;
 use crate::http::routing::{boxed, get, post};
@@ -27,10 +28,7 @@ pub(crate) use runs::TaskAddresses;
 
 /// Makes the routes over a service.
 pub fn router(service: Service) -> Router {
-    Router::new()
-        .route("/a2a", post(rpc::call))
-        // Clients that join the card's address and the path "/".
-        .route("/a2a/", post(rpc::call))
+    let rest = Router::new()
         .route("/a2a/message:send", post(rest::send))
         .route("/a2a/message:stream", post(rest::stream))
         .route("/a2a/extendedAgentCard", get(rest::extended_card))
@@ -47,6 +45,12 @@ pub fn router(service: Service) -> Router {
             "/a2a/tasks/{task}/pushNotificationConfigs/{id}",
             get(rest::push).delete(boxed(rest::delete_push)),
         )
+        .route_layer(from_fn(rest::versioned));
+    Router::new()
+        .route("/a2a", post(rpc::call))
+        // Clients that join the card's address and the path "/".
+        .route("/a2a/", post(rpc::call))
+        .merge(rest)
         .with_state(service)
 }
 

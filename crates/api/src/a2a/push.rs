@@ -117,11 +117,11 @@ pub(super) async fn list(service: &Service, task: &str) -> Result<Value, Refusal
     Ok(json!({ "configs": all.collect::<Vec<_>>(), "nextPageToken": "" }))
 }
 
-/// Forgets an address of a task; one that is not there is as good as forgotten.
-pub(super) async fn delete(service: &Service, task: &str, id: &str) -> Result<(), Refusal> {
+/// Deletes an address of a task, if it is there, and returns an empty message.
+pub(super) async fn delete(service: &Service, task: &str, id: &str) -> Result<Value, Refusal> {
     let (task, _) = all_of(service, task).await?;
     service.kept().delete_push(task.id, id).await?;
-    Ok(())
+    Ok(json!({}))
 }
 
 /// Finds a task with its addresses, which hold secrets and are the business of the user whose thread it is.

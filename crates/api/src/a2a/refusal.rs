@@ -8,26 +8,31 @@ use serde_json::{Value, json};
 use crate::http::Refusal as Plain;
 
 /// Why a request was refused.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub(super) enum Refusal {
+    #[error("Task not found: {0}")]
     TaskNotFound(String),
+    #[error("Task cannot be canceled: {0}")]
     TaskNotCancelable(String),
+    #[error("{0}")]
     Unsupported(String),
+    #[error("{0}")]
     ContentType(String),
+    /// A version that is not spoken here; a client that names none speaks 0.3.
+    #[error("A2A version is not supported: {0}; send the header A2A-Version: 1.0")]
     Version(String),
+    #[error("{0}")]
     Invalid(String),
+    #[error("Method not found: {0}")]
     UnknownMethod(String),
+    #[error("{0}")]
     Parse(String),
+    #[error("{0}")]
     Failed(String),
 }
 
 impl Refusal {
-    /// Returns the code of JSON-RPC, the status and its name of REST, the reason, and what is wrong.
-    fn parts(&self) -> (i32, StatusCode, &'static str, &'static str, String) {
-        let (code, status, name, reason) = self.codes();
-        (code, status, name, reason, self.to_string())
-    }
-
+    /// Returns the code of JSON-RPC, the status and its name of REST, and the reason.
     fn codes(&self) -> (i32, StatusCode, &'static str, &'static str) {
         let bad = StatusCode::BAD_REQUEST;
         let precondition = "FAILED_PRECONDITION";
@@ -52,56 +57,30 @@ impl Refusal {
 
     /// Shows it as an answer of JSON-RPC.
     pub(super) fn rpc(&self, id: &Value) -> Value {
-        let (code, _, _, reason, message) = self.parts();
-        let error = json!({ "code": code, "message": message, "data": Self::details(reason) });
+        let (code, _, _, reason) = self.codes();
+        let error =
+            json!({ "code": code, "message": self.to_string(), "data": Self::details(reason) });
         json!({ "jsonrpc": "2.0", "id": id, "error": error })
-    }
-}
-
-impl std::fmt::Display for Refusal {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::TaskNotFound(id) => write!(f, "Task not found: {id}"),
-            Self::TaskNotCancelable(id) => write!(f, "Task cannot be canceled: {id}"),
-            Self::Version(found) => {
-                write!(f, "A2A version is not supported: {found}; there is 1.0")
-            }
-            Self::UnknownMethod(name) => write!(f, "Method not found: {name}"),
-            Self::Unsupported(why)
-            | Self::ContentType(why)
-            | Self::Invalid(why)
-            | Self::Parse(why)
-            | Self::Failed(why) => f.write_str(why),
-        }
     }
 }
 
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
-        let (_, status, name, reason, message) = self.parts();
-        let error = json!({ "code": status.as_u16(), "status": name, "message": message, "details": Self::details(reason) });
+        let (_, status, name, reason) = self.codes();
+        let error = json!({
+            "code": status.as_u16(), "status": name, "message": self.to_string(), "details": Self::details(reason),
+        });
         (status, Json(json!({ "error": error }))).into_response()
     }
 }
 
-impl From<Plain> for Refusal {
-    fn from(Plain(status, why): Plain) -> Self {
+impl<E: Into<Plain>> From<E> for Refusal {
+    fn from(error: E) -> Self {
+        let Plain(status, why) = error.into();
         match status {
             StatusCode::NOT_FOUND => Self::TaskNotFound(why),
             status if status.is_server_error() => Self::Failed(why),
             _ => Self::Invalid(why),
         }
-    }
-}
-
-impl From<perihelion_service::Error> for Refusal {
-    fn from(error: perihelion_service::Error) -> Self {
-        Plain::from(error).into()
-    }
-}
-
-impl From<perihelion_service::kept::Error> for Refusal {
-    fn from(error: perihelion_service::kept::Error) -> Self {
-        Plain::from(error).into()
     }
 }

@@ -2,50 +2,92 @@
 
 use axum::Json;
 use axum::body::Bytes;
-use axum::extract::rejection::QueryRejection;
-use axum::extract::{Path, Query, State};
-use axum::http::{HeaderMap, StatusCode, header};
-use axum::response::{IntoResponse as _, Response};
+use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use url::form_urlencoded;
 
 use super::refusal::Refusal;
 use super::tasks::{self, Send};
 use super::{card, list, push, shapes, stream};
+use crate::http::JsonResult;
 use perihelion_engine::ids::ThreadId;
 use perihelion_service::Service;
 
+/// Names the version that a client speaks: a header, or a parameter of the address.
+const VERSION: &str = "a2a-version";
+
+/// The version that a client speaks that names none.
+const UNNAMED: &str = "0.3";
+
 /// Refuses a client that speaks another version.
-pub(super) fn check_version(headers: &HeaderMap) -> Result<(), Refusal> {
-    let named = headers
-        .get("a2a-version")
-        .and_then(|version| version.to_str().ok())
-        .unwrap_or("1.0")
-        .trim();
-    if named.is_empty() || named == "1" || named.starts_with("1.0") {
-        Ok(())
-    } else {
-        Err(Refusal::Version(named.to_owned()))
+pub(super) fn check_version(uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
+    let header = headers.get(VERSION).and_then(|version| version.to_str().ok());
+    let mut query = form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes());
+    let parameter = query.find(|(name, _)| name.eq_ignore_ascii_case(VERSION));
+    let named = header.map(str::to_owned).or(parameter.map(|(_, version)| version.into_owned()));
+    let version = named.as_deref().map(str::trim).filter(|version| !version.is_empty());
+    match version.unwrap_or(UNNAMED) {
+        "1" | "1.0" => Ok(()),
+        patch if patch.starts_with("1.0.") => Ok(()),
+        other => Err(Refusal::Version(other.to_owned())),
     }
+}
+
+/// Checks the version of every request of this binding.
+pub(super) async fn versioned(request: Request, next: Next) -> Result<Response, Refusal> {
+    if request.method() != Method::OPTIONS {
+        check_version(request.uri(), request.headers())?;
+    }
+    Ok(next.run(request).await)
 }
 
 /// Refuses a body that says it is something else than JSON.
 pub(super) fn check_kind(headers: &HeaderMap) -> Result<(), Refusal> {
-    let Some(kind) = headers.get(header::CONTENT_TYPE) else { return Ok(()) };
-    let named = kind.to_str().unwrap_or_default();
-    let kind = named.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    if kind == "application/json" || kind.ends_with("+json") {
-        Ok(())
-    } else {
-        Err(Refusal::ContentType(format!("a body is JSON, and not {named}")))
+    match headers.get(header::CONTENT_TYPE) {
+        Some(kind) if !crate::http::is_json(headers) => {
+            let named = kind.to_str().unwrap_or_default();
+            Err(Refusal::ContentType(format!("the body must be JSON, not {named}")))
+        }
+        _ => Ok(()),
     }
 }
 
-fn read<T: serde::de::DeserializeOwned>(headers: &HeaderMap, body: &[u8]) -> Result<T, Refusal> {
-    check_kind(headers)?;
-    let read = crate::http::json(body).map_err(|why| Refusal::Invalid(why.to_owned()))?;
+/// A body.
+pub(super) struct Body<T>(T);
+
+impl<S: std::marker::Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
+    type Rejection = Response;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Response> {
+        check_kind(request.headers()).map_err(IntoResponse::into_response)?;
+        let bytes = Bytes::from_request(request, state).await;
+        let bytes = bytes.map_err(IntoResponse::into_response)?;
+        read(&bytes).map(Self).map_err(IntoResponse::into_response)
+    }
+}
+
+fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Refusal> {
+    let read = crate::http::json(bytes).map_err(|why| Refusal::Invalid(why.to_owned()))?;
     serde_json::from_value(read).map_err(|error| Refusal::Invalid(error.to_string()))
+}
+
+/// The parameters of an address.
+pub(super) struct Asked<T>(T);
+
+impl<S: std::marker::Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Asked<T> {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refusal> {
+        let query = Query::try_from_uri(&parts.uri);
+        query.map(|Query(read)| Self(read)).map_err(|error| Refusal::Invalid(error.body_text()))
+    }
 }
 
 /// Begins a task and waits for it, unless it is to answer at once.
@@ -62,39 +104,29 @@ pub(super) async fn sent(service: &Service, send: Send) -> Result<Value, Refusal
 
 pub(super) async fn send(
     State(service): State<Service>,
-    headers: HeaderMap,
-    body: Bytes,
-) -> Result<Json<Value>, Refusal> {
-    check_version(&headers)?;
-    Ok(Json(sent(&service, read(&headers, &body)?).await?))
+    Body(send): Body<Send>,
+) -> JsonResult<Refusal> {
+    Ok(Json(sent(&service, send).await?))
 }
 
 pub(super) async fn stream(
     State(service): State<Service>,
-    headers: HeaderMap,
-    body: Bytes,
+    Body(send): Body<Send>,
 ) -> Result<Response, Refusal> {
-    check_version(&headers)?;
-    let (run, task) = tasks::begin(&service, read(&headers, &body)?).await?;
-    let task = tasks::found(&service, &task.to_string()).await?;
-    stream::follow(&service, run, task, None).await
+    stream::begin(&service, send, None).await
 }
 
 pub(super) async fn extended_card(
     State(service): State<Service>,
     headers: HeaderMap,
-) -> Result<Json<Value>, Refusal> {
-    check_version(&headers)?;
+) -> JsonResult<Refusal> {
     Ok(Json(card::extended(&service, &headers).await?))
 }
 
 pub(super) async fn tasks(
     State(service): State<Service>,
-    headers: HeaderMap,
-    list: Result<Query<list::List>, QueryRejection>,
-) -> Result<Json<Value>, Refusal> {
-    check_version(&headers)?;
-    let Query(list) = list.map_err(|error| Refusal::Invalid(error.body_text()))?;
+    Asked(list): Asked<list::List>,
+) -> JsonResult<Refusal> {
     Ok(Json(list::listed(&service, &list).await?))
 }
 
@@ -109,15 +141,12 @@ pub(super) struct Shown {
 
 pub(super) async fn get_or_follow(
     State(service): State<Service>,
-    headers: HeaderMap,
     Path(named): Path<String>,
-    shown: Result<Query<Shown>, QueryRejection>,
+    Asked(shown): Asked<Shown>,
 ) -> Result<Response, Refusal> {
-    check_version(&headers)?;
     if let Some(id) = named.strip_suffix(":subscribe") {
         return stream::join(&service, id, None).await;
     }
-    let Query(shown) = shown.map_err(|error| Refusal::Invalid(error.body_text()))?;
     let task = tasks::found(&service, &named).await?;
     Ok(Json(shapes::short_task(&task, shown.history_length)).into_response())
 }
@@ -134,48 +163,37 @@ pub(super) async fn allowed(Path(named): Path<String>) -> Response {
 
 pub(super) async fn pushes(
     State(service): State<Service>,
-    headers: HeaderMap,
     Path(task): Path<String>,
-) -> Result<Json<Value>, Refusal> {
-    check_version(&headers)?;
+) -> JsonResult<Refusal> {
     Ok(Json(push::list(&service, &task).await?))
 }
 
 pub(super) async fn add_push(
     State(service): State<Service>,
-    headers: HeaderMap,
     Path(task): Path<String>,
-    body: Bytes,
-) -> Result<Json<Value>, Refusal> {
-    check_version(&headers)?;
-    Ok(Json(push::create(&service, &task, read(&headers, &body)?).await?))
+    Body(config): Body<push::Config>,
+) -> JsonResult<Refusal> {
+    Ok(Json(push::create(&service, &task, config).await?))
 }
 
 pub(super) async fn push(
     State(service): State<Service>,
-    headers: HeaderMap,
     Path((task, id)): Path<(String, String)>,
-) -> Result<Json<Value>, Refusal> {
-    check_version(&headers)?;
+) -> JsonResult<Refusal> {
     Ok(Json(push::get(&service, &task, &id).await?))
 }
 
 pub(super) async fn delete_push(
     State(service): State<Service>,
-    headers: HeaderMap,
     Path((task, id)): Path<(String, String)>,
-) -> Result<StatusCode, Refusal> {
-    check_version(&headers)?;
-    push::delete(&service, &task, &id).await?;
-    Ok(StatusCode::NO_CONTENT)
+) -> JsonResult<Refusal> {
+    Ok(Json(push::delete(&service, &task, &id).await?))
 }
 
 pub(super) async fn act(
     State(service): State<Service>,
-    headers: HeaderMap,
     Path(named): Path<String>,
 ) -> Result<Response, Refusal> {
-    check_version(&headers)?;
     match named.split_once(':') {
         Some((id, "cancel")) => {
             Ok(Json(shapes::task(&tasks::cancel(&service, id).await?)).into_response())

@@ -3,18 +3,18 @@
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::State;
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, Uri};
 use axum::response::{IntoResponse as _, Response};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::refusal::Refusal;
-use super::tasks::Send;
 use super::{card, list, push, rest, shapes, stream, tasks};
 use perihelion_service::Service;
 
 pub(super) async fn call(
     State(service): State<Service>,
+    uri: Uri,
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {
@@ -25,10 +25,11 @@ pub(super) async fn call(
         Err(refusal) => return Json(refusal.rpc(&Value::Null)).into_response(),
     };
     let id = request.get("id").cloned().unwrap_or(Value::Null);
-    match answer(&service, &headers, &request, &id).await {
-        Ok(response) => response,
-        Err(refusal) => Json(refusal.rpc(&id)).into_response(),
-    }
+    let answered = match rest::check_version(&uri, &headers) {
+        Ok(()) => answer(&service, &headers, &request, &id).await,
+        Err(refusal) => Err(refusal),
+    };
+    answered.unwrap_or_else(|refusal| Json(refusal.rpc(&id)).into_response())
 }
 
 async fn answer(
@@ -37,32 +38,26 @@ async fn answer(
     request: &Value,
     id: &Value,
 ) -> Result<Response, Refusal> {
-    rest::check_version(headers)?;
     let params = request.get("params").cloned().unwrap_or_else(|| json!({}));
-    let named = || -> Result<String, Refusal> {
-        let id = params.get("id").and_then(Value::as_str);
-        id.map(str::to_owned).ok_or_else(|| Refusal::Invalid("params.id must name a task".into()))
-    };
-    let of_task = || -> Result<String, Refusal> {
-        let id = params.get("taskId").or_else(|| params.get("task_id")).and_then(Value::as_str);
+    let named = |name: &str, other: &str| -> Result<String, Refusal> {
+        let id = params.get(name).or_else(|| params.get(other)).and_then(Value::as_str);
         id.map(str::to_owned)
-            .ok_or_else(|| Refusal::Invalid("params.taskId must name a task".into()))
+            .ok_or_else(|| Refusal::Invalid(format!("params.{name} must name a task")))
     };
+    let id_of = || named("id", "id");
+    let of_task = || named("taskId", "task_id");
     let result = match request["method"].as_str().unwrap_or_default() {
         "SendMessage" => rest::sent(service, read(params)?).await?,
         "SendStreamingMessage" => {
-            let send: Send = read(params)?;
-            let (run, task) = tasks::begin(service, send).await?;
-            let task = tasks::found(service, &task.to_string()).await?;
-            return stream::follow(service, run, task, Some(id.clone())).await;
+            return stream::begin(service, read(params)?, Some(id.clone())).await;
         }
-        "SubscribeToTask" => return stream::join(service, &named()?, Some(id.clone())).await,
+        "SubscribeToTask" => return stream::join(service, &id_of()?, Some(id.clone())).await,
         "GetTask" => {
-            let task = tasks::found(service, &named()?).await?;
+            let task = tasks::found(service, &id_of()?).await?;
             let shown: rest::Shown = read(params)?;
             shapes::short_task(&task, shown.history_length)
         }
-        "CancelTask" => shapes::task(&tasks::cancel(service, &named()?).await?),
+        "CancelTask" => shapes::task(&tasks::cancel(service, &id_of()?).await?),
         "ListTasks" => list::listed(service, &read(params)?).await?,
         "GetExtendedAgentCard" => card::extended(service, headers).await?,
         "CreateTaskPushNotificationConfig" => {
@@ -70,12 +65,9 @@ async fn answer(
             let task = config.task_id.clone().unwrap_or_default();
             push::create(service, &task, config).await?
         }
-        "GetTaskPushNotificationConfig" => push::get(service, &of_task()?, &named()?).await?,
+        "GetTaskPushNotificationConfig" => push::get(service, &of_task()?, &id_of()?).await?,
         "ListTaskPushNotificationConfigs" => push::list(service, &of_task()?).await?,
-        "DeleteTaskPushNotificationConfig" => {
-            push::delete(service, &of_task()?, &named()?).await?;
-            Value::Null
-        }
+        "DeleteTaskPushNotificationConfig" => push::delete(service, &of_task()?, &id_of()?).await?,
         other => return Err(Refusal::UnknownMethod(other.to_owned())),
     };
     Ok(Json(json!({ "jsonrpc": "2.0", "id": id, "result": result })).into_response())

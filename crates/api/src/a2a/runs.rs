@@ -75,7 +75,7 @@ impl Followers for TaskAddresses {
         match push::of_task(service, task).await {
             Ok(deliveries) => Ok(deliveries),
             Err(Refusal(_, why)) => {
-                tracing::warn!(%task, %why, "an address of a task is not told of an answer");
+                tracing::warn!(%task, %why, "an answer is not delivered to a push address");
                 Ok(Vec::new())
             }
         }

@@ -1,7 +1,7 @@
 //! How tasks stand, by the rows of their runs and by what these left, never by the log of what was told.
 
 use super::refusal::Refusal;
-use crate::questions;
+use crate::{hidden, questions};
 use perihelion_engine::checkpoint::ThreadStatus;
 use perihelion_engine::ids::ThreadId;
 use perihelion_service::kept::{Run, RunStatus};
@@ -44,9 +44,12 @@ pub(super) async fn of_run(service: &Service, run: &Run) -> Result<WithText, Ref
         Some(state) => {
             let why = run.error.as_ref().filter(|_| state == State::Failed);
             let why = why.and_then(|why| why["message"].as_str());
-            Ok((state, why.map(str::to_owned)))
+            Ok((state, why.map(|why| hidden::without_endpoints(service, why.to_owned()))))
         }
-        None => Ok(by_what_it_left(&service.left_by(run).await?)),
+        None => {
+            let (state, text) = by_what_it_left(&service.left_by(run).await?);
+            Ok((state, text.map(|text| hidden::without_endpoints(service, text))))
+        }
     }
 }
 

@@ -16,17 +16,17 @@ use super::tasks::{self, Task};
 use crate::conversation::{AnswerPart, Conversation};
 use crate::event_stream;
 use perihelion_engine::ids::ThreadId;
-use perihelion_service::kept::Run;
 use perihelion_service::{BegunRuns, Service};
 
-/// Follows a run of a task to its end; with an id each event is an answer of JSON-RPC.
-pub(super) async fn follow(
+/// Begins a task, or continues one, and follows its run to the end; with an ID each event is an answer of JSON-RPC.
+pub(super) async fn begin(
     service: &Service,
-    run: Run,
-    task: Task,
+    send: tasks::Send,
     id: Option<Value>,
 ) -> Result<Response, Refusal> {
-    let conversation = Conversation::follow(service, run).await?;
+    let (run, task) = tasks::begin(service, send).await?;
+    let task = tasks::found(service, &task.to_string()).await?;
+    let conversation = Conversation::follow(service, run);
     Ok(Streamed::new(service, task, Some(conversation), id).response())
 }
 
@@ -45,7 +45,7 @@ pub(super) async fn join(
     let conversation = match task.state {
         // What was asked stands in the task.
         State::InputRequired => None,
-        _ => Some(Conversation::follow(service, run).await?),
+        _ => Some(Conversation::follow(service, run)),
     };
     let later = service.begun_runs(ThreadId(task.context));
     let streamed = Streamed::new(service, task, conversation, rpc);
@@ -125,7 +125,7 @@ impl Streamed {
                 () = stop.cancelled() => return None,
             };
             if let Err(refusal) = moved {
-                tracing::warn!(%refusal, "a stream of a task ended early; its client may subscribe again");
+                tracing::warn!(%refusal, "a task stream ended early; the client can subscribe again");
                 return None;
             }
         }
@@ -139,6 +139,7 @@ impl Streamed {
         let Some(conversation) = &mut self.conversation else { return self.wait().await };
         match conversation.next().await {
             // A question stands in the status that follows.
+            Some(AnswerPart::Started(_)) => {}
             Some(AnswerPart::Piece(_)) if conversation.asks() => {}
             Some(AnswerPart::Piece(text)) => {
                 if self.task.state != State::Working {
@@ -177,7 +178,7 @@ impl Streamed {
         let continues = self.answered.continues(&run, self.task.id);
         if self.has_passed && continues {
             // Nothing waits here, so that no run is passed over.
-            self.conversation = Some(Conversation::of(&self.service, run));
+            self.conversation = Some(Conversation::follow(&self.service, run));
             self.pieces = 0;
         } else {
             self.has_passed |= run.id == self.task.run;

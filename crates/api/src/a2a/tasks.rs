@@ -84,14 +84,14 @@ pub(super) struct Configuration {
 pub(super) async fn begin(service: &Service, send: Send) -> Result<(Run, Uuid), Refusal> {
     let message = send.message;
     if message.role != "ROLE_USER" || message.message_id.is_empty() {
-        return Err(Refusal::Invalid("a message has a messageId and the role ROLE_USER".into()));
+        return Err(Refusal::Invalid("a message needs a messageId and the role ROLE_USER".into()));
     }
     let texts: Vec<&str> = message.parts.iter().filter_map(|part| part["text"].as_str()).collect();
     if texts.len() < message.parts.len() {
-        return Err(Refusal::ContentType("only parts with text are taken".into()));
+        return Err(Refusal::ContentType("only text parts are supported".into()));
     }
     if texts.is_empty() {
-        return Err(Refusal::Invalid("a message has parts".into()));
+        return Err(Refusal::Invalid("a message needs at least one part".into()));
     }
     let question = texts.join("\n\n");
     let turn = Turn { question: question.clone(), ..Turn::default() };
@@ -105,7 +105,7 @@ pub(super) async fn begin(service: &Service, send: Send) -> Result<(Run, Uuid), 
             return Err(Refusal::Unsupported(format!("the task has ended: {}", task.id)));
         }
         if message.context_id.as_ref().is_some_and(|context| *context != task.context.to_string()) {
-            return Err(Refusal::Invalid("the task is of another context".into()));
+            return Err(Refusal::Invalid("the task belongs to another context".into()));
         }
     }
     let thread = match (&named, &message.context_id) {
@@ -131,7 +131,7 @@ pub(super) async fn begin(service: &Service, send: Send) -> Result<(Run, Uuid), 
         }
     }
     let metadata = json!({ "a2a": words });
-    let begin = Begin { thread, at: None, turn, metadata, deliveries };
+    let begin = Begin { thread, at: None, turn, metadata, temporary: false, deliveries };
     let run = conversation::begin(service, begin).await?;
     let task = named.map_or(run.id, |task| task.id);
     if let Some(config) = wanted {

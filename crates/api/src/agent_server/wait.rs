@@ -66,7 +66,7 @@ async fn left_by(service: &Service, run: &Run) -> Result<Value, Refusal> {
 pub(super) async fn ended(service: &Service, run: &Run) -> Result<Option<Run>, Refusal> {
     match service.ended(ThreadId(run.thread), run.id).await? {
         None if service.stop().is_cancelled() => {
-            let why = "this server ends, and the run continues; ask again";
+            let why = "the server is shutting down; the run continues, so request it again";
             Err(Refusal(StatusCode::SERVICE_UNAVAILABLE, why.into()))
         }
         ended => Ok(ended),

@@ -41,18 +41,21 @@ pub(crate) struct Setup<'a> {
 
 /// Finds out who asks.
 pub(crate) struct Gate {
-    service: Service,
+    /// The service as this process itself sees it.
+    pub(super) service: Service,
     token: Option<blake3::Hash>,
     issuer: Option<Issuer>,
-    registration: bool,
-    lasts: Duration,
+    /// Whether users may register themselves.
+    pub(super) registration: bool,
+    /// How long a session lasts.
+    pub(super) lasts: Duration,
     /// Whether only this machine can reach the service, so that nobody has to prove anything while nobody is known.
     is_local: bool,
     /// Whether a key or a user is known; there is no way back.
     is_anybody_known: AtomicBool,
-    watches: Watches,
+    pub(super) watches: Watches,
     rates: Rates,
-    logins: Logins,
+    pub(super) logins: Logins,
     open: OpenRequests,
     routes: Box<dyn Fn(Service) -> Router + Send + Sync>,
     kept: Mutex<HashMap<String, Router>>,
@@ -112,26 +115,6 @@ impl Gate {
             let gate = Arc::clone(&self);
             async move { gate.pass(request).await }
         })
-    }
-
-    pub(super) fn watches(&self) -> &Watches {
-        &self.watches
-    }
-
-    pub(super) fn service(&self) -> &Service {
-        &self.service
-    }
-
-    pub(super) fn logins(&self) -> &Logins {
-        &self.logins
-    }
-
-    pub(super) fn registers(&self) -> bool {
-        self.registration
-    }
-
-    pub(super) fn lasts(&self) -> Duration {
-        self.lasts
     }
 
     async fn pass(self: Arc<Self>, mut request: Request) -> Response {
@@ -197,7 +180,7 @@ impl Gate {
         let response = tokio::select! {
             biased;
             response = answer => response,
-            () = ended => return unknown("the credentials are not accepted any more"),
+            () = ended => return unknown("the credentials are no longer accepted"),
         };
         watch::until(response, watch::ended(self, credential))
     }
@@ -227,7 +210,7 @@ impl Gate {
             return Ok((self.service.who().clone(), None));
         }
         let Some(credential) = Credential::of(headers) else {
-            let why = "send an API key as x-api-key or as Authorization: Bearer, or log in";
+            let why = "authentication required: send an API key as x-api-key or as Authorization: Bearer, or log in";
             return Err(Stranger::Unknown(why.to_owned()));
         };
         if let (Credential::Session(cookie), false) = (&credential, method.is_safe()) {
@@ -264,8 +247,7 @@ impl Gate {
             Credential::Bearer(text) => match &self.issuer {
                 Some(issuer) => Ok(issuer.verify(text, now).await?),
                 None => Err(Stranger::Unknown(
-                    "the credentials are not accepted: this is no key and no token of this service"
-                        .to_owned(),
+                    "the credentials are not accepted: unknown key or token".to_owned(),
                 )),
             },
         }

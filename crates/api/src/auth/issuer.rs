@@ -61,14 +61,14 @@ impl Issuer {
                 Ok(verifier) => read.verifier = Some(verifier),
                 // The keys that are known stay good.
                 Err(error) if read.verifier.is_some() => {
-                    tracing::warn!(%error, "the issuer's keys could not be read again");
+                    tracing::warn!(%error, "the issuer's keys could not be refreshed");
                 }
                 Err(error) => return Err(error),
             }
         }
         match &read.verifier {
             Some(verifier) => verifier.verify(token, now.timestamp()),
-            None => Err(Error::Jwks("they could not be read a moment ago".to_owned())),
+            None => Err(Error::Jwks("they could not be read recently".to_owned())),
         }
     }
 

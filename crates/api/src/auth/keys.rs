@@ -7,11 +7,11 @@ use chrono::{DateTime, Utc};
 use perihelion_people::{ApiKey, NewKey, Principal, ProvedBy, Scope};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use uuid::Uuid;
 
 use super::accounts;
-use crate::http::{Body, Refusal};
+use crate::http::{Body, JsonResult, Refusal};
 use perihelion_service::Service;
 
 #[derive(Deserialize, JsonSchema)]
@@ -45,14 +45,11 @@ fn own_key(who: &Principal) -> Option<Uuid> {
     }
 }
 
-pub(super) async fn list(State(service): State<Service>) -> Result<Json<Value>, Refusal> {
+pub(super) async fn list(State(service): State<Service>) -> JsonResult {
     Ok(Json(json!({ "keys": own(&service).await? })))
 }
 
-pub(super) async fn create(
-    State(service): State<Service>,
-    body: Body,
-) -> Result<Json<Value>, Refusal> {
+pub(super) async fn create(State(service): State<Service>, body: Body) -> JsonResult {
     let create: Create = body.read()?;
     let who = service.who();
     let scopes = create.scopes.unwrap_or_else(|| {
@@ -60,7 +57,7 @@ pub(super) async fn create(
         who.scopes.iter().copied().filter(usual).collect()
     });
     if let Some(beyond) = scopes.iter().find(|scope| !who.may(**scope)) {
-        let why = format!("a key has no scope that its user lacks: {}", beyond.as_str());
+        let why = format!("a key cannot have a scope that you lack: {}", beyond.as_str());
         return Err(Refusal(StatusCode::FORBIDDEN, why));
     }
     let new = NewKey {
@@ -81,7 +78,7 @@ pub(super) async fn revoke(
     Path(name): Path<String>,
 ) -> Result<StatusCode, Refusal> {
     if !own(&service).await?.iter().any(|key| key.name == name && key.revoked_at.is_none()) {
-        return Err(Refusal::missing(format!("there is no key of this name in force: {name}")));
+        return Err(Refusal::missing(format!("no active key has this name: {name}")));
     }
     accounts(&service).revoke_key(&name).await?;
     Ok(StatusCode::NO_CONTENT)

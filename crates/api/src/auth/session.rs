@@ -15,7 +15,7 @@ use super::credential::{CSRF, SESSION, cookie};
 use super::gate::{Gate, REGISTERED};
 use super::rates;
 use crate::http::routing::post;
-use crate::http::{Body, Refusal};
+use crate::http::{Body, JsonResult, Refusal};
 use perihelion_engine::clock;
 use perihelion_service::Service;
 
@@ -42,19 +42,19 @@ async fn register(
     body: Body,
 ) -> Result<Response, Refusal> {
     let given: Given = body.read()?;
-    if !gate.registers() {
-        let why = "registration is switched off; anyone who runs this service makes users with `perihelion users add`";
+    if !gate.registration {
+        let why = "registration is disabled; ask the operator to create a user with `perihelion users add`";
         return Err(Refusal(StatusCode::FORBIDDEN, why.to_owned()));
     }
-    let own = gate.service().tenant();
+    let own = gate.service.tenant();
     if given.tenant.as_ref().is_some_and(|tenant| tenant != own) {
-        let why = "nobody registers in another tenant than the service's own";
+        let why = "users can register only in the service's own tenant";
         return Err(Refusal(StatusCode::FORBIDDEN, why.to_owned()));
     }
-    if let Some(refused) = gate.logins().refusal(own, &given.name) {
+    if let Some(refused) = gate.logins.refusal(own, &given.name) {
         return Ok(refused);
     }
-    let people = gate.service().people();
+    let people = gate.service.people();
     let now = clock::now();
     let user = people.register(own, &given.name, &given.password, &REGISTERED, now).await;
     entered(&gate, &headers, user).await
@@ -66,11 +66,11 @@ async fn login(
     body: Body,
 ) -> Result<Response, Refusal> {
     let given: Given = body.read()?;
-    let tenant = given.tenant.as_deref().unwrap_or_else(|| gate.service().tenant());
-    if let Some(refused) = gate.logins().refusal(tenant, &given.name) {
+    let tenant = given.tenant.as_deref().unwrap_or_else(|| gate.service.tenant());
+    if let Some(refused) = gate.logins.refusal(tenant, &given.name) {
         return Ok(refused);
     }
-    let people = gate.service().people();
+    let people = gate.service.people();
     let user = people.check_password(tenant, &given.name, &given.password).await;
     entered(&gate, &headers, user).await
 }
@@ -83,15 +83,15 @@ async fn entered(
 ) -> Result<Response, Refusal> {
     match user {
         Ok(user) => begun(gate, headers, &user).await,
-        Err(Error::Busy) => Ok(rates::refused("logins at this moment", 1)),
+        Err(Error::Busy) => Ok(rates::refused("concurrent logins", 1)),
         Err(error) => Err(error.into()),
     }
 }
 
 /// Begins a session and answers with its cookies.
 async fn begun(gate: &Gate, headers: &HeaderMap, user: &User) -> Result<Response, Refusal> {
-    let people = gate.service().people();
-    let session = people.begin_session(user, gate.lasts(), clock::now()).await?;
+    let people = gate.service.people();
+    let session = people.begin_session(user, gate.lasts, clock::now()).await?;
     let who = Principal {
         tenant: user.tenant.clone(),
         user: user.name.clone(),
@@ -101,7 +101,7 @@ async fn begun(gate: &Gate, headers: &HeaderMap, user: &User) -> Result<Response
     let mut about = shown(&who);
     about["csrf_token"] = json!(session.csrf.expose());
     about["expires_at"] = json!(session.expires_at);
-    let seconds = gate.lasts().num_seconds();
+    let seconds = gate.lasts.num_seconds();
     let ends = format!("; Path=/; SameSite=Strict; Max-Age={seconds}{}", secure(headers));
     let cookies = [
         format!("{SESSION}={}{ends}; HttpOnly", session.cookie.expose()),
@@ -139,7 +139,7 @@ pub(super) async fn logout(
 }
 
 /// Answers who asks, and what their tenant may have.
-pub(super) async fn me(State(service): State<Service>) -> Result<Json<Value>, Refusal> {
+pub(super) async fn me(State(service): State<Service>) -> JsonResult {
     let mut about = shown(service.who());
     about["limits"] = json!(service.limits().await?);
     Ok(Json(about))

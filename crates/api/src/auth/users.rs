@@ -4,13 +4,13 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use perihelion_people::Scope;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::accounts;
-use crate::http::Refusal;
+use crate::http::{JsonResult, Refusal};
 use perihelion_service::Service;
 
-pub(super) async fn list(State(service): State<Service>) -> Result<Json<Value>, Refusal> {
+pub(super) async fn list(State(service): State<Service>) -> JsonResult {
     service.permit(Scope::Manage)?;
     Ok(Json(json!({ "users": accounts(&service).users().await? })))
 }
@@ -22,7 +22,7 @@ pub(super) async fn disable(
 ) -> Result<StatusCode, Refusal> {
     service.permit(Scope::Manage)?;
     if service.who().user == name {
-        let why = "nobody shuts themselves out; another one who manages does that";
+        let why = "you cannot disable yourself; ask another user with the scope manage";
         return Err(Refusal(StatusCode::CONFLICT, why.to_owned()));
     }
     accounts(&service).disable_user(&name).await?;

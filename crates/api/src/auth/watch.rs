@@ -47,7 +47,7 @@ impl Ends {
 impl Gate {
     /// Looks after a credential for as long as somebody holds what is returned.
     fn watch(self: Arc<Self>, credential: Credential) -> Arc<CancellationToken> {
-        let mut watched = self.watches().0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut watched = self.watches.0.lock().unwrap_or_else(PoisonError::into_inner);
         let name = credential.digest();
         if let Some(token) = watched.get(&name).and_then(Weak::upgrade) {
             return token;
@@ -56,7 +56,7 @@ impl Gate {
         let token = Arc::new(CancellationToken::new());
         let weak = Arc::downgrade(&token);
         watched.insert(name, Weak::clone(&weak));
-        let stop = self.service().stop().clone();
+        let stop = self.service.stop().clone();
         // It keeps nothing of the service alive between its looks.
         let gate = Arc::downgrade(&self);
         tokio::spawn(stop.run_until_cancelled_owned(async move {
@@ -97,7 +97,7 @@ pub(super) fn until(
         }
         let cut = async {
             ended.await;
-            Some(Err(axum::Error::new("the credentials are not accepted any more")))
+            Some(Err(axum::Error::new("the credentials are no longer accepted")))
         };
         let body = body.map(Some).chain(stream::once(future::ready(None)));
         let both = stream::select(body, stream::once(cut));

@@ -99,7 +99,7 @@ fn contains_zero(value: &Value) -> bool {
     }
 }
 
-fn is_json(headers: &HeaderMap) -> bool {
+pub(crate) fn is_json(headers: &HeaderMap) -> bool {
     let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     let kind =
         kind.unwrap_or_default().split(';').next().unwrap_or_default().trim().to_ascii_lowercase();

@@ -9,7 +9,10 @@ mod places;
 mod refusal;
 pub(crate) mod routing;
 
-pub(crate) use body::{Asked, Asked as Query, Body, Object, OfRun, OfThread, json};
+pub(crate) use body::{Asked, Asked as Query, Body, Object, OfRun, OfThread, is_json, json};
 pub(crate) use forms::Forms;
 pub(crate) use places::{Place, Places};
 pub(crate) use refusal::{Refusal, not_allowed, not_found};
+
+/// What a handler answers that shows an object.
+pub(crate) type JsonResult<E = Refusal> = Result<axum::Json<serde_json::Value>, E>;

@@ -33,13 +33,14 @@ impl IntoResponse for Refusal {
     }
 }
 
-impl From<service::Error> for Refusal {
-    fn from(error: service::Error) -> Self {
+impl<E: Into<service::Error>> From<E> for Refusal {
+    fn from(error: E) -> Self {
+        let error = error.into();
         let status = match &error {
-            service::Error::UnknownThread(_) | service::Error::UnknownRun(_) => {
-                StatusCode::NOT_FOUND
-            }
-            service::Error::UnknownCheckpoint(_) => StatusCode::NOT_FOUND,
+            service::Error::UnknownThread(_)
+            | service::Error::UnknownRun(_)
+            | service::Error::UnknownCheckpoint(_)
+            | service::Error::Rows(service::kept::Error::UnknownThread(_)) => StatusCode::NOT_FOUND,
             service::Error::Busy => StatusCode::CONFLICT,
             service::Error::Forbidden(_)
             | service::Error::OthersThread
@@ -51,7 +52,6 @@ impl From<service::Error> for Refusal {
             service::Error::Answer(_) | service::Error::Update(_) => {
                 StatusCode::UNPROCESSABLE_ENTITY
             }
-            service::Error::Rows(service::kept::Error::UnknownThread(_)) => StatusCode::NOT_FOUND,
             service::Error::Rows(error) if error.is_passing() => StatusCode::SERVICE_UNAVAILABLE,
             service::Error::Runtime(error) => of_runtime(error),
             service::Error::Rows(_) | service::Error::NoDatabase => {
@@ -62,30 +62,6 @@ impl From<service::Error> for Refusal {
             tracing::error!(%error, "a request failed");
         }
         Self(status, error.to_string())
-    }
-}
-
-impl From<service::kept::Error> for Refusal {
-    fn from(error: service::kept::Error) -> Self {
-        service::Error::from(error).into()
-    }
-}
-
-impl From<people::Error> for Refusal {
-    fn from(error: people::Error) -> Self {
-        service::Error::from(error).into()
-    }
-}
-
-impl From<runtime::Error> for Refusal {
-    fn from(error: runtime::Error) -> Self {
-        service::Error::from(error).into()
-    }
-}
-
-impl From<checkpoint::Error> for Refusal {
-    fn from(error: checkpoint::Error) -> Self {
-        service::Error::from(error).into()
     }
 }
 

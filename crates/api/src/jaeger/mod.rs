@@ -22,6 +22,7 @@ use axum::extract::Request;
 use axum::http::StatusCode;
 use axum::middleware::{self, Next};
 use axum::response::IntoResponse as _;
+use percent_encoding::percent_decode_str;
 use tower_http::services::{ServeDir, ServeFile};
 
 use self::refusal::Refusal;
@@ -73,31 +74,10 @@ pub fn interface(directory: &Path) -> Router {
 
 /// Tells whether a link stands anywhere on the way to a file.
 fn leads_over_a_link(root: &Path, path: &str) -> bool {
-    let Ok(path) = percent_decoded(path) else { return true };
+    let Ok(path) = percent_decode_str(path).decode_utf8() else { return true };
     let mut at = root.to_owned();
     path.split('/').filter(|part| !part.is_empty()).any(|part| {
         at.push(part);
         std::fs::symlink_metadata(&at).is_ok_and(|found| found.is_symlink())
     })
-}
-
-/// Reads `%2e` and the like.
-fn percent_decoded(text: &str) -> Result<String, std::string::FromUtf8Error> {
-    let bytes = text.as_bytes();
-    let mut decoded = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while let Some(byte) = bytes.get(at) {
-        let escaped = text.get(at + 1..at + 3).filter(|_| *byte == b'%');
-        match escaped.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
-            Some(byte) => {
-                decoded.push(byte);
-                at += 3;
-            }
-            None => {
-                decoded.push(*byte);
-                at += 1;
-            }
-        }
-    }
-    String::from_utf8(decoded)
 }

@@ -33,7 +33,7 @@ impl Refusal {
 
     /// Makes one of a failure of the store, which is told in the log as well.
     pub(super) fn failed(generation: Generation, error: &runtime::Error) -> Self {
-        tracing::warn!(%error, "traces could not be read");
+        tracing::warn!(%error, "failed to read traces");
         let status = StatusCode::INTERNAL_SERVER_ERROR;
         Self { status, message: error.to_string(), generation }
     }

@@ -133,7 +133,8 @@ fn span(span: &Span, scope: &str, process: &str) -> UiSpan {
             })
             .collect(),
         process_id: process.to_owned(),
-        warnings: is_open.then(|| vec!["not over: its end is the last that is known".to_owned()]),
+        warnings: is_open
+            .then(|| vec!["still running: its end is the latest known time".to_owned()]),
     }
 }
 

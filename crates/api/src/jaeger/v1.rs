@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::refusal::Generation::V1;
 use super::{INCOMPLETE, Refusal, SERVICE, query, ui};
+use crate::http::JsonResult;
 use perihelion_runtime::TraceFinder;
 
 type Finder = State<Arc<TraceFinder>>;
@@ -29,7 +30,7 @@ pub(super) async fn services() -> Json<Value> {
 pub(super) async fn operations_of(
     State(finder): Finder,
     Path(service): Path<String>,
-) -> Result<Json<Value>, Refusal> {
+) -> JsonResult<Refusal> {
     if !query::is_ours(Some(&service)) {
         return Ok(structured(Vec::<String>::new()));
     }
@@ -40,10 +41,7 @@ pub(super) async fn operations_of(
     Ok(structured(names))
 }
 
-pub(super) async fn operations(
-    State(finder): Finder,
-    Query(list): Asked,
-) -> Result<Json<Value>, Refusal> {
+pub(super) async fn operations(State(finder): Finder, Query(list): Asked) -> JsonResult<Refusal> {
     let asked = query::Parameters { list, generation: V1 };
     if !query::is_ours(asked.get(&["service"])) {
         return Ok(structured(Vec::<String>::new()));
@@ -83,10 +81,7 @@ pub(super) async fn find(
     Ok((headers, structured(shown)))
 }
 
-pub(super) async fn trace(
-    State(finder): Finder,
-    Path(id): Path<String>,
-) -> Result<Json<Value>, Refusal> {
+pub(super) async fn trace(State(finder): Finder, Path(id): Path<String>) -> JsonResult<Refusal> {
     let wanted = query::id(V1, &id)?;
     let found = finder.by_id(wanted).await.map_err(|error| Refusal::failed(V1, &error))?;
     let spans = found.ok_or_else(|| Refusal::unknown(V1, format!("unknown trace: {id}")))?;
@@ -95,5 +90,5 @@ pub(super) async fn trace(
 
 /// Answers what is not offered in a form that the UI can show.
 pub(super) async fn unknown(Path(path): Path<String>) -> Refusal {
-    Refusal::unknown(V1, format!("not offered here: /api/{path}"))
+    Refusal::unknown(V1, format!("not supported: /api/{path}"))
 }

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::refusal::Generation::V3;
 use super::{INCOMPLETE, Refusal, SERVICE, query};
+use crate::http::JsonResult;
 use perihelion_runtime::TraceFinder;
 use perihelion_telemetry::Span;
 
@@ -21,10 +22,7 @@ pub(super) async fn services() -> Json<Value> {
     Json(json!({ "services": [SERVICE] }))
 }
 
-pub(super) async fn operations(
-    State(finder): Finder,
-    Query(list): Asked,
-) -> Result<Json<Value>, Refusal> {
+pub(super) async fn operations(State(finder): Finder, Query(list): Asked) -> JsonResult<Refusal> {
     let asked = query::Parameters { list, generation: V3 };
     if !query::is_ours(asked.get(&["service"])) {
         return Ok(Json(json!({ "operations": [] })));
@@ -59,10 +57,7 @@ pub(super) async fn find(
     Ok((headers, Json(json!({ "result": { "resourceSpans": resources } }))))
 }
 
-pub(super) async fn trace(
-    State(finder): Finder,
-    Path(id): Path<String>,
-) -> Result<Json<Value>, Refusal> {
+pub(super) async fn trace(State(finder): Finder, Path(id): Path<String>) -> JsonResult<Refusal> {
     let wanted = query::id(V3, &id)?;
     let found = finder.by_id(wanted).await.map_err(|error| Refusal::failed(V3, &error))?;
     let spans = found.ok_or_else(|| Refusal::unknown(V3, format!("unknown trace: {id}")))?;

@@ -3,18 +3,21 @@
 use std::borrow::Cow;
 
 use axum::Json;
+use axum::body::Bytes;
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use perihelion_http::sse;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use super::format::{Format, Reply, ResponseFormat};
 use super::messages::{self, Sent};
-use super::refusal::{Body, Refusal};
+use super::parameters::Body;
+use super::refusal::Refusal;
 use super::{models, shapes};
-use crate::conversation::{self, AnswerPart, Begin, CONTINUES, Conversation, Ending};
+use crate::conversation::{self, AnswerPart, Begin, CONTINUES, Conversation, Ending, Outcome};
 use crate::event_stream;
 use crate::request_fields::{self, RequestFields};
 use perihelion_service::Service;
@@ -28,7 +31,7 @@ pub(super) struct Create {
     stream: Option<bool>,
     stream_options: Option<StreamOptions>,
     metadata: Option<Map<String, Value>>,
-    n: Option<u32>,
+    response_format: Option<ResponseFormat>,
 }
 
 #[derive(Default, Deserialize, JsonSchema)]
@@ -43,41 +46,31 @@ pub(super) async fn create(
 ) -> Result<Response, Refusal> {
     let model = create.model.clone().unwrap_or_else(|| perihelion_star::GRAPH.into());
     let team = models::team(&service, &model).await?;
-    if create.n.is_some_and(|n| n != 1) {
-        return Err(Refusal::invalid("n must be 1"));
-    }
+    let format = create.response_format.map(Format::from).unwrap_or_default();
+    let schema = format.schema("response_format.json_schema")?;
     let sent: Vec<Sent<'_>> = create.messages.iter().map(sent).collect();
-    let (mut turn, before) =
-        messages::conversation_of(&sent, "messages must end with a message of the user's")?;
+    let (mut turn, before) = messages::conversation_of(&sent, "messages")?;
     turn.team = team;
     turn.interactive = create.stream == Some(true);
+    turn.answer_schema.clone_from(&schema);
     let turn = RequestFields::of_metadata(&json!(create.metadata))?.applied_to(&service, turn)?;
     let thread = messages::thread_for(&service, create.metadata.as_ref(), before).await?;
     let shown = json!({ "model": model, "metadata": create.metadata });
     let metadata = json!({ "openai": shown });
-    let run = conversation::begin(
-        &service,
-        Begin { thread, at: None, turn, metadata, deliveries: Vec::new() },
-    )
-    .await?;
-    let conversation = Conversation::follow(&service, run.clone()).await?;
+    let begin =
+        Begin { thread, at: None, turn, metadata, temporary: false, deliveries: Vec::new() };
+    let run = conversation::begin(&service, begin).await?;
+    let conversation = Conversation::follow(&service, run.clone());
+    let completion = Completion { run, model, schema };
     if create.stream == Some(true) {
         let counts = create.stream_options.is_some_and(|options| options.include_usage);
-        return Ok(streamed(conversation, run, model, counts));
+        let first = completion.delta(&json!({ "role": "assistant", "content": "" }), None);
+        let events = move |part| completion.events(part, counts);
+        return Ok(event_stream::of_conversation(conversation, vec![first], events));
     }
     let outcome = conversation.outcome().await;
-    if let Some(refusal) = refusal_of(&outcome.ending) {
-        return Err(refusal);
-    }
-    let more = request_fields::asked_for(&service, &run).await?;
-    let message =
-        json!({ "role": "assistant", "content": outcome.text, "refusal": null, "annotations": [] });
-    let choice =
-        json!({ "index": 0, "message": message, "logprobs": null, "finish_reason": "stop" });
-    let mut shown = shell("chat.completion", &run, &model);
-    shown["choices"] = json!([choice]);
-    shown["usage"] = shapes::chat_usage(outcome.usage);
-    for (name, value) in more {
+    let mut shown = completion.whole(&outcome)?;
+    for (name, value) in request_fields::asked_for(&service, &completion.run).await? {
         shown[name] = value;
     }
     Ok(Json(shown).into_response())
@@ -88,71 +81,94 @@ fn sent(message: &Value) -> Sent<'_> {
     Sent { role, content: Cow::Borrowed(&message["content"]) }
 }
 
-/// Says why there is no answer, where there is none.
-fn refusal_of(ending: &Ending) -> Option<Refusal> {
-    let failed = |why: &str| Some(Refusal(StatusCode::INTERNAL_SERVER_ERROR, why.to_owned()));
-    match ending {
-        Ending::Answered | Ending::Asks => None,
+/// Returns how an answer ended.
+///
+/// # Errors
+/// [`Refusal`] if there is no answer.
+fn finish_reason(outcome: &Outcome) -> Result<&'static str, Refusal> {
+    let failed = |why: &str| Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, why));
+    match &outcome.ending {
+        Ending::Answered if outcome.is_cut => Ok("length"),
+        Ending::Answered | Ending::Asks => Ok("stop"),
         Ending::Failed(why) => failed(why),
         Ending::Cancelled => failed("the run was cancelled"),
-        Ending::Continues => Some(Refusal(StatusCode::SERVICE_UNAVAILABLE, CONTINUES.to_owned())),
+        Ending::Continues => Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, CONTINUES)),
     }
 }
 
-fn shell(kind: &str, run: &Run, model: &str) -> Value {
-    json!({
-        "id": format!("chatcmpl-{}", run.id.simple()),
-        "object": kind,
-        "created": run.created_at.timestamp(),
-        "model": model,
-        "service_tier": "default",
-        "system_fingerprint": null,
-        "metadata": { "thread_id": run.thread },
-    })
+/// A completion, of which chunks are shown or the whole.
+struct Completion {
+    run: Run,
+    model: String,
+    /// The schema that the answer must match.
+    schema: Option<Value>,
 }
 
-fn streamed(conversation: Conversation, run: Run, model: String, counts: bool) -> Response {
-    let chunk = move |choices: Value| {
-        let mut shown = shell("chat.completion.chunk", &run, &model);
-        shown["choices"] = choices;
-        shown
-    };
-    let delta = |delta: Value, reason: Value| json!([{ "index": 0, "delta": delta, "logprobs": null, "finish_reason": reason }]);
-    let first = chunk(delta(json!({ "role": "assistant", "content": "" }), Value::Null));
-    let state = (conversation, chunk, vec![first.to_string()], false);
-    let stream = futures::stream::unfold(
-        state,
-        move |(mut conversation, chunk, mut ready, mut over)| async move {
-            loop {
-                if !ready.is_empty() {
-                    let piece = sse::data(&ready.remove(0));
-                    return Some((
-                        Ok::<_, std::convert::Infallible>(piece),
-                        (conversation, chunk, ready, over),
-                    ));
-                }
-                if over {
-                    return None;
-                }
-                match conversation.next().await? {
-                    AnswerPart::Piece(piece) => ready
-                        .push(chunk(delta(json!({ "content": piece }), Value::Null)).to_string()),
-                    AnswerPart::End(outcome) => {
-                        over = true;
-                        ready.push(match refusal_of(&outcome.ending) {
-                            Some(refusal) => refusal.shown().to_string(),
-                            None => chunk(delta(json!({}), json!("stop"))).to_string(),
-                        });
-                        if counts {
-                            let mut last = chunk(json!([]));
-                            last["usage"] = shapes::chat_usage(outcome.usage);
-                            ready.push(last.to_string());
-                        }
-                        ready.push("[DONE]".into());
-                    }
-                }
+impl Completion {
+    fn shell(&self, kind: &str, choices: Value) -> Value {
+        json!({
+            "id": format!("chatcmpl-{}", self.run.id.simple()),
+            "object": kind,
+            "created": self.run.created_at.timestamp(),
+            "model": self.model,
+            "choices": choices,
+            "service_tier": "default",
+            "system_fingerprint": null,
+            "metadata": { "thread_id": self.run.thread },
+        })
+    }
+
+    /// Makes a chunk.
+    fn delta(&self, delta: &Value, finish_reason: Option<&str>) -> Bytes {
+        let choice =
+            json!({ "index": 0, "delta": delta, "logprobs": null, "finish_reason": finish_reason });
+        sse::data(&self.shell("chat.completion.chunk", json!([choice])).to_string())
+    }
+
+    /// Makes the chunks of a part; only the whole of an answer in JSON shows whether it is one.
+    fn events(&self, part: AnswerPart, counts: bool) -> Vec<Bytes> {
+        match part {
+            AnswerPart::Piece(piece) if self.schema.is_none() => {
+                vec![self.delta(&json!({ "content": piece }), None)]
             }
-        },
-    );
-    event_stream::response(HeaderMap::new(), stream)
+            AnswerPart::Piece(_) | AnswerPart::Started(_) => Vec::new(),
+            AnswerPart::End(outcome) => self.end(&outcome, counts),
+        }
+    }
+
+    fn end(&self, outcome: &Outcome, counts: bool) -> Vec<Bytes> {
+        let mut events = match finish_reason(outcome) {
+            Err(refusal) => vec![sse::data(&refusal.shown().to_string())],
+            Ok(reason) => {
+                let reply = match (&self.schema, Reply::of(outcome, self.schema.as_ref())) {
+                    (None, _) => json!({}),
+                    (_, Reply::Answer(text)) => json!({ "content": text }),
+                    (_, Reply::Refusal(text)) => json!({ "refusal": text }),
+                };
+                vec![self.delta(&reply, None), self.delta(&json!({}), Some(reason))]
+            }
+        };
+        if counts {
+            let mut last = self.shell("chat.completion.chunk", json!([]));
+            last["usage"] = shapes::chat_usage(outcome.usage);
+            events.push(sse::data(&last.to_string()));
+        }
+        events.push(sse::data("[DONE]"));
+        events
+    }
+
+    fn whole(&self, outcome: &Outcome) -> Result<Value, Refusal> {
+        let reason = finish_reason(outcome)?;
+        let mut message =
+            json!({ "role": "assistant", "content": null, "refusal": null, "annotations": [] });
+        match Reply::of(outcome, self.schema.as_ref()) {
+            Reply::Answer(text) => message["content"] = json!(text),
+            Reply::Refusal(text) => message["refusal"] = json!(text),
+        }
+        let choice =
+            json!({ "index": 0, "message": message, "logprobs": null, "finish_reason": reason });
+        let mut shown = self.shell("chat.completion", json!([choice]));
+        shown["usage"] = shapes::chat_usage(outcome.usage);
+        Ok(shown)
+    }
 }

@@ -32,13 +32,34 @@ impl Sent<'_> {
     }
 }
 
-/// Parts messages into the question at their end, with the instructions among them, and what was said before.
+/// Reads the messages of a response's input; other items of a conversation have no effect.
+pub(super) fn of_input(input: &Value) -> Vec<Sent<'_>> {
+    let by_user = |content| Sent { role: "user", content };
+    let items = input.as_array().map_or(&[][..], Vec::as_slice);
+    let text = input.is_string().then(|| by_user(Cow::Borrowed(input)));
+    let items =
+        items.iter().filter_map(|item| match (item["type"].as_str(), item.get("content")) {
+            (None | Some("message"), Some(content)) => {
+                let role = item["role"].as_str().unwrap_or("user");
+                Some(Sent { role, content: Cow::Borrowed(content) })
+            }
+            // A text by itself, or a part of what the user says.
+            (None, None) if item.is_string() => Some(by_user(Cow::Borrowed(item))),
+            (Some("input_text" | "input_image" | "input_file"), None) => {
+                Some(by_user(Cow::Owned(json!([item]))))
+            }
+            _ => None,
+        });
+    text.into_iter().chain(items).collect()
+}
+
+/// Splits messages into the question at their end, with the instructions among them, and the conversation before.
 ///
 /// # Errors
-/// [`Refusal`] that says `missing` where they do not end with a message of the user's.
+/// [`Refusal`] of the parameter `place` if they do not end with a message of the user's, or contain an unusable part.
 pub(super) fn conversation_of(
     messages: &[Sent<'_>],
-    missing: &str,
+    place: &str,
 ) -> Result<(Turn, Vec<Message>), Refusal> {
     let instructions = messages.iter().filter(|one| one.is_instruction()).map(Sent::text);
     let instructions: Vec<String> = instructions.collect();
@@ -48,9 +69,12 @@ pub(super) fn conversation_of(
     let words = asked.iter().map(|one| one.text()).collect::<Vec<_>>().join("\n\n");
     // Clients send the whole conversation each time, with all that ever came with it.
     let attachments = parts::attachments_of(talk.iter().map(|one| one.content.as_ref()));
-    let attachments = attachments.map_err(Refusal::invalid)?;
-    let (question, attachments) =
-        parts::question(words, attachments).ok_or_else(|| Refusal::invalid(missing))?;
+    let attachments =
+        attachments.map_err(|why| Refusal::invalid(why).about(place, "invalid_value"))?;
+    let (question, attachments) = parts::question(words, attachments).ok_or_else(|| {
+        let why = format!("'{place}' must be a text or end with a message of the role user");
+        Refusal::invalid(why).about(place, "missing_required_parameter")
+    })?;
     let before = before.iter().enumerate().map(|(index, one)| Message {
         citations_removed: 0,
         id: format!("0.{index}"),
@@ -72,8 +96,10 @@ pub(super) async fn thread_for(
 ) -> Result<ThreadId, Refusal> {
     let named = metadata.and_then(|metadata| metadata.get("thread_id"));
     if let Some(named) = named.and_then(Value::as_str) {
-        let thread =
-            named.parse().map_err(|_| Refusal::invalid("metadata.thread_id must be a UUID"))?;
+        let thread = named.parse().map_err(|_| {
+            Refusal::invalid("metadata.thread_id must be a UUID")
+                .about("metadata.thread_id", "invalid_value")
+        })?;
         service.info(thread).await?;
         return Ok(thread);
     }

@@ -1,21 +1,27 @@
-//! The interfaces of OpenAI: responses and chat completions, so that whatever speaks them speaks to the star.
+//! OpenAI's APIs, responses and chat completions, for clients that already use them.
 //!
-//! [`router`] has the routes. A response's id names its run, and with it the thread and where it stood: the next one
-//! continues from there by `previous_response_id`. A question to a person is said in the answer, and the next input
-//! answers it. Deliberately absent: tools of the client's, images and sound.
+//! [`router`] has the routes. The ID of a response names its run, and so the thread and its step: `previous_response_id`
+//! continues from there. A question to a person is the answer, and the next input answers it. Invariant: a parameter
+//! has its effect or is refused by name. Deliberately absent: the client's own tools, and sound.
 
 mod chat;
+mod format;
+mod items;
 mod messages;
 mod models;
+mod parameters;
 mod refusal;
 mod responses;
 mod shapes;
+mod streamed;
 
 use axum::Router;
 
 use crate::http::Forms;
 use crate::http::routing::{boxed, get, post};
 use perihelion_service::Service;
+
+pub(crate) use refusal::with_error;
 
 /// Makes the routes over a service.
 pub fn router(service: Service) -> Router {
@@ -25,6 +31,7 @@ pub fn router(service: Service) -> Router {
         .route("/v1/responses", post(responses::create))
         .route("/v1/responses/{id}", get(responses::get).delete(boxed(responses::delete)))
         .route("/v1/responses/{id}/cancel", post(responses::cancel))
+        .route("/v1/responses/{id}/input_items", get(items::list))
         .route("/v1/chat/completions", post(chat::create))
         .with_state(service)
 }
@@ -32,5 +39,7 @@ pub fn router(service: Service) -> Router {
 /// Names what the routes read.
 pub(super) fn forms(forms: &mut Forms) {
     forms.body::<responses::Create>("post /v1/responses");
+    forms.query::<responses::Retrieve>("get /v1/responses/{id}");
+    forms.query::<items::Page>("get /v1/responses/{id}/input_items");
     forms.body::<chat::Create>("post /v1/chat/completions");
 }

@@ -5,6 +5,7 @@ use axum::extract::{Path, State};
 use serde_json::{Value, json};
 
 use super::refusal::Refusal;
+use crate::http::JsonResult;
 use crate::team;
 use perihelion_service::Service;
 use perihelion_star::{GRAPH, TEAM_PREFIX};
@@ -23,14 +24,14 @@ async fn all(service: &Service) -> Result<Vec<Value>, Refusal> {
     Ok([shown(GRAPH, BEGINNING)].into_iter().chain(teams).collect())
 }
 
-pub(super) async fn list(State(service): State<Service>) -> Result<Json<Value>, Refusal> {
+pub(super) async fn list(State(service): State<Service>) -> JsonResult<Refusal> {
     Ok(Json(json!({ "object": "list", "data": all(&service).await? })))
 }
 
 pub(super) async fn get(
     State(service): State<Service>,
     Path(model): Path<String>,
-) -> Result<Json<Value>, Refusal> {
+) -> JsonResult<Refusal> {
     let all = all(&service).await?;
     let found = all.iter().find(|one| one["id"] == model.as_str()).cloned();
     found.map(Json).ok_or_else(|| missing(&model, &all))
@@ -46,9 +47,10 @@ pub(super) async fn team(service: &Service, model: &str) -> Result<Option<String
     is_team.then(|| Some(model.to_owned())).ok_or_else(|| missing(model, &all))
 }
 
-/// Refuses a model that there is none of.
+/// Refuses an unknown model.
 fn missing(model: &str, all: &[Value]) -> Refusal {
     let there: Vec<&str> = all.iter().filter_map(|one| one["id"].as_str()).collect();
     let there = there.join(", ");
-    Refusal::missing(format!("The model `{model}` does not exist; there is: {there}"))
+    let why = format!("The model `{model}` does not exist. Available models: {there}.");
+    Refusal::missing(why).about("model", "model_not_found")
 }

@@ -1,22 +1,22 @@
-//! `POST /v1/responses`: a turn of a thread, and its answer, whole or as it is written.
+//! `/v1/responses`: a turn of a thread, and its answer, at once or later, whole or as it is written.
 
 use std::borrow::Cow;
 
 use axum::Json;
-use axum::body::Bytes as Piece;
 use axum::extract::{Path, State};
-use axum::http::HeaderMap;
 use axum::response::{IntoResponse as _, Response};
-use perihelion_http::sse;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use super::format::Format;
 use super::messages::{self, Sent};
-use super::refusal::{Body, Refusal};
-use super::{models, shapes};
-use crate::conversation::{self, AnswerPart, Begin, Conversation, Ending, Outcome, run_of};
-use crate::event_stream;
+use super::parameters::Body;
+use super::refusal::Refusal;
+use super::{models, shapes, streamed};
+use crate::conversation::{self, Begin, Conversation, Ending, run_of};
+use crate::http::{JsonResult, Query};
+use crate::parts;
 use crate::request_fields::{self, RequestFields};
 use perihelion_engine::ids::ThreadId;
 use perihelion_service::kept::{Cancel, Run};
@@ -31,9 +31,32 @@ pub(super) struct Create {
     instructions: Option<String>,
     previous_response_id: Option<String>,
     stream: Option<bool>,
+    /// Whether the answer is sent at once, before the response is complete.
     background: Option<bool>,
+    /// Whether the response can be read later; true by default.
+    store: Option<bool>,
+    text: Option<Text>,
     metadata: Option<Map<String, Value>>,
-    tools: Option<Vec<Value>>,
+}
+
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct Text {
+    format: Option<Format>,
+    /// Only `medium`.
+    verbosity: Option<String>,
+}
+
+impl Create {
+    /// Returns the form of the answer.
+    fn format(&self) -> Result<Format, Refusal> {
+        let Some(text) = &self.text else { return Ok(Format::Text) };
+        if let Some(other) = text.verbosity.as_ref().filter(|verbosity| *verbosity != "medium") {
+            let why = format!("Unsupported value: 'text.verbosity' is not supported with {other}.");
+            return Err(Refusal::invalid(why).about("text.verbosity", "unsupported_value"));
+        }
+        Ok(text.format.clone().unwrap_or_default())
+    }
 }
 
 pub(super) async fn create(
@@ -42,36 +65,49 @@ pub(super) async fn create(
 ) -> Result<Response, Refusal> {
     let model = create.model.clone().unwrap_or_else(|| perihelion_star::GRAPH.into());
     let team = models::team(&service, &model).await?;
-    if create.tools.as_ref().is_some_and(|tools| !tools.is_empty()) {
-        return Err(Refusal::invalid("tools are the agents' own here; send none"));
+    let format = create.format()?;
+    let answer_schema = format.schema("text.format")?;
+    let is_background = create.background == Some(true);
+    let is_stored = create.store != Some(false);
+    if is_background && !is_stored {
+        let why = "Background responses must be stored: leave out 'store', or send true.";
+        return Err(Refusal::invalid(why).about("store", "unsupported_value"));
     }
-    let (turn, before) = messages::conversation_of(&sent(&create), MISSING)?;
+    let (turn, before) = messages::conversation_of(&sent(&create), "input")?;
     let fields = RequestFields::of_metadata(&json!(create.metadata))?;
     let interactive = create.stream == Some(true);
-    let turn = fields.applied_to(&service, Turn { team, interactive, ..turn })?;
+    let turn = Turn { team, interactive, answer_schema, ..turn };
+    let turn = fields.applied_to(&service, turn)?;
     let (thread, at) = the_thread(&service, &create, before).await?;
+    let names_thread =
+        create.metadata.as_ref().is_some_and(|given| given.contains_key("thread_id"));
+    let is_new = create.previous_response_id.is_none() && !names_thread;
     let shown = json!({
         "model": model,
         "instructions": create.instructions,
         "previous_response_id": create.previous_response_id,
         "metadata": create.metadata.unwrap_or_default(),
+        "background": is_background,
+        "store": is_stored,
+        "format": format,
+        "input": parts::veiled(&create.input),
     });
     let metadata = json!({ "openai": shown });
-    let run =
-        conversation::begin(&service, Begin { thread, at, turn, metadata, deliveries: Vec::new() })
-            .await?;
-    if create.stream == Some(true) {
-        return streamed(&service, run).await;
+    let temporary = is_new && !is_stored;
+    let begin = Begin { thread, at, turn, metadata, temporary, deliveries: Vec::new() };
+    let run = conversation::begin(&service, begin).await?;
+    if interactive {
+        return Ok(streamed::response(&service, run, None));
     }
-    if create.background == Some(true) {
+    if is_background {
         return Ok(Json(shapes::response(&run, None)).into_response());
     }
     Ok(ended(&service, &run).await?.into_response())
 }
 
 /// Waits for a response, and answers with it and with what its request wants beside it.
-async fn ended(service: &Service, run: &Run) -> Result<Json<Value>, Refusal> {
-    let outcome = Conversation::follow(service, run.clone()).await?.outcome().await;
+async fn ended(service: &Service, run: &Run) -> JsonResult<Refusal> {
+    let outcome = Conversation::follow(service, run.clone()).outcome().await;
     let mut shown = shapes::response(run, Some(&outcome));
     if outcome.ending == Ending::Continues {
         return Ok(Json(shown));
@@ -95,48 +131,47 @@ async fn the_thread(
     Ok((messages::thread_for(service, create.metadata.as_ref(), before).await?, None))
 }
 
-/// Says what an input lacks.
-const MISSING: &str = "input must be a text, or end with a message of the user's";
-
-/// Reads the instructions and the messages of a request; what else a client may send of a conversation says nothing here.
+/// Reads the instructions and the messages of a request.
 fn sent(create: &Create) -> Vec<Sent<'_>> {
     let instructions = create.instructions.as_ref();
     let instructions = instructions
         .map(|text| Sent { role: "system", content: Cow::Owned(Value::String(text.clone())) });
-    let by_user = |content| Sent { role: "user", content };
-    let items = create.input.as_array().map_or(&[][..], Vec::as_slice);
-    let text = create.input.is_string().then(|| by_user(Cow::Borrowed(&create.input)));
-    let items =
-        items.iter().filter_map(|item| match (item["type"].as_str(), item.get("content")) {
-            (None | Some("message"), Some(content)) => {
-                let role = item["role"].as_str().unwrap_or("user");
-                Some(Sent { role, content: Cow::Borrowed(content) })
-            }
-            // A text by itself, or a part of what the user says.
-            (None, None) if item.is_string() => Some(by_user(Cow::Borrowed(item))),
-            (Some("input_text" | "input_image" | "input_file"), None) => {
-                Some(by_user(Cow::Owned(json!([item]))))
-            }
-            _ => None,
-        });
-    instructions.into_iter().chain(text).chain(items).collect()
+    instructions.into_iter().chain(messages::of_input(&create.input)).collect()
 }
 
-async fn found(service: &Service, id: &str) -> Result<Run, Refusal> {
+/// Finds the run of a response that was stored.
+pub(super) async fn found(service: &Service, id: &str) -> Result<Run, Refusal> {
     let missing = || Refusal::missing(format!("Response with id '{id}' not found."));
     let run = run_of(id, "resp_").ok_or_else(missing)?;
     let found = service.kept().find_run(run).await?;
-    found.filter(|run| run.metadata["openai"].is_object()).ok_or_else(missing)
+    let is_stored = |run: &Run| {
+        let shown = &run.metadata["openai"];
+        shown.is_object() && shown["store"] != false
+    };
+    found.filter(is_stored).ok_or_else(missing)
+}
+
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+pub(super) struct Retrieve {
+    stream: bool,
+    /// The number of the event after which the stream begins.
+    starting_after: Option<u64>,
 }
 
 pub(super) async fn get(
     State(service): State<Service>,
     Path(id): Path<String>,
-) -> Result<Json<Value>, Refusal> {
-    as_it_stands(&service, &id).await
+    Query(Retrieve { stream, starting_after }): Query<Retrieve>,
+) -> Result<Response, Refusal> {
+    if stream {
+        let run = found(&service, &id).await?;
+        return Ok(streamed::response(&service, run, starting_after));
+    }
+    Ok(as_it_stands(&service, &id).await?.into_response())
 }
 
-async fn as_it_stands(service: &Service, id: &str) -> Result<Json<Value>, Refusal> {
+async fn as_it_stands(service: &Service, id: &str) -> JsonResult<Refusal> {
     let run = found(service, id).await?;
     if !run.status.is_terminal() {
         return Ok(Json(shapes::response(&run, None)));
@@ -147,10 +182,10 @@ async fn as_it_stands(service: &Service, id: &str) -> Result<Json<Value>, Refusa
 pub(super) async fn delete(
     State(service): State<Service>,
     Path(id): Path<String>,
-) -> Result<Json<Value>, Refusal> {
+) -> JsonResult<Refusal> {
     let run = found(&service, &id).await?;
     if !run.status.is_terminal() {
-        return Err(Refusal::invalid("the response is under way; cancel it first"));
+        return Err(Refusal::invalid("the response is in progress; cancel it first"));
     }
     service.delete_run(&run).await?;
     Ok(Json(json!({ "id": id, "object": "response", "deleted": true })))
@@ -159,98 +194,10 @@ pub(super) async fn delete(
 pub(super) async fn cancel(
     State(service): State<Service>,
     Path(id): Path<String>,
-) -> Result<Json<Value>, Refusal> {
+) -> JsonResult<Refusal> {
     let run = found(&service, &id).await?;
     if service.cancel(&run, Cancel::Interrupt).await?.is_some() {
         service.ended(ThreadId(run.thread), run.id).await?;
     }
     as_it_stands(&service, &id).await
-}
-
-/// A response that is written as it comes.
-struct Streamed {
-    conversation: Conversation,
-    run: Run,
-    number: u64,
-    text: String,
-    ready: std::collections::VecDeque<Piece>,
-}
-
-async fn streamed(service: &Service, run: Run) -> Result<Response, Refusal> {
-    let conversation = Conversation::follow(service, run.clone()).await?;
-    let ready = std::collections::VecDeque::new();
-    let mut streamed = Streamed { conversation, run, number: 0, text: String::new(), ready };
-    streamed.open();
-    let stream = futures::stream::unfold(streamed, |mut streamed| async move {
-        let piece = streamed.next().await?;
-        Some((Ok::<_, std::convert::Infallible>(piece), streamed))
-    });
-    Ok(event_stream::response(HeaderMap::new(), stream))
-}
-
-impl Streamed {
-    fn put(&mut self, kind: &str, mut event: Value) {
-        event["type"] = json!(kind);
-        event["sequence_number"] = json!(self.number);
-        self.number += 1;
-        self.ready.push_back(sse::event(kind, &event.to_string(), None));
-    }
-
-    fn open(&mut self) {
-        let response = shapes::response(&self.run, None);
-        self.put("response.created", json!({ "response": response }));
-        self.put("response.in_progress", json!({ "response": response }));
-        let mut item = shapes::message(&self.run, "", "in_progress");
-        item["content"] = json!([]);
-        self.put("response.output_item.added", json!({ "output_index": 0, "item": item }));
-        let place = json!({ "item_id": shapes::message_id(&self.run), "output_index": 0, "content_index": 0 });
-        self.put("response.content_part.added", with(&place, "part", shapes::part("")));
-    }
-
-    async fn next(&mut self) -> Option<Piece> {
-        loop {
-            if let Some(piece) = self.ready.pop_front() {
-                return Some(piece);
-            }
-            match self.conversation.next().await? {
-                AnswerPart::Piece(piece) => {
-                    self.text.push_str(&piece);
-                    let mut delta = self.place();
-                    delta["delta"] = json!(piece);
-                    delta["logprobs"] = json!([]);
-                    self.put("response.output_text.delta", delta);
-                }
-                AnswerPart::End(outcome) => self.close(&outcome),
-            }
-        }
-    }
-
-    fn place(&self) -> Value {
-        json!({ "item_id": shapes::message_id(&self.run), "output_index": 0, "content_index": 0 })
-    }
-
-    fn close(&mut self, outcome: &Outcome) {
-        let response = json!({ "response": shapes::response(&self.run, Some(outcome)) });
-        match outcome.ending {
-            Ending::Answered | Ending::Asks => {}
-            Ending::Failed(_) => return self.put("response.failed", response),
-            Ending::Cancelled => return self.put("response.incomplete", response),
-            // The stream breaks off; the response can be had by its id.
-            Ending::Continues => return self.put("response.in_progress", response),
-        }
-        let mut done = with(&self.place(), "text", json!(outcome.text));
-        done["logprobs"] = json!([]);
-        self.put("response.output_text.done", done);
-        let part = with(&self.place(), "part", shapes::part(&outcome.text));
-        self.put("response.content_part.done", part);
-        let item = shapes::message(&self.run, &outcome.text, "completed");
-        self.put("response.output_item.done", json!({ "output_index": 0, "item": item }));
-        self.put("response.completed", response);
-    }
-}
-
-fn with(place: &Value, name: &str, value: Value) -> Value {
-    let mut event = place.clone();
-    event[name] = value;
-    event
 }

@@ -1,52 +1,64 @@
-//! The shapes of responses and chat completions.
+//! The shapes of responses and of what they cost.
 
+use serde::Deserialize as _;
 use serde_json::{Value, json};
 
+use super::format::{Format, Reply};
 use crate::conversation::{Ending, Outcome};
 use perihelion_llm::Usage;
-use perihelion_service::kept::Run;
-
-/// Returns the id of a run's response.
-pub(super) fn response_id(run: &Run) -> String {
-    format!("resp_{}", run.id.simple())
-}
+use perihelion_service::kept::{Run, RunStatus};
 
 /// Returns the id of a run's message.
 pub(super) fn message_id(run: &Run) -> String {
     format!("msg_{}", run.id.simple())
 }
 
-/// Shows a response; without an outcome it is under way.
+/// Returns the form in which a run's request wanted its answer.
+fn format_of(run: &Run) -> Format {
+    Format::deserialize(&run.metadata["openai"]["format"]).unwrap_or_default()
+}
+
+/// Returns the schema that the answer of a run must match, if any.
+pub(super) fn schema_of(run: &Run) -> Option<Value> {
+    format_of(run).schema("text.format").ok().flatten()
+}
+
+/// Shows a response; without an outcome it is in progress.
 pub(super) fn response(run: &Run, outcome: Option<&Outcome>) -> Value {
     let shown = &run.metadata["openai"];
     let ended = outcome.filter(|outcome| outcome.ending != Ending::Continues);
-    let status = ended.map_or("in_progress", |outcome| match outcome.ending {
-        Ending::Answered | Ending::Asks => "completed",
-        Ending::Failed(_) => "failed",
-        Ending::Cancelled => "cancelled",
-        Ending::Continues => "in_progress",
-    });
+    let status = match ended.map(|outcome| &outcome.ending) {
+        None | Some(Ending::Continues) if run.status == RunStatus::Pending => "queued",
+        None | Some(Ending::Continues) => "in_progress",
+        Some(Ending::Answered) if outcome.is_some_and(|outcome| outcome.is_cut) => "incomplete",
+        Some(Ending::Answered | Ending::Asks) => "completed",
+        Some(Ending::Failed(_)) => "failed",
+        Some(Ending::Cancelled) => "cancelled",
+    };
     let error = ended.and_then(|outcome| match &outcome.ending {
         Ending::Failed(why) => Some(json!({ "code": "server_error", "message": why })),
         _ => None,
     });
-    let completed = ended.filter(|_| status == "completed");
-    let output = completed.map(|outcome| message(run, &outcome.text, "completed"));
+    let answered =
+        ended.filter(|outcome| matches!(outcome.ending, Ending::Answered | Ending::Asks));
+    let schema = schema_of(run);
+    let output = answered.map(|outcome| message(run, Some(&Reply::of(outcome, schema.as_ref()))));
     let completed_at = run.updated_at.timestamp().max(run.created_at.timestamp());
     let mut metadata = shown["metadata"].as_object().cloned().unwrap_or_default();
     metadata.insert("thread_id".into(), json!(run.thread));
     if ended.is_some_and(|outcome| outcome.ending == Ending::Asks) {
         metadata.insert("status".into(), json!("interrupted"));
     }
+    let is_cut = status == "incomplete";
     json!({
-        "id": response_id(run),
+        "id": format!("resp_{}", run.id.simple()),
         "object": "response",
         "created_at": run.created_at.timestamp(),
-        "completed_at": completed.map(|_| completed_at),
+        "completed_at": (status == "completed").then_some(completed_at),
         "status": status,
-        "background": false,
+        "background": shown["background"] == true,
         "error": error,
-        "incomplete_details": null,
+        "incomplete_details": is_cut.then(|| json!({ "reason": "max_output_tokens" })),
         "instructions": shown["instructions"],
         "max_output_tokens": null,
         "max_tool_calls": null,
@@ -58,9 +70,9 @@ pub(super) fn response(run: &Run, outcome: Option<&Outcome>) -> Value {
         "reasoning": { "effort": null, "summary": null },
         "safety_identifier": null,
         "service_tier": "default",
-        "store": true,
+        "store": shown["store"] != false,
         "temperature": 1.0,
-        "text": { "format": { "type": "text" }, "verbosity": "medium" },
+        "text": { "format": format_of(run), "verbosity": "medium" },
         "tool_choice": "auto",
         "tools": [],
         "top_logprobs": 0,
@@ -74,20 +86,25 @@ pub(super) fn response(run: &Run, outcome: Option<&Outcome>) -> Value {
     })
 }
 
-/// Shows a message of a response.
-pub(super) fn message(run: &Run, text: &str, status: &str) -> Value {
+/// Shows the message of a response; without a text it is in progress.
+pub(super) fn message(run: &Run, reply: Option<&Reply<'_>>) -> Value {
     json!({
         "id": message_id(run),
         "type": "message",
         "role": "assistant",
-        "status": status,
-        "content": [part(text)],
+        "status": if reply.is_some() { "completed" } else { "in_progress" },
+        "content": Vec::from_iter(reply.map(part)),
     })
 }
 
-/// Shows a text of a message.
-pub(super) fn part(text: &str) -> Value {
-    json!({ "type": "output_text", "text": text, "annotations": [], "logprobs": [] })
+/// Shows a part of a message.
+pub(super) fn part(reply: &Reply<'_>) -> Value {
+    match reply {
+        Reply::Answer(text) => {
+            json!({ "type": "output_text", "text": text, "annotations": [], "logprobs": [] })
+        }
+        Reply::Refusal(text) => json!({ "type": "refusal", "refusal": text }),
+    }
 }
 
 fn usage(usage: Usage) -> Value {

@@ -1,12 +1,13 @@
 //! The description of all routes, OpenAPI 3.1.
 //!
-//! [`routes::ROUTES`] has what each is for; what a route reads is described by the type that it reads, which the
-//! faces name in their `forms`. So a field that is added to a type is in the description from then on. What a route answers
-//! with stands in `answers`, to which tests hold real answers.
+//! `routes.txt` has the purpose of each. What a route reads is described by the type that reads it, which the APIs name in
+//! their `forms`, so a new field of a type is described at once. `answers.json` describes what routes answer with; tests
+//! compare it with real answers.
 
 mod answers;
 mod operation;
-mod routes;
+
+use self::operation::Route;
 
 use crate::http::Forms;
 use crate::http::routing::get;
@@ -20,7 +21,12 @@ pub(super) fn router() -> Router {
     Router::new().route("/openapi.json", get(|| async { Json(document()) }))
 }
 
-/// Collects the forms of bodies and queries from the rooms that read them.
+/// Returns all routes.
+fn routes() -> impl Iterator<Item = Route<'static>> {
+    include_str!("routes.txt").lines().filter_map(Route::read)
+}
+
+/// Collects the forms of bodies and queries from the modules that read them.
 fn forms() -> Forms {
     let mut forms = Forms::default();
     agent_server::forms(&mut forms);
@@ -35,10 +41,11 @@ fn forms() -> Forms {
 /// Makes the document.
 pub(super) fn document() -> Value {
     let forms = forms();
+    let schemas = answers::schemas();
     let mut paths = Map::new();
-    for route in routes::ROUTES {
-        let path = paths.entry(route.1).or_insert_with(|| json!({}));
-        path[route.0] = operation::shown(route, &forms);
+    for route in routes() {
+        let path = paths.entry(route.path).or_insert_with(|| json!({}));
+        path[route.method] = route.shown(&forms, &schemas);
     }
     json!({
         "openapi": "3.1.0",
@@ -53,7 +60,7 @@ pub(super) fn document() -> Value {
                 "key": { "type": "apiKey", "in": "header", "name": "x-api-key" },
                 "bearer": { "type": "http", "scheme": "bearer" },
             },
-            "schemas": answers::schemas(),
+            "schemas": schemas,
         },
     })
 }
@@ -118,11 +125,19 @@ mod tests {
     }
 
     #[test]
+    fn every_row_of_the_table_is_read() {
+        let rows = include_str!("routes.txt").lines().filter(|row| !row.starts_with('#'));
+        assert_eq!(rows.count(), routes().count());
+        let schemas = answers::schemas();
+        assert!(schemas.contains_key("Thread") && schemas.contains_key("ThreadPart"));
+    }
+
+    #[test]
     fn every_form_is_one_of_a_route() {
         for route in forms().routes() {
             let (method, path) = route.split_once(' ').unwrap();
             assert!(
-                routes::ROUTES.iter().any(|one| (one.0, one.1) == (method, path)),
+                routes().any(|one| (one.method, one.path) == (method, path)),
                 "no such route: {route}"
             );
         }

@@ -1,49 +1,94 @@
 //! One route in the description.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::answers;
-use super::routes::Route;
 use crate::http::Forms;
 
-/// Shows a route.
-pub(super) fn shown(route: &Route, forms: &Forms) -> Value {
-    let (method, path, summary, group, answer) = route;
-    let key = format!("{method} {path}");
-    let id: String =
-        path.chars().map(|letter| if letter.is_alphanumeric() { letter } else { '_' }).collect();
-    let mut parameters = of_path(path);
-    parameters.extend(forms.query_of(&key));
-    if *answer == "stream" && *method == "get" {
-        parameters.push(json!({
-            "name": "Last-Event-ID", "in": "header", "required": false, "schema": { "type": "string" },
-            "description": "What was heard last; -1: nothing",
-        }));
+/// A row of `routes.txt`.
+pub(super) struct Route<'a> {
+    pub method: &'a str,
+    pub path: &'a str,
+    group: &'a str,
+    /// What it answers.
+    answer: &'a str,
+    /// What it is for.
+    purpose: &'a str,
+}
+
+impl<'a> Route<'a> {
+    /// Reads a row; none for a comment.
+    pub(super) fn read(row: &'a str) -> Option<Self> {
+        let mut cells = row.split('|').map(str::trim);
+        let (method, path) = cells.next()?.split_once(' ').filter(|(method, _)| *method != "#")?;
+        Some(Self {
+            method,
+            path,
+            group: cells.next()?,
+            answer: cells.next()?,
+            purpose: cells.next()?,
+        })
     }
-    let code = match *answer {
-        "none" => "204",
-        "socket" => "101",
-        _ => "200",
-    };
-    let mut responses = json!({ "4XX": refusal(group), "5XX": refusal(group) });
-    responses[code] = good(answer);
-    for (also, what) in beside(method, path) {
-        responses[*also] = json!({ "description": what });
+
+    /// Shows the route.
+    pub(super) fn shown(&self, forms: &Forms, schemas: &Map<String, Value>) -> Value {
+        let Self { method, path, group, answer, purpose } = self;
+        let key = format!("{method} {path}");
+        let id = path.replace(|letter: char| !letter.is_alphanumeric(), "_");
+        let mut parameters = of_path(path);
+        parameters.extend(forms.query_of(&key));
+        if *answer == "stream" && *method == "get" {
+            parameters.push(json!({
+                "name": "Last-Event-ID", "in": "header", "required": false, "schema": { "type": "string" },
+                "description": "The ID of the newest event received; -1 for none",
+            }));
+        }
+        let code = match *answer {
+            "none" => "204",
+            "socket" => "101",
+            _ => "200",
+        };
+        let refusal = self.refusal(schemas);
+        let mut responses = json!({ "4XX": refusal, "5XX": refusal });
+        responses[code] = good(answer, schemas);
+        if let Some((also, what)) = self.also() {
+            responses[also] = json!({ "description": what });
+        }
+        let mut operation = json!({
+            "operationId": format!("{method}{id}"),
+            "summary": purpose,
+            "tags": [group],
+            "parameters": parameters,
+            "responses": responses,
+            "security": [{}, { "key": [] }, { "bearer": [] }],
+        });
+        if let Some((kind, schema)) = forms.body_of(&key) {
+            let needed = schema["required"].as_array().is_some_and(|fields| !fields.is_empty());
+            operation["requestBody"] =
+                json!({ "required": needed, "content": content(kind, schema.clone()) });
+        }
+        operation
     }
-    let mut operation = json!({
-        "operationId": format!("{method}{id}"),
-        "summary": summary,
-        "tags": [group],
-        "parameters": parameters,
-        "responses": responses,
-        "security": [{}, { "key": [] }, { "bearer": [] }],
-    });
-    if let Some((kind, schema)) = forms.body_of(&key) {
-        let needed = schema["required"].as_array().is_some_and(|fields| !fields.is_empty());
-        operation["requestBody"] =
-            json!({ "required": needed, "content": content(kind, schema.clone()) });
+
+    /// Returns another answer that is no refusal.
+    fn also(&self) -> Option<(&'static str, &'static str)> {
+        match (self.method, self.path) {
+            ("post", "/threads/{thread}/runs/{run}/cancel") => Some(("202", "It will be stopped")),
+            ("get", "/.well-known/agent-card.json") => Some(("304", "It has not changed")),
+            ("post", "/mcp") => Some(("202", "The notification was accepted")),
+            _ => None,
+        }
     }
-    operation
+
+    fn refusal(&self, schemas: &Map<String, Value>) -> Value {
+        let is_other = ["OpenAI", "A2A", "MCP"].contains(&self.group);
+        let name = if is_other { "OtherRefusal" } else { "Refusal" };
+        let mut kinds = content("application/json", answers::schema(name, schemas));
+        if self.group == "MCP" {
+            kinds["text/plain"] = json!({ "schema": { "type": "string" } });
+        }
+        json!({ "description": "An error with its reason", "content": kinds })
+    }
 }
 
 fn of_path(path: &str) -> Vec<Value> {
@@ -64,57 +109,27 @@ fn content(kind: &str, schema: Value) -> Value {
     json!({ (kind): { "schema": schema } })
 }
 
-/// Describes a stream without a type: some readers hold its whole text to it, and others each event.
-fn events() -> Value {
-    json!({ "description": "Events, each with its `event`, its `data` and, where a stream can be resumed after it, its `id`" })
-}
-
 /// What a route answers when nothing is wrong.
-fn good(answer: &str) -> Value {
+fn good(answer: &str, schemas: &Map<String, Value>) -> Value {
     let text = || json!({ "type": "string" });
-    match answer {
-        "none" => json!({ "description": "Done" }),
-        "socket" => json!({ "description": "A WebSocket" }),
-        "text" => json!({ "description": "Text", "content": content("text/plain", text()) }),
-        "page" => json!({ "description": "A page", "content": content("text/html", text()) }),
-        "file" => {
-            json!({ "description": "A file", "content": content("application/x-ndjson", text()) })
-        }
-        "stream" => {
-            json!({ "description": "Server-sent events", "content": content("text/event-stream", events()) })
-        }
-        // What a client asked to be streamed comes as events.
+    // Without a type: some readers take the whole text of a stream, and others each event.
+    let events = || json!({ "description": "Events with `event`, `data` and, if a client can resume after it, `id`" });
+    let (what, content) = match answer {
+        "none" => return json!({ "description": "Done" }),
+        "socket" => return json!({ "description": "A WebSocket" }),
+        "text" => ("Text", content("text/plain", text())),
+        "page" => ("A page", content("text/html", text())),
+        "file" => ("A file", content("application/x-ndjson", text())),
+        "stream" => ("Server-sent events", content("text/event-stream", events())),
         "either" => {
             let mut both = content("application/json", json!({ "type": "object" }));
             both["text/event-stream"] = json!({ "schema": events() });
-            json!({ "description": "The answer, or its events", "content": both })
+            ("The answer, or its events", both)
         }
-        "integer" => json!({
-            "description": "How many",
-            "content": content("application/json", json!({ "type": "integer", "minimum": 0 })),
-        }),
-        kind => {
-            let schema = answers::schema(kind);
-            json!({ "description": "The answer", "content": content("application/json", schema) })
+        "integer" => {
+            ("A count", content("application/json", json!({ "type": "integer", "minimum": 0 })))
         }
-    }
-}
-
-/// What else a route may answer, as no refusal.
-fn beside(method: &str, path: &str) -> &'static [(&'static str, &'static str)] {
-    match (method, path) {
-        ("post", "/threads/{thread}/runs/{run}/cancel") => &[("202", "It is to be stopped")],
-        ("get", "/.well-known/agent-card.json") => &[("304", "It is as it was")],
-        ("post", "/mcp") => &[("202", "It was taken")],
-        _ => &[],
-    }
-}
-
-fn refusal(group: &str) -> Value {
-    let name = if ["OpenAI", "A2A", "MCP"].contains(&group) { "OtherRefusal" } else { "Refusal" };
-    let mut kinds = content("application/json", answers::schema(name));
-    if group == "MCP" {
-        kinds["text/plain"] = json!({ "schema": { "type": "string" } });
-    }
-    json!({ "description": "A refusal that says why", "content": kinds })
+        kind => ("The answer", content("application/json", answers::schema(kind, schemas))),
+    };
+    json!({ "description": what, "content": content })
 }

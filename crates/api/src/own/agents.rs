@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::{Path, State};
 use serde_json::{Value, json};
 
-use crate::http::Refusal;
+use crate::http::{JsonResult, Refusal};
 use perihelion_runtime::{AgentInfo, Phase, ServerState};
 use perihelion_service::Service;
 
@@ -41,10 +41,7 @@ pub(super) async fn list(State(service): State<Service>) -> Json<Value> {
     Json(json!({ "agents": agents, "problems": problems }))
 }
 
-pub(super) async fn get(
-    State(service): State<Service>,
-    Path(name): Path<String>,
-) -> Result<Json<Value>, Refusal> {
+pub(super) async fn get(State(service): State<Service>, Path(name): Path<String>) -> JsonResult {
     let agents = service.runtime().agents();
     agents
         .find(&name)

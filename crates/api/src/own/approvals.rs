@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::http::{Body, Query, Refusal};
+use crate::http::{Body, JsonResult, Query, Refusal};
 use perihelion_engine::clock;
 use perihelion_engine::ids::{InterruptId, ThreadId};
 use perihelion_runtime::{Answer, InterruptView};
@@ -47,7 +47,7 @@ fn shown(view: &ThreadView, one: &InterruptView) -> Value {
     })
 }
 
-pub(super) async fn list(State(service): State<Service>) -> Result<Json<Value>, Refusal> {
+pub(super) async fn list(State(service): State<Service>) -> JsonResult {
     let views = waiting(&service).await?;
     let all = views.iter().flat_map(|view| view.open.iter().map(|one| shown(view, one)));
     Ok(Json(all.collect()))
@@ -63,7 +63,7 @@ pub(super) struct Page {
 pub(super) async fn history(
     State(service): State<Service>,
     Query(Page { limit }): Query<Page>,
-) -> Result<Json<Value>, Refusal> {
+) -> JsonResult {
     let requests = service.approvals(limit).await?;
     Ok(Json(json!({ "requests": requests })))
 }
@@ -72,15 +72,11 @@ async fn found(service: &Service, id: &str) -> Result<(ThreadView, InterruptView
     if let Some(found) = service.asked(id).await? {
         return Ok(found);
     }
-    let why =
-        "nothing of this id waits for an answer; it was answered, ran out, or was never asked";
+    let why = "no open request has this ID; it was answered, has expired, or never existed";
     Err(Refusal(StatusCode::CONFLICT, format!("{why}: {id}")))
 }
 
-pub(super) async fn get(
-    State(service): State<Service>,
-    Path(id): Path<String>,
-) -> Result<Json<Value>, Refusal> {
+pub(super) async fn get(State(service): State<Service>, Path(id): Path<String>) -> JsonResult {
     let (view, one) = found(&service, &id).await?;
     Ok(Json(shown(&view, &one)))
 }
@@ -109,7 +105,7 @@ pub(super) async fn approve(
     State(service): State<Service>,
     Path(id): Path<String>,
     body: Body,
-) -> Result<Json<Value>, Refusal> {
+) -> JsonResult {
     let given: Given = body.read()?;
     decide(&service, &id, given.approval()).await
 }
@@ -118,7 +114,7 @@ pub(super) async fn deny(
     State(service): State<Service>,
     Path(id): Path<String>,
     body: Body,
-) -> Result<Json<Value>, Refusal> {
+) -> JsonResult {
     let Given { reason, .. } = body.read()?;
     decide(&service, &id, Answer::Deny { reason }).await
 }
@@ -127,23 +123,23 @@ pub(super) async fn answer(
     State(service): State<Service>,
     Path(id): Path<String>,
     body: Body,
-) -> Result<Json<Value>, Refusal> {
+) -> JsonResult {
     let given: Given = body.read()?;
     let answer = match (given.decision.as_deref(), given.answer.clone()) {
         (Some("approve"), None) => given.approval(),
         (Some("deny"), None) => Answer::Deny { reason: given.reason },
         (None, Some(Value::String(text))) => Answer::Message(text),
         (None, Some(value)) => Answer::Value(value),
-        _ => return Err(Refusal::invalid("send a decision, approve or deny, or an answer")),
+        _ => return Err(Refusal::invalid("send a decision (approve or deny) or an answer")),
     };
     decide(&service, &id, answer).await
 }
 
 /// Records an answer and continues the thread.
-async fn decide(service: &Service, id: &str, answer: Answer) -> Result<Json<Value>, Refusal> {
+async fn decide(service: &Service, id: &str, answer: Answer) -> JsonResult {
     let (view, one) = found(service, id).await?;
     let interrupt: InterruptId =
-        one.id.parse().map_err(|_| Refusal::invalid("the id is none of ours"))?;
+        one.id.parse().map_err(|_| Refusal::invalid("the ID must be a UUID"))?;
     let is_approval = one.kind == kind::APPROVAL;
     service.permit(if is_approval { Scope::Approve } else { Scope::Run })?;
     if !is_approval {
@@ -159,7 +155,9 @@ async fn decide(service: &Service, id: &str, answer: Answer) -> Result<Json<Valu
     let end = one.question().into_approval().expires_at();
     let run = service.answer(thread, interrupt, answer).await?;
     if let Some(end) = end.filter(|end| *end < clock::now()) {
-        let why = format!("the request ran out at {end}, so nothing was sent; it is asked again");
+        let why = format!(
+            "the request expired at {end}, so the call was not sent; a new request follows"
+        );
         return Err(Refusal(StatusCode::CONFLICT, why));
     }
     Ok(Json(json!({ "id": id, "thread_id": thread, "run_id": run.id })))

@@ -2,15 +2,12 @@
 
 use axum::Json;
 use axum::extract::{Path, State};
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::http::{OfThread, Refusal};
+use crate::http::{JsonResult, OfThread, Refusal};
 use perihelion_service::Service;
 
-pub(super) async fn list(
-    State(service): State<Service>,
-    OfThread(thread): OfThread,
-) -> Result<Json<Value>, Refusal> {
+pub(super) async fn list(State(service): State<Service>, OfThread(thread): OfThread) -> JsonResult {
     let state = service.thread(thread).await?.state.unwrap_or_default();
     let shown = state.global_state.iter().map(|(key, one)| {
         json!({ "key": key, "source": one.source, "bytes": one.bytes, "preview": one.preview })
@@ -22,11 +19,12 @@ pub(super) async fn get(
     State(service): State<Service>,
     OfThread(thread): OfThread,
     Path((_, key)): Path<(String, String)>,
-) -> Result<Json<Value>, Refusal> {
+) -> JsonResult {
     let state = service.thread(thread).await?.state.unwrap_or_default();
     let found = state.global_state.get(&key);
-    let one =
-        found.ok_or_else(|| Refusal::missing(format!("the thread keeps nothing as: {key}")))?;
+    let one = found.ok_or_else(|| {
+        Refusal::missing(format!("the thread has no artifact with this key: {key}"))
+    })?;
     let whole = service.artifact(thread, &key, one).await?;
     let mut shown =
         json!({ "key": key, "source": one.source, "bytes": one.bytes, "content": &*whole });

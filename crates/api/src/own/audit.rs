@@ -6,10 +6,10 @@ use chrono::{DateTime, Utc};
 use perihelion_people::{AuditQuery, Scope};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use uuid::Uuid;
 
-use crate::http::{Query, Refusal};
+use crate::http::{JsonResult, Query};
 use perihelion_service::Service;
 
 #[derive(Default, Deserialize, JsonSchema)]
@@ -20,10 +20,7 @@ pub(super) struct Which {
     limit: Option<u32>,
 }
 
-pub(super) async fn list(
-    State(service): State<Service>,
-    Query(which): Query<Which>,
-) -> Result<Json<Value>, Refusal> {
+pub(super) async fn list(State(service): State<Service>, Query(which): Query<Which>) -> JsonResult {
     service.permit(Scope::Manage)?;
     let Which { thread, before, limit } = which;
     let wanted = AuditQuery { thread, before, limit };

@@ -4,10 +4,10 @@ use axum::Json;
 use axum::extract::State;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use uuid::Uuid;
 
-use crate::http::{OfThread, Query, Refusal};
+use crate::http::{JsonResult, OfThread, Query};
 use perihelion_engine::ids::ThreadId;
 use perihelion_runtime as runtime;
 use perihelion_service::Service;
@@ -24,7 +24,7 @@ pub(super) async fn replay(
     State(service): State<Service>,
     OfThread(thread): OfThread,
     Query(Again { run }): Query<Again>,
-) -> Result<Json<Value>, Refusal> {
+) -> JsonResult {
     service.info(thread).await?;
     let report = service.runtime().traces().replay(thread, run).await?;
     let mut shown = json!(report);
@@ -50,7 +50,7 @@ pub(super) async fn diff(
     State(service): State<Service>,
     OfThread(thread): OfThread,
     Query(Other { with, run, with_run }): Query<Other>,
-) -> Result<Json<Value>, Refusal> {
+) -> JsonResult {
     let other = ThreadId(with);
     service.info(thread).await?;
     service.info(other).await?;

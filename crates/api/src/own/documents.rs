@@ -9,10 +9,10 @@ use chrono::{DateTime, Utc};
 use futures::stream::{self, StreamExt as _};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::kept::{Kept, without_document};
-use crate::http::{Query, Refusal};
+use crate::http::{JsonResult, Query, Refusal};
 use perihelion_runtime::{DocumentFilters, DocumentQuery, PageAt};
 
 /// Hits of a search at most.
@@ -25,10 +25,7 @@ pub(super) struct Which {
     collection: Option<String>,
 }
 
-pub(super) async fn list(
-    State(kept): State<Kept>,
-    Query(which): Query<Which>,
-) -> Result<Json<Value>, Refusal> {
+pub(super) async fn list(State(kept): State<Kept>, Query(which): Query<Which>) -> JsonResult {
     let documents = kept.documents().await?;
     let found = documents.list(which.collection.as_deref()).await.map_err(without_document)?;
     let room = documents.room().await.map_err(without_document)?;
@@ -84,7 +81,7 @@ pub(super) struct Question {
 pub(super) async fn search(
     State(kept): State<Kept>,
     Query(question): Query<Question>,
-) -> Result<Json<Value>, Refusal> {
+) -> JsonResult {
     let mut wanted = DocumentQuery::new(question.text);
     wanted.limit = question.limit.unwrap_or(wanted.limit).clamp(1, MOST);
     wanted.filters = DocumentFilters {
@@ -112,7 +109,7 @@ pub(super) async fn get(
     State(kept): State<Kept>,
     Path(id): Path<String>,
     Query(part): Query<Part>,
-) -> Result<Json<Value>, Refusal> {
+) -> JsonResult {
     let documents = kept.documents().await?;
     let mut shown = json!(documents.find(&id).await.map_err(without_document)?);
     let read = documents.read(&id, part.start, part.end).await.map_err(without_document)?;
@@ -136,15 +133,15 @@ pub(super) async fn page(
     State(kept): State<Kept>,
     Path(id): Path<String>,
     Query(which): Query<WhichPage>,
-) -> Result<Json<Value>, Refusal> {
+) -> JsonResult {
     let at = match (which.number, which.at) {
         (Some(number), None) => PageAt::Number(number),
         (None, Some(at)) => PageAt::Character(at),
-        _ => return Err(Refusal::invalid("name a page: ?number=1, or ?at=PLACE, one of them")),
+        _ => return Err(Refusal::invalid("pass either ?number=1 or ?at=CHARACTER")),
     };
     let found = kept.documents().await?.page(&id, at).await.map_err(without_document)?;
     let page = found.ok_or_else(|| {
-        Refusal::missing("this document has no pages; read it by ?start=…&end=… of the document")
+        Refusal::missing("this document has no pages; read a range with ?start=…&end=…")
     })?;
     Ok(Json(json!(page)))
 }

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::http::{Query, Refusal};
+use crate::http::{JsonResult, Query};
 use perihelion_engine::clock;
 use perihelion_engine::ids::ThreadId;
 use perihelion_runtime::{Phase, usage};
@@ -48,7 +48,7 @@ fn of_states(states: &[&str], limit: u32) -> ThreadFilter {
 }
 
 /// Answers how threads, runs and processes stand now.
-pub(super) async fn get(State(service): State<Service>) -> Result<Json<Value>, Refusal> {
+pub(super) async fn get(State(service): State<Service>) -> JsonResult {
     let kept = service.kept();
     let now = clock::now();
     let mut threads = Map::new();
@@ -93,13 +93,13 @@ fn alerts(
 ) -> Vec<Value> {
     let mut alerts = Vec::new();
     if let Some(since) = waits_since.filter(|since| now - *since > WAITED) {
-        let about = "a run waits for a process to drive it: are there workers enough?";
+        let about = "a run is waiting for a worker; start more workers";
         alerts.push(json!({ "name": "queue", "since": since, "about": about }));
     }
     for driver in drivers {
         if let Some(seen) = driver.seen_at.filter(|seen| now - *seen > UNHEARD) {
             let about = format!(
-                "the process was not heard of; others take its runs over: {}",
+                "a worker sends no heartbeat; other workers take over its runs: {}",
                 driver.owner
             );
             alerts.push(json!({ "name": "worker", "since": seen, "about": about }));
@@ -132,7 +132,7 @@ impl Window {
 pub(super) async fn spent(
     State(service): State<Service>,
     Query(window): Query<Window>,
-) -> Result<Json<Value>, Refusal> {
+) -> JsonResult {
     let days = window.days();
     let since = clock::now() - TimeDelta::days(i64::from(days));
     let (listed, total) = service.kept().threads(&of_states(&[], THREADS)).await?;
@@ -151,7 +151,7 @@ pub(super) async fn spent(
 pub(super) async fn tenants(
     State(service): State<Service>,
     Query(window): Query<Window>,
-) -> Result<Json<Value>, Refusal> {
+) -> JsonResult {
     service.permit(Scope::Operate)?;
     let days = window.days().min(SPENDING_DAYS);
     let since = (clock::now() - TimeDelta::days(i64::from(days) - 1)).date_naive();

@@ -86,8 +86,7 @@ pub(super) fn without_document(error: runtime::Error) -> Refusal {
         "external_parser" => {
             // Its path and its words are the operator's.
             tracing::warn!(%error, "the program that documents.parser names failed");
-            let why =
-                "the program that reads such documents here failed; the service's log says why";
+            let why = "the external parser failed; see the service's log";
             return Refusal(StatusCode::BAD_GATEWAY, why.to_owned());
         }
         "unknown" => StatusCode::NOT_FOUND,

@@ -6,10 +6,10 @@ use axum::http::StatusCode;
 use perihelion_people::Principal;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::kept::{Kept, refused};
-use crate::http::{Body, Query, Refusal};
+use crate::http::{Body, JsonResult, Query, Refusal};
 use perihelion_engine::clock;
 use perihelion_runtime::{MemoryKind, Scope};
 
@@ -26,7 +26,7 @@ pub(super) struct Whose {
 impl Whose {
     fn scope(&self, who: &Principal) -> Result<Scope, Refusal> {
         match who.acting_as(Some(&self.user))? {
-            None => Err(Refusal::invalid("name the user whose memories are meant: ?user=NAME")),
+            None => Err(Refusal::invalid("pass the user whose memories to use: ?user=NAME")),
             Some(user) => {
                 Scope::new(&who.tenant, &user).map_err(|error| Refusal::invalid(error.to_string()))
             }
@@ -34,10 +34,7 @@ impl Whose {
     }
 }
 
-pub(super) async fn list(
-    State(kept): State<Kept>,
-    Query(whose): Query<Whose>,
-) -> Result<Json<Value>, Refusal> {
+pub(super) async fn list(State(kept): State<Kept>, Query(whose): Query<Whose>) -> JsonResult {
     let entries = kept.memory().await?.list(&whose.scope(kept.who())?).await.map_err(refused)?;
     Ok(Json(json!({ "memories": entries })))
 }

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::http::{Body, Refusal};
+use crate::http::{Body, JsonResult, Refusal};
 use perihelion_engine::clock;
 use perihelion_runtime::{Review, review};
 use perihelion_service::Service;
@@ -25,7 +25,7 @@ fn environment(name: &str) -> Option<String> {
 async fn looked(service: &Service, server: &str) -> Result<Review, Refusal> {
     service.permit(Scope::Manage)?;
     if service.tenant() != service.runtime().runner().tenant() {
-        let why = "servers are pinned by those who manage the service's own tenant";
+        let why = "pinning servers requires the scope manage in the service's own tenant";
         return Err(Refusal(StatusCode::FORBIDDEN, why.to_owned()));
     }
     Ok(review(service.runtime().settings(), &environment, server).await?)
@@ -35,7 +35,7 @@ async fn looked(service: &Service, server: &str) -> Result<Review, Refusal> {
 pub(super) async fn changes(
     State(service): State<Service>,
     Path(name): Path<String>,
-) -> Result<Json<Value>, Refusal> {
+) -> JsonResult {
     let found = looked(&service, &name).await?;
     Ok(Json(json!({
         "server": found.server, "changes": found.headings, "text": found.text,
@@ -55,14 +55,15 @@ pub(super) async fn approve(
     State(service): State<Service>,
     Path(name): Path<String>,
     body: Body,
-) -> Result<Json<Value>, Refusal> {
+) -> JsonResult {
     let seen: Seen = body.read()?;
     let found = looked(&service, &name).await?;
     if let Some(nothing) = found.nothing() {
         return Err(Refusal(StatusCode::CONFLICT, format!("nothing to approve: {nothing}")));
     }
     if found.text != seen.text {
-        let why = "the server is not what was read: read its changes, then approve those";
+        let why =
+            "the server has changed since you read it: read its changes again, then approve them";
         return Err(Refusal(StatusCode::CONFLICT, format!("{why}: {name}")));
     }
     let changes = found.headings.clone();

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::kept::{Kept, refused};
-use crate::http::{Query, Refusal};
+use crate::http::{JsonResult, Query, Refusal};
 use perihelion_engine::clock;
 use perihelion_runtime::Skill;
 
@@ -29,10 +29,7 @@ fn shown(skill: &Skill) -> Value {
     shown
 }
 
-pub(super) async fn list(
-    State(kept): State<Kept>,
-    Query(words): Query<Words>,
-) -> Result<Json<Value>, Refusal> {
+pub(super) async fn list(State(kept): State<Kept>, Query(words): Query<Words>) -> JsonResult {
     let skills = kept.skills().await?;
     let found = match words.text.as_deref().map(str::trim).filter(|text| !text.is_empty()) {
         Some(text) => skills.search(kept.tenant(), text, FOUND).await,
@@ -42,10 +39,7 @@ pub(super) async fn list(
     Ok(Json(json!({ "skills": shown })))
 }
 
-pub(super) async fn get(
-    State(kept): State<Kept>,
-    Path(id): Path<String>,
-) -> Result<Json<Value>, Refusal> {
+pub(super) async fn get(State(kept): State<Kept>, Path(id): Path<String>) -> JsonResult {
     let skill = kept.skills().await?.show(kept.tenant(), &id).await.map_err(refused)?;
     Ok(Json(shown(&skill)))
 }

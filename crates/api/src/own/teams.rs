@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::http::{Body, Refusal};
+use crate::http::{Body, JsonResult, Refusal};
 use perihelion_runtime::{Error, KeptTeam, TeamDesign, find_team};
 use perihelion_service::Service;
 
@@ -33,22 +33,16 @@ fn shown(kept: &KeptTeam) -> Value {
     })
 }
 
-pub(super) async fn list(State(service): State<Service>) -> Result<Json<Value>, Refusal> {
+pub(super) async fn list(State(service): State<Service>) -> JsonResult {
     let teams = service.runtime().workflows(service.tenant())?.list().await.map_err(Error::from)?;
     Ok(Json(teams.iter().map(shown).collect()))
 }
 
-pub(super) async fn get(
-    State(service): State<Service>,
-    Path(name): Path<String>,
-) -> Result<Json<Value>, Refusal> {
+pub(super) async fn get(State(service): State<Service>, Path(name): Path<String>) -> JsonResult {
     Ok(Json(shown(&found(&service, &name).await?)))
 }
 
-pub(super) async fn create(
-    State(service): State<Service>,
-    body: Body,
-) -> Result<Json<Value>, Refusal> {
+pub(super) async fn create(State(service): State<Service>, body: Body) -> JsonResult {
     let wanted: Wanted = body.read()?;
     let runtime = service.runtime();
     let (design, save) = match (wanted.goal, wanted.design) {
@@ -56,7 +50,7 @@ pub(super) async fn create(
             (runtime.design_team(service.tenant(), &goal).await?, wanted.save)
         }
         (None, Some(design)) => (design, true),
-        _ => return Err(Refusal::invalid("give a goal, or a design: one of them")),
+        _ => return Err(Refusal::invalid("send either a goal or a design")),
     };
     if save {
         let team = runtime.save_team(service.tenant(), design).await?;

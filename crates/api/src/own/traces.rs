@@ -6,10 +6,9 @@ use axum::http::header;
 use axum::response::{IntoResponse as _, Response};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
 
 use crate::http::{OfThread, Query, Refusal};
-use perihelion_runtime::Trace;
+use perihelion_runtime::{RunReport, Trace};
 use perihelion_service::Service;
 
 #[derive(Default, Deserialize, JsonSchema)]
@@ -32,11 +31,8 @@ pub(super) async fn get(
     State(service): State<Service>,
     OfThread(thread): OfThread,
     Query(which): Query<Which>,
-) -> Result<Json<Value>, Refusal> {
-    let trace = read(&service, thread, which.run).await?;
-    let shown =
-        serde_json::to_value(&trace).map_err(|error| Refusal::invalid(error.to_string()))?;
-    Ok(Json(shown))
+) -> Result<Json<Trace>, Refusal> {
+    Ok(Json(read(&service, thread, which.run).await?))
 }
 
 #[derive(Default, Deserialize, JsonSchema)]
@@ -51,16 +47,14 @@ pub(super) async fn report(
     State(service): State<Service>,
     OfThread(thread): OfThread,
     Query(Wanted { include_data, trace }): Query<Wanted>,
-) -> Result<Json<Value>, Refusal> {
+) -> Result<Json<RunReport>, Refusal> {
     service.info(thread).await?;
     let mut report = service.runtime().at_rest(thread).await?;
     report.data = report.data.filter(|_| include_data);
     if trace {
         report.events = Some(service.runtime().events(thread).await?);
     }
-    let shown =
-        serde_json::to_value(&report).map_err(|error| Refusal::invalid(error.to_string()))?;
-    Ok(Json(shown))
+    Ok(Json(report))
 }
 
 pub(super) async fn page(

@@ -5,9 +5,9 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse as _, Response};
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::http::{OfThread, Refusal};
+use crate::http::{JsonResult, OfThread, Refusal};
 use perihelion_engine::checkpoint::{self, read_dump, write_dump};
 use perihelion_runtime::Error;
 use perihelion_service::{self as service, Service};
@@ -28,10 +28,7 @@ pub(super) async fn export(
     Ok((headers, text).into_response())
 }
 
-pub(super) async fn import(
-    State(service): State<Service>,
-    file: Bytes,
-) -> Result<Json<Value>, Refusal> {
+pub(super) async fn import(State(service): State<Service>, file: Bytes) -> JsonResult {
     let dump = read_dump(file.as_ref()).map_err(|error| Refusal::invalid(error.to_string()))?;
     let info = service.import_thread(dump).await.map_err(|error| match error {
         // What is wrong with a file is what its sender can change.

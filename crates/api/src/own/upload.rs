@@ -7,10 +7,10 @@ use axum::extract::{FromRequest as _, Request, State};
 use axum::http::{StatusCode, header};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::kept::{Kept, without_document};
-use crate::http::{Query, Refusal};
+use crate::http::{JsonResult, Query, Refusal};
 use perihelion_runtime::DEFAULT_COLLECTION;
 
 /// Longest document.
@@ -33,7 +33,7 @@ pub(super) async fn add(
     State(kept): State<Kept>,
     Query(mut about): Query<About>,
     request: Request,
-) -> Result<Json<Value>, Refusal> {
+) -> JsonResult {
     let documents = kept.documents().await?;
     let bytes = if is_form(&request) {
         let form = Multipart::from_request(request, &()).await;
@@ -45,7 +45,7 @@ pub(super) async fn add(
     };
     let name = about.name.as_deref().map(plain).filter(|name| !name.is_empty());
     let name = name.ok_or_else(|| {
-        Refusal::invalid("name the file: ?name=report.pdf, or the filename of a form's file")
+        Refusal::invalid("pass the file name, as ?name=report.pdf or in the form")
     })?;
     let collection = about.collection.as_deref().unwrap_or(DEFAULT_COLLECTION);
     let title = about.title.filter(|title| !title.trim().is_empty());
@@ -71,7 +71,9 @@ async fn read_form(mut form: Multipart, about: &mut About) -> Result<Vec<u8>, Re
         let name = field.name().unwrap_or_default().to_owned();
         if let Some(filename) = field.file_name().map(str::to_owned) {
             if file.is_some() {
-                return Err(Refusal::invalid("a form holds one file; send each by itself"));
+                return Err(Refusal::invalid(
+                    "a form can contain only one file; send each file separately",
+                ));
             }
             about.name.get_or_insert(filename);
             file = Some(field.bytes().await.map_err(refused)?.to_vec());
@@ -85,10 +87,12 @@ async fn read_form(mut form: Multipart, about: &mut About) -> Result<Vec<u8>, Re
             "name" => about.name = Some(text),
             "collection" => about.collection = Some(text),
             "title" => about.title = Some(text),
-            _ => return Err(Refusal::invalid(format!("a form has no such field: {name}"))),
+            _ => return Err(Refusal::invalid(format!("unknown form field: {name}"))),
         }
     }
-    file.ok_or_else(|| Refusal(StatusCode::UNPROCESSABLE_ENTITY, "the form holds no file".into()))
+    file.ok_or_else(|| {
+        Refusal(StatusCode::UNPROCESSABLE_ENTITY, "the form contains no file".into())
+    })
 }
 
 /// Leaves of a name what stands behind its last slash: nobody's directories are of interest.

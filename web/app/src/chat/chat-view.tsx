@@ -104,7 +104,7 @@ function OpenThread({ thread }: { thread: string }) {
     return (
       <section class="conversation">
         <h1 class="hidden">Conversation</h1>
-        <Empty title="This thread is not here any more"><p>It was deleted, or belongs to somebody else. <a href={link("chat")}>To the threads</a></p></Empty>
+        <Empty title="Thread not found"><p>It was deleted or belongs to another user. <a href={link("chat")}>Go to threads</a></p></Empty>
       </section>
     );
   }
@@ -131,7 +131,7 @@ function OpenThread({ thread }: { thread: string }) {
           )}
           {open.map((interrupt) => <AskCard key={interrupt.id} kind={String(interrupt.value.kind ?? "")} payload={interrupt.value} onAnswer={(reply) => answer(interrupt, reply)} />)}
         </Scroller>
-        {editing && <p class="hint editing">{editing.at ? "You edit an earlier turn: the answer begins a branch there." : "You edit the first turn: the answer begins a thread of its own."} <button type="button" class="link" onClick={() => setEditing(null)}>Cancel</button></p>}
+        {editing && <p class="hint editing">{editing.at ? "You are editing an earlier turn. The answer starts a branch there." : "You are editing the first turn. The answer starts a new thread."} <button type="button" class="link" onClick={() => setEditing(null)}>Cancel</button></p>}
         <Composer agents={known.data ?? []} busy={busy} draft={editing?.text ?? ""} onSend={(request) => void send(request)} onStop={() => void attempt(() => conversation.stop())} />
       </section>
       <aside class="side" aria-label="The run">
@@ -183,7 +183,7 @@ function Working({ line, lost }: { line: { agent: string; text: string } | undef
   return (
     <p class="working" role="status">
       <span class="dot" aria-hidden="true" />
-      {lost ? "The connection was lost; trying again…" : line ? `${agentName(line.agent)} ${readable(line.text)}` : "Working…"}
+      {lost ? "Connection lost. Reconnecting…" : line ? `${agentName(line.agent)} ${readable(line.text)}` : "Working…"}
     </p>
   );
 }

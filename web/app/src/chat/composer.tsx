@@ -81,7 +81,7 @@ export function Composer({ agents, busy, onSend, onStop, draft = "", autoFocus }
       <Sendings all={uploads.all} forget={uploads.forget} />
       <label class="hidden" for="question">Your question</label>
       <textarea id="question" ref={box} rows={1} value={question} placeholder="Ask something" onInput={(event) => setQuestion(event.currentTarget.value)} onKeyDown={key} />
-      <button type="button" onClick={() => file.current?.click()} title="Add documents that agents can quote; files can be dropped here too">Attach</button>
+      <button type="button" onClick={() => file.current?.click()} title="Attach documents for agents to quote, or drop files here">Attach</button>
       <input ref={file} type="file" multiple hidden aria-label="Files to attach" onChange={(event) => {
         if (event.currentTarget.files?.length) void uploads.send([...event.currentTarget.files]);
         event.currentTarget.value = "";
@@ -112,15 +112,15 @@ export function Composer({ agents, busy, onSend, onStop, draft = "", autoFocus }
           <textarea rows={2} value={context} onInput={(event) => setContext(event.currentTarget.value)} />
         </label>
         <label>
-          How to work and to answer
+          Instructions for the work and the answer
           <textarea rows={2} value={wishes} onInput={(event) => setWishes(event.currentTarget.value)} />
         </label>
         <label>
-          Rounds at most
+          Maximum supervisor turns
           <input type="number" min="1" value={turns} onInput={(event) => setTurns(event.currentTarget.value)} />
         </label>
         <label class="choice">
-          <input type="checkbox" checked={data} onChange={(event) => setData(event.currentTarget.checked)} /> Tables with the answer
+          <input type="checkbox" checked={data} onChange={(event) => setData(event.currentTarget.checked)} /> Include tables in the answer
         </label>
       </details>
     </form>

@@ -90,7 +90,7 @@ function Panels({ thread, artifact }: { thread: string; artifact: string }) {
   const [open, setOpen] = useState(false);
   return (
     <details onToggle={(event) => setOpen(event.currentTarget.open)}>
-      <summary>How it was found</summary>
+      <summary>Source query</summary>
       {open && <PanelsRead thread={thread} artifact={artifact} />}
     </details>
   );

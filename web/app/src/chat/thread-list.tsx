@@ -13,7 +13,7 @@ import { go, link } from "../router.ts";
 import { threadsChanged } from "./changed.ts";
 
 const MARKS: { [status in ThreadStatus]: string } = { idle: "✓", busy: "…", interrupted: "?", error: "✗" };
-const WORDS: { [status in ThreadStatus]: string } = { idle: "done", busy: "working", interrupted: "waits for you", error: "failed" };
+const WORDS: { [status in ThreadStatus]: string } = { idle: "done", busy: "working", interrupted: "waiting for you", error: "failed" };
 
 /** Returns what a thread is called: its title, or the beginning of its first question. */
 export function threadTitle(thread: ThreadHead): string {
@@ -48,10 +48,10 @@ export function ThreadList({ current }: { current: string | undefined }) {
           const wanted = words.trim().toLowerCase();
           // At once among those that are here; the server's answer follows.
           const found = all.filter((thread) => !wanted || (thread.title ?? threadTitle(thread)).toLowerCase().includes(wanted));
-          if (all.length === 0 && !title && !status) return <Empty title="No threads yet"><p>Ask something: each question begins a thread that survives restarts.</p></Empty>;
+          if (all.length === 0 && !title && !status) return <Empty title="No threads yet"><p>Ask a question. Each one starts a thread that survives restarts.</p></Empty>;
           return (
             <ul>
-              {found.length === 0 && <li class="empty">No thread fits</li>}
+              {found.length === 0 && <li class="empty">No matching threads</li>}
               {found.map((thread) => (
                 <li key={thread.thread_id} class={thread.thread_id === current ? "current" : ""}>
                   <a href={link("chat", thread.thread_id)} aria-current={thread.thread_id === current ? "page" : undefined}>
@@ -79,13 +79,13 @@ export function ThreadList({ current }: { current: string | undefined }) {
 }
 
 async function rename(thread: ThreadHead) {
-  const title = prompt("Title of the thread", threadTitle(thread))?.trim();
+  const title = prompt("Thread title", threadTitle(thread))?.trim();
   if (title && (await attempt(() => threads.rename(thread.thread_id, title)))) threadsChanged.value += 1;
 }
 
 async function remove(thread: ThreadHead) {
   if (!confirm(`Delete “${threadTitle(thread)}” with all its steps?`)) return;
-  if (await attempt(() => threads.remove(thread.thread_id), "The thread was deleted.")) {
+  if (await attempt(() => threads.remove(thread.thread_id), "Thread deleted.")) {
     threadsChanged.value += 1;
     go("chat");
   }

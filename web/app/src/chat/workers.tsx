@@ -40,7 +40,7 @@ export function Workers({ tasks, results, live, progress, open, busy }: Props) {
       case "working":
         return progress.findLast((line) => line.agent === task.agent)?.text ?? "works";
       case "asks":
-        return "waits for you";
+        return "waiting for you";
       case "later": {
         const before = tasks.filter((other) => task.depends_on?.includes(other.id) && !resultOf(other));
         return `waits for ${before.map((other) => agentName(other.agent)).join(", ")}`;

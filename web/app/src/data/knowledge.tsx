@@ -17,7 +17,7 @@ export function SkillsView() {
       id={(row) => text(row.id)}
       name={(row) => text(row.task)}
       about={(row) => [text(row.agent), `succeeded ${text(row.successes)}, failed ${text(row.failures)}`, `score ${Math.round(number(row.score) * 100)} %`, row.is_stale === true && "stale: a tool that it calls changed"].filter(Boolean).join(" · ")}
-      empty={<p>Agents keep what worked: an approved success becomes a skill for similar tasks.</p>}
+      empty={<p>Agents save approved results as skills for similar tasks.</p>}
       detail={(row) => <pre class="document" tabIndex={0}>{readable(text(row.solution))}</pre>}
     />
   );
@@ -41,7 +41,7 @@ export function MemoryView() {
       id={(row) => text(row.key)}
       name={(row) => `${text(row.key)}: ${text(row.value)}`}
       about={(row) => `${text(row.kind)} since ${moment(text(row.since))}, from ${text(row.source)}`}
-      empty={<p>{user ? "Facts and preferences that this user says are remembered here, and forgotten when you delete them." : "Name the user whose memories you want to see."}</p>}
+      empty={<p>{user ? "Facts and preferences that this user states are stored here until you delete them." : "Enter a user name to see their memories."}</p>}
       tools={() => <label class="inline">User <input value={user} onChange={(event) => choose(event.currentTarget.value)} /></label>}
       above={user && <Remember user={user} onDone={() => setReads(reads + 1)} />}
       reads={reads}
@@ -57,18 +57,18 @@ function Remember({ user, onDone }: { user: string; onDone: () => void }) {
   async function save(event: Event) {
     event.preventDefault();
     const path = `v1/memory/${encodeURIComponent(key.trim())}?user=${encodeURIComponent(user)}`;
-    if (!(await attempt(() => json(path, { value: value.trim(), preference }, "PUT"), "Remembered."))) return;
+    if (!(await attempt(() => json(path, { value: value.trim(), preference }, "PUT"), "Saved."))) return;
     setKey("");
     setValue("");
     onDone();
   }
   return (
     <details>
-      <summary>Remember something</summary>
+      <summary>Add a memory</summary>
       <form onSubmit={(event) => void save(event)}>
         <label>What it is<input required placeholder="company" value={key} onInput={(event) => setKey(event.currentTarget.value)} /></label>
         <label>Value<input required placeholder="Acme" value={value} onInput={(event) => setValue(event.currentTarget.value)} /></label>
-        <label class="choice"><input type="checkbox" checked={preference} onChange={(event) => setPreference(event.currentTarget.checked)} /> A wish, such as a tone or a language</label>
+        <label class="choice"><input type="checkbox" checked={preference} onChange={(event) => setPreference(event.currentTarget.checked)} /> A preference, such as a tone or a language</label>
         <p class="buttons"><button type="submit" class="primary">Remember</button></p>
       </form>
     </details>

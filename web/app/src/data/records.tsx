@@ -43,7 +43,7 @@ export function Records({ title, path, query = "", key_, id, name, about, empty,
     return (
       <div class="records">
         <header class="view-head"><h1>{title}</h1></header>
-        <Empty title="Not available on this server"><p>This version of the server does not offer {title.toLowerCase()} over HTTP.</p></Empty>
+        <Empty title="Not available on this server"><p>This server does not offer {title.toLowerCase()} over HTTP.</p></Empty>
       </div>
     );
   }
@@ -64,7 +64,7 @@ export function Records({ title, path, query = "", key_, id, name, about, empty,
         {(all) => {
           const wanted = words.trim().toLowerCase();
           const found = all.filter((row) => !wanted || `${name(row)} ${about(row)}`.toLowerCase().includes(wanted));
-          if (found.length === 0) return <Empty title={all.length ? "Nothing fits" : "Nothing here yet"}>{all.length === 0 && empty}</Empty>;
+          if (found.length === 0) return <Empty title={all.length ? "No matches" : "No entries yet"}>{all.length === 0 && empty}</Empty>;
           return found.map((row) => (
             <details key={id(row)} class="card">
               <summary>

@@ -13,7 +13,7 @@ export function ServersView() {
     <div>
       <header class="view-head">
         <h1>Agents</h1>
-        <p class="hint">The servers file is read again when it is saved.</p>
+        <p class="hint">Changes to the servers file apply when you save it.</p>
       </header>
       <Shown of={list} what="agents">
         {({ agents: all, problems }) => (
@@ -32,7 +32,7 @@ export function ServersView() {
                   <p>{readable(agent.description)}</p>
                 </summary>
                 {agent.problem && <p class="error-text">{readable(agent.problem)}</p>}
-                {agent.open_world && <p class="warn">Counts as open world: what it says marks what follows.</p>}
+                {agent.open_world && <p class="warn">Open world: its results taint later calls.</p>}
                 <table>
                   <thead><tr><th>Tool</th><th>What it does</th><th>Rules</th></tr></thead>
                   <tbody>

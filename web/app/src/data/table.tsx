@@ -41,7 +41,7 @@ export function DataTable({ table, name = "table" }: { table: Table; name?: stri
         <input type="search" placeholder="Filter" aria-label="Filter rows" value={wanted.filter} onInput={(event) => setWanted({ ...wanted, filter: event.currentTarget.value })} />
         <span>
           {rows.length === table.rows.length ? plural(rows.length, "row") : `${count(rows.length)} of ${plural(table.rows.length, "row")}`}
-          {table.truncated && <strong class="warn"> cut off: the query had more</strong>}
+          {table.truncated && <strong class="warn"> truncated: the query had more rows</strong>}
         </span>
         <button type="button" onClick={() => void attempt(() => saveCsv(name, table.columns, rows))}>CSV</button>
         <button type="button" onClick={() => void attempt(() => saveJson(name, table.columns, rows))}>JSON</button>

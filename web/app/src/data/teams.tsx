@@ -30,7 +30,7 @@ export function TeamsView() {
         about={(row) => text(fieldsOf(row.design).description)}
         reads={reads}
         detail={(row) => <TeamView team={row} onEdit={() => setEditing({ kept: row.design ?? null })} />}
-        empty={<p>Say a goal, and the architect designs a team of agents for it.</p>}
+        empty={<p>Enter a goal. The architect designs a team of agents for it.</p>}
         tools={() => <button type="button" class="primary" onClick={() => setEditing({ kept: null })}>New team</button>}
       />
       {editing && <TeamDialog kept={editing.kept} onClose={() => (setEditing(null), setReads(reads + 1))} />}
@@ -78,7 +78,7 @@ function TeamDialog({ kept, onClose }: { kept: Json | null; onClose: () => void 
     setBusy(false);
   }
   async function save() {
-    if (await attempt(() => json("v1/teams", { design: value }), "The team was saved.")) onClose();
+    if (await attempt(() => json("v1/teams", { design: value }), "Team saved.")) onClose();
   }
   return (
     <Dialog title={kept === null ? "New team" : "Edit the team"} onClose={onClose} wide>
@@ -93,8 +93,8 @@ function TeamDialog({ kept, onClose }: { kept: Json | null; onClose: () => void 
           <textarea class="code" rows={14} aria-label="The design" value={written} onInput={(event) => setWritten(event.currentTarget.value)} />
           {read && "problem" in read && <p class="error-text" role="alert">{read.problem}</p>}
           {kept !== null && changes.length > 0 && (
-            <section aria-label="What changes">
-              <h3>What changes <span class="hint">{plural(changes.length, "place")}</span></h3>
+            <section aria-label="Changes">
+              <h3>Changes <span class="hint">{plural(changes.length, "place")}</span></h3>
               <Changes changes={changes} />
             </section>
           )}

@@ -27,7 +27,7 @@ export function DocumentView({ id, query }: { id: string; query: URLSearchParams
     <div class="document-view">
       <p><a href={link("documents")}>← Documents</a></p>
       <Shown of={opened} what="the document">
-        {(found) => found === null ? <Empty title="This document is not here any more"><p>It was deleted, or belongs to somebody else.</p></Empty> : (
+        {(found) => found === null ? <Empty title="Document not found"><p>It was deleted or belongs to another user.</p></Empty> : (
           <>
             <header class="view-head">
               <h1>{readable(found.head.title || found.head.path)}</h1>

@@ -39,7 +39,7 @@ function DocumentHits({ words }: { words: string }) {
     <section aria-label="Passages">
       <h2>Passages</h2>
       <Shown of={hits} what="passages">
-        {(all) => (all.length === 0 ? <Empty title="No passage fits" /> : all.map((hit) => (
+        {(all) => (all.length === 0 ? <Empty title="No matching passages" /> : all.map((hit) => (
           <article key={`${hit.document} ${hit.start}`} class="card">
             <p><a href={placed(hit.document, hit.start, hit.end)}>{readable(hit.title)}</a> <span class="hint">{[hit.page && `page ${hit.page}`, hit.section && readable(hit.section)].filter(Boolean).join(", ")}</span></p>
             <blockquote>{readable(hit.quote)}</blockquote>

@@ -46,7 +46,7 @@ export function Sendings({ all, forget }: { all: Sending[]; forget: (name: strin
           {one.problem ? <span class="error-text">{readable(one.problem)}</span> : one.added ? <span class="hint">{standing(one.added)}</span> : (
             <>
               <progress max={1} {...(one.share < 1 && { value: one.share })} aria-label={`Sending ${one.name}`} />
-              <span class="hint">{one.share < 1 ? `${Math.round(one.share * 100)} %` : "is being read…"}</span>
+              <span class="hint">{one.share < 1 ? `${Math.round(one.share * 100)} %` : "reading…"}</span>
             </>
           )}
           {(one.problem || one.added) && <button type="button" class="plain" aria-label={`Dismiss ${one.name}`} onClick={() => forget(one.name)}>✕</button>}
@@ -57,8 +57,8 @@ export function Sendings({ all, forget }: { all: Sending[]; forget: (name: strin
 }
 
 function standing(added: Added): string {
-  const parts = [added.unchanged ? "was there already" : "added"];
-  if (added.by_words_only) parts.push(`found by words alone: ${added.by_words_only}`);
+  const parts = [added.unchanged ? "already stored" : "added"];
+  if (added.by_words_only) parts.push(`keyword search only: ${added.by_words_only}`);
   return readable([...parts, ...(added.document.warnings ?? [])].join("; "));
 }
 
@@ -78,7 +78,7 @@ export function DropZone({ onFiles }: { onFiles: (files: Iterable<File>) => void
       }}
     >
       <p>Drop files here, or <button type="button" class="link" onClick={() => input.current?.click()}>choose files</button></p>
-      <p class="hint">PDF, Word, PowerPoint, Excel, HTML, CSV, Markdown and text, up to 64 MB each. The same name replaces a document.</p>
+      <p class="hint">PDF, Word, PowerPoint, Excel, HTML, CSV, Markdown and text, up to 64 MB each. A file with the same name replaces the document.</p>
       <input ref={input} type="file" multiple hidden aria-label="Files to add" onChange={(event) => {
         if (event.currentTarget.files?.length) onFiles([...event.currentTarget.files]);
         event.currentTarget.value = "";

@@ -68,10 +68,10 @@ export function FleetView() {
       <StandingSection />
       <UsageSection />
       <TenantsSection />
-      <h2>Since the process began</h2>
+      <h2>Since the process started</h2>
       <Shown of={metrics} what="numbers">
         {(all) => {
-          if (all.length === 0) return <Empty title="No numbers yet" />;
+          if (all.length === 0) return <Empty title="No metrics yet" />;
           return (
             <div class="cards">
               <Bars title="Runs ended" rows={byLabel(all, /^perihelion_runs_ended_total$/, "perihelion_status")} />
@@ -81,7 +81,7 @@ export function FleetView() {
               <Bars title="Work by agent" rows={byLabel(all, /^gen_ai_invoke_agent_duration_seconds_count$/, "gen_ai_agent_name")} />
               <Bars title="Tool calls" rows={byLabel(all, /execute_tool.*_count$/, "gen_ai_tool_name")} />
               <Bars title="Verdicts" rows={byLabel(all, /^perihelion_reflections_total$/, "perihelion_verdict")} />
-              <Bars title="Questions to people" rows={byLabel(all, /^perihelion_interrupts_total$/, "perihelion_interrupt_kind")} />
+              <Bars title="Questions by kind" rows={byLabel(all, /^perihelion_interrupts_total$/, "perihelion_interrupt_kind")} />
               <Bars title="Errors by kind" rows={byLabel(all.filter((sample) => sample.labels.error_type), /(_count|_total)$/, "error_type")} />
               <Bars title="Servers up" rows={byLabel(all, /^perihelion_mcp_server_up$/, "mcp_server_name")} />
             </div>

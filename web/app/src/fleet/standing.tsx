@@ -21,29 +21,29 @@ interface Standing {
 export function StandingSection() {
   const standing = useLoad(() => json<Standing>("v1/fleet"), [], { every: 10_000 });
   return (
-    <Shown of={standing} what="how the fleet stands">
+    <Shown of={standing} what="the status">
       {(now) => (
         <>
           <section aria-label="Alerts">
-            {now.alerts.length === 0 ? <p role="status"><span class="mark good">✓</span> Nothing stands that somebody should look at.</p> : now.alerts.map((alert) => (
+            {now.alerts.length === 0 ? <p role="status"><span class="mark good">✓</span> No alerts.</p> : now.alerts.map((alert) => (
               <p key={alert.about} class="failure" role="alert"><strong>{readable(alert.name)}</strong> {readable(alert.about)} {alert.since && <span class="hint">since {moment(alert.since)}</span>}</p>
             ))}
           </section>
           <div class="tiles">
             {Object.entries(now.threads).map(([state, number]) => <Tile key={state} name={`threads ${state}`} number={number} />)}
             <Tile name="runs waiting" number={now.runs.pending ?? 0} {...(now.waits_since && { about: `longest since ${moment(now.waits_since)}` })} />
-            <Tile name="runs under way" number={now.runs.running ?? 0} />
+            <Tile name="runs in progress" number={now.runs.running ?? 0} />
             <Tile name="runs failed" number={(now.runs.error ?? 0) + (now.runs.timeout ?? 0)} />
           </div>
           {now.workers.length > 0 && (
             <section>
               <h2>Workers</h2>
-              <ul>{now.workers.map((worker) => <li key={worker.name}><code>{readable(worker.name)}</code> drives {plural(worker.runs, "run")}{worker.seen_at && <>, heard of at <Time of={worker.seen_at} /></>}</li>)}</ul>
+              <ul>{now.workers.map((worker) => <li key={worker.name}><code>{readable(worker.name)}</code> drives {plural(worker.runs, "run")}{worker.seen_at && <>, last seen at <Time of={worker.seen_at} /></>}</li>)}</ul>
             </section>
           )}
           {now.failures.length > 0 && (
             <section>
-              <h2>Failed in seven days</h2>
+              <h2>Failed in the last seven days</h2>
               <ul>{now.failures.map((failure) => <li key={failure.run_id}><a href={link("chat", failure.thread_id)}>{failure.thread_id.slice(0, 8)}</a> <Time of={failure.at} /> <span class="error-text">{readable(clip(said(failure.error) || failure.status, 300))}</span></li>)}</ul>
             </section>
           )}

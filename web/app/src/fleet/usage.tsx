@@ -33,7 +33,7 @@ export function UsageSection() {
       <header class="view-head">
         <h2>Tokens and cost</h2>
         <WindowChoice days={days} of={[1, 7, 30, 90]} choose={setDays} />
-        <button type="button" onClick={usage.reload}>Read again</button>
+        <button type="button" onClick={usage.reload}>Refresh</button>
       </header>
       <Shown of={usage} what="the usage">
         {(all) => Object.keys(all.by_day).length === 0 ? <Empty title={`No model was called in ${plural(all.days, "day")}`} /> : (
@@ -67,9 +67,9 @@ export function TenantsSection() {
         <h2>By tenant</h2>
         <WindowChoice days={days} of={[1, 7, 30]} choose={setDays} />
       </header>
-      <Shown of={all} what="what tenants took">
+      <Shown of={all} what="the usage of tenants">
         {(now) => now.tenants.length === 0 ? <Empty title={`No run ended in ${plural(now.days, "day")}`} /> : (
-          <div class="scroll" tabIndex={0} role="region" aria-label="What tenants took, scrollable">
+          <div class="scroll" tabIndex={0} role="region" aria-label="Usage by tenant, scrollable">
             <table class="bars">
               <thead><tr><th>Tenant</th><th>Runs</th><th>Tokens</th><th>Cost</th><th>Tool calls</th><th>Steps</th><th>Hours of work</th></tr></thead>
               <tbody>

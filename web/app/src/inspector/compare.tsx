@@ -64,7 +64,7 @@ export function CompareView({ thread, query }: { thread: string; query: URLSearc
           With
           <select aria-label="Other thread" value={choice.with_} onChange={(event) => put({ with_: event.currentTarget.value })}>
             <option value="">Choose a thread…</option>
-            <option value={thread}>this thread: two of its runs</option>
+            <option value={thread}>this thread: compare two of its runs</option>
             {(others.data ?? []).filter((other) => other.thread_id !== thread).map((other) => <option key={other.thread_id} value={other.thread_id}>{clip(threadTitle(other), 60)}</option>)}
           </select>
         </label>
@@ -97,7 +97,7 @@ function Compared({ thread, choice }: { thread: string; choice: Choice }) {
               {found.shared > 0 && `${plural(found.shared, "step")} shared. `}
               {found.same ? "No differences." : `${differing.length} of ${plural(found.steps.length, "step")} differ.`}
             </p>
-            {found.same && <Empty title="Both did the same" />}
+            {found.same && <Empty title="Both runs are identical" />}
             {differing.map((pair, index) => <PairView key={index} pair={pair} open={index === 0} />)}
           </>
         );

@@ -55,7 +55,7 @@ export function ForkDialog({ thread, state, onClose }: Props) {
       else if (next.length) await runs.start(thread, { command: { update: values, goto: next }, checkpoint_id });
       else await threads.update(thread, values, state.checkpoint);
       threadsChanged.value += 1;
-    }, "The branch was begun.");
+    }, "Branch started.");
     if (done) {
       onClose();
       go("chat", thread);
@@ -64,7 +64,7 @@ export function ForkDialog({ thread, state, onClose }: Props) {
 
   return (
     <Dialog title={`Branch from step ${state.metadata?.step ?? ""}`} onClose={onClose} wide>
-      <p>The thread continues from this step. What came after stays readable as the other branch.</p>
+      <p>The thread continues from this step. The later steps remain readable as another branch.</p>
       <label>
         Edit a field
         <select value={field} onChange={(event) => choose(event.currentTarget.value)}>
@@ -72,9 +72,9 @@ export function ForkDialog({ thread, state, onClose }: Props) {
           {fields.map((name) => <option key={name}>{name}</option>)}
         </select>
       </label>
-      {field && field in ADDED && <p class="hint">What you write is added to what is there.</p>}
+      {field && field in ADDED && <p class="hint">Your text is appended to the current value.</p>}
       {field && <textarea class="code" rows={14} aria-label={`New value of ${field}`} value={text} onInput={(event) => setText(event.currentTarget.value)} />}
-      {field && <p class="hint">{next.length ? `Continues with: ${next.join(", ")}.` : "The thread has ended here: the edit is kept, and nothing runs."}</p>}
+      {field && <p class="hint">{next.length ? `Continues with: ${next.join(", ")}.` : "The thread ended here. The edit is saved, and no node runs."}</p>}
       {problem && <p class="error-text" role="alert">{problem}</p>}
       <p class="buttons"><button type="button" class="primary" onClick={() => void fork()}>Branch</button></p>
     </Dialog>

@@ -26,14 +26,14 @@ const LEFT_OUT = {
   other_run: "belong to earlier runs",
 };
 
-const ABOUT = { request: "What it asks", update: "What it writes", next: "What runs next" };
+const ABOUT = { request: "Request", update: "Update", next: "Next nodes" };
 
 export function ReplayView({ thread }: { thread: string }) {
   const report = useLoad(() => json<Report>(`v1/threads/${encodeURIComponent(thread)}/replay`), [thread]);
   return (
     <div>
       <InspectorHead thread={thread} title="Replay" />
-      <p class="hint">Every step runs again with the program, settings and prompts of now, over the recorded answers. Nothing is called and nothing is written.</p>
+      <p class="hint">Replays every step with the current program, settings and prompts over the recorded answers. It makes no calls and stores no data.</p>
       <Shown of={report} what="the replay">
         {(found) => (
           <>
@@ -54,7 +54,7 @@ function Diverged({ found, thread }: { found: Report; thread: string }) {
   if (!divergence) return null;
   return (
     <section aria-label="First divergence">
-      <p><span class="mark bad">✗</span> {plural(found.replayed, "step")} replayed to the same bytes, then <a href={`${link("inspect", thread)}?step=${divergence.step}`}>step {divergence.step}</a> went otherwise.</p>
+      <p><span class="mark bad">✗</span> {plural(found.replayed, "step")} identical, then <a href={`${link("inspect", thread)}?step=${divergence.step}`}>step {divergence.step}</a> differs.</p>
       <h2>{agentName(divergence.node) || "The step"}: {readable(divergence.reason)}</h2>
       <p class="hint">{ABOUT[divergence.about]}: as it is recorded, and as it would be now.</p>
       <Changes changes={divergence.changes} />

@@ -67,7 +67,7 @@ export function StepsView({ thread, query }: { thread: string; query: URLSearchP
                 <section class="step" aria-label="Chosen step">
                   <p class="buttons">
                     <button type="button" onClick={() => setForking(step)}>Branch from here</button>
-                    <button type="button" aria-pressed={against === chosen} onClick={() => setAgainst(against === chosen ? null : chosen)}>Compare others with this</button>
+                    <button type="button" aria-pressed={against === chosen} onClick={() => setAgainst(against === chosen ? null : chosen)}>Compare other steps with this</button>
                     <label>
                       Compare with
                       <select value={against ?? ""} onChange={(event) => setAgainst(event.currentTarget.value === "" ? null : Number(event.currentTarget.value))}>
@@ -119,7 +119,7 @@ function Written({ state }: { state: ThreadState }) {
   if (state.tasks.length === 0) return null;
   return (
     <>
-      <h2>Worked from here</h2>
+      <h2>Nodes that ran</h2>
       {state.tasks.map((task) => (
         <details key={task.id}>
           <summary>{agentName(task.name)} {task.error ? <span class="mark bad">✗</span> : null}</summary>
@@ -135,7 +135,7 @@ function Difference({ from, to }: { from: ThreadState | undefined; to: ThreadSta
   const changes = useMemo(() => difference(from?.values ?? {}, to.values), [from, to]);
   return (
     <>
-      <h2>{from ? `What changed since step ${from.metadata?.step ?? "?"}` : "What it began with"} <span class="hint">{plural(changes.length, "place")}</span></h2>
+      <h2>{from ? `What changed since step ${from.metadata?.step ?? "?"}` : "Initial state"} <span class="hint">{plural(changes.length, "place")}</span></h2>
       <Changes changes={changes} />
     </>
   );

@@ -25,7 +25,7 @@ export function TraceView({ thread }: { thread: string }) {
       <p class="buttons">
         <label class="inline">Run <input type="number" min="1" placeholder="newest" value={written} onInput={(event) => setRun(event.currentTarget.value)} /></label>
         <button type="button" onClick={() => void attempt(() => save(thread, run))}>Save the trace as a page</button>
-        {key() && <span class="hint">A frame cannot carry the API key, so it is not shown in place.</span>}
+        {key() && <span class="hint">A frame cannot send the API key. Save the trace to view it.</span>}
       </p>
       {!key() && <Waterfall address={address(thread, run)} />}
     </div>
@@ -41,5 +41,5 @@ function Waterfall({ address }: { address: string }) {
     if (root) root.className = chosen === "system" ? "" : chosen;
   };
   useEffect(dress, [chosen]);
-  return <iframe ref={frame} title="Trace as a waterfall" src={address} onLoad={dress} />;
+  return <iframe ref={frame} title="Trace waterfall" src={address} onLoad={dress} />;
 }

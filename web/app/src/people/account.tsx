@@ -56,7 +56,7 @@ export function AccountView() {
   return (
     <div class="account">
       <header class="view-head"><h1>Account</h1></header>
-      <Shown of={me} what="who you are">
+      <Shown of={me} what="your account">
         {(who) => (
           <>
             <p><strong>{readable(who.user)}</strong> of tenant <strong>{readable(who.tenant)}</strong>, {WAYS[who.proved_by] ?? who.proved_by}. May: {who.scopes.join(", ")}.</p>
@@ -71,9 +71,9 @@ export function AccountView() {
 }
 
 const BOUNDS: { [setting: string]: string } = {
-  requests_per_minute: "Requests a minute, in each process",
-  max_open_requests: "Requests at the same time, in each process",
-  max_runs: "Runs at the same time",
+  requests_per_minute: "Requests per minute and process",
+  max_open_requests: "Concurrent requests per process",
+  max_runs: "Concurrent runs",
   max_daily_steps: "Steps today (UTC)",
   max_daily_tokens: "Tokens today (UTC)",
   max_daily_cost_nano_usd: "US dollars today (UTC)",
@@ -87,8 +87,8 @@ function Limits({ limits }: { limits: Limit[] }) {
   return (
     <section aria-label="Limits">
       <h2>Limits</h2>
-      {limits.length === 0 ? <p class="hint">This service sets your tenant no limits.</p> : (
-        <div class="scroll" tabIndex={0} role="region" aria-label="Limits of the tenant">
+      {limits.length === 0 ? <p class="hint">Your tenant has no limits.</p> : (
+        <div class="scroll" tabIndex={0} role="region" aria-label="Tenant limits">
           <table>
             <thead><tr><th>Limit</th><th>Taken</th><th>Of</th></tr></thead>
             <tbody>
@@ -118,7 +118,7 @@ function Keys({ who }: { who: Me }) {
     keys.reload();
   }
   async function revoke(name: string) {
-    if (!confirm(`Revoke the key “${name}”? What uses it is refused from now on.`)) return;
+    if (!confirm(`Revoke the key “${name}”? Programs that use it will be rejected.`)) return;
     await attempt(() => json(`v1/keys/${encodeURIComponent(name)}`, undefined, "DELETE"), "Revoked.");
     keys.reload();
   }
@@ -130,7 +130,7 @@ function Keys({ who }: { who: Me }) {
         <p class="made" role="status">The key {readable(made.name)}, shown this once: <code>{made.key}</code> <button type="button" class="link" onClick={() => void navigator.clipboard.writeText(made.key)}>Copy</button></p>
       )}
       <Shown of={keys} what="keys">
-        {(all) => all.length === 0 ? <Empty title="No keys yet"><p>A key lets a program in, with no more than you may do.</p></Empty> : (
+        {(all) => all.length === 0 ? <Empty title="No keys yet"><p>Create a key for a program, with at most your own scopes.</p></Empty> : (
           <div class="scroll" tabIndex={0} role="region" aria-label="Keys">
             <table>
               <thead><tr><th>Key</th><th>May</th><th>Made</th><th>Until</th><th>Action</th></tr></thead>
@@ -168,17 +168,17 @@ function NewKey({ scopes, isFirst, onMade }: { scopes: string[]; isFirst: boolea
   return (
     <details>
       <summary>New key</summary>
-      {isFirst && <p class="warn">This server asks nobody who they are. From its first key on it does; this tab will use that key, so keep it.</p>}
+      {isFirst && <p class="warn">This server requires no login. After you create the first key, it requires one. This tab will use that key, so save it.</p>}
       <form onSubmit={(event) => void make(event)}>
-        <label>Name of the key<input required value={name} onInput={(event) => setName(event.currentTarget.value)} /></label>
+        <label>Key name<input required value={name} onInput={(event) => setName(event.currentTarget.value)} /></label>
         <fieldset>
           <legend>It may</legend>
           {scopes.map((scope) => (
             <label key={scope} class="choice"><input type="checkbox" checked={chosen.includes(scope)} onChange={(event) => setChosen(event.currentTarget.checked ? [...chosen, scope] : chosen.filter((one) => one !== scope))} /> {scope}</label>
           ))}
         </fieldset>
-        <label>Days until it ends (optional)<input type="number" min="1" value={days} onInput={(event) => setDays(event.currentTarget.value)} /></label>
-        <p class="buttons"><button type="submit" class="primary">Make the key</button></p>
+        <label>Days until expiry (optional)<input type="number" min="1" value={days} onInput={(event) => setDays(event.currentTarget.value)} /></label>
+        <p class="buttons"><button type="submit" class="primary">Create key</button></p>
       </form>
     </details>
   );
@@ -187,8 +187,8 @@ function NewKey({ scopes, isFirst, onMade }: { scopes: string[]; isFirst: boolea
 function Users({ me }: { me: string }) {
   const users = useLoad(async () => (await json<{ users: User[] }>("v1/users")).users, []);
   async function disable(name: string) {
-    if (!confirm(`Shut “${name}” out, with all sessions?`)) return;
-    await attempt(() => json(`v1/users/${encodeURIComponent(name)}`, undefined, "DELETE"), "Shut out.");
+    if (!confirm(`Disable “${name}” and end all sessions?`)) return;
+    await attempt(() => json(`v1/users/${encodeURIComponent(name)}`, undefined, "DELETE"), "User disabled.");
     users.reload();
   }
   return (
@@ -200,7 +200,7 @@ function Users({ me }: { me: string }) {
             {all.map((user) => (
               <li key={user.name}>
                 <strong>{readable(user.name)}</strong> <span class="hint">{user.scopes.join(", ")}; since {moment(user.created_at)}</span>{" "}
-                {user.name !== me && <button type="button" class="danger" onClick={() => void disable(user.name)}>Shut out</button>}
+                {user.name !== me && <button type="button" class="danger" onClick={() => void disable(user.name)}>Disable</button>}
               </li>
             ))}
           </ul>
@@ -214,9 +214,9 @@ function Audit() {
   const entries = useLoad(async () => (await json<{ entries: Entry[] }>("v1/audit?limit=100")).entries, []);
   return (
     <section>
-      <h2>Who did what</h2>
+      <h2>Audit log</h2>
       <Shown of={entries} what="the audit">
-        {(all) => all.length === 0 ? <Empty title="Nothing was done yet" /> : (
+        {(all) => all.length === 0 ? <Empty title="No entries yet" /> : (
           <div class="scroll" tabIndex={0} role="region" aria-label="Audit">
             <table>
               <thead><tr><th>When</th><th>Who</th><th>What</th><th>To what</th></tr></thead>

@@ -18,7 +18,7 @@ interface Props {
   onAnswer: (reply: Reply) => Promise<unknown>;
 }
 
-const TITLES = { approval: "Approve this call?", question: "A question", form: "A question", visit: "Visit an address?", unknown: "What happened?" };
+const TITLES = { approval: "Approve this call?", question: "A question", form: "A question", visit: "Open an address?", unknown: "What was the outcome?" };
 
 export function AskCard({ kind, payload, agent, onAnswer }: Props) {
   const [sending, setSending] = useState(false);
@@ -32,7 +32,7 @@ export function AskCard({ kind, payload, agent, onAnswer }: Props) {
     }
   }
   return (
-    <section class={`ask ${question.kind}`} aria-label="Waits for you" aria-busy={sending}>
+    <section class={`ask ${question.kind}`} aria-label="Waiting for you" aria-busy={sending}>
       <fieldset disabled={sending}>
         <legend>
           {TITLES[question.kind]}
@@ -65,7 +65,7 @@ function ApprovalBody({ asks, answer }: Body<Approval>) {
   }
   return (
     <>
-      {asks.tainted.length > 0 && <p class="warn">What led to this call came from the open world: {asks.tainted.map(readable).join(", ")}. Read the arguments with that in mind.</p>}
+      {asks.tainted.length > 0 && <p class="warn">Open-world content led to this call: {asks.tainted.map(readable).join(", ")}. Check the arguments carefully.</p>}
       <div class="action">
         <p><code>{readable(asks.tool)}</code> <span class="words">{readable(asks.description)}</span></p>
         {edited === null ? (
@@ -80,7 +80,7 @@ function ApprovalBody({ asks, answer }: Body<Approval>) {
               <textarea class="code" rows={Math.min(16, edited.split("\n").length + 1)} value={edited} onInput={(event) => (setProblem(""), setEdited(event.currentTarget.value))} />
             </label>
             {problem && <p class="error-text" role="alert">{problem}</p>}
-            <button type="button" class="link" onClick={() => (setProblem(""), setEdited(null))}>Leave them as they were</button>
+            <button type="button" class="link" onClick={() => (setProblem(""), setEdited(null))}>Restore the original</button>
           </>
         )}
       </div>
@@ -89,7 +89,7 @@ function ApprovalBody({ asks, answer }: Body<Approval>) {
         Reason, or instruction to the agent (optional)
         <input value={note} onInput={(event) => setNote(event.currentTarget.value)} />
       </label>
-      {asks.expires && <p class="hint">Can be decided until {moment(asks.expires)}.</p>}
+      {asks.expires && <p class="hint">Expires at {moment(asks.expires)}.</p>}
       <p class="buttons">
         <button type="button" class="primary" onClick={() => decide("approve")}>{edited === null ? "Approve" : "Approve as edited"}</button>
         <button type="button" class="danger" onClick={() => decide("deny")}>Deny</button>
@@ -130,7 +130,7 @@ function VisitBody({ asks, answer }: Body<Visit>) {
       {asks.warning && <p class="warn">{readable(asks.warning)}</p>}
       <p>{safe ? <a href={asks.address} target="_blank" rel="noopener noreferrer">{readable(asks.address)}</a> : <code>{readable(asks.address)}</code>}</p>
       <p class="buttons">
-        <button type="button" class="primary" onClick={() => void answer({ decision: "approve" })}>I was there</button>
+        <button type="button" class="primary" onClick={() => void answer({ decision: "approve" })}>Done</button>
         <button type="button" class="danger" onClick={() => void answer({ decision: "deny" })}>Decline</button>
       </p>
     </>
@@ -142,10 +142,10 @@ function UnknownBody({ asks, answer }: Body<Unknown>) {
   const decide = (outcome: "done" | "retry" | "skip") => void answer({ answer: { outcome, ...(outcome === "done" && result.trim() && { result: result.trim() }) } });
   return (
     <>
-      <p>The call <code>{readable(asks.tool)}</code> was sent, and nobody knows whether it took effect{asks.reason && ` (${readable(asks.reason)})`}. Look at the other system, then decide.</p>
+      <p>The call <code>{readable(asks.tool)}</code> was sent, and its outcome is unknown{asks.reason && ` (${readable(asks.reason)})`}. Check the other system, then decide.</p>
       <JsonView value={asks.what} />
       <label>
-        What it gave, if it happened (optional)
+        Result, if the call took effect (optional)
         <textarea rows={2} value={result} onInput={(event) => setResult(event.currentTarget.value)} />
       </label>
       <p class="buttons">

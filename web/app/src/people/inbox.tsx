@@ -53,13 +53,13 @@ export function InboxView() {
       <header class="view-head"><h1>Inbox</h1></header>
       <Shown of={list} what="questions">
         {(all) => {
-          if (all.length === 0) return <Empty title="Nothing waits for you"><p>Calls that need approval and agents’ questions appear here.</p></Empty>;
+          if (all.length === 0) return <Empty title="Nothing to decide"><p>Calls that need approval and agents’ questions appear here.</p></Empty>;
           const calls = all.filter((one) => one.kind === "approval");
           return (
             <>
               {calls.length > 1 && (
                 <p class="buttons">
-                  <button type="button" onClick={() => confirm(`Approve all ${calls.length} calls as they stand?`) && void decide(calls, "approve")}>Approve all {calls.length}</button>
+                  <button type="button" onClick={() => confirm(`Approve all ${calls.length} calls as shown?`) && void decide(calls, "approve")}>Approve all {calls.length}</button>
                   <button type="button" class="danger" onClick={() => confirm(`Deny all ${calls.length} calls?`) && void decide(calls, "deny")}>Deny all</button>
                 </p>
               )}
@@ -84,7 +84,7 @@ function Decisions() {
   const [open, setOpen] = useState(false);
   return (
     <details onToggle={(event) => setOpen(event.currentTarget.open)}>
-      <summary>What was decided</summary>
+      <summary>Decisions</summary>
       {open && <DecisionsRead />}
     </details>
   );
@@ -94,7 +94,7 @@ function DecisionsRead() {
   const list = useLoad(approvals.history, []);
   return (
     <Shown of={list} what="decisions">
-      {(all) => all.length === 0 ? <Empty title="Nothing was asked yet" /> : (
+      {(all) => all.length === 0 ? <Empty title="No requests yet" /> : (
         <div class="scroll" tabIndex={0} role="region" aria-label="Decisions">
           <table>
             <thead><tr><th>Call</th><th>Agent</th><th>Outcome</th><th>By</th><th>When</th></tr></thead>

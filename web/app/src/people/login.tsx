@@ -16,7 +16,7 @@ export function LoginView() {
   const [name, setName] = useState("");
   const [password, setPassword] = useState("");
   const [secret, setSecret] = useState("");
-  const [problem, setProblem] = useState(key() ? "The key is not, or no longer, good." : "");
+  const [problem, setProblem] = useState(key() ? "The key is invalid or has expired." : "");
   async function submit(action: "login" | "register") {
     setProblem("");
     try {
@@ -25,7 +25,7 @@ export function LoginView() {
       location.reload();
     } catch (error) {
       const absent = error instanceof ServerError && error.status === 404;
-      setProblem(absent ? "This server has no users; it takes an API key." : (error as Error).message);
+      setProblem(absent ? "This server has no users. Enter an API key." : (error as Error).message);
     }
   }
   function enter() {
@@ -47,7 +47,7 @@ export function LoginView() {
         </form>
         <form onSubmit={(event) => (event.preventDefault(), enter())}>
           <label>API key<input type="password" autocomplete="off" required value={secret} onInput={(event) => setSecret(event.currentTarget.value)} /></label>
-          <p class="hint">Kept in this tab until it is closed.</p>
+          <p class="hint">Stored in this tab until you close it.</p>
           <p class="buttons"><button type="submit">Use the key</button></p>
         </form>
       </div>

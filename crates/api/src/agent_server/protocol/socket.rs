@@ -73,7 +73,7 @@ pub(in crate::agent_server) async fn open(
         let stop = face.service.stop().clone();
         let close = tokio::select! {
             () = talk.run() => return,
-            () = ended => CloseFrame { code: 4401, reason: "the credentials are not accepted any more".into() },
+            () = ended => CloseFrame { code: 4401, reason: "the credentials are no longer accepted".into() },
             // Its client comes back, to another process or this one again.
             () = stop.cancelled() => CloseFrame { code: 1012, reason: "this server ends".into() },
         };

@@ -1,19 +1,23 @@
-//! The star and the teams as an MCP server at `/mcp`: one tool for the star, and one for each team that there is.
+//! The MCP server at `/mcp`: one tool for the supervisor graph, and one for each team.
 //!
-//! A question that the star puts to a person comes back in the tool's result with the thread's id; the next call with
-//! that id answers it.
+//! [`router`] has the route. A question to a person is the tool's result, with the ID of its thread; the next call with
+//! that ID answers it. Invariant: a call that its client cancels stops its run. Deliberately absent: sessions.
+
+mod messages;
 
 use axum::Router;
 use axum::body::HttpBody as _;
+use axum::http::request::Parts;
 use axum::http::{HeaderValue, header};
-use axum::middleware::map_response;
+use axum::middleware::{from_fn_with_state, map_response};
 use axum::response::Response;
 use rmcp::handler::server::router::tool::ToolRouter;
 use rmcp::handler::server::tool::ToolCallContext;
 use rmcp::handler::server::tool::schema_for_output;
 use rmcp::handler::server::wrapper::Parameters;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ListToolsResult, ServerConfig, Tool,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ListToolsResult,
+    ProgressNotificationParam, ProtocolVersion, ServerConfig, Tool,
 };
 use rmcp::service::RequestContext;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
@@ -23,7 +27,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::conversation::{self, Begin, CONTINUES, Conversation, Ending};
+use super::conversation::{self, AnswerPart, Begin, CONTINUES, Conversation, Ending, Outcome};
 use super::request_fields::{self, RequestFields};
 use super::team;
 use crate::http::Forms;
@@ -31,6 +35,7 @@ use crate::http::Refusal;
 use perihelion_engine::ids::ThreadId;
 use perihelion_runtime::KeptTeam;
 use perihelion_servers::{Serving, Toolbox, answer, config, failure};
+use perihelion_service::kept::{Cancel, Run};
 use perihelion_service::{Service, Turn};
 use perihelion_star::{GRAPH, TEAM_PREFIX};
 
@@ -134,11 +139,15 @@ fn internal(Refusal(_, why): Refusal) -> ErrorData {
 impl Star {
     /// Asks the star.
     #[tool(
-        description = "Asks a supervised team of agents a question, and returns its answer with the thread it was given in.",
+        description = "Asks a supervised team of agents a question. Returns the answer and its thread ID.",
         output_schema = schema_for_output::<Answered>()
     )]
-    async fn swarm(&self, Parameters(ask): Parameters<Ask>) -> CallToolResult {
-        match self.ask(ask).await {
+    async fn swarm(
+        &self,
+        Parameters(ask): Parameters<Ask>,
+        context: RequestContext<RoleServer>,
+    ) -> CallToolResult {
+        match self.ask(ask, context).await {
             Ok(answered) => {
                 let text = match answered.status.as_str() {
                     "interrupted" => {
@@ -152,7 +161,11 @@ impl Star {
         }
     }
 
-    async fn ask(&self, ask: Ask) -> Result<Answered, Refusal> {
+    async fn ask(
+        &self,
+        ask: Ask,
+        context: RequestContext<RoleServer>,
+    ) -> Result<Answered, Refusal> {
         let turn = Turn { question: ask.question, ..Turn::default() };
         let turn = ask.fields.applied_to(&self.service, turn)?;
         let thread = match ask.thread_id {
@@ -163,10 +176,14 @@ impl Star {
                 thread
             }
         };
-        let metadata = json!({ "created_by": "mcp" });
-        let begin = Begin { thread, at: None, turn, metadata, deliveries: Vec::new() };
+        let headers = context.extensions.get::<Parts>().map(|parts| parts.headers.clone());
+        let call = json!(context.id);
+        let call = messages::call_key(&self.service, &headers.unwrap_or_default(), &call);
+        let metadata = json!({ "created_by": "mcp", "mcp": call });
+        let begin =
+            Begin { thread, at: None, turn, metadata, temporary: false, deliveries: Vec::new() };
         let run = conversation::begin(&self.service, begin).await?;
-        let outcome = Conversation::follow(&self.service, run.clone()).await?.outcome().await;
+        let outcome = self.followed(&run, context).await?;
         let status = match outcome.ending {
             Ending::Answered => "done",
             Ending::Asks => "interrupted",
@@ -183,6 +200,42 @@ impl Star {
             trace: more.remove("trace"),
         })
     }
+
+    /// Waits for the end of a run, and reports each node that begins to a client that asked for progress.
+    async fn followed(
+        &self,
+        run: &Run,
+        context: RequestContext<RoleServer>,
+    ) -> Result<Outcome, Refusal> {
+        let mut conversation = Conversation::follow(&self.service, run.clone());
+        let token = context.meta.get_progress_token();
+        // Since this version a client cancels a call by closing its stream; before, it may only have lost it.
+        let is_newer = context
+            .protocol_version()
+            .is_some_and(|version| version >= ProtocolVersion::V_2026_07_28);
+        let mut progress = 0.0;
+        loop {
+            let part = tokio::select! {
+                part = conversation.next() => part,
+                () = context.ct.cancelled(), if is_newer => {
+                    self.service.cancel(run, Cancel::Interrupt).await?;
+                    return Ok(conversation.outcome().await);
+                }
+            };
+            match (part, &token) {
+                (Some(AnswerPart::End(outcome)), _) => return Ok(outcome),
+                (Some(AnswerPart::Started(node)), Some(token)) => {
+                    progress += 1.0;
+                    let report = ProgressNotificationParam::new(token.clone(), progress)
+                        .with_message(format!("{node} is working"));
+                    // A client that is gone misses it.
+                    let _ = context.peer.notify_progress(report).await;
+                }
+                (Some(_), _) => {}
+                (None, _) => return Ok(conversation.outcome().await),
+            }
+        }
+    }
 }
 
 /// Makes the route; hosts and origins were checked before it.
@@ -192,17 +245,18 @@ pub(super) fn router(service: Service) -> Router {
         .disable_allowed_origins()
         .with_legacy_session_mode(false)
         .with_cancellation_token(service.stop().child_token());
-    let star = Serving(Star { service, tool_router: Star::tool_router() });
+    let star = Serving(Star { service: service.clone(), tool_router: Star::tool_router() });
     let sessions = std::sync::Arc::new(NeverSessionManager::default());
     Router::new()
         .route_service(
             "/mcp",
             StreamableHttpService::new(move || Ok(star.clone()), sessions, config),
         )
+        .layer(from_fn_with_state(service, messages::read))
         .layer(map_response(with_kind))
 }
 
-/// Names the kind of what was refused in words.
+/// Names the content type of a refusal in words.
 async fn with_kind(mut response: Response) -> Response {
     let is_empty = response.body().size_hint().exact() == Some(0);
     if response.status().is_client_error() && !is_empty {

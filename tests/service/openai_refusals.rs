@@ -1,0 +1,120 @@
+//! What OpenAI's APIs refuse: by the parameter's name and a code, in one form on every path (X8).
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::on_both;
+use super::people::ask;
+use super::served::Served;
+
+on_both!(
+    a_parameter_without_an_effect_is_refused_by_its_name,
+    every_refusal_has_a_message_a_type_and_a_code,
+    a_model_that_fails_is_named_without_its_address,
+);
+
+/// X8
+async fn a_parameter_without_an_effect_is_refused_by_its_name(served: Served) {
+    let tool = json!([{ "type": "function", "function": { "name": "f" }, "name": "f" }]);
+    for (name, value, code) in [
+        ("tools", tool, "unsupported_parameter"),
+        ("stop", json!(["\n"]), "unsupported_parameter"),
+        ("max_tokens", json!(16), "unsupported_parameter"),
+        ("max_output_tokens", json!(16), "unsupported_parameter"),
+        ("temperature", json!(0), "unsupported_value"),
+        ("logprobs", json!(true), "unsupported_value"),
+        ("n", json!(2), "unsupported_value"),
+        ("colour", json!("red"), "unknown_parameter"),
+    ] {
+        for (path, mut body) in [
+            ("/v1/responses", json!({ "model": "swarm", "input": "hello" })),
+            (
+                "/v1/chat/completions",
+                json!({ "model": "swarm", "messages": [{ "role": "user", "content": "hello" }] }),
+            ),
+        ] {
+            body[name] = value.clone();
+            let (status, why) = served.post(path, &body).await;
+            let error = &why["error"];
+            assert_eq!((status, &error["param"]), (400, &json!(name)), "{path}: {why}");
+            assert_eq!(error["code"], code, "{path}: {why}");
+        }
+    }
+    assert!(served.model.requests().is_empty(), "nothing was begun");
+    let usual = json!({
+        "model": "swarm", "input": "hello", "temperature": 1, "top_p": 1.0, "tools": [], "user": "u1", "stop": null,
+        "tool_choice": "auto", "truncation": "disabled", "text": { "format": { "type": "text" } },
+    });
+    let (status, answer) = served.post("/v1/responses", &usual).await;
+    assert_eq!((status, &answer["status"]), (200, &json!("completed")), "{answer}");
+}
+
+/// X8
+async fn every_refusal_has_a_message_a_type_and_a_code(served: Served) {
+    let none = "/v1/responses/resp_0197a00000007000800000000000000a";
+    let chat = json!({ "model": "none", "messages": [{ "role": "user", "content": "hello" }] });
+    let format = json!({ "type": "json_schema", "name": "a b", "schema": { "type": "object" } });
+    let named = json!({ "model": "swarm", "input": "hello", "text": { "format": format } });
+    for (method, path, body, status, param, code) in [
+        (Method::GET, "/v1/embeddings", json!({}), 404, Value::Null, "unknown_url"),
+        (Method::GET, "/v1/models/none", json!({}), 404, json!("model"), "model_not_found"),
+        (Method::POST, "/v1/chat/completions", chat, 404, json!("model"), "model_not_found"),
+        (Method::GET, none, json!({}), 404, Value::Null, "not_found"),
+        (Method::DELETE, none, json!({}), 404, Value::Null, "not_found"),
+        (Method::PUT, "/v1/responses", json!({}), 405, Value::Null, "method_not_supported"),
+        (
+            Method::POST,
+            "/v1/responses",
+            json!({}),
+            400,
+            json!("input"),
+            "missing_required_parameter",
+        ),
+        (
+            Method::POST,
+            "/v1/responses",
+            json!({ "stream": 7 }),
+            400,
+            json!("stream"),
+            "invalid_type",
+        ),
+        (Method::POST, "/v1/responses", named, 400, json!("text.format.name"), "invalid_value"),
+        (Method::GET, "/v1/agents/none", json!({}), 404, Value::Null, "not_found"),
+    ] {
+        let (found, why) = served.send(method.clone(), path, &body).await;
+        let error = &why["error"];
+        assert_eq!(found, status, "{method} {path}: {why}");
+        assert!(error["message"].as_str().is_some_and(|text| !text.is_empty()), "{path}: {why}");
+        assert_eq!(error["type"], "invalid_request_error", "{path}: {why}");
+        assert_eq!((&error["param"], &error["code"]), (&param, &json!(code)), "{path}: {why}");
+    }
+    let (_, why) = served.get("/v1/agents/none").await;
+    assert!(why["detail"].is_string(), "our own routes keep their form: {why}");
+    let served = Served::with_token("a-token-of-many-letters").await;
+    for path in ["/v1/models", "/v1/responses/x", "/v1/agents"] {
+        let (status, why) = ask(&served, "GET", path, &[], None).await;
+        assert_eq!((status, &why["error"]["code"]), (401, &json!("invalid_api_key")), "{why}");
+    }
+}
+
+/// X8
+async fn a_model_that_fails_is_named_without_its_address(served: Served) {
+    let served = served
+        .again_with(&[
+            ("OPENAI_BASE_URL", "http://127.0.0.1:9/v1"),
+            ("PERIHELION_MODELS_MAX_RETRIES", "0"),
+        ])
+        .await;
+    let chat = json!({ "model": "swarm", "messages": [{ "role": "user", "content": "hello" }] });
+    let (_, answer) = served.post("/v1/chat/completions", &chat).await;
+    let (_, response) =
+        served.post("/v1/responses", &json!({ "model": "swarm", "input": "hello" })).await;
+    let message = json!({ "messageId": "m", "role": "ROLE_USER", "parts": [{ "text": "hello" }] });
+    let (_, task) = served.post("/a2a/message:send", &json!({ "message": message })).await;
+    let tool = served.tool("swarm", json!({ "question": "hello", "trace": true })).await;
+    for shown in [answer, response, task, tool] {
+        let text = shown.to_string();
+        assert!(text.contains("model"), "it says what failed: {text}");
+        assert!(!text.contains("127.0.0.1:9"), "{text}");
+    }
+}
