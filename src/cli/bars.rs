@@ -11,7 +11,7 @@ use perihelion_engine::clock;
 use terminal_size::{Height, Width, terminal_size_of};
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-use super::output::is_colour_refused;
+use super::output::{has_json_lines, is_colour_refused};
 
 /// How often the lines move where nothing else draws them.
 const TICK: Duration = Duration::from_millis(120);
@@ -80,7 +80,12 @@ impl Bars {
 
     /// Tells whether nothing is ever drawn.
     pub(super) fn is_hidden(&self) -> bool {
-        !std::io::stderr().is_terminal()
+        !std::io::stderr().is_terminal() || has_json_lines()
+    }
+
+    /// Adds a line where lines are drawn.
+    pub(super) fn shown(&'static self, form: Form) -> Option<Bar> {
+        (!self.is_hidden()).then(|| self.add(form))
     }
 
     /// Adds a line below the others.
@@ -184,7 +189,7 @@ impl Drawing {
         }
         written.push_str(text);
         self.rows = text.lines().map(|line| width(line).div_ceil(columns).max(1)).sum();
-        if std::io::stderr().is_terminal() {
+        if std::io::stderr().is_terminal() && !has_json_lines() {
             let _ = std::io::stderr().lock().write_all(written.as_bytes());
         }
     }

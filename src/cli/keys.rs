@@ -6,7 +6,7 @@ use serde_json::json;
 use super::{Error, Exit, environment, output};
 use perihelion_engine::clock;
 use perihelion_runtime::{Accounts, ApiKey, LOCAL_TENANT, NewKey, Permission};
-use perihelion_settings::config::{Age, Settings};
+use perihelion_settings::config::{Age, Invalid, Settings};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -64,7 +64,7 @@ pub(super) fn scope(word: &str) -> Result<Permission, String> {
         .ok_or_else(|| "expected read, run, approve, manage, act_as or operate".to_owned())
 }
 
-fn when(text: &str) -> Result<Until, String> {
+fn when(text: &str) -> Result<Until, Invalid> {
     if let Ok(at) = text.parse() {
         return Ok(Until::At(at));
     }

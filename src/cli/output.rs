@@ -17,16 +17,6 @@ use perihelion_engine::clock;
 /// The progress bars of the process; lines on standard error go above them.
 pub(super) static BARS: Bars = Bars::new();
 
-/// Returns a bar in a style, drawn on standard error if that is a terminal.
-pub(super) fn bar(bar: ProgressBar, template: &str) -> Option<ProgressBar> {
-    if !std::io::stderr().is_terminal() {
-        return None;
-    }
-    let style = ProgressStyle::with_template(template);
-    let style = style.unwrap_or_else(|_| ProgressStyle::default_spinner());
-    Some(BARS.add(bar.with_style(style)))
-}
-
 /// Whether anything was written to standard output.
 static WRITTEN: AtomicBool = AtomicBool::new(false);
 
@@ -227,7 +217,7 @@ fn laid_out(
     if is_framed {
         table.load_style(presets::UTF8_HORIZONTAL_ONLY);
         table.set_content_arrangement(ContentArrangement::Dynamic);
-        if let Some((_, columns)) = Term::stdout().size_checked() {
+        if let Some((Width(columns), _)) = terminal_size_of(std::io::stdout()) {
             table.set_width(columns);
         }
     } else {

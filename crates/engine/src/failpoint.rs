@@ -105,7 +105,9 @@ pub(crate) const fn is_built() -> bool {
 /// Passes one side of a point.
 #[inline]
 pub fn reach(point: Point, side: Side) {
-    if is_built() && let Some(act) = ACT.get() {
+    if is_built()
+        && let Some(act) = ACT.get()
+    {
         act(point, side);
     }
 }

@@ -47,8 +47,8 @@ async fn a_submission_whose_database_goes_away_is_stored_or_refused_and_a_worker
     for point in points {
         for side in [Side::Before, Side::After] {
             let file = directory.join(format!("{}.db", point.name(side)));
-            let open = async || -> Arc<dyn Store> {
-                Arc::new(SqliteStore::open(file.to_str().unwrap()).await.unwrap())
+            let open = async || {
+                Arc::new(SqliteStore::open(file.to_str().unwrap()).await.unwrap()) as Arc<dyn Store>
             };
             let store = open().await;
             let thread = ThreadId::new();

@@ -203,7 +203,7 @@ async fn what_is_kept_of_a_thread_is_never_stale_whatever_others_do_to_it() {
 async fn what_is_kept_of_a_thread_in_postgres_is_never_stale() {
     let Some(database) = TestDatabase::make().await else { return };
     let open =
-        async || -> Arc<dyn Store> { Arc::new(PostgresStore::open(&database.url).await.unwrap()) };
+        async || Arc::new(PostgresStore::open(&database.url).await.unwrap()) as Arc<dyn Store>;
     is_never_stale(open).await;
 }
 
@@ -217,7 +217,6 @@ fn ticks() -> u64 {
 /// `cargo nextest run -p perihelion-engine --test turns --run-ignored only --no-capture`
 #[tokio::test]
 #[ignore = "a measurement"]
-#[expect(clippy::print_stdout, reason = "a measurement")]
 async fn the_processor_time_of_forty_turns_by_the_age_of_their_thread() {
     let place = Place::make();
     let store = place.open().await;

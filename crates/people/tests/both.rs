@@ -95,11 +95,7 @@ async fn a_user_logs_in_by_password_within_the_tenant_alone() {
             ("acme", "ann", ""),
         ] {
             let refused = people.check_password(tenant, name, password).await.unwrap_err();
-            assert_eq!(
-                refused.to_string(),
-                "wrong name or password",
-                "the same words for all"
-            );
+            assert_eq!(refused.to_string(), "wrong name or password", "the same words for all");
         }
         let again = people.register("acme", "ann", "another long password", &scopes, now()).await;
         assert!(matches!(again, Err(Error::Taken(_))));

@@ -112,7 +112,8 @@ impl Runtime {
         };
         options.experience = experience.clone().map(|experience| experience as Arc<dyn Experience>);
         let roster = Arc::new(Roster::default());
-        let teams = database.as_ref().map(|database| Teams::new(&settings, database, &kinds, &roster));
+        let teams =
+            database.as_ref().map(|database| Teams::new(&settings, database, &kinds, &roster));
         options.founder = teams.as_ref().and_then(Teams::founder);
         let prompts = Arc::clone(&options.prompts);
         let star =

@@ -1,6 +1,7 @@
 //! The steps of a thread as clients look at them: each with the state after it.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 use uuid::Uuid;
@@ -84,11 +85,11 @@ impl Service {
         let mut runs = Vec::with_capacity(rows.len());
         for row in rows {
             let origin = ids.origin(row.seq);
-            if !known.contains_key(&origin) {
+            if let Entry::Vacant(place) = known.entry(origin) {
                 let seqs = || rows.iter().map(|row| row.seq);
                 let first = seqs().min().unwrap_or_default();
                 let last = seqs().max().unwrap_or_default();
-                known.insert(origin, self.kept().runs_of_steps(origin.0, first, last).await?);
+                place.insert(self.kept().runs_of_steps(origin.0, first, last).await?);
             }
             let made = known[&origin].iter().rev().find(|run| run.steps.contains(&row.seq));
             let made = made.map(|run| StepRun { id: run.id, assistant: run.assistant });

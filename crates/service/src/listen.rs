@@ -125,7 +125,7 @@ impl Listener {
     }
 
     /// Returns the state as far as the run was followed.
-    pub fn state(&self) -> &GraphState {
+    pub fn shown(&self) -> &GraphState {
         &self.shown
     }
 

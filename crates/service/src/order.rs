@@ -78,6 +78,7 @@ impl Order {
 /// The kinds of work.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[expect(clippy::large_enum_variant, reason = "one is made for a run, and nothing keeps many")]
 pub enum Asked {
     /// A turn of the conversation.
     Turn(Turn),

@@ -130,7 +130,7 @@ mod tests {
     fn written(text: &str) -> Vec<Written<GraphState>> {
         let message = json!({ "id": "1", "role": "assistant", "content": text });
         let message: Message = serde_json::from_value(message).unwrap();
-        let update = GraphUpdate::new().messages(vec![message]);
+        let update = GraphUpdate::new().messages([message].into_iter().collect());
         vec![Written::<GraphState>::new("qa", update, None).0]
     }
 

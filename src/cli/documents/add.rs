@@ -124,8 +124,7 @@ impl Bar {
     /// Begins with the file of that number, of so many.
     pub(super) fn begin(quiet: bool, (number, of): (usize, usize), path: &Path) -> Self {
         let head = format!("[{number}/{of}] {}", output::plain(&path.display().to_string()));
-        let live = !quiet && std::io::stderr().is_terminal();
-        let bar = live.then(|| BARS.add(bars::Form::Bar));
+        let bar = BARS.shown(bars::Form::Bar).filter(|_| !quiet);
         Self { bar, quiet, head }
     }
 

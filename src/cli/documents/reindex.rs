@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::cli::bars::{Bar, Form};
+use crate::cli::bars::Form;
 use crate::cli::output::{self, BARS};
 use crate::cli::{Error, Exit};
 use perihelion_runtime::Documents;
@@ -23,8 +23,8 @@ pub(super) async fn run(documents: &Documents, args: &Args) -> Result<Exit, Erro
             "all collections share one model, so every collection is embedded, not only: {collection}"
         ));
     }
-    let bar = output::bar(ProgressBar::new_spinner(), "{spinner:.cyan} {elapsed:>4} {wide_msg}");
-    let bar = bar.filter(|_| !args.quiet);
+    // How many texts are left is not known before they are read.
+    let bar = BARS.shown(Form::Spinner).filter(|_| !args.quiet);
     let shown = bar.clone();
     let quiet = args.quiet;
     let listener = move |done: u64| {
@@ -48,10 +48,4 @@ pub(super) async fn run(documents: &Documents, args: &Args) -> Result<Exit, Erro
         ),
     }
     Ok(Exit::Done)
-}
-
-/// A line that moves on a terminal; how many texts are left nobody knows before they are asked for.
-fn bar(quiet: bool) -> Option<Bar> {
-    let live = !quiet && std::io::stderr().is_terminal();
-    live.then(|| BARS.add(Form::Spinner))
 }

@@ -179,7 +179,7 @@ impl Following {
                     wires.iter().for_each(|wire| self.send(wire));
                 }
                 Ok(Next::Ended(run)) => {
-                    let ends = Wire::ends(&run, &self.modes, self.listener.state());
+                    let ends = Wire::ends(&run, &self.modes, self.listener.shown());
                     ends.iter().for_each(|wire| self.send(wire));
                     self.end();
                 }

@@ -179,7 +179,7 @@ impl Followed {
             Next::Ended(run) => {
                 let mut ends = vec![Wire::run_done(&run)];
                 if self.shown.events {
-                    ends.splice(..0, Wire::ends(&run, modes, listener.state()));
+                    ends.splice(..0, Wire::ends(&run, modes, listener.shown()));
                 }
                 send(&mut self.ready, self.after, &ends);
                 self.now = None;

@@ -57,8 +57,8 @@ pub(super) async fn read(
     })?;
     let message = match checked(&bytes) {
         Ok(message) => message,
-        Err((id, error)) => {
-            let answer = json!({ "jsonrpc": "2.0", "id": id, "error": error });
+        Err(refused) => {
+            let answer = json!({ "jsonrpc": "2.0", "id": refused.0, "error": refused.1 });
             return Ok((StatusCode::BAD_REQUEST, Json(answer)).into_response());
         }
     };
@@ -103,15 +103,17 @@ async fn cancel(service: &Service, call: &Value) -> Result<(), Refusal> {
 ///
 /// # Errors
 /// The ID to answer, and the error.
-fn checked(bytes: &[u8]) -> Result<Value, (Value, ErrorData)> {
+fn checked(bytes: &[u8]) -> Result<Value, Box<(Value, ErrorData)>> {
     let message: Value = serde_json::from_slice(bytes).map_err(|error| {
-        (Value::Null, ErrorData::parse_error(format!("the body is not JSON: {error}"), None))
+        let why = format!("the body is not JSON: {error}");
+        Box::new((Value::Null, ErrorData::parse_error(why, None)))
     })?;
     let id = match &message["id"] {
         id @ (Value::Number(_) | Value::String(_)) => id.clone(),
         _ => Value::Null,
     };
-    let invalid = |why: &str| Err((id.clone(), ErrorData::invalid_request(why.to_owned(), None)));
+    let refused = |error: ErrorData| Err(Box::new((id.clone(), error)));
+    let invalid = |why: &str| refused(ErrorData::invalid_request(why.to_owned(), None));
     if message.is_array() {
         return invalid("batches are not supported: send one message in each request");
     }
@@ -125,8 +127,7 @@ fn checked(bytes: &[u8]) -> Result<Value, (Value, ErrorData)> {
     if message.get("id").is_some() && id.is_null() {
         return invalid("the ID of a request must be a text or an integer");
     }
-    let unusable =
-        |why: String| Err((id.clone(), ErrorData::new(ErrorCode::INVALID_PARAMS, why, None)));
+    let unusable = |why: String| refused(ErrorData::new(ErrorCode::INVALID_PARAMS, why, None));
     if message.get("params").is_some_and(|params| !params.is_object()) {
         return unusable(format!("the parameters of {method} must be an object"));
     }
@@ -159,8 +160,8 @@ mod tests {
             (r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{}}"#, json!(1), -32602),
             (r#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#, json!(1.5), -32602),
         ] {
-            let (found, error) = checked(text.as_bytes()).unwrap_err();
-            assert_eq!((found, error.code.0), (id, code), "{text}");
+            let refused = checked(text.as_bytes()).unwrap_err();
+            assert_eq!((refused.0, refused.1.code.0), (id, code), "{text}");
         }
         for text in [
             r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#,

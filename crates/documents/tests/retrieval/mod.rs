@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use perihelion_documents::{Asking, Judgement, Query, Weights, evaluate};
+use perihelion_documents::{Asking, Judgement, Query, Weights};
 
 use crate::support::{Adds as _, Endpoint, input, kinds};
 

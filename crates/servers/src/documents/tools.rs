@@ -5,7 +5,7 @@ use std::io::Read as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use perihelion_documents::{COLLECTION, EmbeddingModel, Query, Read, Scope, Source};
+use perihelion_documents::{COLLECTION, EmbeddingModel, Library, Query, Read, Scope, Source};
 use rmcp::handler::server::router::tool::ToolRouter;
 use rmcp::handler::server::tool::schema_for_output;
 use rmcp::handler::server::wrapper::Parameters;

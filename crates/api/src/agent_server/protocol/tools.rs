@@ -9,6 +9,7 @@ use perihelion_star::AgentEvent;
 /// An event of a tool call.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
+#[expect(clippy::enum_variant_names, reason = "these are the names on the wire")]
 pub(super) enum ToolEvent {
     ToolStarted { tool_call_id: String, tool_name: String, input: Map<String, Value> },
     ToolFinished { tool_call_id: String, output: String },

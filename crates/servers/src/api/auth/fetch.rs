@@ -127,12 +127,6 @@ fn expiry(answer: &Value, pointer: &str, now: DateTime<Utc>) -> Option<DateTime<
     now.checked_add_signed(chrono::Duration::try_milliseconds((seconds * 1000.0) as i64)?)
 }
 
-fn form(pairs: &[(String, String)]) -> String {
-    let mut url = url::form_urlencoded::Serializer::new(String::new());
-    url.extend_pairs(pairs);
-    url.finish()
-}
-
 /// How a date of TOML arrives as JSON.
 const DATE: &str = "$__toml_private_datetime";
 
