@@ -1,11 +1,13 @@
 //! The arguments: commands, global options, and the words that explain them.
 
+use std::sync::LazyLock;
+
 use clap::{Parser, Subcommand};
 
 use super::globals::Globals;
 use super::{
-    agents, approvals, completing, demo, diff, documents, eval, explain, init, keys, memory,
-    replay, resume, run, serve, skills, teams, threads, trace, users, worker,
+    agents, approvals, completing, demo, diff, doctor, documents, eval, explain, init, keys,
+    memory, replay, resume, run, serve, skills, teams, threads, trace, users, worker,
 };
 use perihelion_servers::Bundled;
 
@@ -27,9 +29,16 @@ Exit codes:
   2  invalid usage or configuration
   3  waiting for a person; standard error shows how to answer";
 
+/// The version, the commit that it was built from where `make packages` built it, and the optional parts it has.
+static VERSION: LazyLock<String> = LazyLock::new(|| {
+    let commit = option_env!("PERIHELION_COMMIT").map(|commit| format!(" ({commit})"));
+    let parts = if cfg!(feature = "python-wasm") { " with python-wasm" } else { "" };
+    format!("{}{}{parts}", env!("CARGO_PKG_VERSION"), commit.unwrap_or_default())
+});
+
 /// Run durable, supervised agent graphs. Threads survive crashes, restarts and days of waiting.
 #[derive(Debug, Parser)]
-#[command(name = "perihelion", version, about, after_help = EXAMPLES, max_term_width = 100)]
+#[command(name = "perihelion", version = VERSION.as_str(), about, after_help = EXAMPLES, max_term_width = 100)]
 #[command(arg_required_else_help = true, subcommand_required = true)]
 pub struct Cli {
     #[command(flatten)]
@@ -93,7 +102,7 @@ pub enum Command {
     /// Create a starter perihelion.toml and mcp-servers.toml.
     Init(init::Args),
     /// Check the settings, database, model endpoint and servers, and suggest fixes.
-    Doctor,
+    Doctor(doctor::Args),
     /// Explain an error by its code.
     Explain(explain::Args),
     /// Print a completion script for a shell.

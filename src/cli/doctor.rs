@@ -28,7 +28,37 @@ impl Findings {
     }
 }
 
-pub(super) async fn run(globals: &Globals) -> Result<Exit, Error> {
+#[derive(Debug, clap::Args)]
+#[group(skip)]
+pub struct Args {
+    /// Check only whether a running service or worker is ready, for health checks
+    #[arg(long, value_name = "URL", num_args = 0..=1, default_missing_value = "http://127.0.0.1:2024")]
+    service: Option<String>,
+}
+
+/// Asks a service or worker whether it is ready, and prints its answer.
+async fn ask(url: &str) -> Result<Exit, Error> {
+    perihelion_settings::config::tls::install();
+    let url = format!("{}/readyz", url.trim_end_matches('/'));
+    let answer = async {
+        let answer = reqwest::get(&url).await?;
+        let is_ready = answer.status().is_success();
+        Ok::<_, reqwest::Error>((is_ready, answer.text().await?))
+    };
+    let mut findings = Findings::default();
+    match answer.await {
+        Ok((true, text)) => findings.good(&format!("service: {text}")),
+        Ok((false, text)) => findings.bad(&format!("service: not ready: {text}")),
+        Err(error) => findings.bad(&format!("service: {url} does not answer: {error}")),
+    }
+    output::marked(&findings.lines)?;
+    Ok(if findings.bad { Exit::Failed } else { Exit::Done })
+}
+
+pub(super) async fn run(globals: &Globals, args: &Args) -> Result<Exit, Error> {
+    if let Some(url) = &args.service {
+        return ask(url).await;
+    }
     let signals = Signals::listen()?;
     let mut findings = Findings::default();
     let file = Settings::file(globals.config.as_deref(), &environment);

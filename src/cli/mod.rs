@@ -164,7 +164,7 @@ async fn dispatch(cli: Cli) -> Result<Exit, Error> {
         }
         Command::Init(args) => return init::run(&globals, &args),
         Command::Explain(args) => return explain::run(&args),
-        Command::Doctor => return doctor::run(&globals).await,
+        Command::Doctor(args) => return doctor::run(&globals, &args).await,
         // It has its own --database option, so it ignores the global one.
         Command::Mcp { http, check, server } => {
             let overrides = Overrides { log: globals.log.clone(), ..Overrides::default() };
@@ -215,7 +215,7 @@ async fn dispatch(cli: Cli) -> Result<Exit, Error> {
         Command::Demo(args) => demo::run(&globals, settings, args).await,
         Command::Completions { .. }
         | Command::Complete { .. }
-        | Command::Doctor
+        | Command::Doctor(_)
         | Command::Explain(_)
         | Command::Init(_)
         | Command::Mcp { .. }
