@@ -181,3 +181,13 @@ async fn an_error_is_explained_by_its_code() {
     assert!(all.as_array().unwrap().len() > 100, "{all}");
     world.run(&["skills", "search", "maps"]).await.code(0).says("no skills match: maps");
 }
+
+#[tokio::test]
+async fn doctor_tells_whether_a_service_is_ready() {
+    let world = World::new(Script::new()).await;
+    let nobody = world.run(&["doctor", "--service", "http://127.0.0.1:9"]).await.code(1);
+    assert!(nobody.stdout.contains("does not answer"), "{nobody:#?}");
+    let said = world.model.url().replace("/v1", "");
+    let other = world.run(&["doctor", "--service", &said]).await.code(1);
+    assert!(other.stdout.contains("not ready"), "{other:#?}");
+}
