@@ -24,10 +24,10 @@ Examples:
 Every command also accepts the global options that --help shows.
 
 Exit codes:
-  0  done
-  1  failed; `perihelion resume THREAD` continues the run
-  2  invalid usage or configuration
-  3  waiting for a person; standard error shows how to answer";
+  0  Done.
+  1  Failed. `perihelion resume THREAD` continues the run.
+  2  Invalid usage or configuration.
+  3  Waiting for a person. Standard error shows how to answer.";
 
 /// The version, the commit that it was built from where `make packages` built it, and the optional parts it has.
 static VERSION: LazyLock<String> = LazyLock::new(|| {

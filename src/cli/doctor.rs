@@ -127,7 +127,8 @@ async fn look(settings: &Settings, findings: &mut Findings) {
         }
         if let Some(pending @ 1..) = found.pending {
             findings.odd(&format!(
-                "traces: {pending} threads have unsent traces; the next run sends them"
+                "traces: {} unsent traces; the next run sends them",
+                if pending == 1 { "1 thread has".to_owned() } else { format!("{pending} threads have") }
             ));
         }
     }

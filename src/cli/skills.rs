@@ -83,7 +83,7 @@ async fn perform(skills: &Skills, tenant: &str, command: Command, json: bool) ->
         Command::Import { file } => {
             let text = files::read_or_input(&file)?;
             let learned = skills.import(tenant, &text, clock::now()).await.map_err(refused)?;
-            output::note(&format!("imported {learned} skills"));
+            output::note(&format!("imported {}", output::count(learned, "skill")));
             Ok(())
         }
     }

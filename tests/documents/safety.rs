@@ -51,7 +51,7 @@ async fn a_process_that_dies_or_takes_too_much_is_named_and_the_next_document_is
         ("abort.pdf", "signal: 6"),
         ("silent.pdf", "exit status: 0"),
         ("talking.pdf", "exit status: 0"),
-        ("greedy.pdf", "ended without an answer"),
+        ("greedy.pdf", "ended without a result"),
         ("busy.pdf", "signal: "),
     ] {
         let (class, message) = refused(&parser, name).await;

@@ -15,22 +15,22 @@ pub enum Error {
     Unreachable { url: String, reason: String },
     /// The disk or the database is full; nothing of the attempted write was kept.
     #[error(
-        "the database {url} is full: {reason}; free space and try again, nothing committed is lost"
+        "the database {url} is full: {reason}. Free space and try again; committed data is safe"
     )]
     Full { url: String, reason: String },
     /// Another process has begun to write to the file and has not finished; nothing of the attempted write was kept.
     #[error(
-        "another process is in the middle of a write to the database {url} and does not finish it; continue or end that process (`fuser` names those that have the file open) and try again, nothing committed is lost"
+        "another process holds a write lock on the database {url}. Continue or stop that process (`fuser` lists it) and try again; nothing committed is lost"
     )]
     Locked { url: String },
     /// The file, or where it lies, can be read only; nothing was written.
     #[error(
-        "the database {url} can only be read: copy it to where it can be written to, or name another one with --database"
+        "the database {url} is read-only. Copy it to a writable place, or pass another --database"
     )]
     ReadOnly { url: String },
     /// Something was deleted, but others read the file as it was before, so that bytes of it stay in its log.
     #[error(
-        "what was deleted is found by nobody any more, but bytes of it stay in the log of {url}, which another connection reads as it was before; once that has ended, the next deletion removes them"
+        "deleted, but the data remains in the log of {url} while another connection reads an older version. The next deletion after it ends removes the data"
     )]
     Unscrubbed { url: String },
     /// A row does not hold what its reader expects.

@@ -34,6 +34,7 @@ mod instruction;
 mod kind;
 mod limits;
 mod menu;
+mod message;
 mod model;
 pub mod nodes;
 mod offline;

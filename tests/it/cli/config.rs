@@ -150,7 +150,7 @@ async fn the_doctor_finds_everything_well_on_a_working_machine() {
     let world = World::new(answering()).await;
     let doctor = world.run(&["doctor"]).await.code(0);
     for line in [
-        "✓ settings: no file",
+        "✓ settings: defaults and environment variables, no file",
         "✓ database: sqlite:",
         "✓ model: scripted at http://127.0.0.1:",
         "✓ server files: 3 tools, agent mcp_agent_files",

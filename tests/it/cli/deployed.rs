@@ -25,7 +25,7 @@ async fn a_healthy_process_answers_the_probes_of_its_manifest() {
     let world = World::new(reading()).await;
     for (args, paths) in [
         (&["serve", "--addr", "127.0.0.1:0"], vec!["/healthz", "/readyz"]),
-        (&["worker", "--metrics", "127.0.0.1:0"], vec!["/healthz"]),
+        (&["worker", "--metrics", "127.0.0.1:0"], vec!["/healthz", "/readyz"]),
     ] {
         assert_eq!(probes(args[0]), paths, "{args:?}");
         let served = Served::start(&world, args).await;

@@ -187,7 +187,7 @@ async fn doctor_tells_whether_a_service_is_ready() {
     let world = World::new(Script::new()).await;
     let nobody = world.run(&["doctor", "--service", "http://127.0.0.1:9"]).await.code(1);
     assert!(nobody.stdout.contains("does not answer"), "{nobody:#?}");
-    let said = world.model.url().replace("/v1", "");
-    let other = world.run(&["doctor", "--service", &said]).await.code(1);
+    let address = world.model.url().replace("/v1", "");
+    let other = world.run(&["doctor", "--service", &address]).await.code(1);
     assert!(other.stdout.contains("not ready"), "{other:#?}");
 }

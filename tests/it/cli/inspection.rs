@@ -122,7 +122,7 @@ async fn pruning_by_age_deletes_the_finished_and_leaves_those_that_wait() {
     let old = world.run(&["threads", "prune", "--older-than", "1d", "--json"]).await.code(0).json();
     assert_eq!(old["deleted"], Value::Array(Vec::new()));
     let dry = ["threads", "prune", "--older-than", "0s", "--dry-run"];
-    world.run(&dry).await.code(0).says("would delete 1 thread; 1 that wait");
+    world.run(&dry).await.code(0).says("would delete 1 thread; skipped 1 running or interrupted");
     world.run(&["threads", "prune", "--older-than", "0s"]).await.code(0).says("deleted 1 thread");
     let left = world.run(&["threads", "--json"]).await.code(0).json();
     assert_eq!(left.as_array().unwrap().len(), 1);
@@ -154,5 +154,5 @@ async fn a_database_where_nothing_can_be_written_is_read_and_refuses_the_rest() 
         assert_eq!(world.run_read_only(args).await.code(0).stdout, there.stdout, "{args:?}");
     }
     let fork = ["threads", "fork", "t", "--at", "3", "--thread", "u"];
-    world.run_read_only(&fork).await.code(1).says("can only be read: copy it");
+    world.run_read_only(&fork).await.code(1).says("is read-only. Copy it");
 }

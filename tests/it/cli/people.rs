@@ -11,7 +11,7 @@ async fn a_key_is_printed_once_and_listed_without_its_secret() {
     let world = World::new(Script::new()).await;
     world.run(&["keys", "list"]).await.code(0).says("no keys yet");
     let made = world.run(&["keys", "create", "ci", "--scopes", "read,run", "--expires", "90d"]);
-    let made = made.await.code(0).says("not shown again");
+    let made = made.await.code(0).says("cannot be shown again");
     let secret = made.stdout.trim().to_owned();
     assert!(secret.starts_with("ph_") && secret.len() > 40, "{made:?}");
     world.run(&["keys", "create", "ci"]).await.code(2).says("the name is taken");
@@ -61,7 +61,7 @@ async fn approvals_are_listed_over_all_threads_and_decided_once() {
     let world = World::new(script).await;
     let gated = format!("{SERVERS}default_tools_approval_mode = \"prompt\"\n");
     world.write("mcp-servers.toml", &gated);
-    world.run(&["approvals"]).await.code(0).says("no call waits");
+    world.run(&["approvals"]).await.code(0).says("no calls are waiting for approval");
     for what in ["milk", "eggs"] {
         world.run(&["run", &format!("Note {what}."), "--thread", what, "-q"]).await.code(3);
     }
@@ -80,5 +80,5 @@ async fn approvals_are_listed_over_all_threads_and_decided_once() {
     world.run(&["approvals", "deny", &id(1), "--reason", "no eggs", "-q"]).await.code(0);
     let notes = world.read("notes.jsonl");
     assert!(notes.contains("milk") && !notes.contains("eggs"), "{notes}");
-    world.run(&["approvals"]).await.code(0).says("no call waits");
+    world.run(&["approvals"]).await.code(0).says("no calls are waiting for approval");
 }

@@ -34,10 +34,10 @@ async fn the_newest_threads_are_kept_and_those_that_wait_in_any_case() {
     world.run(&["run", "again", "--thread", "a", "-q"]).await.code(0);
     let prune = ["threads", "prune", "--keep", "1"];
     let dry = world.run(&[&prune[..], &["--dry-run"]].concat()).await.code(0);
-    let dry = dry.says("would delete 2 threads; 1 that wait");
+    let dry = dry.says("would delete 2 threads; skipped 1 running or interrupted");
     assert_eq!(dry.stdout.lines().count(), 2);
     assert_eq!(left(&world).await.len(), 4);
-    world.run(&prune).await.code(0).says("deleted 2 threads; 1 that wait");
+    world.run(&prune).await.code(0).says("deleted 2 threads; skipped 1 running or interrupted");
     assert_eq!(left(&world).await, ["a", "waits"]);
     world
         .run(&[&prune[..], &["--include-interrupted"]].concat())
@@ -71,7 +71,7 @@ async fn without_options_the_settings_say_what_goes() {
     world.run(&["threads", "prune"]).await.code(0).says("deleted 2 threads");
     assert_eq!(left(&world).await, ["c", "waits"]);
     world.set("PERIHELION_RETENTION_MAX_AGE", "0s");
-    world.run(&["threads", "prune"]).await.code(0).says("deleted 1 thread; 1 that wait");
+    world.run(&["threads", "prune"]).await.code(0).says("deleted 1 thread; skipped 1 running or interrupted");
     world.write("perihelion.toml", "[retention]\nmax_age = \"soon\"\n");
     world.run(&["threads"]).await.code(2).says("expected a number and a unit");
 }

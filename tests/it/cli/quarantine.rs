@@ -54,7 +54,8 @@ async fn a_changed_server_is_left_out_until_its_difference_was_shown_and_approve
         .code(0)
         .says("quarantine")
         .says("the tool look changed");
-    assert!(!list.stdout.contains("mcp_agent_x"), "{list:?}");
+    let row = list.stdout.lines().find(|line| line.contains("mcp_agent_x")).unwrap();
+    assert!(row.contains("failed") && row.contains("quarantine"), "{list:?}");
     world.run(&["agents", "show", "x"]).await.code(1).says("quarantine");
 
     let dry = world.run(&["agents", "approve", "mcp_agent_x", "--dry-run"]).await.code(0);
@@ -170,6 +171,6 @@ async fn where_only_bundled_servers_run_there_is_nothing_to_pin() {
     let mut world = World::new(super::world::answering()).await;
     world.set("PERIHELION_TRUST_PINS", "required");
     world.run(&["agents", "show", "files"]).await.code(0);
-    world.run(&["agents", "approve", "files"]).await.code(0).says("this program itself");
+    world.run(&["agents", "approve", "files"]).await.code(0).says("a bundled server and needs no pin");
     assert!(!world.path("mcp-servers.lock").exists());
 }

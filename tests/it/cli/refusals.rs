@@ -61,7 +61,7 @@ async fn a_finished_thread_has_nothing_to_resume_and_nothing_to_answer() {
     let id = "0197a000-0000-7000-8000-000000000001";
     let args = ["resume", "t", "--interrupt", id, "--answer", "x"];
     let message = plain_refusal(world.run(&args).await.code(2));
-    assert!(message.contains(id) && message.contains("open: none"), "{message}");
+    assert!(message.contains(id) && message.contains("Open questions: none"), "{message}");
     let message = plain_refusal(world.run(&["threads", "state", "t", "--at", "99"]).await.code(2));
     assert!(message.contains("no step 99"), "{message}");
 }

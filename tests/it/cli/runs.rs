@@ -16,7 +16,7 @@ async fn standard_output_carries_the_answer_alone_and_standard_error_the_progres
         .says("starting mcp_agent_files")
         .says("calls files.read")
         .says("review 1 of 3: APPROVED");
-    run.says("source [1] files.read").says("done; steps:");
+    run.says("source [1] files.read").says("done in 5 steps");
 }
 
 /// The whole star over the other wires: JSON decisions, a tool loop, verdicts and a streamed answer.

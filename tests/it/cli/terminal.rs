@@ -33,7 +33,7 @@ async fn a_run_moves_on_one_line_and_leaves_its_answer_rendered() {
     let seen = last.contents();
     assert!(seen.contains("Morocco never uses DST [1]."), "{seen}");
     assert!(seen.contains("• one") && !seen.contains("**"), "{seen}");
-    assert!(seen.contains("source [1]") && seen.contains("done; steps"), "{seen}");
+    assert!(seen.contains("source [1]") && seen.contains("done in "), "{seen}");
     assert_eq!(bold(last), "never");
     assert!(run.stdout.contains("calls files.read"), "nothing moved: {:?}", run.stdout);
     for passed in ["calls files.read", "review 1 of", "writing the answer", "starting mcp"] {

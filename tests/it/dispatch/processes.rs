@@ -145,7 +145,7 @@ async fn many_processes_submit_to_one_new_file_at_once_and_none_is_half_there() 
     for ended in futures::future::join_all(names.iter().map(submit)).await {
         match ended.status.code() {
             Some(0) => stored.push(ended.stdout.trim().to_owned()),
-            _ => assert!(ended.stderr.contains("is in the middle of a write"), "{ended:?}"),
+            _ => assert!(ended.stderr.contains("holds a write lock"), "{ended:?}"),
         }
     }
     assert!(!stored.is_empty());

@@ -15,7 +15,7 @@ pub enum Failure {
     Timeout(f64),
     #[error("it writes more than {0} bytes")]
     TooLong(usize),
-    #[error("of what it writes: {0}")]
+    #[error("its output cannot be read: {0}")]
     Unreadable(#[source] perihelion_parse::Error),
     /// Without the address, and with the innermost cause.
     #[error("{}", causes(.0))]

@@ -8,7 +8,7 @@ use crate::ids::{InterruptId, ThreadId};
 /// Why a store refused or failed; the text tells the reader what to do next.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("unknown thread: {0}; `perihelion threads` lists the known ones")]
+    #[error("unknown thread: {0}; run `perihelion threads` to list threads")]
     UnknownThread(ThreadId),
     #[error("the thread exists already: {0}")]
     ThreadExists(ThreadId),
@@ -88,7 +88,7 @@ pub enum Error {
     WrongKey { key: String },
     /// This process would write in the open what is encrypted otherwise.
     #[error(
-        "the threads of this database are encrypted with the key {key}, which is not configured, and what this process writes would stand there in the open; name the key in the settings' [encryption] keys, or use another database"
+        "the database is encrypted with the key {key}, which is not configured. Add it to `[encryption] keys`, or use another database"
     )]
     Unsealed { key: String },
     /// An encrypted value does not fit its place: it was altered, moved or replaced.

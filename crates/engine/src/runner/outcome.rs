@@ -136,8 +136,8 @@ pub enum Error {
     NeverAsked { thread: ThreadId },
     /// Every process that resumes the thread dies.
     #[error(
-        "the last {crashes} runs of the thread {thread} ended with their process and committed nothing, so workers leave \
-         it alone; see what its next node does (perihelion trace {thread}), and when the cause is fixed: perihelion resume {thread}"
+        "the last {crashes} runs of the thread {thread} crashed without a commit, so workers skip it. \
+         See its next node with `perihelion trace {thread}`, fix the cause, then run `perihelion resume {thread}`"
     )]
     CrashLoop { thread: ThreadId, crashes: u32 },
     /// The thread belongs to another graph.
@@ -147,8 +147,8 @@ pub enum Error {
     Update(#[from] EngineError),
     /// An input or an edit after which the state would be too large; nothing was written.
     #[error(
-        "the state of the thread {thread} would have {bytes} bytes, more than the {most} that it may have; \
-         continue in another thread, or raise limits.max_state_bytes"
+        "the state of the thread {thread} would have {bytes} bytes, the limit is {most}. \
+         Continue in another thread, or raise limits.max_state_bytes"
     )]
     StateFull { thread: ThreadId, bytes: usize, most: usize },
     /// An edit in the name of a node that does not exist.

@@ -32,7 +32,7 @@ pub enum Error {
     Option { option: String, source: Invalid },
 }
 
-/// Why a value is not acceptable, as whoever reads the file has it.
+/// Why a value is not acceptable.
 type Reason = Box<dyn std::error::Error + Send + Sync>;
 
 impl Error {
