@@ -110,7 +110,7 @@ async fn two_runs_are_compared_and_what_differs_is_named() {
     let args = ["trace", "diff", "t", "t", "--run", "1", "--run", "2", "--json"];
     let json = world.run(&args).await.code(1).json();
     assert_eq!((&json["same"], &json["b"]["run"]), (&false.into(), &2.into()));
-    world.run(&["trace", "diff", "t", "t", "--run", "7"]).await.code(2).says("1 to 2): 7");
+    world.run(&["trace", "diff", "t", "t", "--run", "7"]).await.code(2).says("has no run 7; its runs are 1 to 2");
     world.run(&["trace", "diff", "t", "nowhere"]).await.code(2).says("unknown thread: nowhere");
 }
 
@@ -164,7 +164,7 @@ async fn a_collector_that_refuses_is_a_failure() {
     world.run(&["run", "What is it?", "--thread", "t", "-q"]).await.code(0);
     let (_refuses, url) = Collector::start(Manner { status: Some(403), ..Manner::default() }).await;
     let refused = world.run(&["trace", "export", "t", "--endpoint", &url]).await.code(1);
-    assert_eq!(refused.stdout, "0 traces with 0 spans arrived\n");
+    assert_eq!(refused.stdout, "sent 0 traces with 0 spans\n");
     assert!(refused.stderr.contains("error:"), "{refused:?}");
     let (_leaves_out, url) = Collector::start(Manner { rejects: 2, ..Manner::default() }).await;
     let partly = world.run(&["trace", "export", "t", "--endpoint", &url]).await.code(1);

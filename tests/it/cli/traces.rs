@@ -55,7 +55,7 @@ async fn a_killed_and_resumed_run_is_drawn_as_one_that_was_never_killed() {
     let list = world.run(&["threads", "--status", "busy", "--json"]).await.code(0).json();
     let thread = list[0]["thread_id"].as_str().unwrap();
     let half = world.run(&["trace", thread]).await.code(0).stdout;
-    assert!(half.contains("run 1 not ended") && half.contains("REJECTED"), "{half}");
+    assert!(half.contains("run 1 not finished") && half.contains("REJECTED"), "{half}");
     world.run(&["resume", thread, "--quiet"]).await.code(0);
     let whole = world.run(&["trace", thread]).await.code(0);
     assert!(whole.stdout.contains("run 1 crashed, run 2 done"), "{}", whole.stdout);
@@ -68,7 +68,7 @@ async fn a_thread_or_run_that_is_not_there_is_named_as_it_was_called() {
     let world = World::new(reading()).await;
     world.run(&["trace", "nowhere"]).await.code(2).says("nowhere");
     world.run(&["run", "What is it?", "--thread", "t", "--quiet"]).await.code(0);
-    world.run(&["trace", "t", "--run", "7"]).await.code(2).says("1 to 1): 7");
+    world.run(&["trace", "t", "--run", "7"]).await.code(2).says("has no run 7; its runs are 1 to 1");
 }
 
 /// A process that has nothing left to do still delivers its trace, with what the environment says.
