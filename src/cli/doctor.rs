@@ -128,7 +128,11 @@ async fn look(settings: &Settings, findings: &mut Findings) {
         if let Some(pending @ 1..) = found.pending {
             findings.odd(&format!(
                 "traces: {} unsent traces; the next run sends them",
-                if pending == 1 { "1 thread has".to_owned() } else { format!("{pending} threads have") }
+                if pending == 1 {
+                    "1 thread has".to_owned()
+                } else {
+                    format!("{pending} threads have")
+                }
             ));
         }
     }

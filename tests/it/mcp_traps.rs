@@ -123,7 +123,7 @@ async fn a_cursor_that_repeats_ends_the_list_with_what_was_listed() {
 async fn a_tool_list_without_end_is_given_up() {
     let pool = pool("never-ends-the-list", "");
     let error = scan(&pool).await.unwrap_err().to_string();
-    assert!(error.ends_with("does not end after this many pages: 100"), "{error}");
+    assert!(error.ends_with("does not end after 100 pages"), "{error}");
     pool.close().await;
 }
 
@@ -135,7 +135,7 @@ async fn malformed_tools_are_reported_and_the_others_kept() {
     let rejected: Vec<_> =
         info.rejected_tools.iter().map(|(name, reason)| format!("{name}: {reason}")).collect();
     assert_eq!(rejected.len(), 6, "{rejected:?}");
-    assert!(rejected[0].starts_with("shapeless: its inputSchema is not an object"), "{rejected:?}");
+    assert!(rejected[0].starts_with("shapeless: its inputSchema cannot be used"), "{rejected:?}");
     assert!(rejected[2].starts_with("unschematic: its inputSchema cannot be used"));
     assert!(rejected[4].starts_with("echo: listed twice"), "{rejected:?}");
     assert!(rejected[5].starts_with("long: its definition is longer"), "{rejected:?}");

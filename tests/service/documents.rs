@@ -53,7 +53,7 @@ async fn a_tenants_documents_are_held_to_its_quotas(served: Served) {
     let (code, refused) = send("b.md", &"Too long to fit. ".repeat(100)).await;
     assert_eq!(code, 413, "{refused}");
     let message = refused.to_string();
-    for part in ["bytes of text", "5 used", "1000 permitted", "documents.max_text_bytes"] {
+    for part in ["bytes of text", "5 used", "1000 allowed", "documents.max_text_bytes"] {
         assert!(message.contains(part), "{message}");
     }
     assert_eq!(send("b.md", "# Two").await.0, 200);

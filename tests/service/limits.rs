@@ -84,7 +84,7 @@ async fn each_tenant_is_held_to_its_limits_and_told_when_to_come_again(served: S
     let seconds: u64 = second.headers()["retry-after"].to_str().unwrap().parse().unwrap();
     assert!((1..=86_401).contains(&seconds), "until the next day of UTC: {seconds}");
     let why = second.text().await.unwrap();
-    assert!(why.contains("the budget of this tenant's day is spent"), "{why}");
+    assert!(why.contains("the tenant's daily budget is used up"), "{why}");
     let third = post(&served, &ours, "/runs", work.to_string()).await;
     assert_eq!(third.status(), 200, "another tenant has a day of its own");
 

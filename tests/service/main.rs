@@ -92,7 +92,7 @@ async fn the_command_line_asks_the_service_to_stop_a_thread_before_it_takes_it(m
         let (_, ended) = served.get(&format!("{runs}/{}", run["run_id"].as_str().unwrap())).await;
         assert_eq!(ended["status"], "interrupted", "{ended}");
         let nothing = served.refused(&["threads", "cancel", &thread]).await;
-        assert!(nothing.contains("under way"), "{nothing}");
+        assert!(nothing.contains("is not running"), "{nothing}");
     }
     served.crash().await;
 }

@@ -243,7 +243,7 @@ async fn an_approval_is_decided_once_by_the_one_who_may_and_written_down(served:
         let (code, why) = ask(&served, "POST", &approve, &boss, Some(json!({}))).await;
         assert_eq!(code, 409, "{why}");
         let late = served.refused(&["approvals", "deny", &one]).await;
-        assert!(late.contains("waits for an answer"), "{late}");
+        assert!(late.contains("no pending request has this ID"), "{late}");
         decided.push((thread, one));
     }
     for ((thread, id), actor) in decided.iter().zip(["boss", "tester", "boss"]) {

@@ -34,7 +34,7 @@ async fn a_socket_is_refused_by_the_code_that_it_is_closed_by() {
     assert!(code == 4401 && why.contains("x-api-key"), "{code} {why}");
     assert_eq!(closed(&served, &thread, Some("ph_nobody")).await.0, 4401);
     let (code, why) = closed(&served, &thread, Some(&runs)).await;
-    assert!(code == 4403 && why.contains("scope read"), "{code} {why}");
+    assert!(code == 4403 && why.contains("scope: read"), "{code} {why}");
     let (code, why) = closed(&served, "nothing", Some(&reads)).await;
     assert!(code == 4422 && why.contains("thread ID"), "{code} {why}");
     let served = served.again_with(&[("PERIHELION_SERVE_REQUESTS_PER_MINUTE", "1")]).await;

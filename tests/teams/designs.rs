@@ -52,7 +52,7 @@ async fn a_goal_becomes_a_team_whose_design_was_repaired_and_that_is_shown_befor
         world.write("team.json", &exported.stdout);
         world.run(&["teams", "import", "team.json"]).await.code(0).says("version 2");
         world.run(&["teams", "delete", "research"]).await.code(0).says("deleted the team research");
-        world.run(&["teams", "show", "research"]).await.code(2).says("lists them: research");
+        world.run(&["teams", "show", "research"]).await.code(2).says("unknown team: research");
         world.run(&["teams", "import", "team.json"]).await.code(0).says("version 1");
         world.run(&["teams", "show", "reserch"]).await.code(2).says("did you mean research?");
     }

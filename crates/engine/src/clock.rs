@@ -15,7 +15,7 @@ static SKEW: AtomicI64 = AtomicI64::new(0);
 
 /// Returns the wall-clock time in UTC.
 pub fn now() -> DateTime<Utc> {
-    if crate::failpoint::is_built() {
+    if cfg!(feature = "failpoints") {
         Utc::now() + TimeDelta::microseconds(SKEW.load(Ordering::Relaxed))
     } else {
         Utc::now()

@@ -97,11 +97,6 @@ type Act = Box<dyn Fn(Point, Side) + Send + Sync>;
 
 static ACT: OnceLock<Act> = OnceLock::new();
 
-/// Tells whether this build has points that act.
-pub(crate) const fn is_built() -> bool {
-    cfg!(feature = "failpoints")
-}
-
 /// Passes one side of a point.
 #[inline]
 pub fn reach(point: Point, side: Side) {

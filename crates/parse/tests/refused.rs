@@ -73,7 +73,7 @@ fn a_password_is_named_for_pdf_word_and_excel() {
         let error = parse(bytes, name, &Limits::default()).unwrap_err();
         assert!(matches!(error, Error::Password), "{name}: {error}");
         assert_eq!(error.class(), "password");
-        assert!(error.to_string().contains("remove it"), "{error}");
+        assert!(error.to_string().contains("remove the password"), "{error}");
     }
 }
 

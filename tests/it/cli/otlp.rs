@@ -36,10 +36,7 @@ async fn a_run_that_is_stopped_ends_although_the_collector_stalls_and_is_deliver
 
     collector.behave(Manner::default());
     let before_export = world.run(&["doctor"]).await.code(0);
-    assert!(
-        before_export.stdout.contains("1 thread has unsent traces"),
-        "{before_export:?}"
-    );
+    assert!(before_export.stdout.contains("1 thread has unsent traces"), "{before_export:?}");
     world.run(&["resume", "t", "-q"]).await.code(0);
     let paid = world.run(&["doctor"]).await.code(0);
     assert!(!paid.stdout.contains("did not arrive yet"), "{paid:?}");

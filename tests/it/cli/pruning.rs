@@ -71,7 +71,11 @@ async fn without_options_the_settings_say_what_goes() {
     world.run(&["threads", "prune"]).await.code(0).says("deleted 2 threads");
     assert_eq!(left(&world).await, ["c", "waits"]);
     world.set("PERIHELION_RETENTION_MAX_AGE", "0s");
-    world.run(&["threads", "prune"]).await.code(0).says("deleted 1 thread; skipped 1 running or interrupted");
+    world
+        .run(&["threads", "prune"])
+        .await
+        .code(0)
+        .says("deleted 1 thread; skipped 1 running or interrupted");
     world.write("perihelion.toml", "[retention]\nmax_age = \"soon\"\n");
     world.run(&["threads"]).await.code(2).says("expected a number and a unit");
 }

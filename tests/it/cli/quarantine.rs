@@ -171,6 +171,10 @@ async fn where_only_bundled_servers_run_there_is_nothing_to_pin() {
     let mut world = World::new(super::world::answering()).await;
     world.set("PERIHELION_TRUST_PINS", "required");
     world.run(&["agents", "show", "files"]).await.code(0);
-    world.run(&["agents", "approve", "files"]).await.code(0).says("a bundled server and needs no pin");
+    world
+        .run(&["agents", "approve", "files"])
+        .await
+        .code(0)
+        .says("a bundled server and needs no pin");
     assert!(!world.path("mcp-servers.lock").exists());
 }

@@ -110,7 +110,11 @@ async fn two_runs_are_compared_and_what_differs_is_named() {
     let args = ["trace", "diff", "t", "t", "--run", "1", "--run", "2", "--json"];
     let json = world.run(&args).await.code(1).json();
     assert_eq!((&json["same"], &json["b"]["run"]), (&false.into(), &2.into()));
-    world.run(&["trace", "diff", "t", "t", "--run", "7"]).await.code(2).says("has no run 7; its runs are 1 to 2");
+    world
+        .run(&["trace", "diff", "t", "t", "--run", "7"])
+        .await
+        .code(2)
+        .says("has no run 7; its runs are 1 to 2");
     world.run(&["trace", "diff", "t", "nowhere"]).await.code(2).says("unknown thread: nowhere");
 }
 

@@ -68,7 +68,11 @@ async fn a_thread_or_run_that_is_not_there_is_named_as_it_was_called() {
     let world = World::new(reading()).await;
     world.run(&["trace", "nowhere"]).await.code(2).says("nowhere");
     world.run(&["run", "What is it?", "--thread", "t", "--quiet"]).await.code(0);
-    world.run(&["trace", "t", "--run", "7"]).await.code(2).says("has no run 7; its runs are 1 to 1");
+    world
+        .run(&["trace", "t", "--run", "7"])
+        .await
+        .code(2)
+        .says("has no run 7; its runs are 1 to 1");
 }
 
 /// A process that has nothing left to do still delivers its trace, with what the environment says.

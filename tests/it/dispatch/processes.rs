@@ -192,10 +192,10 @@ async fn an_answer_is_resumed_by_a_worker_and_followed_by_the_one_who_gave_it(on
 
 async fn a_drained_queue_ends_a_worker_that_drains(on: Kind) {
     let site = site(on, answering()).await;
-    site.world.run(&["worker", "--drain"]).await.code(0).says("runs driven: 0");
+    site.world.run(&["worker", "--drain"]).await.code(0).says("completed runs: 0");
     let thread = site.submit("t").await;
     let drained = site.world.run(&["worker", "--drain"]).await.code(0);
-    drained.says(&format!("{thread}: done")).says("runs driven: 1");
+    drained.says(&format!("{thread}: done")).says("completed runs: 1");
     site.world.run(&["worker", "--drain", "-q"]).await.code(0);
     site.world.run(&["worker", "--concurrency", "0"]).await.code(2).says("--concurrency");
 }
@@ -213,7 +213,7 @@ async fn a_worker_that_starts_before_its_database_waits_for_it() {
     let mut lines = BufReader::new(worker.stderr.take().unwrap()).lines();
     let first = lines.next_line().await.unwrap().unwrap();
     assert!(first.contains("cannot open the database"), "{first}");
-    assert!(first.contains("waiting for it"), "{first}");
+    assert!(first.contains("waiting up to 60 s for the database"), "{first}");
     is_away.store(false, Ordering::SeqCst);
     let mut words = Vec::new();
     while let Some(line) = lines.next_line().await.unwrap() {

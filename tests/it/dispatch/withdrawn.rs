@@ -36,14 +36,14 @@ async fn assert_cancelled(site: &Site, thread: &str) {
     let last = shown["runs"].as_array().unwrap().last().unwrap();
     assert_eq!(
         (&shown["status"], &last["status"]),
-        (&json!("failed"), &json!("cancelled")),
+        (&json!("stopped"), &json!("cancelled")),
         "{shown:#}"
     );
     assert_eq!(last["finish_reason"], "cancelled", "{shown:#}");
     assert_eq!(site.world.read("notes.jsonl").lines().count(), 1);
     assert_eq!(site.world.model.requests().len(), 6);
-    site.world.run(&["worker", "--drain"]).await.code(0).says("runs driven: 0");
-    site.world.run(&["threads", "cancel", thread]).await.code(1).says("nothing is under way");
+    site.world.run(&["worker", "--drain"]).await.code(0).says("completed runs: 0");
+    site.world.run(&["threads", "cancel", thread]).await.code(1).says("it is not running");
 }
 
 /// S2.12, X5

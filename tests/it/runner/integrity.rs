@@ -140,7 +140,8 @@ async fn a_family_of_which_a_member_names_another_root_is_not_exported(on: &Fixt
     let (_, thread) = four_steps(on, false).await;
     four_steps(on, false).await;
     let info = on.store.info(thread).await.unwrap();
-    let namespace = "team:2:0".to_owned();
+    // Where node `a` would have a subgraph.
+    let namespace = "a:2:0".to_owned();
     let child = NewThread {
         id: thread.child(&namespace),
         graph: info.graph,

@@ -91,7 +91,7 @@ async fn an_answer_that_does_not_fit_the_form_is_refused_and_the_question_stays_
         (Answer::Value(json!({ "town": "Bern" })), "no field named town"),
         (Answer::Value(json!("Bern")), "JSON object"),
         (Answer::Approve { reason: None }, "\"city\""),
-        (Answer::Message("Bern".into()), "--message answers clarification"),
+        (Answer::Message("Bern".into()), "--message is an answer to clarification"),
     ] {
         let error: Error = runtime.answer(room.thread, None, answer).await.unwrap_err();
         assert!(error.to_string().contains(complaint), "{error}");

@@ -105,7 +105,7 @@ async fn an_approved_call_is_made_once_and_a_denied_one_never(fixture: &Fixture)
     let runtime = room.open().await;
     let altered = json!({ "decision": "approve", "time": "later" });
     let refused = runtime.answer(room.thread, None, Answer::Value(altered)).await.unwrap_err();
-    assert!(refused.to_string().contains("and not: time"), "{refused}");
+    assert!(refused.to_string().contains("but not: time"), "{refused}");
     room.close(runtime).await;
     let report = room.answer(Answer::Deny { reason: Some("not today".into()) }).await;
     assert_done(&report);

@@ -138,10 +138,13 @@ async fn a_thread_or_run_that_is_not_there_is_named() {
     demo.runtime.runner().create(demo.thread, None).await.unwrap();
     let trace = traces.read(demo.thread, None);
     let error = trace.await.unwrap_err();
-    assert!(error.is_usage() && error.to_string().contains("never run"), "{error}");
+    assert!(error.is_usage() && error.to_string().contains("has not run yet"), "{error}");
     demo.ask(demo.runtime.run_options()).await;
     let trace = traces.read(demo.thread, Some(7));
     let error = trace.await.unwrap_err();
-    assert!(error.is_usage() && error.to_string().ends_with("1 to 1): 7"), "{error}");
+    assert!(
+        error.is_usage() && error.to_string().ends_with("has no run 7; its runs are 1 to 1"),
+        "{error}"
+    );
     demo.runtime.close().await;
 }

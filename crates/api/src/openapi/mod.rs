@@ -121,7 +121,7 @@ mod tests {
             .iter()
             .map(|one| one["name"].as_str().unwrap())
             .collect();
-        assert_eq!(names, ["thread", "limit", "offset", "status"]);
+        assert_eq!(names, ["thread", "limit", "offset", "status", "select"]);
     }
 
     #[test]

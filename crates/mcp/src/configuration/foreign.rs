@@ -88,6 +88,8 @@ fn without_comments(text: &str) -> String {
     let mut bytes = text.trim_start_matches('\u{feff}').as_bytes().to_vec();
     let mut at = 0;
     let mut comma = None;
+    // A comma ends a list only after a value: JSON's parser refuses the others.
+    let mut previous = b',';
     while at < bytes.len() {
         let rest = &bytes[at..];
         let ends_at = |end: &[u8]| rest.windows(end.len()).position(|part| part == end);
@@ -96,7 +98,8 @@ fn without_comments(text: &str) -> String {
             [b'/', b'*', ..] => Some(ends_at(b"*/").map_or(rest.len(), |end| end + 2)),
             _ => None,
         };
-        match (rest[0], comment) {
+        let start = rest[0];
+        match (start, comment) {
             (_, Some(length)) => {
                 let comment = bytes[at..at + length].iter_mut();
                 comment.filter(|byte| **byte != b'\n').for_each(|byte| *byte = b' ');
@@ -110,7 +113,7 @@ fn without_comments(text: &str) -> String {
                 at += 1;
                 comma = None;
             }
-            (b',', _) => comma = Some(at),
+            (b',', _) => comma = (!b"{[,:".contains(&previous)).then_some(at),
             (b'}' | b']', _) => {
                 if let Some(comma) = comma.take() {
                     bytes[comma] = b' ';
@@ -118,6 +121,9 @@ fn without_comments(text: &str) -> String {
             }
             (byte, _) if byte.is_ascii_whitespace() => {}
             _ => comma = None,
+        }
+        if !start.is_ascii_whitespace() {
+            previous = start;
         }
         at += 1;
     }
