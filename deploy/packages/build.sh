@@ -13,7 +13,7 @@ if [ -z "$program" ]; then
         python3 -m venv "$tools"
         "$tools/bin/pip" install --quiet cargo-zigbuild==0.24.1 ziglang==0.17.1
     }
-    PERIHELION_COMMIT=$(git rev-parse --short HEAD) PATH=$tools/bin:$PATH cargo zigbuild --locked --release --bin perihelion --target "$platform.2.28"
+    BUILD_COMMIT=$(git rev-parse --short HEAD) PATH=$tools/bin:$PATH cargo zigbuild --locked --release --bin perihelion --target "$platform.2.28"
     program=$target/$platform/release/perihelion
 fi
 python3 deploy/packages/make.py --program "$program" --out "$target/packages" --only "${PACKAGES_ONLY:-wheel,npm,deb,archive,image}"

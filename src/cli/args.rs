@@ -31,7 +31,7 @@ Exit codes:
 
 /// The version, the commit that it was built from where `make packages` built it, and the optional parts it has.
 static VERSION: LazyLock<String> = LazyLock::new(|| {
-    let commit = option_env!("PERIHELION_COMMIT").map(|commit| format!(" ({commit})"));
+    let commit = option_env!("BUILD_COMMIT").map(|commit| format!(" ({commit})"));
     let parts = if cfg!(feature = "python-wasm") { " with python-wasm" } else { "" };
     format!("{}{}{parts}", env!("CARGO_PKG_VERSION"), commit.unwrap_or_default())
 });
