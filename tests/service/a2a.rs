@@ -120,7 +120,7 @@ async fn as_much_of_tasks_is_shown_as_is_wanted(served: Served) {
     answer["message"]["taskId"] = first["id"].clone();
     answer["configuration"] = json!({ "historyLength": 0 });
     let done = send(&served, &answer).await;
-    assert_eq!(done["status"]["state"], "TASK_STATE_COMPLETED");
+    assert_eq!(done["status"]["state"], "TASK_STATE_COMPLETED", "{done}");
     assert!(done.get("history").is_none(), "{done}");
     assert!(done["status"]["timestamp"].as_str().unwrap().ends_with('Z'), "{done}");
     let id = first["id"].as_str().unwrap();

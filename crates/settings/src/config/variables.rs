@@ -7,9 +7,8 @@ use super::strict::{Error, nearest};
 /// What the variables of this program begin with.
 const PREFIX: &str = "PERIHELION_";
 
-/// Variables that are read elsewhere than in the settings: by bundled servers, for the settings themselves, and by the
-/// build.
-const OTHERS: [&str; 27] = [
+/// Variables that are read elsewhere than in the settings: by bundled servers, and for the settings themselves.
+const OTHERS: [&str; 26] = [
     "PERIHELION_ANALYSIS_CORPORA",
     "PERIHELION_API_BASE_URL",
     "PERIHELION_API_KEY",
@@ -17,7 +16,6 @@ const OTHERS: [&str; 27] = [
     "PERIHELION_API_TOKEN",
     "PERIHELION_API_TOKEN_FILE",
     "PERIHELION_API_USERNAME",
-    "PERIHELION_COMMIT",
     "PERIHELION_CONFIG",
     "PERIHELION_DOCUMENTS_PARSER_API_KEY",
     "PERIHELION_EMBEDDINGS_API_KEY",
