@@ -76,7 +76,7 @@ async fn approvals_are_listed_over_all_threads_and_decided_once() {
     let done = world.run(&["approvals", "approve", &id(0), "-q"]).await.code(0);
     assert_eq!(done.stdout, "Done.\n");
     let again = ["approvals", "approve", &id(0)];
-    world.run(&again).await.code(2).says("nothing of this id waits for an answer");
+    world.run(&again).await.code(2).says("no pending request has this ID");
     world.run(&["approvals", "deny", &id(1), "--reason", "no eggs", "-q"]).await.code(0);
     let notes = world.read("notes.jsonl");
     assert!(notes.contains("milk") && !notes.contains("eggs"), "{notes}");

@@ -117,7 +117,11 @@ async fn a_denied_call_never_happens_and_the_agent_is_told_why() {
         .await
         .code(2)
         .says("--message is an answer to clarification");
-    world.run(&["resume", "n", "--outcome", "retry"]).await.code(2).says("--outcome answers");
+    world
+        .run(&["resume", "n", "--outcome", "retry"])
+        .await
+        .code(2)
+        .says("--outcome is an answer to outcome_unknown");
     world.run(&["resume", "n", "--answer", "perhaps"]).await.code(2).says("approve or deny");
     world.run(&["resume", "n", "--deny", "--reason", "not on a Friday", "-q"]).await.code(0);
     assert_eq!(world.read("notes.jsonl"), "");

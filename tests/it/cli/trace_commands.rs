@@ -169,10 +169,10 @@ async fn a_collector_that_refuses_is_a_failure() {
     let (_refuses, url) = Collector::start(Manner { status: Some(403), ..Manner::default() }).await;
     let refused = world.run(&["trace", "export", "t", "--endpoint", &url]).await.code(1);
     assert_eq!(refused.stdout, "sent 0 traces with 0 spans\n");
-    assert!(refused.stderr.contains("error:"), "{refused:?}");
+    assert!(refused.stderr.contains("error["), "{refused:?}");
     let (_leaves_out, url) = Collector::start(Manner { rejects: 2, ..Manner::default() }).await;
     let partly = world.run(&["trace", "export", "t", "--endpoint", &url]).await.code(1);
-    partly.says("refused 2 spans");
+    partly.says("rejected 2 spans");
 }
 
 #[tokio::test]

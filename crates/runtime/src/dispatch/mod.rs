@@ -91,7 +91,7 @@ impl Dispatcher {
 /// Opens the dispatcher of a database address and the store that was opened there.
 ///
 /// # Errors
-/// [`Error::Unreachable`] for an invalid address.
+/// `database::Error::Unreachable` for an invalid address.
 pub fn open(url: &str, store: Arc<dyn Store>, scope: Scope) -> Result<Arc<Dispatcher>, Error> {
     let has_calls = url.starts_with("postgres:") || url.starts_with("postgresql:");
     let calls = if has_calls { Some(Calls::new(url, scope.clone())?) } else { None };

@@ -88,7 +88,7 @@ impl Encoded {
 }
 
 impl Serialize for Encoded {
-    /// Writes one that is [`Encoded::plain`]: its bytes are the JSON.
+    /// Writes one that is `Encoded::plain`: its bytes are the JSON.
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         Verbatim::new(&self.bytes).serialize(to)
     }
