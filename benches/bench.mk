@@ -12,7 +12,7 @@ STAR = cargo bench --quiet --bench star --
 ON_POSTGRES = TEST_POSTGRES_SETTINGS="-c shared_buffers=512MB -c max_wal_size=4GB" \
 	$(BENCH_WITH) tests/postgres.sh run
 
-.PHONY: bench bench-peers bench-report bench-build bench-menu bench-recall bench-documents bench-skills
+.PHONY: bench bench-peers bench-report bench-build bench-menu bench-recall bench-documents bench-skills bench-turns
 
 bench: bench-build ## Measure the engine and its stores: JSON lines and tables
 	$(ON_POSTGRES) $(STAR) --bench matrix --out $(BENCH_DIR)/star.jsonl $(BENCH_ARGS)
@@ -35,6 +35,9 @@ bench-documents: ## Measure adding, finding, changing and deleting documents on 
 
 bench-skills: ## Count what skills save in a family of tasks
 	cargo nextest run --workspace --lib --bins --tests --no-capture -E 'test(fewer_model_and_tool_calls_with_skills)'
+
+bench-turns: ## Print the processor time of a turn, of each 40 on a thread that grows to 400
+	cargo nextest run --workspace --test turns --run-ignored only --no-capture
 
 bench-menu: ## Measure the start with a hundred servers whose tools are known
 	cargo bench --quiet --bench menu

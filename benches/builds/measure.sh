@@ -10,7 +10,12 @@ if [ -n "$(ls -A "$directory" 2>/dev/null)" ]; then
     echo "builds would not be cold: $directory is not empty; name another one by BUILDS_DIR" >&2
     exit 2
 fi
-[ -n "${BUILDS_DIR:-}" ] || trap 'rm -rf "$directory"' EXIT
+changed=
+clean() {
+    [ -z "$changed" ] || cp "$directory/unchanged" "$changed"
+    [ -n "${BUILDS_DIR:-}" ] || rm -rf "$directory"
+}
+trap clean EXIT
 parts=" ${BUILDS:-program loop engine release bench} "
 cargo fetch --locked
 export CARGO_NET_OFFLINE=true
@@ -45,9 +50,12 @@ cold() {
 after_a_change() {
     local title=$1 file=crates/star/src/menu.rs
     shift
-    trap 'git checkout --quiet -- '"$file" RETURN
+    cp "$file" "$directory/unchanged"
+    changed=$file
     printf '// %s\n' "$RANDOM" >>"$file"
     CARGO_TARGET_DIR=$directory/program measure "$title" "$@"
+    cp "$directory/unchanged" "$file"
+    changed=
 }
 
 case $parts in *" program "*)

@@ -13,7 +13,8 @@ chmod 755 "$work"
 roots=()
 clean() {
     for root in "${roots[@]}"; do umount -l "$root/dev" "$root/proc" 2>/dev/null || true; done
-    rm -rf "$work"
+    # What is still mounted below it is not this one's to delete.
+    rm -rf --one-file-system "$work"
 }
 trap clean EXIT
 unset OPENAI_API_KEY OPENAI_BASE_URL OPENAI_MODEL DATABASE_URL

@@ -1,10 +1,16 @@
 //! `perihelion doctor`: checks everything that a run needs and suggests fixes.
 
+use std::time::Duration;
+
 use super::init::no_agents;
 use super::{Error, Exit, Globals, Signals, checkup, environment, looking, output};
 use perihelion_agents::kinds;
+use perihelion_embeddings::reach;
 use perihelion_servers::Finding;
 use perihelion_settings::config::Settings;
+
+/// How long a service may take to accept a connection.
+const CONNECTING: Duration = Duration::from_secs(5);
 
 /// Lines of the report, and whether a check failed.
 #[derive(Default)]
@@ -41,7 +47,7 @@ async fn ask(url: &str) -> Result<Exit, Error> {
     perihelion_settings::config::tls::install();
     let url = format!("{}/readyz", url.trim_end_matches('/'));
     let answer = async {
-        let answer = reqwest::get(&url).await?;
+        let answer = reach::client(CONNECTING, &url)?.get(&url).send().await?;
         let is_ready = answer.status().is_success();
         Ok::<_, reqwest::Error>((is_ready, answer.text().await?))
     };

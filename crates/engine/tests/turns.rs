@@ -214,9 +214,8 @@ fn ticks() -> u64 {
     fields.skip(11).take(2).map(|field| field.parse::<u64>().unwrap()).sum()
 }
 
-/// `cargo nextest run -p perihelion-engine --test turns --run-ignored only --no-capture`
 #[tokio::test]
-#[ignore = "a measurement"]
+#[ignore = "a measurement: make bench-turns"]
 async fn the_processor_time_of_forty_turns_by_the_age_of_their_thread() {
     let place = Place::make();
     let store = place.open().await;

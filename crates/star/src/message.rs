@@ -45,9 +45,7 @@ pub(super) fn merge_messages(current: &mut Log<Message>, more: Log<Message>) {
             *current = current.iter().filter(|one| !is_removed(one)).cloned().collect();
             continue;
         }
-        let is_known = |at: &usize| current.get(*at).is_some_and(|one| one.id == message.id);
-        let known = (0..current.len()).rev().find(is_known);
-        match known.and_then(|at| Some((at, current.get(at)?))) {
+        match current.iter().enumerate().rev().find(|(_, one)| one.id == message.id) {
             None => current.push_back_mut(message.clone()),
             Some((_, known)) if known.is_same_text(message) => {}
             Some((at, known)) => {

@@ -194,7 +194,7 @@ async fn a_full_disk_is_named_and_what_was_committed_stays_and_continues_once_th
     let large = writer.next(prose(1_000_000));
     let error = writer.commit(&large).await.unwrap_err();
     assert!(matches!(error, Error::Database(database::Error::Full { .. })), "{error}");
-    assert!(error.to_string().contains("free space and try again"), "{error}");
+    assert!(error.to_string().contains("Free space and try again"), "{error}");
     let loaded = store.load(writer.thread, None).await.unwrap();
     assert_eq!((loaded.info.head, loaded.steps.len()), (3, 3));
     bound("PRAGMA max_page_count = 1000000").await;

@@ -22,7 +22,7 @@ pub async fn summary(stage: Stage<Call>) -> StageResult<Call> {
         "body": &shown,
     });
     let ask = Ask::new(Role::Summarizer, "summary", "").prompt("api_summary", prompt);
-    // What the API said is worth more than words about it.
+    // The data of the API is kept when the summary fails.
     let words = stage.ask_text_or(ask, shown).await?;
     let source = Source {
         source: format!("{}.call_operation", stage.server().name),

@@ -14,7 +14,7 @@ pub async fn summary(stage: Stage<Computation>) -> StageResult<Computation> {
     let shown = shown(&outcome, table.as_ref());
     let prompt = json!({ "task": stage.task(), "code": stage.state().code, "outcome": &shown });
     let ask = Ask::new(Role::Summarizer, "summary", "").prompt("python_summary", prompt);
-    // What was computed is worth more than words about it.
+    // The computed result is kept when the summary fails.
     let words = stage.ask_text_or(ask, shown).await?;
     let source =
         Source { source: format!("{}.run_python", stage.server().name), ..Source::default() };

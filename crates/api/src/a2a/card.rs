@@ -79,7 +79,7 @@ fn of_team(kept: &KeptTeam) -> Value {
     skill(&kept.team.agent_name(), &design.name, &design.description, &usual, "team")
 }
 
-/// Makes a skill, which is described as `usual` if nobody described it.
+/// Makes a skill. Without a description of its own, it has the one in `usual`.
 fn skill(id: &str, name: &str, described: &str, usual: &str, tag: &str) -> Value {
     let description = if described.trim().is_empty() { usual } else { described };
     json!({ "id": id, "name": name, "description": description, "tags": [tag] })

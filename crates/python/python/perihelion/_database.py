@@ -84,6 +84,8 @@ class Connection:
         self.is_postgres = self.native.is_postgres
         self._users = 1
         self._lock = threading.Lock()
+        self._prepared: set[str] = set()
+        self._preparing = threading.Lock()
         if not self.is_postgres:
             _watch_sqlite()
 
@@ -139,7 +141,16 @@ class Connection:
         self.native.submit(batch, writes, done)
         return await future
 
-    def migrate(self, name: str, migrations: Sequence[Sequence[str]]) -> None:
+    def prepare(self, name: str, migrations: Sequence[Sequence[str]]) -> None:
+        """Brings the tables of a part to the newest version, once for this connection."""
+        if name in self._prepared:
+            return
+        with self._preparing:
+            if name not in self._prepared:
+                self._migrate(name, migrations)
+                self._prepared.add(name)
+
+    def _migrate(self, name: str, migrations: Sequence[Sequence[str]]) -> None:
         """Brings the tables of a part of the package to the newest version.
 
         Each migration is a list of statements; `{BYTES}` and the like stand for types of the

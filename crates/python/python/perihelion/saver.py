@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
@@ -89,8 +88,6 @@ class PerihelionSaver(BaseCheckpointSaver[Version]):
         self._seal = Seal(_keys(encryption_key))
         self._cache = Cache(CACHED_CHANNELS)
         self._connection = Connection(address, pool_size=pool_size)
-        self._is_ready = False
-        self._preparing = threading.Lock()
 
     @classmethod
     @contextmanager
@@ -112,12 +109,7 @@ class PerihelionSaver(BaseCheckpointSaver[Version]):
         self._prepare()
 
     def _prepare(self) -> None:
-        if self._is_ready:
-            return
-        with self._preparing:
-            if not self._is_ready:
-                self._connection.migrate("checkpoints", _rows.MIGRATIONS)
-                self._is_ready = True
+        self._connection.prepare("checkpoints", _rows.MIGRATIONS)
 
     def close(self) -> None:
         """Closes the connections. Later calls fail."""

@@ -30,6 +30,12 @@ Texts = list[tuple[tuple[tuple[str, ...], str], str, str]]
 """Texts to embed, each with its item and path."""
 
 
+def _pooled(pool_config: Any, options: dict[str, Any]) -> dict[str, Any]:
+    """Returns the options of the class, with the size of the pool as LangGraph's stores have it."""
+    size = (pool_config or {}).get("max_size") or 10
+    return {"pool_size": size, **options} if pool_config else options
+
+
 class PerihelionStore(BaseStore):
     """Stores items in SQLite or PostgreSQL.
 
@@ -69,8 +75,6 @@ class PerihelionStore(BaseStore):
         self._fields = [(path, tokenize_path(path) if path != "$" else path) for path in fields]
         self._steps = items.ItemSteps(Seal(keys), bool(ttl and ttl.get("omit_expired")))
         self._connection = Connection(address, pool_size=pool_size)
-        self._preparing = threading.Lock()
-        self._is_ready = False
         self._stops = threading.Event()
         self._sweeper: threading.Thread | None = None
 
@@ -83,9 +87,7 @@ class PerihelionStore(BaseStore):
 
         Statements always travel together, so `pipeline` of LangGraph's stores changes nothing.
         """
-        if pool_config:
-            options.setdefault("pool_size", pool_config.get("max_size") or 10)
-        store = cls(conn_string, **options)
+        store = cls(conn_string, **_pooled(pool_config, options))
         try:
             yield store
         finally:
@@ -96,12 +98,7 @@ class PerihelionStore(BaseStore):
         self._prepare()
 
     def _prepare(self) -> None:
-        if self._is_ready:
-            return
-        with self._preparing:
-            if not self._is_ready:
-                self._connection.migrate("items", items.MIGRATIONS)
-                self._is_ready = True
+        self._connection.prepare("items", items.MIGRATIONS)
 
     def close(self) -> None:
         """Stops the sweeper and closes the connections. Later calls fail."""
@@ -211,9 +208,7 @@ class AsyncPerihelionStore(PerihelionStore):
 
         Statements always travel together, so `pipeline` of LangGraph's stores changes nothing.
         """
-        if pool_config:
-            options.setdefault("pool_size", pool_config.get("max_size") or 10)
-        store = cls(conn_string, **options)
+        store = cls(conn_string, **_pooled(pool_config, options))
         try:
             await asyncio.to_thread(store._prepare)
             yield store

@@ -77,7 +77,7 @@ enum Text<'a> {
     Delta { text: &'a str },
 }
 
-/// How the graph of a run stands.
+/// The status of a run's graph.
 #[derive(Serialize)]
 struct Lifecycle<'a> {
     event: &'static str,

@@ -40,9 +40,9 @@ impl ToolCalls {
         self.open.clear();
     }
 
-    /// Reads what an event of the log tells of tool calls.
+    /// Reads the tool calls of an event of the log.
     ///
-    /// A call that is told again after a crash stays one call. The oldest open call of an agent to a tool is the one that
+    /// A call that is reported again after a crash stays one call. The oldest open call of an agent to a tool is the one that
     /// ends, and one that was never sent starts as it ends.
     pub(super) fn read(&mut self, event: u64, payload: &Value) -> Vec<ToolEvent> {
         match AgentEvent::read(payload) {
@@ -116,7 +116,7 @@ mod tests {
             (&started[0]["tool_name"], &started[0]["input"]),
             (&json!("t"), &json!({ "x": 1 }))
         );
-        assert!(calls.read(2, &call("t")).is_empty(), "told again after a crash");
+        assert!(calls.read(2, &call("t")).is_empty(), "reported again after a crash");
         let ended = json!(calls.read(3, &result("t", false)));
         assert_eq!(ended[0]["event"], "tool-finished");
         assert_eq!(ended[0]["tool_call_id"], started[0]["tool_call_id"]);

@@ -49,7 +49,7 @@ struct Ended<'a> {
     interrupts: Vec<Value>,
 }
 
-/// What a task wrote.
+/// The update that a task wrote.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Written<'a> {
@@ -78,7 +78,7 @@ struct NodeEvent<'a, D> {
     parent_ids: Vec<String>,
 }
 
-/// What an event of a model or a node is about.
+/// The model call or node of an event.
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Data<'a> {
@@ -101,7 +101,7 @@ struct Task<'a> {
     node: &'a str,
 }
 
-/// Shows what was told, in the modes that a client wants.
+/// Shows events in the stream modes of a client.
 pub(crate) fn of(heard: &Heard, run: &Run, modes: &Modes) -> Vec<Wire> {
     let mut shown = Shown { modes, run, id: heard.id, at: heard.at, number: 0, wires: Vec::new() };
     if heard.is_first {
@@ -232,7 +232,7 @@ impl<'a> Shown<'a> {
             let replies = one.update.messages.iter().flatten().filter(|words| words.role != "user");
             for words in replies {
                 let reply = message::shown(words);
-                // Its pieces were told already.
+                // Its chunks were sent already.
                 if !streamed.contains(&words.id) {
                     self.message(task, &reply);
                     self.message_metadata(task, &words.id);

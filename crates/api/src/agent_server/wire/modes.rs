@@ -83,7 +83,7 @@ pub(crate) const BEFORE_ENDS: u32 = ROOT_END - 1;
 
 impl Wire {
     pub(super) fn new(name: &str, data: &impl Serialize, id: (u64, u32)) -> Self {
-        // What is shown has no map whose keys are not texts, the one thing that JSON refuses.
+        // Serialization only fails for maps whose keys are no strings, and there are none.
         let data = serde_json::to_string(data).unwrap_or_default();
         Self { name: name.to_owned(), data, id }
     }
