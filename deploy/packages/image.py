@@ -7,6 +7,7 @@ import datetime
 import hashlib
 import json
 import pathlib
+import re
 import subprocess
 import tempfile
 
@@ -26,8 +27,15 @@ def base():
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         folder.chmod(0o755)
-        # Downloaded as this user: apt's own user may not write here.
-        subprocess.run(["apt-get", "download", "-q", "-o", "APT::Sandbox::User=root", *PACKAGES], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+        # The newest packages with their security updates, whatever this machine has: with lists of our own, as this user.
+        for place in ["lists/partial", "archives/partial"]:
+            (folder / place).mkdir(parents=True)
+        own = {"APT::Sandbox::User": "root", "Dir::State": folder, "Dir::State::status": "/dev/null", "Dir::Cache": folder}
+        options = [word for name, value in own.items() for word in ("-o", f"{name}={value}")]
+        apt = lambda program, *words: subprocess.run([program, "-q", *options, *words], cwd=folder, check=True, stdout=subprocess.PIPE, text=True).stdout
+        apt("apt-get", "update")
+        # The licence of libgcc is in the package of the compiler's version.
+        apt("apt-get", "download", *PACKAGES, re.search(r"gcc-\d+-base", apt("apt-cache", "show", "libgcc-s1")).group())
         for package in sorted(folder.glob("*.deb")):
             subprocess.run(["dpkg-deb", "-x", package, folder / "root"], check=True)
             fields = subprocess.run(["dpkg-deb", "--show", "--showformat=${Package} ${Version}", package], check=True, stdout=subprocess.PIPE, text=True)

@@ -117,9 +117,10 @@ use within "$root" perihelion
 heading "The Debian package, in a root made of Debian's packages"
 root=$work/debian
 mkdir -p "$root"/{dev,proc,tmp}
-base=(libc6 libgcc-s1 gcc-12-base)
-mkdir "$work/downloads"
-(cd "$work/downloads" && apt-get download -q -o APT::Sandbox::User=root "${base[@]}" >/dev/null)
+base=(libc6 libgcc-s1)
+mkdir -p "$work"/{downloads,apt/lists/partial,apt/archives/partial}
+apt=(apt-get -q -o APT::Sandbox::User=root -o Dir::State="$work/apt" -o Dir::State::status=/dev/null -o Dir::Cache="$work/apt")
+(cd "$work/downloads" && "${apt[@]}" update >/dev/null && "${apt[@]}" download "${base[@]}" >/dev/null)
 for package in "$work"/downloads/*.deb; do dpkg-deb -x "$package" "$root"; done
 mkdir -p "$root"/var/lib/dpkg/{info,updates,triggers} "$root/root"
 touch "$root"/var/lib/dpkg/{status,available}
