@@ -31,7 +31,8 @@ Exit codes:
 
 /// The version, the commit if the build named it, and the optional features.
 pub(super) static VERSION: LazyLock<String> = LazyLock::new(|| {
-    let commit = option_env!("BUILD_COMMIT").map(|commit| format!("commit {commit}, "));
+    let commit = option_env!("BUILD_COMMIT").filter(|commit| !commit.is_empty());
+    let commit = commit.map(|commit| format!("commit {commit}, "));
     let features = if cfg!(feature = "python-wasm") { "python-wasm" } else { "none" };
     let version = env!("CARGO_PKG_VERSION");
     format!("{version} ({}features: {features})", commit.unwrap_or_default())
