@@ -30,6 +30,8 @@ def build(directory, program, extras, licences):
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(unit.read_text().replace("/usr/local/bin/perihelion", "/usr/bin/perihelion").replace("copy to /etc/systemd/system, then ", ""))
         target.chmod(0o644)
+    # Where the units look for settings.
+    (root / "etc/perihelion").mkdir(parents=True)
     subprocess.run(["gzip", "-9n", *(root / SHARE / "man/man1").iterdir()], check=True)
     documents = root / SHARE / "doc/perihelion"
     documents.mkdir(parents=True)
