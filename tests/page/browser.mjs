@@ -31,7 +31,6 @@ export async function open(browser, url, { width = 1280, height = 800, theme = "
   tab.on("request", (request) => {
     if (!request.url().startsWith(new URL(url).origin) && !/^(data|blob|about):/.test(request.url())) tab.faults.push(`left the server: ${request.url()}`);
   });
-  tab.on("dialog", (dialog) => dialog.accept());
   await tab.goto(url);
   return tab;
 }
@@ -70,6 +69,12 @@ async function traceFromDisk(page) {
 
 /** Shows a view by its address, as a link in the page would. */
 export const go = (tab, view) => tab.evaluate((hash) => void (location.hash = hash), `#/${view}`);
+
+/** Answers the page's own question before something is lost. */
+export const confirm = (tab, action) => tab.getByRole("dialog").getByRole("button", { name: action, exact: true }).click();
+
+/** Opens what was done in the newest turn. */
+export const openActivity = (tab) => tab.locator(".activity.done > summary").last().click();
 
 /** Asks in a new thread and returns the thread's id once the page shows it. */
 export async function ask(tab, question) {

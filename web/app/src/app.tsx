@@ -44,8 +44,10 @@ export function App() {
       <a class="skip" href="#main" onClick={(event) => (event.preventDefault(), document.getElementById("main")?.focus())}>Skip to content</a>
       <Sidebar onSearch={search} />
       <PhoneBars onSearch={search} />
-      <OutageBanner />
-      <DemoBanner />
+      <div class="banners">
+        <OutageBanner />
+        <DemoBanner />
+      </div>
       <main id="main" tabIndex={0}>
         <View />
       </main>

@@ -9,7 +9,7 @@ import { Status } from "../parts/status.tsx";
 import { agentName, clip, readable } from "../parts/text.ts";
 import { duration, plural } from "../parts/time.tsx";
 import { CallRow } from "./call-row.tsx";
-import { callsOf, recorded } from "./calls.ts";
+import { callsOf, completed, recorded } from "./calls.ts";
 import type { Call, Live } from "./live.ts";
 import { HOW, checklist, problem, type Item, type Work } from "./checklist.ts";
 
@@ -80,10 +80,7 @@ export function DoneActivity({ thread, work, live, open, isNewest, ms, tokens }:
 
 function Opened({ thread, work, live, open, isNewest }: Omit<DoneProps, "ms" | "tokens">) {
   const trace = useLoad(async () => (isNewest ? recorded(thread) : null), [thread, isNewest]);
-  const named = work.results.flatMap(callsOf);
-  const seen = trace.data?.calls.length ? trace.data.calls : live.calls.length ? live.calls : named;
-  // A trace that leaves calls out, as of an earlier run, is not the turn's.
-  const calls = seen.length >= named.length ? seen : named;
+  const calls = completed(work.results.flatMap(callsOf), [...(trace.data?.calls ?? []), ...live.calls]);
   const cost = trace.data?.cost;
   return (
     <>

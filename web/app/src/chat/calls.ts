@@ -46,13 +46,10 @@ interface Span {
   status: { code: string };
   server?: string | null;
   tool?: string;
-  agent?: string;
   arguments?: Json;
   output?: Json;
   result?: Json;
   spent?: { nano_usd?: number } | null;
-  parent?: string | null;
-  span_id: string;
 }
 
 /** What the trace of a run knows of its work. */
@@ -67,13 +64,8 @@ const length = (span: Span) => new Date(span.end).getTime() - new Date(span.star
 /** Reads the calls of a thread's newest run with their durations and results. */
 export async function recorded(thread: string): Promise<Recorded> {
   const { spans = [] } = await json<{ spans?: Span[] }>(`v1/threads/${encodeURIComponent(thread)}/trace`);
-  const byId = new Map(spans.map((span) => [span.span_id, span]));
-  const agentOf = (span: Span): string => {
-    for (let above: Span | undefined = span; above; above = byId.get(above.parent ?? "")) if (above.kind === "agent" && above.agent) return above.agent;
-    return "";
-  };
   const calls = spans.filter((span) => span.kind === "tool").map((span): Call => ({
-    agent: agentOf(span),
+    agent: "",
     tool: [span.server, span.tool].filter(Boolean).join("."),
     args: span.arguments ?? {},
     state: span.status.code === "error" ? "failed" : "done",
@@ -81,6 +73,16 @@ export async function recorded(thread: string): Promise<Recorded> {
     ms: length(span),
   }));
   return { calls, cost: spans[0]?.spent?.nano_usd ?? null };
+}
+
+/** Adds durations and results to the calls that results name, from what a trace or the run itself showed of them. */
+export function completed(named: Call[], seen: Call[]): Call[] {
+  const left = [...seen];
+  return named.map((call) => {
+    const index = left.findIndex((one) => toolName(one.tool) === toolName(call.tool) && JSON.stringify(one.args) === JSON.stringify(call.args));
+    const [found] = index < 0 ? [] : left.splice(index, 1);
+    return found ? { ...call, ...(found.ms !== undefined && { ms: found.ms }), ...(found.result !== undefined && { result: found.result }) } : call;
+  });
 }
 
 /** Reads what a tool gave back: JSON where it is some. */

@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import { count } from "../parts/time.tsx";
 import { cost, tokens, type Spent } from "./spent.ts";
 
-const [WIDTH, HEIGHT, LEFT, BOTTOM] = [720, 220, 56, 24];
+const [WIDTH, HEIGHT, LEFT, BOTTOM] = [1000, 220, 48, 24];
 
 /** Lines across, by which heights are read. */
 const LINES = 4;
@@ -40,7 +40,7 @@ export function Days({ days, window }: { days: { [day: string]: Spent }; window:
   const shown = at ?? all.at(-1) ?? "";
   return (
     <figure class="card">
-      <svg class="usage-chart" viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" role="img" aria-label={`Tokens by day, ${all.length} days, at most ${count(Math.max(...all.map((day) => tokens(of(day)))))} a day`} onMouseLeave={() => setAt(null)}>
+      <svg class="usage-chart" viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-label={`Tokens by day, ${all.length} days, at most ${count(Math.max(...all.map((day) => tokens(of(day)))))} a day`} onMouseLeave={() => setAt(null)}>
         {Array.from({ length: LINES + 1 }, (_, index) => (
           <g key={index}>
             <line class="grid" x1={LEFT} x2={WIDTH} y1={base - high((top * index) / LINES)} y2={base - high((top * index) / LINES)} />

@@ -1,5 +1,7 @@
 /** What model calls took. */
 
+import { dollars } from "../parts/money.ts";
+
 export interface Spent {
   calls: number;
   input_tokens: number;
@@ -12,5 +14,5 @@ export const tokens = (spent: Spent) => spent.input_tokens + spent.output_tokens
 
 export function cost(spent: Spent): string {
   if (spent.nano_usd === undefined) return "–";
-  return `$${(spent.nano_usd / 1e9).toFixed(spent.nano_usd < 1e7 ? 4 : 2)}${spent.unpriced ? " and more" : ""}`;
+  return `${dollars(spent.nano_usd)}${spent.unpriced ? " and more" : ""}`;
 }

@@ -95,7 +95,7 @@ function ApprovalBody({ asks, answer }: Body<Approval>) {
           </>
         )}
       </div>
-      {asks.reasons.map((reason, index) => <p key={index} class="hint small">Needs approval: {readable(reason)}.</p>)}
+      {asks.reasons.map((reason, index) => <p key={index} class="hint small">{readable(reason)}</p>)}
       <label>
         Note for the agent
         <input value={note} onInput={(event) => setNote(event.currentTarget.value)} />

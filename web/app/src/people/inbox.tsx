@@ -4,6 +4,7 @@ import { signal } from "@preact/signals";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { approvals, type Reply, type Waiting } from "../api/approvals.ts";
 import { threadsChanged } from "../chat/changed.ts";
+import { toolName } from "../chat/calls.ts";
 import { useLoad } from "../parts/load.ts";
 import { confirmed } from "../parts/confirm.tsx";
 import { attempt, complain, dialogs } from "../parts/notice.tsx";
@@ -132,7 +133,7 @@ const KINDS = { approval: "", question: "Question", form: "Form", visit: "Addres
 function subject(one: Waiting): string {
   const asks = asked(one.kind, one.payload, one.agent);
   const by = readable(agentName(asks.agent)) || "Supervisor";
-  if (asks.kind === "approval") return `${by}: ${readable(asks.tool)}`;
+  if (asks.kind === "approval") return `${by}: ${readable(toolName(asks.tool))}`;
   return "text" in asks ? `${by}: ${readable(clip(asks.text, 80))}` : `${by}: ${KINDS[asks.kind]}`;
 }
 
