@@ -18,7 +18,7 @@ export const launch = () => chromium.launch({ executablePath: process.env.CHROMI
 /** Opens a tab; whatever the page complains of, or asks of another address, stands in `tab.faults`. */
 export async function open(browser, url, { width = 1280, height = 800, theme = "light", context } = {}) {
   const around = context ?? (await browser.newContext({ viewport: { width, height }, colorScheme: theme, reducedMotion: "reduce" }));
-  if (process.env.PAGE_FROM_DISK && !context) await fromDisk(around, url);
+  if (process.env.PAGE_FROM_DISK && !served.has(around)) await fromDisk(around, url);
   const tab = await around.newPage();
   tab.setDefaultTimeout(PATIENCE);
   tab.faults = [];
@@ -37,8 +37,12 @@ export async function open(browser, url, { width = 1280, height = 800, theme = "
 
 const KINDS = { js: "text/javascript", css: "text/css", svg: "image/svg+xml" };
 
+/** Windows whose files come from the disk. */
+const served = new WeakSet();
+
 /** Takes the page's files from web/dist, and those of traces from web/trace, and not from the program, which then need not be built for every change of the page. */
 async function fromDisk(context, url) {
+  served.add(context);
   const { origin } = new URL(url);
   const file = (name) => readFile(new URL(`../../web/dist/${name}`, import.meta.url));
   await context.route(`${origin}/`, async (route) => route.fulfill({ response: await route.fetch(), body: await file("index.html") }));

@@ -11,11 +11,9 @@ import { Empty, Failure, Loading } from "../parts/states.tsx";
 import { contentText } from "../parts/text.ts";
 import { AskCard } from "../people/ask-card.tsx";
 import { go, link } from "../router.ts";
-import { LiveActivity } from "./activity.tsx";
 import { cited } from "./cited.ts";
 import { Composer } from "./composer.tsx";
 import { Conversation, begin, type Request, type Sending } from "./conversation.ts";
-import { Answer } from "./message.tsx";
 import { Panel, useWide } from "./panel.tsx";
 import { Scroller } from "./scroller.tsx";
 import { SourceCard } from "./sources.tsx";
@@ -50,7 +48,6 @@ export function OpenThread({ thread }: { thread: string }) {
   const [panel, setPanel] = useState<{ turn: number; number: number } | "run" | "closed" | null>(null);
   const [editing, setEditing] = useState<{ text: string; at: Checkpoint | null } | null>(null);
   const values = conversation.values.value ?? {};
-  const live = conversation.live.value;
   const run = conversation.run.value;
   const busy = run !== null;
   const open = conversation.interrupts.value;
@@ -58,7 +55,6 @@ export function OpenThread({ thread }: { thread: string }) {
   const turns = useMemo(() => turnsOf(values), [values]);
   const newest = turns.at(-1);
   const asked = newest?.question;
-  const writing = [...live.writing].filter(([, piece]) => piece.text.trim() && isAnswer(piece.name));
 
   async function send(request: Request, sending: Sending) {
     // The first turn has nothing before it that a branch could begin at.
@@ -97,10 +93,8 @@ export function OpenThread({ thread }: { thread: string }) {
               onAgain={busy ? undefined : (message) => void again(message)}
             />
           ))}
-          {busy && newest && <LiveActivity work={newest.work} live={live} open={open} lost={conversation.connection.value === "lost"} since={run.created_at} isWriting={writing.length > 0} />}
-          {writing.map(([id, piece]) => <Answer key={id} writing message={{ id, type: "ai", name: piece.name, content: piece.text }} onCite={() => {}} />)}
           {early && !busy && asked && <Failure error={new Error(`This turn ended early: ${early}`)} retry={() => void again(asked)} />}
-          {conversation.error.value && <Failure error={new Error(conversation.error.value)} retry={() => void attempt(() => conversation.resume())} />}
+          {conversation.error.value && !(early && !busy) && <Failure error={new Error(conversation.error.value)} retry={() => void attempt(() => conversation.resume())} />}
           {conversation.stopped.value && !busy && (
             <p class="stopped">The run was stopped. <button type="button" onClick={() => void attempt(() => conversation.resume())}>Continue</button></p>
           )}
@@ -117,9 +111,6 @@ export function OpenThread({ thread }: { thread: string }) {
     </div>
   );
 }
-
-/** What agents write is shown with their work. */
-const isAnswer = (name: string) => !name.startsWith("mcp_agent_");
 
 const sourceOf = (turn: ReturnType<typeof turnsOf>[number] | undefined, number: number) => turn && cited(turn.citations, turn.work.results).find((one) => one.number === number);
 
