@@ -160,6 +160,36 @@ test("an outage is said once, and the view is there again without a reload", asy
   assert.equal(await outage.count(), 0);
 });
 
+test("what is asked while the server is away is kept over a reload, and sent once", async () => {
+  const thread = await ask(tab, "Hello?");
+  await answered(tab, "Hello from");
+  await tab.getByLabel("Your question").fill("What of the moon?");
+  await server.kill();
+  await tab.getByRole("button", { name: "Ask", exact: true }).click();
+  const unsent = tab.getByRole("alert").filter({ hasText: "Not sent" });
+  await unsent.waitFor();
+  await inspect(tab, "a question that was not sent");
+  await server.start();
+  await tab.reload();
+  await unsent.waitFor();
+  assert.equal(await tab.getByLabel("Your question").inputValue(), "What of the moon?");
+  // The first answer to the retry is lost: the server has accepted, and the page does not know.
+  await tab.route(`**/threads/${thread}/runs`, async (route) => {
+    if (route.request().method() !== "POST") return route.continue();
+    await route.fetch();
+    await route.abort("connectionreset");
+    await tab.unroute(`**/threads/${thread}/runs`);
+  });
+  await unsent.getByRole("button", { name: "Retry" }).click();
+  await tab.locator('.unsent button:not([disabled])').waitFor();
+  await unsent.getByRole("button", { name: "Retry" }).click();
+  await tab.locator(".message.user").nth(1).waitFor();
+  await tab.locator('.messages[aria-busy="false"]').waitFor();
+  assert.equal(await tab.getByLabel("Your question").inputValue(), "");
+  const state = await server.json(`/threads/${thread}/state`);
+  assert.deepEqual(state.values.messages.filter((one) => one.type === "human").map((one) => one.content), ["Hello?", "What of the moon?"]);
+});
+
 test("times are those of the reader's zone", async () => {
   const thread = await ask(tab, "Hello?");
   await answered(tab, "Hello from");

@@ -113,7 +113,8 @@ test("two threads are compared step by step, with their totals", async () => {
   const other = await ask(tab, "Hello?");
   await answered(tab, "Hello from");
   await go(tab, `inspect/${one}`);
-  await tab.getByRole("navigation", { name: "The thread" }).getByRole("link", { name: "Compare" }).click();
+  await tab.getByLabel("More actions").click();
+  await tab.getByRole("link", { name: "Compare" }).click();
   await tab.getByLabel("Other thread").selectOption(other);
   await tab.getByRole("status").getByText(/steps? differ/).waitFor();
   const totals = tab.getByRole("region", { name: "Totals" });
@@ -154,6 +155,6 @@ test("a thread is replayed to the same bytes, and with other prompts to its firs
   await tab.reload();
   const diverged = tab.getByRole("region", { name: "First divergence" });
   await diverged.getByRole("heading", { name: /supervisor/ }).waitFor();
-  await diverged.locator(".changes .old").first().waitFor();
+  await diverged.locator(".changes .new").first().waitFor();
   await inspect(tab, "a divergence");
 });

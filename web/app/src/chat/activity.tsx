@@ -1,4 +1,4 @@
-/** What goes on where the answer will be: the plan as a checklist, agents at work, their calls; afterwards folded to a line. */
+/** What a run does, where the answer will be: the plan as a checklist, agents at work, their calls; afterwards folded to a line. */
 
 import { useEffect, useState } from "preact/hooks";
 import type { AgentResult, Interrupt, Planner } from "../api/types.ts";

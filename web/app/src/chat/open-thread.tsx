@@ -1,4 +1,4 @@
-/** An open thread: its turns, what goes on in it now, what waits for a person, and the panel beside it. */
+/** An open thread: its turns, the work under way, what waits for a person, and the panel beside it. */
 
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { Reply } from "../api/approvals.ts";

@@ -22,7 +22,7 @@ export function RunPicker({ thread, name, all, value, onChange }: Props) {
   return (
     <label class="inline">
       {name}
-      <select value={value} onChange={(event) => onChange(event.currentTarget.value)}>
+      <select aria-label={name} value={value} onChange={(event) => onChange(event.currentTarget.value)}>
         <option value="">{all}</option>
         {found.map((run, index) => <option key={run.run_id} value={String(found.length - index)}>{`Run ${found.length - index}, ${moment(run.created_at)}, ${run.status}`}</option>)}
         {value && !found[found.length - Number(value)] && <option value={value}>Run {value}</option>}

@@ -5,15 +5,31 @@ export interface Part {
   text: string;
 }
 
-/** Words above which two texts are shown whole, one after the other. */
+/** Words above which what differs is shown whole, one text after the other. */
 const MOST = 600;
+
+/** Characters of a part that stayed; the middle of a longer one is left out. */
+const KEPT = 160;
 
 /** Returns what stayed, went and came, in order. */
 export function byWords(before: string, after: string): Part[] {
-  const a = before.split(/(\s+)/);
-  const b = after.split(/(\s+)/);
-  if (a.length > MOST || b.length > MOST) return [{ kind: "old", text: before }, { kind: "same", text: " " }, { kind: "new", text: after }];
-  // Lengths of the longest common parts of the ends.
+  const [a, b] = [before.split(/(\s+)/), after.split(/(\s+)/)];
+  let start = 0;
+  while (start < a.length && start < b.length && a[start] === b[start]) start += 1;
+  let end = 0;
+  while (end < a.length - start && end < b.length - start && a[a.length - 1 - end] === b[b.length - 1 - end]) end += 1;
+  const middle = between(a.slice(start, a.length - end), b.slice(start, b.length - end));
+  const parts: Part[] = [{ kind: "same", text: a.slice(0, start).join("") }, ...middle, { kind: "same", text: a.slice(a.length - end).join("") }];
+  return parts.filter((part) => part.text).map((part) => (part.kind === "same" ? { ...part, text: shortened(part.text) } : part));
+}
+
+function shortened(text: string): string {
+  return text.length <= KEPT ? text : `${text.slice(0, KEPT / 2)} … ${text.slice(-KEPT / 2)}`;
+}
+
+/** Compares words that have neither beginning nor end in common, by their longest common part. */
+function between(a: string[], b: string[]): Part[] {
+  if (a.length > MOST || b.length > MOST) return [{ kind: "old", text: a.join("") }, { kind: "new", text: b.join("") }];
   const longest = Array.from({ length: a.length + 1 }, () => new Uint16Array(b.length + 1));
   const at = (i: number, j: number) => longest[i]?.[j] ?? 0;
   for (let i = a.length - 1; i >= 0; i -= 1) {
@@ -29,9 +45,17 @@ export function byWords(before: string, after: string): Part[] {
   };
   let [i, j] = [0, 0];
   while (i < a.length || j < b.length) {
-    if (i < a.length && j < b.length && a[i] === b[j]) (put("same", a[i]), i++, j++);
-    else if (i < a.length && (j >= b.length || at(i + 1, j) >= at(i, j + 1))) put("old", a[i++]);
-    else put("new", b[j++]);
+    if (i < a.length && j < b.length && a[i] === b[j]) {
+      put("same", a[i]);
+      i += 1;
+      j += 1;
+    } else if (i < a.length && (j >= b.length || at(i + 1, j) >= at(i, j + 1))) {
+      put("old", a[i]);
+      i += 1;
+    } else {
+      put("new", b[j]);
+      j += 1;
+    }
   }
   return parts;
 }

@@ -62,7 +62,7 @@ function Open({ all, reload }: { all: Waiting[]; reload: () => void }) {
   const one = all[at];
   const selected = all.filter((each) => chosen.has(each.id));
 
-  /** Decides, and goes on to the next. */
+  /** Decides, and opens the next. */
   async function answer(each: Waiting, reply: Reply) {
     await attempt(() => approvals.answer(each.id, reply), "Sent.");
     const next = all[at + 1] ?? all[at - 1];
