@@ -48,7 +48,8 @@ function ChangeView({ change }: { change: Change }) {
   if (before === undefined || before === null) return <span class="new"><Side value={after} /></span>;
   if (after === undefined || after === null) return <span class="old"><Side value={before} /></span>;
   if (typeof before === "number" && typeof after === "number") return <>{count(before)} → {count(after)} <span class="hint">({after > before ? "+" : ""}{count(after - before)})</span></>;
-  if (typeof before === "string" && typeof after === "string") {
+  const isWord = (value: unknown) => typeof value === "string" && !/\s/.test(value);
+  if (typeof before === "string" && typeof after === "string" && !(isWord(before) && isWord(after))) {
     return <>{byWords(before, after).map((part, index) => (part.kind === "same" ? readable(part.text) : <span key={index} class={part.kind}>{readable(part.text)}</span>))}</>;
   }
   return <><span class="old"><Side value={before} /></span> → <span class="new"><Side value={after} /></span></>;

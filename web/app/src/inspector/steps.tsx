@@ -113,7 +113,8 @@ export function StepsView({ thread, query }: { thread: string; query: URLSearchP
 function linesOf(steps: ThreadState[]): Line[] {
   let last: number | undefined;
   return steps.flatMap((step, index): Line[] => {
-    const { turn } = step.values;
+    // An input comes before the turn that it begins has its number.
+    const turn = step.metadata?.source === "input" && last !== undefined ? last : step.values.turn;
     const isNew = turn !== undefined && turn !== last;
     last = turn ?? last;
     return isNew && turn !== undefined ? [{ turn }, { step: index }] : [{ step: index }];
