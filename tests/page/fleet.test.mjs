@@ -50,8 +50,8 @@ test("a run that failed is counted, and listed with its reason and its thread", 
 test("runs in progress are counted with the worker that drives them", async () => {
   model.hold();
   const thread = await ask(tab, "Tell a slow story");
-  model.release(1);
-  await tab.getByText("word1").first().waitFor();
+  model.release(8);
+  await tab.getByText("word8").first().waitFor();
   await go(tab, "health");
   await tab.locator(".tile").filter({ hasText: "runs in progress" }).getByText("1", { exact: true }).waitFor();
   await tab.getByText(/drives 1 run/).waitFor();
