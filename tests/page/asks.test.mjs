@@ -45,9 +45,9 @@ test("a call is asked for, edited and approved by the keyboard alone", async () 
   }
   await reach(card.getByRole("button", { name: "Edit", exact: true }));
   await tab.keyboard.press("Enter");
-  await reach(card.getByLabel("Arguments"));
+  await reach(card.getByLabel("text"));
   await tab.keyboard.press("Control+a");
-  await tab.keyboard.type('{"text": "Remember the keys"}');
+  await tab.keyboard.type("Remember the keys");
   await reach(card.getByRole("button", { name: "Approve as edited" }));
   await tab.keyboard.press("Enter");
   await answered(tab, "written down");

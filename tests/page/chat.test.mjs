@@ -1,6 +1,7 @@
 /** S3.13: the conversation: who works on what, options, retries, what stays in place, times, and what is wrong. */
 
 import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
 import { test } from "node:test";
 import { answered, answerOf, ask, askMore, go, inspect, open, openActivity } from "./browser.mjs";
 import { LONG } from "./model.mjs";
@@ -188,6 +189,25 @@ test("what is asked while the server is away is kept over a reload, and sent onc
   assert.equal(await tab.getByLabel("Your question").inputValue(), "");
   const state = await server.json(`/threads/${thread}/state`);
   assert.deepEqual(state.values.messages.filter((one) => one.type === "human").map((one) => one.content), ["Hello?", "What of the moon?"]);
+});
+
+test("an answer gets a score and a note, which stay with the thread and are exported", async () => {
+  const thread = await ask(tab, "Hello?");
+  await answered(tab, "Hello from");
+  await tab.getByRole("button", { name: "Bad answer" }).click();
+  await tab.getByLabel("Note").fill("Too short.");
+  await tab.getByRole("button", { name: "Save" }).click();
+  await tab.getByText("Too short.").waitFor();
+  await tab.reload();
+  await tab.getByText("Too short.").waitFor();
+  await tab.locator('button[aria-label="Bad answer"][aria-pressed="true"]').waitFor();
+  await inspect(tab, "feedback");
+  const { metadata } = await server.json(`/threads/${thread}`);
+  assert.deepEqual(metadata.feedback, { 1: { score: -1, note: "Too short." } });
+  const saved = tab.waitForEvent("download");
+  await tab.getByLabel("More actions").click();
+  await tab.getByRole("button", { name: "Export" }).click();
+  assert.match(await readFile(await (await saved).path(), "utf8"), /Too short\./);
 });
 
 test("times are those of the reader's zone", async () => {

@@ -18,6 +18,9 @@ test("a call's arguments are edited before it is approved, and what is sent is t
   await ask(tab, "Please approve this note");
   const card = tab.getByRole("region", { name: "Waiting for you" });
   await card.getByRole("button", { name: "Edit", exact: true }).click();
+  await card.getByLabel("text").fill("Remember the eggs");
+  await card.locator(".change").getByText("eggs").waitFor();
+  await card.getByRole("button", { name: "Edit as JSON" }).click();
   await card.getByLabel("Arguments").fill("[1]");
   await card.getByRole("button", { name: "Approve as edited" }).click();
   await card.getByRole("alert").getByText("Arguments must be an object").waitFor();

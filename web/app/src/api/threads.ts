@@ -35,7 +35,9 @@ export const threads = {
   get: (thread: string) => json<Thread>(at(thread)),
   /** Creates a thread; with an id, once at most. */
   create: (metadata: Json = {}, id?: string) => json<Thread>("threads", { metadata, ...(id && { thread_id: id, if_exists: "do_nothing" }) }),
-  rename: (thread: string, title: string) => json<Thread>(at(thread), { metadata: { title } }, "PATCH"),
+  rename: (thread: string, title: string) => threads.annotate(thread, { title }),
+  /** Adds to what is noted of a thread. */
+  annotate: (thread: string, metadata: { [key: string]: Json }) => json<Thread>(at(thread), { metadata }, "PATCH"),
   remove: (thread: string) => json<null>(at(thread), undefined, "DELETE"),
   history: (thread: string, limit: number, before?: Checkpoint | null) =>
     json<ThreadState[]>(`${at(thread)}/history`, { limit, ...(before && { before: before.checkpoint_id }) }),

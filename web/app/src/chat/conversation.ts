@@ -7,6 +7,7 @@ import { runs, threads } from "../api/threads.ts";
 import type { Checkpoint, Interrupt, Json, Run, Values } from "../api/types.ts";
 import { complain } from "../parts/notice.tsx";
 import { threadsChanged } from "./changed.ts";
+import { feedbackOf, type Feedback } from "./feedback.tsx";
 import { follow, type Connection } from "./follow.ts";
 import { after, idle, type Live } from "./live.ts";
 import { endedEarly } from "./turns.ts";
@@ -46,6 +47,8 @@ export async function begin(request: Request, { id, isRetry }: Sending): Promise
 export class Conversation {
   readonly values: Signal<Values | null> = signal(null);
   readonly interrupts: Signal<Interrupt[]> = signal([]);
+  /** What readers think of its answers, by turn. */
+  readonly feedback: Signal<{ [turn: string]: Feedback }> = signal({});
   readonly live: Signal<Live> = signal(idle);
   readonly run: Signal<Run | null> = signal(null);
   /** The newest run that is over. */
@@ -99,6 +102,7 @@ export class Conversation {
     const open = Object.values(thread.interrupts ?? {}).flat();
     this.values.value = thread.values ?? null;
     this.interrupts.value = open;
+    this.feedback.value = feedbackOf(thread.metadata);
     this.error.value = thread.status === "error" ? describe(thread.error) : null;
     this.stopped.value = thread.status === "interrupted" && open.length === 0;
   }

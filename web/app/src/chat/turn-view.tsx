@@ -7,6 +7,7 @@ import { contentText } from "../parts/text.ts";
 import { DoneActivity, LiveActivity } from "./activity.tsx";
 import { cited } from "./cited.ts";
 import type { Conversation } from "./conversation.ts";
+import { FeedbackButtons } from "./feedback.tsx";
 import { Findings } from "./findings.tsx";
 import { idle } from "./live.ts";
 import { Answer, Question } from "./message.tsx";
@@ -48,7 +49,7 @@ export function TurnView({ thread, turn, conversation, opened, onCite, onEdit, o
       {shown.map((message, index) => <Answer key={message.id ?? index} message={message} onCite={onCite} writing={!isOver && !known.has(message.id)} />)}
       {isOver && <Findings thread={thread} results={work.results} />}
       {isOver && <SourceLines sources={sources} opened={opened} onOpen={onCite} />}
-      {isOver && answers.length > 0 && <footer class="message-tools"><CopyButton text={answers.map((message) => contentText(message.content)).join("\n\n")} label="Copy the answer" /></footer>}
+      {isOver && answers.length > 0 && <footer class="message-tools"><CopyButton text={answers.map((message) => contentText(message.content)).join("\n\n")} label="Copy the answer" /> <FeedbackButtons thread={thread} turn={turn.number} all={conversation.feedback.value} onChange={(all) => (conversation.feedback.value = all)} /></footer>}
       <CitationHover sources={sources} />
     </div>
   );

@@ -11,6 +11,8 @@ export interface Turn {
   work: Work;
   citations: Citation[];
   isNewest: boolean;
+  /** Its number, from 1. */
+  number: number;
 }
 
 /** What agents say is shown with their work. */
@@ -29,7 +31,7 @@ export function turnsOf(values: Values): Turn[] {
     const isNewest = index === all.length - 1;
     const isOf = ({ turn: number }: { turn?: number }) => (isNewest ? number === undefined || number === values.turn : isNumbered && number === index + 1);
     const work = { plan: isNewest ? (values.plan ?? []) : [], planner: isNewest ? (values.planner ?? null) : null, tasks: (values.tasks ?? []).filter(isOf), results: (values.results ?? []).filter(isOf) };
-    return { ...turn, work, citations: (values.citations ?? []).filter(isOf), isNewest };
+    return { ...turn, work, citations: (values.citations ?? []).filter(isOf), isNewest, number: index + 1 };
   });
 }
 

@@ -9,6 +9,7 @@ import { Icon } from "../parts/icon.tsx";
 import { agentName, readable } from "../parts/text.ts";
 import { moment, until } from "../parts/time.tsx";
 import { Values } from "../parts/values.tsx";
+import { EditArguments } from "./edit-arguments.tsx";
 import { asked, type Approval, type Form, type Question, type Unknown, type Visit } from "./decide.ts";
 import { SchemaForm } from "./schema-form.tsx";
 
@@ -85,10 +86,7 @@ function ApprovalBody({ asks, answer }: Body<Approval>) {
           </>
         ) : (
           <>
-            <label>
-              Arguments
-              <textarea class="code" rows={Math.min(16, edited.split("\n").length + 1)} value={edited} onInput={(event) => (setProblem(""), setEdited(event.currentTarget.value))} />
-            </label>
+            <EditArguments text={edited} onChange={(text) => (setProblem(""), setEdited(text))} />
             {problem && <p class="error-text" role="alert">{problem}</p>}
             <EditChanges before={asks.args} text={edited} />
             <button type="button" onClick={() => (setProblem(""), setEdited(null))}>Discard changes</button>
