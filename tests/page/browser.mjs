@@ -57,7 +57,7 @@ async function fromDisk(context, url) {
 }
 
 /** Puts what stands in a trace's page into the template, style and script of web/trace. */
-async function traceFromDisk(page) {
+export async function traceFromDisk(page) {
   const file = (name) => readFile(new URL(`../../web/trace/${name}`, import.meta.url), "utf8");
   const found = (pattern) => pattern.exec(page)?.[1] ?? "";
   const parts = {

@@ -10,7 +10,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { promisify } from "node:util";
-import { answerOf, answered, ask, go, launch, open } from "./browser.mjs";
+import { answerOf, answered, ask, go, launch, open, traceFromDisk } from "./browser.mjs";
 import { startModel } from "./model.mjs";
 import { ROOT, startServer } from "./server.mjs";
 
@@ -124,7 +124,8 @@ async function steps(browser, server, count) {
 /** A real trace whose spans stand in it over and over. */
 async function trace(browser, server, thread, count) {
   const address = `${server.url}/v1/threads/${thread}/trace/page`;
-  const page = await (await fetch(address)).text();
+  const given = await (await fetch(address)).text();
+  const page = process.env.PAGE_FROM_DISK ? await traceFromDisk(given) : given;
   const held = /<script type="application\/json" class="spans">(.*?)<\/script>\n/gs;
   const [root, ...rest] = [...page.matchAll(held)].flatMap(([, part]) => JSON.parse(part));
   const named = (id, copy) => (id === root.span_id ? id : `${id}${copy}`);

@@ -6,7 +6,7 @@
 
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { ask, go, open } from "./browser.mjs";
+import { ask, go, open, traceFromDisk } from "./browser.mjs";
 import { startDemo, viewsOf } from "./demo.mjs";
 
 const [all, documents] = process.argv.slice(2);
@@ -19,6 +19,7 @@ const SHOWN = {
   "steps-1440-dark": "page-steps",
   "trace-1440-light": "page-trace",
   "thread-390-dark": "page-phone",
+  "saved-trace": "trace-page",
 };
 
 await mkdir(all, { recursive: true });
@@ -40,7 +41,21 @@ async function picture(tab, name) {
   if (SHOWN[name]) await writeFile(join(documents, `${SHOWN[name]}.webp`), bytes);
 }
 
+/** Takes a picture of a trace as it is saved. */
+async function savedTrace() {
+  const address = `${server.url}/v1/threads/${table}/trace/page`;
+  const given = await (await fetch(address)).text();
+  const body = process.env.PAGE_FROM_DISK ? await traceFromDisk(given) : given;
+  const tab = await browser.newPage({ viewport: { width: 1280, height: 720 } });
+  await tab.route(address, (route) => route.fulfill({ contentType: "text/html; charset=utf-8", body }));
+  await tab.goto(address);
+  await tab.getByRole("treeitem").nth(4).waitFor();
+  await picture(tab, "saved-trace");
+  await tab.close();
+}
+
 try {
+  await savedTrace();
   for (const [width, height] of SIZES) {
     for (const theme of ["light", "dark"]) {
       const tab = await open(browser, server.url, { width, height, theme });

@@ -1,6 +1,6 @@
 /** Whether the server is the demo, and what the demo can be asked. */
 
-import { agents } from "./data/agents.ts";
+import { json } from "./api/http.ts";
 import { useLoad } from "./parts/load.ts";
 
 /** Questions that the demo's script answers. */
@@ -10,17 +10,17 @@ export const QUESTIONS = [
   "Between 2010 and 2025, in which time zones did the clocks change most often, how many times, and why?",
 ];
 
-/** The agents that only the demo has together. */
-const AGENTS = ["mcp_agent_timezones", "mcp_agent_sql", "mcp_agent_files"];
+/** The tenant of the demo's threads. */
+const TENANT = "demo";
 
-let known: Promise<string[]> | undefined;
+let known: Promise<{ tenant: string }> | undefined;
 
 /** Tells whether the server is the demo; asked once. */
 export function useDemo(): boolean {
-  const names = useLoad(() => {
-    known ??= agents.names();
+  const me = useLoad(() => {
+    known ??= json<{ tenant: string }>("v1/auth/me");
     known.catch(() => (known = undefined));
     return known;
   }, []);
-  return AGENTS.every((name) => names.data?.includes(name));
+  return me.data?.tenant === TENANT;
 }

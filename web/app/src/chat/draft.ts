@@ -21,7 +21,9 @@ export interface Draft {
 
 export const EMPTY: Draft = { text: "", choices: {}, context: "", turns: "", data: true, instructions: "", attached: [] };
 
-const at = (thread: string | undefined) => `perihelion-draft-${thread ?? "new"}`;
+const PREFIX = "perihelion-draft-";
+
+const at = (thread: string | undefined) => `${PREFIX}${thread ?? "new"}`;
 
 export function readDraft(thread: string | undefined): Draft {
   try {
@@ -39,6 +41,11 @@ export function keepDraft(thread: string | undefined, draft: Draft) {
   } catch {
     // A browser that keeps nothing has the draft until the tab is closed.
   }
+}
+
+/** Forgets all drafts, as when somebody logs out. */
+export function forgetDrafts() {
+  for (const key of Object.keys(localStorage)) if (key.startsWith(PREFIX)) localStorage.removeItem(key);
 }
 
 /** Makes an id that is like no other; browsers have their own function only on a secure origin. */

@@ -4,6 +4,7 @@ import { signal } from "@preact/signals";
 import { useState } from "preact/hooks";
 import { ServerError, json, unauthorized } from "../api/http.ts";
 import { hasSession, key, useKey } from "../api/who.ts";
+import { forgetDrafts } from "../chat/draft.ts";
 import { Icon } from "../parts/icon.tsx";
 import { attempt } from "../parts/notice.tsx";
 
@@ -62,6 +63,7 @@ export function Logout() {
   async function leave() {
     const left = !hasSession() || (await attempt(() => json("v1/auth/logout", {})));
     if (!left) return;
+    forgetDrafts();
     useKey(null);
     location.reload();
   }
