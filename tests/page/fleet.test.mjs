@@ -1,4 +1,4 @@
-/** S3.13, X7: health and usage: how threads stand, what failed, what calls took and cost, and the alerts that stand. */
+/** S3.13, X7: health, usage and runs: how threads stand, what failed, what calls took and cost, and the alerts that stand. */
 
 import { test } from "node:test";
 import { answered, ask, go, inspect } from "./browser.mjs";
@@ -58,4 +58,45 @@ test("runs in progress are counted with the worker that drives them", async () =
   model.release();
   await go(tab, `chat/${thread}`);
   await answered(tab, "word40");
+});
+
+test("runs of all threads are listed, filtered by the address, compared, and opened as a trace", async () => {
+  for (const question of ["Where is the lynx?", "Where is the otter?"]) {
+    await ask(tab, question);
+    await answered(tab, "Hello from");
+  }
+  await go(tab, "runs");
+  const list = tab.getByRole("region", { name: "Runs" });
+  const row = (question) => list.getByRole("row").filter({ hasText: question });
+  await row("Where is the lynx?").getByRole("img", { name: "done" }).waitFor();
+  await row("Where is the lynx?").getByText(/\d (ms|s)$/).first().waitFor();
+  await inspect(tab, "the runs");
+  await tab.getByLabel("Status").selectOption("error");
+  await row("Where is the lynx?").waitFor({ state: "detached" });
+  await tab.waitForURL(/status=error/);
+  await tab.getByLabel("Status").selectOption("");
+  await tab.getByLabel("Search runs").fill("otter");
+  await row("Where is the lynx?").waitFor({ state: "detached" });
+  await tab.getByLabel("Search runs").fill("");
+  await row("Where is the lynx?").getByRole("checkbox").check();
+  await row("Where is the otter?").getByRole("checkbox").check();
+  await tab.getByRole("link", { name: "Compare" }).click();
+  await tab.getByRole("region", { name: "Totals" }).waitFor();
+  await go(tab, "runs");
+  await row("Where is the otter?").getByRole("link", { name: "Trace" }).click();
+  await tab.locator(".trace").getByText("Where is the otter?").first().waitFor();
+});
+
+test("keys lead around, and their list says how", async () => {
+  await go(tab, "health");
+  await tab.getByRole("heading", { name: "Health" }).waitFor();
+  await tab.keyboard.press("g");
+  await tab.keyboard.press("i");
+  await tab.getByRole("heading", { name: "Inbox" }).waitFor();
+  await tab.keyboard.press("?");
+  await tab.getByRole("dialog").getByText("Ask a question").waitFor();
+  await inspect(tab, "the keys");
+  await tab.keyboard.press("Escape");
+  await tab.keyboard.press("c");
+  await tab.getByRole("heading", { name: "What do you want to know?" }).waitFor();
 });

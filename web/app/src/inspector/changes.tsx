@@ -50,7 +50,7 @@ function ChangeView({ change }: { change: Change }) {
   if (typeof before === "number" && typeof after === "number") return <>{count(before)} → {count(after)} <span class="hint">({after > before ? "+" : ""}{count(after - before)})</span></>;
   const isWord = (value: unknown) => typeof value === "string" && !/\s/.test(value);
   if (typeof before === "string" && typeof after === "string" && !(isWord(before) && isWord(after))) {
-    return <>{byWords(before, after).map((part, index) => (part.kind === "same" ? readable(part.text) : <span key={index} class={part.kind}>{readable(part.text)}</span>))}</>;
+    return <span class="words">{byWords(before, after).map((part, index) => (part.kind === "same" ? readable(part.text) : <span key={index} class={part.kind}>{readable(part.text)}</span>))}</span>;
   }
   return <><span class="old"><Side value={before} /></span> → <span class="new"><Side value={after} /></span></>;
 }

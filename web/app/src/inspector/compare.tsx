@@ -5,6 +5,7 @@ import { json } from "../api/http.ts";
 import { threads } from "../api/threads.ts";
 import { ThreadHead } from "../chat/thread-head.tsx";
 import { threadTitle } from "../chat/titles.ts";
+import { dollars } from "../parts/money.ts";
 import { useLoad } from "../parts/load.ts";
 import { Empty, Shown } from "../parts/states.tsx";
 import { agentName, clip, readable } from "../parts/text.ts";
@@ -113,6 +114,8 @@ const ROWS: [keyof Totals, string][] = [
   ["output_tokens", "Tokens out"],
 ];
 
+const cost = ({ totals }: Side) => (totals.cost_usd === 0 ? "–" : dollars(totals.cost_usd * 1e9));
+
 function TotalsTable({ a, b }: { a: Side; b: Side }) {
   const name = (side: Side) => `${readable(clip(side.title ?? side.thread_id.slice(0, 8), 40))}${side.run === null ? "" : `, run ${side.run}`}`;
   return (
@@ -123,7 +126,7 @@ function TotalsTable({ a, b }: { a: Side; b: Side }) {
           {ROWS.map(([key, title]) => (
             <tr key={key}><th scope="row">{title}</th><td class="number">{count(a.totals[key])}</td><td class="number">{count(b.totals[key])}</td></tr>
           ))}
-          <tr><th scope="row">Cost</th><td class="number">${a.totals.cost_usd.toFixed(4)}</td><td class="number">${b.totals.cost_usd.toFixed(4)}</td></tr>
+          <tr><th scope="row">Cost</th><td class="number">{cost(a)}</td><td class="number">{cost(b)}</td></tr>
           <tr><th scope="row">Time at work</th><td class="number">{duration(a.totals.seconds * 1000)}</td><td class="number">{duration(b.totals.seconds * 1000)}</td></tr>
         </tbody>
       </table>

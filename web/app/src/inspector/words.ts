@@ -8,6 +8,9 @@ export interface Part {
 /** Words above which what differs is shown whole, one text after the other. */
 const MOST = 600;
 
+/** The share that two texts have in common at least, to be compared word by word. */
+const LEAST = 0.4;
+
 /** Characters of a part that stayed; the middle of a longer one is left out. */
 const KEPT = 160;
 
@@ -19,6 +22,9 @@ export function byWords(before: string, after: string): Part[] {
   let end = 0;
   while (end < a.length - start && end < b.length - start && a[a.length - 1 - end] === b[b.length - 1 - end]) end += 1;
   const middle = between(a.slice(start, a.length - end), b.slice(start, b.length - end));
+  const kept = middle.reduce((sum, part) => sum + (part.kind === "same" ? part.text.trim().length : 0), 0) + a.slice(0, start).join("").length + a.slice(a.length - end).join("").length;
+  // Texts that have little in common are read one after the other.
+  if (kept < LEAST * Math.max(before.length, after.length)) return [{ kind: "old", text: before }, { kind: "same", text: "\n" }, { kind: "new", text: after }];
   const parts: Part[] = [{ kind: "same", text: a.slice(0, start).join("") }, ...middle, { kind: "same", text: a.slice(a.length - end).join("") }];
   return parts.filter((part) => part.text).map((part) => (part.kind === "same" ? { ...part, text: shortened(part.text) } : part));
 }
