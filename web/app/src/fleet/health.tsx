@@ -1,4 +1,4 @@
-/** All threads and workers at a glance: how they stand, what they took, the process's own numbers. */
+/** Health: alerts, threads, queue, workers and failures, and the process's own numbers. */
 
 import { send } from "../api/http.ts";
 import { useLoad } from "../parts/load.ts";
@@ -6,7 +6,6 @@ import { Empty, Shown } from "../parts/states.tsx";
 import { readable } from "../parts/text.ts";
 import { count } from "../parts/time.tsx";
 import { StandingSection } from "./standing.tsx";
-import { TenantsSection, UsageSection } from "./usage.tsx";
 
 export interface Sample {
   name: string;
@@ -60,15 +59,13 @@ function Bars({ title, rows }: { title: string; rows: [string, number][] }) {
   );
 }
 
-export function FleetView() {
+export function HealthView() {
   const metrics = useLoad(async () => samples(await (await send("metrics")).text()), [], { every: 10_000 });
   return (
-    <div class="fleet">
-      <header class="view-head"><h1>Fleet</h1></header>
+    <div class="view">
+      <header class="view-head"><h1>Health</h1></header>
       <StandingSection />
-      <UsageSection />
-      <TenantsSection />
-      <h2>Since the process started</h2>
+      <h2>Since last restart</h2>
       <Shown of={metrics} what="numbers">
         {(all) => {
           if (all.length === 0) return <Empty title="No metrics yet" />;
