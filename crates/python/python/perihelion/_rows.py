@@ -9,6 +9,7 @@ import ormsgpack
 from langgraph.checkpoint.base import WRITES_IDX_MAP, writes_sort_key
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
+from perihelion._effects import MIGRATION as EFFECTS
 from perihelion._native import Seal
 
 MIGRATIONS = [
@@ -47,6 +48,7 @@ MIGRATIONS = [
         "ALTER TABLE perihelion_values ALTER COLUMN data SET STORAGE EXTERNAL",
         "ALTER TABLE perihelion_writes ALTER COLUMN data SET STORAGE EXTERNAL",
     ],
+    EFFECTS,
 ]
 
 CHECKPOINT = "checkpoint_id, parent_id, data"

@@ -22,6 +22,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from perihelion import _rows
 from perihelion._channels import Cache
 from perihelion._database import Connection
+from perihelion._effects import Effect, EffectSteps
 from perihelion._history import HistorySteps
 from perihelion._native import Seal
 from perihelion._steps import LONGEST_PAGE, PAGE, next_version
@@ -245,6 +246,35 @@ class PerihelionSaver(BaseCheckpointSaver[Version]):
     ) -> Mapping[str, DeltaChannelHistory]:
         """Returns the writes to DeltaChannels since their last stored value, oldest first."""
         return await self._connection.arun(self._steps.history(config, channels))
+
+    @property
+    def _journal(self) -> EffectSteps:
+        self._prepare()
+        return EffectSteps(self.serde, self._seal)
+
+    def effects(self, thread_id: str) -> Sequence[Effect]:
+        """Returns what `once` and `ask` recorded for a thread, oldest step first."""
+        return self._connection.run(self._journal.effects(str(thread_id)))
+
+    async def aeffects(self, thread_id: str) -> Sequence[Effect]:
+        """Returns what `once` and `ask` recorded for a thread, oldest step first."""
+        return await self._connection.arun(self._journal.effects(str(thread_id)))
+
+    def settle(self, thread_id: str, key: str, outcome: Any) -> None:
+        """Records the outcome of an effect that happened, after `once` raised `OutcomeUnknown`."""
+        self._connection.run(self._journal.settle(str(thread_id), key, outcome))
+
+    async def asettle(self, thread_id: str, key: str, outcome: Any) -> None:
+        """Records the outcome of an effect that happened, after `once` raised `OutcomeUnknown`."""
+        await self._connection.arun(self._journal.settle(str(thread_id), key, outcome))
+
+    def withdraw(self, thread_id: str, key: str) -> None:
+        """Removes an effect that did not happen, so that `once` runs its function again."""
+        self._connection.run(self._journal.withdraw_key(str(thread_id), key))
+
+    async def awithdraw(self, thread_id: str, key: str) -> None:
+        """Removes an effect that did not happen, so that `once` runs its function again."""
+        await self._connection.arun(self._journal.withdraw_key(str(thread_id), key))
 
 
 class AsyncPerihelionSaver(PerihelionSaver):
