@@ -3,7 +3,7 @@
 #   PYTHON             the interpreter (python3): 3.10 or later
 #   PYTHON_TESTS       which tests:  make test-python PYTHON_TESTS="-k conformance"
 #   LANGGRAPH_SOURCE   a checkout of LangGraph for test-python-langgraph; without it one is cloned
-#   PYTHON_BENCH       cases of bench-python:  PYTHON_BENCH="--rounds 10 100 --runs 1"
+#   PYTHON_BENCH       cases of bench-savers:  PYTHON_BENCH="--rounds 10 100 --runs 1"
 
 PYTHON ?= python3
 PYTHON_TESTS ?=
@@ -13,7 +13,7 @@ PYTHON_OUT := $(abspath $(or $(CARGO_TARGET_DIR),target)/python-package)
 PYTHON_VENV := $(PYTHON_OUT)/venv
 PYTHON_PYTEST = $(PYTHON_VENV)/bin/pytest --quiet -c $(PYTHON_CRATE)/pyproject.toml --rootdir $(PYTHON_CRATE)
 
-.PHONY: test-python test-python-short test-python-langgraph bench-python wheel python-wheel
+.PHONY: test-python test-python-short test-python-langgraph bench-savers check-savers wheel python-wheel
 
 $(PYTHON_VENV)/ready: $(PYTHON_CRATE)/tests/requirements.txt
 	@mkdir -p $(PYTHON_OUT)
@@ -43,6 +43,10 @@ test-python-short: python-wheel ## The part of test-python that needs no server
 test-python-langgraph: python-wheel ## Run LangGraph's own checkpoint, Pregel and store tests on the Python package
 	PYTHON=$(PYTHON_VENV)/bin/python tests/postgres.sh run $(PYTHON_CRATE)/tests/langgraph/run.sh $(PYTHON_OUT)/langgraph $(PYTHON_TESTS)
 
-bench-python: python-wheel ## Measure the Python savers beside LangGraph's on SQLite and Postgres
-	TEST_POSTGRES_SETTINGS="-c shared_buffers=512MB -c max_wal_size=4GB" tests/postgres.sh run \
-		$(PYTHON_VENV)/bin/python $(PYTHON_CRATE)/benches/savers.py $(PYTHON_BENCH)
+ON_FAST_POSTGRES = TEST_POSTGRES_SETTINGS="-c shared_buffers=512MB -c max_wal_size=4GB" tests/postgres.sh run
+
+bench-savers: python-wheel ## Measure the Python savers beside LangGraph's on SQLite and Postgres
+	$(ON_FAST_POSTGRES) $(PYTHON_VENV)/bin/python $(PYTHON_CRATE)/benches/savers.py $(PYTHON_BENCH)
+
+check-savers: python-wheel ## Check the ratios of the Python savers that do not depend on the machine
+	$(ON_FAST_POSTGRES) $(PYTHON_VENV)/bin/python $(PYTHON_CRATE)/benches/savers.py --check

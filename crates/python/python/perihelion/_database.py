@@ -27,6 +27,12 @@ Request = tuple[Sequence[Statement], bool]
 Steps = Generator[Request, Answers, T]
 """Work that asks for transactions and returns a result; the same for both worlds."""
 
+_Waiting = tuple[Sequence[Statement], "asyncio.Future[Answers]"]
+"""Statements, and what waits for their answers."""
+
+_MOST_STATEMENTS = 24
+"""Statements that the core sends at once; longer transactions take more round trips."""
+
 atexit.register(_native.shutdown)
 
 
@@ -86,6 +92,7 @@ class Connection:
         self._lock = threading.Lock()
         self._prepared: set[str] = set()
         self._preparing = threading.Lock()
+        self._groups: dict[asyncio.AbstractEventLoop, list[_Waiting]] = {}
         if not self.is_postgres:
             _watch_sqlite()
 
@@ -120,17 +127,48 @@ class Connection:
         except StopIteration as end:
             return end.value  # type: ignore[no-any-return]
 
-    async def _answers(self, batch: Iterable[Statement], writes: bool) -> Answers:
+    async def _answers(self, batch: Sequence[Statement], writes: bool) -> Answers:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Answers] = loop.create_future()
+        if not writes:
+            self._submit(loop, [(batch, future)], writes)
+            return await future
+        # What tasks write in one turn of the loop, such as a task's writes and the checkpoint after them, is one
+        # transaction and one flush to disk.
+        group = self._groups.setdefault(loop, [])
+        group.append((batch, future))
+        if len(group) == 1:
+            loop.call_soon(self._submit_group, loop)
+        return await future
+
+    def _submit_group(self, loop: asyncio.AbstractEventLoop) -> None:
+        group = self._groups.pop(loop)
+        while group:
+            count, size = 1, len(group[0][0])
+            while count < len(group) and size + len(group[count][0]) <= _MOST_STATEMENTS:
+                size += len(group[count][0])
+                count += 1
+            self._submit(loop, group[:count], True)
+            del group[:count]
+
+    def _submit(self, loop: asyncio.AbstractEventLoop, group: list[_Waiting], writes: bool) -> None:
+        """Submits batches as one transaction; if it fails, each as one of its own."""
 
         def resolve(answers: Answers | None, error: BaseException | None) -> None:
-            if future.done():
+            if error is not None and len(group) > 1:
+                for one in group:
+                    self._submit(loop, [one], writes)
                 return
-            if error is not None:
-                future.set_exception(error)
-            elif answers is not None:
-                future.set_result(answers)
+            begin = 0
+            for batch, future in group:
+                end = begin + len(batch)
+                if future.done():
+                    pass
+                elif error is not None:
+                    future.set_exception(error)
+                elif answers is not None:
+                    future.set_result(answers[begin:end])
+                begin = end
 
         def done(answers: Answers | None, error: BaseException | None) -> None:
             try:
@@ -138,8 +176,10 @@ class Connection:
             except RuntimeError:
                 pass  # The loop was closed: no task waits.
 
-        self.native.submit(batch, writes, done)
-        return await future
+        try:
+            self.native.submit([statement for batch, _ in group for statement in batch], writes, done)
+        except Exception as error:
+            resolve(None, error)
 
     def prepare(self, name: str, migrations: Sequence[Sequence[str]]) -> None:
         """Brings the tables of a part to the newest version, once for this connection."""

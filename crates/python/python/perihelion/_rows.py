@@ -23,7 +23,8 @@ MIGRATIONS = [
             data {BYTES} NOT NULL,
             PRIMARY KEY (thread_id, checkpoint_ns, checkpoint_id)
         )""",
-        "CREATE INDEX IF NOT EXISTS perihelion_checkpoints_run ON perihelion_checkpoints (run_id)",
+        """CREATE INDEX IF NOT EXISTS perihelion_checkpoints_run
+            ON perihelion_checkpoints (run_id) WHERE run_id IS NOT NULL""",
         """CREATE TABLE IF NOT EXISTS perihelion_values (
             thread_id {TEXT} NOT NULL,
             checkpoint_ns {TEXT} NOT NULL,

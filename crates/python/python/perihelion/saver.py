@@ -26,6 +26,7 @@ from perihelion._effects import Effect, EffectSteps
 from perihelion._history import HistorySteps
 from perihelion._native import Seal
 from perihelion._steps import LONGEST_PAGE, PAGE, next_version
+from perihelion._types import collect_types_of_graphs
 
 Version = Any
 
@@ -36,18 +37,6 @@ def _keys(encryption_key: bytes | Sequence[bytes] | None) -> list[bytes]:
     if encryption_key is None:
         return []
     return [encryption_key] if isinstance(encryption_key, bytes) else list(encryption_key)
-
-
-def _collect_types_of_graphs() -> None:
-    """Makes LangGraph hand the types in the state of a graph to its checkpointer, as LANGGRAPH_STRICT_MSGPACK does.
-
-    Savers that load every type ignore them, so no other saver changes.
-    """
-    try:
-        from langgraph._internal import _serde
-    except ImportError:
-        return
-    vars(_serde)["STRICT_MSGPACK_ENABLED"] = True
 
 
 class PerihelionSaver(BaseCheckpointSaver[Version]):
@@ -82,7 +71,7 @@ class PerihelionSaver(BaseCheckpointSaver[Version]):
         pool_size: int = 10,
     ) -> None:
         if serde is None:
-            _collect_types_of_graphs()
+            collect_types_of_graphs()
             serde = JsonPlusSerializer(allowed_msgpack_modules=tuple(allowed_types) or None)
         super().__init__(serde=serde)
         self.strict = strict
