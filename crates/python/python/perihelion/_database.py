@@ -2,46 +2,39 @@
 
 from __future__ import annotations
 
-import asyncio
 import atexit
 import os
 import sys
 import threading
-from collections.abc import Generator, Iterable, Sequence
-from typing import Any, TypeVar, Union
+from collections.abc import Generator, Sequence
+from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from perihelion import _native
+from perihelion._groups import Answers, Groups, Kind, Statement
 
 T = TypeVar("T")
 
-Statement = tuple[str, Sequence[Union[None, int, float, str, bytes]]]
-"""A statement with its values; placeholders are written `?1`, `?2` and so on."""
-
-Answers = list[list[tuple[Any, ...]]]
-"""The rows that each statement of a transaction returned."""
-
-Request = tuple[Sequence[Statement], bool]
+Request = tuple[Sequence[Statement], Kind]
 """Statements that run as one transaction, and whether they write."""
 
 Steps = Generator[Request, Answers, T]
 """Work that asks for transactions and returns a result; the same for both worlds."""
 
-_Waiting = tuple[Sequence[Statement], "asyncio.Future[Answers]"]
-"""Statements, and what waits for their answers."""
-
-_MOST_STATEMENTS = 24
-"""Statements that the core sends at once; longer transactions take more round trips."""
-
 atexit.register(_native.shutdown)
 
 
 def read(*batch: Statement) -> Request:
-    return batch, False
+    return batch, Kind.READ
 
 
 def write(*batch: Statement) -> Request:
-    return batch, True
+    return batch, Kind.WRITE
+
+
+def join(*batch: Statement) -> Request:
+    """Writes, if possible together with what is written next."""
+    return batch, Kind.JOIN
 
 
 def _sqlite_path(address: str) -> str:
@@ -92,21 +85,21 @@ class Connection:
         self._lock = threading.Lock()
         self._prepared: set[str] = set()
         self._preparing = threading.Lock()
-        self._groups: dict[asyncio.AbstractEventLoop, list[_Waiting]] = {}
+        self._groups = Groups(self.native)
         if not self.is_postgres:
             _watch_sqlite()
 
     def run(self, steps: Steps[T]) -> T:
         """Runs steps on this thread."""
         try:
-            batch, writes = next(steps)
+            batch, kind = next(steps)
             while True:
                 try:
-                    answers = self.native.run(batch, writes)
+                    answers = self._groups.run(batch, kind)
                 except Exception as error:
-                    batch, writes = steps.throw(error)
+                    batch, kind = steps.throw(error)
                 else:
-                    batch, writes = steps.send(answers)
+                    batch, kind = steps.send(answers)
         except StopIteration as end:
             return end.value  # type: ignore[no-any-return]
 
@@ -116,70 +109,16 @@ class Connection:
         A transaction that was begun is finished even if the awaiting task is cancelled.
         """
         try:
-            batch, writes = next(steps)
+            batch, kind = next(steps)
             while True:
                 try:
-                    answers = await self._answers(batch, writes)
+                    answers = await self._groups.asubmit(batch, kind)
                 except Exception as error:
-                    batch, writes = steps.throw(error)
+                    batch, kind = steps.throw(error)
                 else:
-                    batch, writes = steps.send(answers)
+                    batch, kind = steps.send(answers)
         except StopIteration as end:
             return end.value  # type: ignore[no-any-return]
-
-    async def _answers(self, batch: Sequence[Statement], writes: bool) -> Answers:
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[Answers] = loop.create_future()
-        if not writes:
-            self._submit(loop, [(batch, future)], writes)
-            return await future
-        # What tasks write in one turn of the loop, such as a task's writes and the checkpoint after them, is one
-        # transaction and one flush to disk.
-        group = self._groups.setdefault(loop, [])
-        group.append((batch, future))
-        if len(group) == 1:
-            loop.call_soon(self._submit_group, loop)
-        return await future
-
-    def _submit_group(self, loop: asyncio.AbstractEventLoop) -> None:
-        group = self._groups.pop(loop)
-        while group:
-            count, size = 1, len(group[0][0])
-            while count < len(group) and size + len(group[count][0]) <= _MOST_STATEMENTS:
-                size += len(group[count][0])
-                count += 1
-            self._submit(loop, group[:count], True)
-            del group[:count]
-
-    def _submit(self, loop: asyncio.AbstractEventLoop, group: list[_Waiting], writes: bool) -> None:
-        """Submits batches as one transaction; if it fails, each as one of its own."""
-
-        def resolve(answers: Answers | None, error: BaseException | None) -> None:
-            if error is not None and len(group) > 1:
-                for one in group:
-                    self._submit(loop, [one], writes)
-                return
-            begin = 0
-            for batch, future in group:
-                end = begin + len(batch)
-                if future.done():
-                    pass
-                elif error is not None:
-                    future.set_exception(error)
-                elif answers is not None:
-                    future.set_result(answers[begin:end])
-                begin = end
-
-        def done(answers: Answers | None, error: BaseException | None) -> None:
-            try:
-                loop.call_soon_threadsafe(resolve, answers, error)
-            except RuntimeError:
-                pass  # The loop was closed: no task waits.
-
-        try:
-            self.native.submit([statement for batch, _ in group for statement in batch], writes, done)
-        except Exception as error:
-            resolve(None, error)
 
     def prepare(self, name: str, migrations: Sequence[Sequence[str]]) -> None:
         """Brings the tables of a part to the newest version, once for this connection."""

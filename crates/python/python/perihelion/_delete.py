@@ -8,7 +8,8 @@ from typing import Any
 from langgraph.checkpoint.serde.types import TASKS
 
 from perihelion import _rows as rows
-from perihelion._database import Statement, Steps, read, write
+from perihelion._database import Steps, read, write
+from perihelion._groups import Statement
 from perihelion._steps import CheckpointSteps
 
 TABLES = ("perihelion_checkpoints", "perihelion_values", "perihelion_writes", "perihelion_effects")

@@ -11,7 +11,8 @@ from typing import Any
 import ormsgpack
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
-from perihelion._database import Statement, Steps, read, write
+from perihelion._database import Steps, read, write
+from perihelion._groups import Statement
 from perihelion._native import Seal
 
 MIGRATION = [
