@@ -105,8 +105,8 @@ pub use spans::{Written, is_supervisor, span_kind};
 pub use star::{GRAPH, Star};
 pub use state::message_id;
 pub use state::{
-    Artifact, Citation, Decided, GraphState, GraphUpdate, Message, Planner, Preferences, REMOVE,
-    REMOVE_ALL, Routing, Search, Spent, Summary, TaskRecord,
+    Artifact, Citation, Decided, GraphState, GraphUpdate, Message, Messages, Planner, Preferences,
+    REMOVE, REMOVE_ALL, Routing, Search, Spent, Summary, TaskRecord,
 };
 pub use team::{
     ARCHITECT, Architect, Brief, Material, TEAM_PREFIX, Team, TeamAgent, TeamDesign, TeamMember,

@@ -10,7 +10,7 @@ use super::assignment::Assignment;
 use super::ending::EarlyEnd;
 use super::limits::StarLimits;
 use super::message::merge_messages;
-pub use super::message::{Message, REMOVE, REMOVE_ALL, message_id};
+pub use super::message::{Message, Messages, REMOVE, REMOVE_ALL, message_id};
 use super::result::AgentResult;
 use super::sources::Sources;
 use perihelion_engine::graph::{Blob, Blobs, Dict, Log};
@@ -249,7 +249,7 @@ perihelion_engine::graph_state! {
         /// Number of the request in the thread, from 1.
         turn: u32 => overwrite,
         /// Merged by id; an update can also take messages away.
-        messages: Log<Message> => with(merge_messages),
+        messages: Messages => with(merge_messages),
         tasks: Log<TaskRecord> => append,
         results: Log<AgentResult> => append,
         citations: Log<Citation> => append,
