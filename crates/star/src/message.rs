@@ -4,8 +4,7 @@ use std::ops::Deref;
 
 use serde::{Deserialize, Serialize};
 
-use super::node;
-use super::sources::Sources;
+use crate::{Sources, node};
 use perihelion_engine::graph::{Dict, Log};
 use perihelion_llm::Attached;
 
