@@ -9,7 +9,7 @@ use super::init::no_agents;
 use super::parts::{self, Part};
 use super::{Error, Exit, Globals, Signals, checkup, environment, looking, output};
 use perihelion_agents::kinds;
-use perihelion_embeddings::reach;
+use perihelion_http::reach;
 use perihelion_servers::Finding;
 use perihelion_settings::config::Settings;
 

@@ -1,5 +1,6 @@
 //! How a model endpoint is reached: client, credentials, refusals, and when a failed attempt is made again.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use backon::{BackoffBuilder, ExponentialBuilder};
@@ -30,11 +31,13 @@ pub fn client(connect_timeout: Duration, url: &str) -> reqwest::Result<Client> {
 
 /// Returns whether an address is on this machine, where no proxy can reach it.
 pub fn is_loopback(url: &str) -> bool {
-    let host = reqwest::Url::parse(url).ok().and_then(|url| url.host_str().map(str::to_owned));
-    host.is_some_and(|host| {
-        let ip = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
-        host == "localhost" || ip.is_ok_and(|ip| ip.is_loopback())
-    })
+    reqwest::Url::parse(url).is_ok_and(|url| url.host_str().is_some_and(is_loopback_host))
+}
+
+/// Returns whether a host is this machine.
+pub(crate) fn is_loopback_host(host: &str) -> bool {
+    let address = host.trim_matches(['[', ']']).parse::<IpAddr>();
+    host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback())
 }
 
 /// Address and key of an endpoint.
@@ -104,6 +107,22 @@ impl Credentials {
         }
         headers
     }
+}
+
+/// Returns the innermost cause of an error, which holds the useful part ("connection refused").
+pub fn cause(error: &dyn std::error::Error) -> String {
+    let mut last = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let wording = cause.to_string();
+        // The system's number for it says nothing more.
+        let words = wording.split(" (os error ").next().unwrap_or_default();
+        if !words.is_empty() {
+            last = words.to_owned();
+        }
+        source = cause.source();
+    }
+    last
 }
 
 /// Reads a body up to so many bytes.
