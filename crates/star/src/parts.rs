@@ -58,7 +58,9 @@ pub struct Home {
 impl Home {
     /// Returns a runner for a subgraph of a thread.
     pub fn runner<S: State>(&self, graph: Arc<Graph<S>>) -> Runner<S> {
-        Runner::new(graph, Arc::clone(&self.store)).with_lease(self.lease)
+        let mut runner = Runner::new(graph, Arc::clone(&self.store));
+        runner.lease = self.lease;
+        runner
     }
 }
 
