@@ -1,6 +1,6 @@
 //! Reads messages whose writers break the rules: parts without an end, words cut within a character, wrong character sets.
 //!
-//! Enter at [`repaired`] before a message is parsed, and at [`text`] for what a person reads of it. Invariant: a message that is right is
+//! Enter at [`repaired`] before a message is parsed, and at [`readable_text`] for what a person reads of it. Invariant: a message that is right is
 //! left alone, and one that is not loses no more than its broken part.
 
 use std::borrow::Cow;
@@ -8,9 +8,12 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use mail_parser::decoders::{html, quoted_printable};
-use mail_parser::{HeaderValue, Message, MessageParser, MessagePart, MimeHeaders, PartType};
+use mail_parser::{
+    Addr, Address, HeaderValue, Message, MessageParser, MessagePart, MimeHeaders, PartType,
+};
 
-use crate::charset::decoded;
+use crate::charset::{decoded, named_in_page};
+use crate::seven_bits::unshifted;
 use crate::words::{from_base64, joined};
 
 /// How often a message is looked through, since each repaired part may show another one behind it.
@@ -105,8 +108,9 @@ fn headers_repaired(bytes: &[u8], parts: &[&MessagePart<'_>]) -> Option<Vec<u8>>
         }
         written.extend(bytes.get(end..range.start)?);
         let header = bytes.get(range.clone())?;
+        let shifts = || unshifted(header, charset.as_deref()).is_some();
         let text = match std::str::from_utf8(header) {
-            Ok(text) if !text.contains('\u{1b}') => Cow::Borrowed(text),
+            Ok(text) if !text.contains('\u{1b}') && !shifts() => Cow::Borrowed(text),
             _ => Cow::Owned(decoded(header, charset.as_deref())),
         };
         written.extend(joined(&text).bytes());
@@ -117,12 +121,12 @@ fn headers_repaired(bytes: &[u8], parts: &[&MessagePart<'_>]) -> Option<Vec<u8>>
 }
 
 /// Returns what a person reads of a message: its text, otherwise what is attached and can be read.
-pub fn text(message: &Message<'_>) -> String {
+pub fn readable_text(message: &Message<'_>) -> String {
     text_within(message, DEPTH)
 }
 
 fn text_within(message: &Message<'_>, depth: usize) -> String {
-    let texts: Vec<String> = message.text_bodies().map(|part| part_text(message, part)).collect();
+    let texts: Vec<String> = message.text_bodies().map(|part| plain_text(message, part)).collect();
     let text = texts.join("\n").replace("\r\n", "\n");
     if !text.trim().is_empty() {
         return text;
@@ -143,10 +147,10 @@ fn attached_text(message: &Message<'_>, part: &MessagePart<'_>, depth: usize) ->
             let inner = MessageParser::default().parse(bytes.as_ref()).filter(|_| depth > 0)?;
             Some(quoted(&inner, &text_within(&inner, depth - 1)))
         }
-        _ if is_calendar => Some(unfolded(&part_text(message, part))),
-        PartType::Text(_) | PartType::Html(_) => Some(part_text(message, part)),
+        _ if is_calendar => Some(unfolded(&plain_text(message, part))),
+        PartType::Text(_) | PartType::Html(_) => Some(plain_text(message, part)),
         _ if kind.is_some_and(|kind| matches!(kind.ctype(), "message" | "multipart")) => {
-            Some(part_text(message, part))
+            Some(plain_text(message, part))
         }
         _ => None,
     }
@@ -154,10 +158,22 @@ fn attached_text(message: &Message<'_>, part: &MessagePart<'_>, depth: usize) ->
 
 /// Writes a message within a message.
 fn quoted(message: &Message<'_>, text: &str) -> String {
-    let from = crate::message::addresses(message.from()).join(", ");
+    let from = addresses(message.from()).join(", ");
     let date = message.date().map(mail_parser::DateTime::to_rfc3339).unwrap_or_default();
     let subject = message.subject().unwrap_or_default();
     format!("From: {from}\nDate: {date}\nSubject: {subject}\n\n{text}")
+}
+
+/// Lists addresses with their names.
+pub fn addresses(value: Option<&Address<'_>>) -> Vec<String> {
+    let shown = |address: &Addr<'_>| {
+        let email = address.address()?;
+        Some(match address.name() {
+            Some(name) if !name.is_empty() => format!("{name} <{email}>"),
+            _ => email.to_owned(),
+        })
+    };
+    value.into_iter().flat_map(Address::iter).filter_map(shown).collect()
 }
 
 /// Writes the lines of a calendar as they were before they were folded and escaped.
@@ -166,8 +182,8 @@ fn unfolded(calendar: &str) -> String {
     text.replace("\\n", "\n").replace("\\N", "\n").replace("\\,", ",").replace("\\;", ";")
 }
 
-/// Decodes a part from its bytes; the parser's own text has lost what it could not decode.
-fn part_text(message: &Message<'_>, part: &MessagePart<'_>) -> String {
+/// Decodes a part from its bytes, as markup if it is; the parser's own text has lost what it could not decode.
+pub fn part_text(message: &Message<'_>, part: &MessagePart<'_>) -> String {
     let range = part.raw_body_offset() as usize..part.raw_end_offset() as usize;
     let raw = message.raw_message.get(range).unwrap_or_default();
     let bytes = match transfer_encoding(part).as_deref() {
@@ -176,24 +192,23 @@ fn part_text(message: &Message<'_>, part: &MessagePart<'_>) -> String {
         _ => None,
     };
     let bytes = bytes.map_or(Cow::Borrowed(raw), Cow::Owned);
-    let is_html = matches!(part.body, PartType::Html(_))
-        || part.content_type().is_some_and(|kind| kind.subtype() == Some("html"));
-    let charset = charset(part).or_else(|| page_charset(&bytes).filter(|_| is_html));
-    let text = decoded(&bytes, charset.as_deref());
-    if is_html { html::html_to_text(&text) } else { text }
+    let charset = charset(part).or_else(|| named_in_page(&bytes).filter(|_| is_html(part)));
+    decoded(&bytes, charset.as_deref())
+}
+
+/// Decodes a part as a person reads it, without markup.
+fn plain_text(message: &Message<'_>, part: &MessagePart<'_>) -> String {
+    let text = part_text(message, part);
+    if is_html(part) { html::html_to_text(&text) } else { text }
+}
+
+fn is_html(part: &MessagePart<'_>) -> bool {
+    matches!(part.body, PartType::Html(_))
+        || part.content_type().is_some_and(|kind| kind.subtype() == Some("html"))
 }
 
 fn charset(part: &MessagePart<'_>) -> Option<String> {
     part.content_type()?.attribute("charset").map(str::to_owned)
-}
-
-/// Returns the character set that a page names itself.
-fn page_charset(bytes: &[u8]) -> Option<String> {
-    let head = String::from_utf8_lossy(bytes.get(..1024).unwrap_or(bytes)).to_ascii_lowercase();
-    let (_, name) = head.split_once("charset=")?;
-    let name = name.trim_start_matches(['"', '\'']);
-    let end = name.find(|c: char| !c.is_ascii_alphanumeric() && !"-_".contains(c));
-    name.get(..end.unwrap_or(name.len())).map(str::to_owned)
 }
 
 /// Returns how a part was encoded for its transport, if it was.

@@ -3,6 +3,8 @@
 use encoding_rs::{Encoding, ISO_2022_JP, UTF_8, WINDOWS_1252};
 use mail_parser::decoders::charsets::map::charset_decoder;
 
+use crate::seven_bits::unshifted;
+
 /// Stands for what could not be decoded.
 const REPLACED: char = '\u{fffd}';
 
@@ -24,6 +26,9 @@ const ALIASES: [(&str, &str); 12] = [
 
 /// Decodes bytes by their declared character set; where that is missing or wrong, by the one that they look like.
 pub fn decoded(bytes: &[u8], declared: Option<&str>) -> String {
+    if let Some(text) = unshifted(bytes, declared) {
+        return text;
+    }
     let name = declared.unwrap_or_default().trim().to_ascii_lowercase();
     let alias = ALIASES.iter().find(|(alias, _)| *alias == name);
     let name = alias.map_or(name.as_str(), |(_, name)| name);
@@ -51,6 +56,26 @@ pub fn decoded(bytes: &[u8], declared: Option<&str>) -> String {
     let mut detector = chardetng::EncodingDetector::new(chardetng::Iso2022JpDetection::Allow);
     detector.feed(bytes, true);
     detector.guess(None, chardetng::Utf8Detection::Allow).decode(bytes).0.into_owned()
+}
+
+/// Decodes a page, whose name for its own character set is wrong more often than UTF-8 is right by accident.
+pub fn decoded_page(bytes: &[u8], declared: Option<&str>) -> String {
+    let named = declared.map(str::to_owned).or_else(|| named_in_page(bytes));
+    match std::str::from_utf8(bytes) {
+        Ok(text) if !bytes.is_ascii() => text.trim_start_matches('\u{feff}').to_owned(),
+        _ => decoded(bytes, named.as_deref()),
+    }
+}
+
+/// Returns the character set that a page names itself; what XML declares comes before what the page says.
+pub fn named_in_page(bytes: &[u8]) -> Option<String> {
+    let head = String::from_utf8_lossy(bytes.get(..2048).unwrap_or(bytes)).to_ascii_lowercase();
+    let declared = head.trim_start().strip_prefix("<?xml").and_then(|rest| rest.split_once("?>"));
+    let declared = declared.and_then(|(own, _)| own.split_once("encoding="));
+    let (_, name) = declared.or_else(|| head.split_once("charset="))?;
+    let name = name.trim_start_matches(['"', '\'', ' ']);
+    let end = name.find(|c: char| !c.is_ascii_alphanumeric() && !"-_:".contains(c));
+    name.get(..end.unwrap_or(name.len())).map(str::to_owned)
 }
 
 /// Tells whether a bad byte costs its character only, because the others are read.
