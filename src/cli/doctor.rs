@@ -4,14 +4,18 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use futures::future::join_all;
+use serde_json::json;
 use tokio::process::Command;
 
+use super::args::VERSION;
 use super::init::no_agents;
+use super::parts::{self, Part};
 use super::{Error, Exit, Globals, Signals, environment, opening, output};
 use perihelion_database::Database;
-use perihelion_embeddings::{Endpoint, reach};
+use perihelion_embeddings::Endpoint;
 use perihelion_engine::checkpoint::{self, NewThread, ThreadFilter};
 use perihelion_engine::ids::ThreadId;
+use perihelion_http::reach;
 use perihelion_llm::{self as llm, EmbeddingModel as _, Role, openai};
 use perihelion_mcp::{ServersFile, Transport};
 use perihelion_runtime::{Runtime, collector as collector_of, open_store};
@@ -35,17 +39,20 @@ pub struct Args {
     /// Check only whether a running service or worker is ready, for health checks
     #[arg(long, value_name = "URL", num_args = 0..=1, default_missing_value = "http://127.0.0.1:2024")]
     service: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
 pub(super) async fn run(globals: &Globals, args: &Args) -> Result<Exit, Error> {
     if let Some(url) = &args.service {
-        return report(&[ask(url).await]);
+        return report(args, vec![ask(url).await], &[]);
     }
     let signals = Signals::listen()?;
     let file = Settings::file(globals.config.as_deref(), &environment);
     let settings = match globals.settings() {
         Ok(settings) => settings,
-        Err(error) => return report(&[Bad(format!("settings: {error}"))]),
+        Err(error) => return report(args, vec![Bad(format!("settings: {error}"))], &[]),
     };
     let read = file.map(|file| file.display().to_string());
     let read = read.unwrap_or_else(|| "defaults and environment variables, no file".to_owned());
@@ -60,13 +67,22 @@ pub(super) async fn run(globals: &Globals, args: &Args) -> Result<Exit, Error> {
     if signals.unless_stopped(looking).await.is_none() {
         return Ok(Exit::Aborted);
     }
-    report(&found)
+    report(args, found, &parts::of_system(&settings))
 }
 
-fn report(found: &[Finding]) -> Result<Exit, Error> {
-    let lines: Vec<String> = found.iter().map(|one| output::one_line(&one.line())).collect();
-    output::marked(&lines)?;
-    Ok(if found.iter().any(Finding::is_bad) { Exit::Failed } else { Exit::Done })
+/// Prints what was looked at, in order, and the parts of the system; a failed check is the exit code.
+fn report(args: &Args, checks: Vec<Finding>, parts: &[Part]) -> Result<Exit, Error> {
+    let checks: Vec<Finding> =
+        checks.into_iter().map(|check| check.map(|text| output::one_line(&text))).collect();
+    if args.json {
+        let version = VERSION.as_str();
+        output::json(&json!({ "version": version, "checks": checks, "parts": parts }))?;
+    } else {
+        let parts = parts.iter().map(|part| part.finding().line());
+        let lines: Vec<String> = checks.iter().map(Finding::line).chain(parts).collect();
+        output::marked(&lines)?;
+    }
+    Ok(if checks.iter().any(Finding::is_bad) { Exit::Failed } else { Exit::Done })
 }
 
 /// Asks a service or worker whether it is ready.

@@ -30,6 +30,7 @@ mod markdown;
 mod memory;
 mod opening;
 mod output;
+mod parts;
 mod plugins;
 mod progress;
 mod questions;
