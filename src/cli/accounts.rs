@@ -62,7 +62,7 @@ enum Until {
 }
 
 fn scope(word: &str) -> Result<Permission, String> {
-    Permission::parse(word.trim())
+    Permission::from_name(word.trim())
         .ok_or_else(|| "expected read, run, approve, manage, act_as or operate".to_owned())
 }
 
