@@ -39,7 +39,6 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    /// Begins to show a run.
     pub(super) fn begin(quiet: bool, every_line: bool, thread: ThreadId) -> Self {
         Self {
             quiet,
