@@ -81,12 +81,12 @@ export function DoneActivity({ thread, work, live, open, isNewest, ms, tokens }:
 function Opened({ thread, work, live, open, isNewest }: Omit<DoneProps, "ms" | "tokens">) {
   const trace = useLoad(async () => (isNewest ? recorded(thread) : null), [thread, isNewest]);
   const calls = completed(work.results.flatMap(callsOf), [...(trace.data?.calls ?? []), ...live.calls]);
-  const cost = trace.data?.cost;
+  const spent = trace.data?.spent;
   return (
     <>
       <Checklist items={checklist(work, live, open, false, false)} calls={calls} work={work} />
       {work.planner && <Decision planner={work.planner} />}
-      {typeof cost === "number" && <p class="hint small">Cost {dollars(cost)}</p>}
+      {spent && <p class="hint small">{plural(spent.calls, "model call")} · {plural(spent.input_tokens + spent.output_tokens, "token")}{spent.nano_usd !== undefined && ` · ${dollars(spent.nano_usd)}`}</p>}
     </>
   );
 }
