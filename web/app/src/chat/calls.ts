@@ -47,7 +47,6 @@ interface Span {
   server?: string | null;
   tool?: string;
   arguments?: Json;
-  output?: Json;
   result?: Json;
   spent?: Spent | null;
 }
@@ -75,9 +74,9 @@ export async function recorded(thread: string): Promise<Recorded> {
   const calls = spans.filter((span) => span.kind === "tool").map((span): Call => ({
     agent: "",
     tool: [span.server, span.tool].filter(Boolean).join("."),
-    args: span.arguments ?? {},
+    args: resultOf(span.arguments ?? {}),
     state: span.status.code === "error" ? "failed" : "done",
-    result: span.output ?? span.result ?? null,
+    result: span.result ?? null,
     ms: length(span),
   }));
   return { calls, spent: spans[0]?.spent ?? null };
@@ -105,7 +104,7 @@ export function resultOf(result: Json | undefined): Json {
 
 /** Says what a text is: a table of so many rows, so many lines, or its one line. */
 function textWords(text: string): string {
-  const known = /^\{.*?"row_count"\s*:\s*(\d+)/s.exec(text)?.[1];
+  const known = /^\{.*?"row_count"\s*:\s*(\d+)/s.exec(text)?.[1] ?? /\((\d+) rows?\)$/.exec(text)?.[1];
   if (known) return plural(Number(known), "row");
   const lines = text.split("\n").filter((line) => line.trim() && !/^[-|+ ]+$/.test(line));
   if (lines.length > 1 && lines[0]?.includes(" | ")) return plural(lines.length - 1, "row");

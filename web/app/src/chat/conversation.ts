@@ -61,6 +61,8 @@ export class Conversation {
   /** Whether there is no such thread, or none that may be seen. */
   readonly isGone: Signal<boolean> = signal(false);
   private readonly closed = new AbortController();
+  /** The thread's last change when it was read; none once a run wrote since. */
+  private readAt: string | null = null;
   private following: AbortController | null = null;
 
   constructor(readonly thread: string) {
@@ -100,7 +102,9 @@ export class Conversation {
     const thread = await threads.get(this.thread);
     if (this.closed.signal.aborted) return;
     const open = Object.values(thread.interrupts ?? {}).flat();
-    this.values.value = thread.values ?? null;
+    // What did not change stays the same value, so that nothing is drawn again.
+    if (this.readAt !== thread.updated_at) this.values.value = thread.values ?? null;
+    this.readAt = thread.updated_at;
     this.interrupts.value = open;
     this.feedback.value = feedbackOf(thread.metadata);
     this.error.value = thread.status === "error" ? describe(thread.error) : null;
@@ -113,6 +117,7 @@ export class Conversation {
     this.following = following;
     this.closed.signal.addEventListener("abort", () => following.abort(), { once: true });
     this.run.value = run;
+    this.readAt = null;
     this.live.value = idle;
     this.stopped.value = false;
     // Events of one frame are drawn once.
