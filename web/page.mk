@@ -6,12 +6,13 @@ PAGE_PICTURES := $(abspath $(or $(CARGO_TARGET_DIR),target)/page-pictures)
 .PHONY: page test-page page-pictures measure-page
 
 page: ## Build web/dist from web/app (needs Node); the program embeds it
-	cd web/app && npm ci --no-audit --no-fund && npx tsc --noEmit && node build.mjs
+	cd web/app && npm ci --no-audit --no-fund && npx tsc --noEmit && node build.mjs && node licenses.mjs
 
 test-page: ## Compare web/dist with its sources, then drive the page in Chromium (Debian's, installed as root) against a real server
 	@command -v $${CHROMIUM:-chromium} >/dev/null || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core; }
-	cd web/app && npm ci --no-audit --no-fund && npx tsc --noEmit && node build.mjs "$(PAGE_DIST)"
-	@diff -r web/dist "$(PAGE_DIST)" || { echo 'web/dist is not what web/app builds: run make page, and commit web/dist' >&2; exit 1; }
+	cd web/app && npm ci --no-audit --no-fund && npx tsc --noEmit && node build.mjs "$(PAGE_DIST)" && \
+		node licenses.mjs "$(PAGE_DIST).json"
+	@diff -r web/dist "$(PAGE_DIST)" && diff web/licenses.json "$(PAGE_DIST).json" || { echo 'web/dist is not what web/app builds: run make page, and commit web/' >&2; exit 1; }
 	$(CARGO) build --workspace --bin perihelion
 	node --test --test-concurrency=1 tests/page/*.test.mjs
 
