@@ -195,7 +195,7 @@ test("an answer gets a score and a note, which stay with the thread and are expo
   const thread = await ask(tab, "Hello?");
   await answered(tab, "Hello from");
   await tab.getByRole("button", { name: "Bad answer" }).click();
-  await tab.getByLabel("Note").fill("Too short.");
+  await tab.getByLabel("Note", { exact: true }).fill("Too short.");
   await tab.getByRole("button", { name: "Save" }).click();
   await tab.getByText("Too short.").waitFor();
   await tab.reload();

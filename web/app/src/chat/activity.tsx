@@ -66,7 +66,11 @@ interface DoneProps {
 
 /** The work of a turn that is over, folded to a line. */
 export function DoneActivity({ thread, work, live, open, isNewest, ms, tokens }: DoneProps) {
-  const [isOpen, setOpen] = useState(open.length > 0);
+  const isAsking = open.length > 0;
+  const [isOpen, setOpen] = useState(isAsking);
+  useEffect(() => {
+    if (isAsking) setOpen(true);
+  }, [isAsking]);
   const calls = work.results.reduce((sum, result) => sum + (result.tools?.length ?? 0), 0);
   const facts = [ms !== null ? `Worked ${duration(ms)}` : "Work", calls > 0 && plural(calls, "call"), tokens > 0 && plural(tokens, "token")].filter(Boolean);
   if (work.tasks.length === 0 && work.plan.length === 0) return null;
