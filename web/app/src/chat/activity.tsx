@@ -9,8 +9,8 @@ import { Status } from "../parts/status.tsx";
 import { agentName, clip, readable } from "../parts/text.ts";
 import { duration, plural } from "../parts/time.tsx";
 import { CallRow } from "./call-row.tsx";
-import { callsOf, completed, recorded } from "./calls.ts";
-import type { Call, Live } from "./live.ts";
+import { callsOf, completed, recorded, type Call } from "./calls.ts";
+import type { Live } from "./live.ts";
 import { HOW, checklist, problem, type Item, type Work } from "./checklist.ts";
 
 interface LiveProps {

@@ -4,7 +4,20 @@ import { json } from "../api/http.ts";
 import type { AgentResult, Json } from "../api/types.ts";
 import { clip } from "../parts/text.ts";
 import { count, plural } from "../parts/time.tsx";
-import type { Call } from "./live.ts";
+
+/** A call of a tool, with what is known of it. */
+export interface Call {
+  agent: string;
+  tool: string;
+  args: Json;
+  state: "working" | "done" | "failed" | "waiting";
+  /** The result, or its beginning. */
+  result?: Json;
+  /** When it was seen to begin, by the page's own clock. */
+  began?: number;
+  /** Milliseconds that it took. */
+  ms?: number;
+}
 
 type Fields = { [key: string]: unknown };
 
