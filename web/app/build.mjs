@@ -1,9 +1,10 @@
 // Builds the page into ../dist, which is committed and embedded by the program, or into the directory that is named:
 // `cargo build` needs no Node.
 import { build } from "esbuild";
-import { cp, mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
-import { basename, join, resolve } from "node:path";
+import { cp, mkdir, readFile, rm, writeFile } from "node:fs/promises";
+import { basename, resolve } from "node:path";
 import { gzipSync } from "node:zlib";
+import { packages } from "./licenses.mjs";
 
 const named = process.argv[2];
 const out = named ? `${resolve(named)}/` : new URL("../dist/", import.meta.url).pathname;
@@ -40,7 +41,7 @@ const page = await readFile("index.html", "utf8");
 await writeFile(`${out}index.html`, page.replaceAll("page.js", script).replaceAll("page.css", style).replaceAll("libraries.js", libraryFile));
 await cp("icon.svg", `${out}icon.svg`);
 await writeFile(`${out}README.md`, "Built from `web/app` by `make page`; do not edit.\n");
-await writeFile(`${out}LICENSES.txt`, await licences([libraries, built]));
+await writeFile(`${out}LICENSES.txt`, licenceText(await packages()));
 
 let size = 0;
 for (const file of [libraryFile, script]) {
@@ -52,17 +53,9 @@ const limit = 120 * 1024;
 console.log(`first load: ${(size / 1024).toFixed(1)} KB gzip (at most 120)`);
 if (size > limit) process.exit(1);
 
-/** Returns the licences of the packages that were bundled. */
-async function licences(builds) {
-  const inputs = builds.flatMap(({ metafile }) => Object.keys(metafile.inputs));
-  const packages = [...new Set(inputs.map((path) => /node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(path)?.[1]).filter(Boolean))].sort();
-  const byText = new Map();
-  for (const name of packages) {
-    const directory = join("node_modules", name);
-    const { version, license } = JSON.parse(await readFile(join(directory, "package.json"), "utf8"));
-    const file = (await readdir(directory)).find((one) => /^licen[cs]e/i.test(one));
-    const text = file ? (await readFile(join(directory, file), "utf8")).trim() : "The package has no licence text.";
-    byText.set(text, [...(byText.get(text) ?? []), `${name} ${version} (${license})`]);
-  }
-  return [...byText].map(([text, names]) => `${names.join("\n")}\n\n${text}\n`).join(`\n${"-".repeat(72)}\n\n`);
+/** Writes licences as text, each once with the packages that have it. */
+function licenceText(all) {
+  const byText = new Map(all.map(({ text }) => [text, all.filter((one) => one.text === text)]));
+  const parts = [...byText].map(([text, some]) => `${some.map(({ name, version, license }) => `${name} ${version} (${license})`).join("\n")}\n\n${text}\n`);
+  return parts.join(`\n${"-".repeat(72)}\n\n`);
 }

@@ -322,13 +322,13 @@ export async function showTrace(root, data, parts, signal) {
       ["tokens", s.spent ? `${tokens(s.spent)} in ${s.spent.calls} calls` : ""],
       ["cost", dollars(s.spent)],
     ];
-    const shown = new Set(["trace_id", "parent", "name", "start", "end", "status", "open", "links", "thread", "spent", "kind", "usage"]);
+    const shown = new Set(["trace_id", "parent", "name", "start", "end", "status", "open", "links", "thread", "spent", "kind", "usage", "idempotency_key", "via"]);
     const texts = [];
     for (const [key, value] of Object.entries(s)) {
       if (shown.has(key) || value === null || value === "") continue;
-      const simple = typeof value !== "object" && !(typeof value === "string" && (value.length > 60 || value.includes("\n")));
+      const simple = !["arguments", "result", "answer"].includes(key) && typeof value !== "object" && !(typeof value === "string" && (value.length > 60 || value.includes("\n")));
       if (simple) facts.push([key.replaceAll("_", " "), String(value)]);
-      else if (Array.isArray(value) && !value.length) continue;
+      else if (typeof value === "object" && !Object.keys(value).length) continue;
       else if (Array.isArray(value) && value.every((one) => typeof one === "string")) facts.push([key, value.join(", ")]);
       else if (key === "tools") facts.push(["tools", value.map((one) => `${one.tool} × ${one.calls}`).join(", ")]);
       else if (key === "runs") facts.push(["runs", value.map((one) => `${one.number} ${one.status}`).join(", ")]);
@@ -336,7 +336,7 @@ export async function showTrace(root, data, parts, signal) {
         if (s.input_before) texts.push(["input", `(${s.input_before} messages as in the call before)`]);
         for (const one of value) texts.push([`input · ${one.role}`, [one.content, ...(one.tool_calls || []).map((call) => `${call.name}(${pretty(call.arguments)})`)].filter(Boolean).join("\n")]);
       } else if (key === "calls") texts.push(["calls", value.map((call) => `${call.name}(${pretty(call.arguments)})`).join("\n")]);
-      else texts.push([key.replaceAll("_", " "), pretty(value)]);
+      else texts.push([{ arguments: "input", result: "output", answer: "output" }[key] || key.replaceAll("_", " "), pretty(value)]);
     }
     for (const link of s.links || []) facts.push([link.kind.replace("_", " "), `${link.trace_id} ${link.span_id}`]);
     const list = make("dl");

@@ -9,8 +9,8 @@ import { Status } from "../parts/status.tsx";
 import { agentName, clip, readable } from "../parts/text.ts";
 import { duration, plural } from "../parts/time.tsx";
 import { CallRow } from "./call-row.tsx";
-import { callsOf, completed, recorded } from "./calls.ts";
-import type { Call, Live } from "./live.ts";
+import { callsOf, completed, recorded, type Call } from "./calls.ts";
+import type { Live } from "./live.ts";
 import { HOW, checklist, problem, type Item, type Work } from "./checklist.ts";
 
 interface LiveProps {
@@ -66,7 +66,11 @@ interface DoneProps {
 
 /** The work of a turn that is over, folded to a line. */
 export function DoneActivity({ thread, work, live, open, isNewest, ms, tokens }: DoneProps) {
-  const [isOpen, setOpen] = useState(open.length > 0);
+  const isAsking = open.length > 0;
+  const [isOpen, setOpen] = useState(isAsking);
+  useEffect(() => {
+    if (isAsking) setOpen(true);
+  }, [isAsking]);
   const calls = work.results.reduce((sum, result) => sum + (result.tools?.length ?? 0), 0);
   const facts = [ms !== null ? `Worked ${duration(ms)}` : "Work", calls > 0 && plural(calls, "call"), tokens > 0 && plural(tokens, "token")].filter(Boolean);
   if (work.tasks.length === 0 && work.plan.length === 0) return null;
@@ -81,12 +85,12 @@ export function DoneActivity({ thread, work, live, open, isNewest, ms, tokens }:
 function Opened({ thread, work, live, open, isNewest }: Omit<DoneProps, "ms" | "tokens">) {
   const trace = useLoad(async () => (isNewest ? recorded(thread) : null), [thread, isNewest]);
   const calls = completed(work.results.flatMap(callsOf), [...(trace.data?.calls ?? []), ...live.calls]);
-  const cost = trace.data?.cost;
+  const spent = trace.data?.spent;
   return (
     <>
       <Checklist items={checklist(work, live, open, false, false)} calls={calls} work={work} />
       {work.planner && <Decision planner={work.planner} />}
-      {typeof cost === "number" && <p class="hint small">Cost {dollars(cost)}</p>}
+      {spent && <p class="hint small">{plural(spent.calls, "model call")} · {plural(spent.input_tokens + spent.output_tokens, "token")}{spent.nano_usd !== undefined && ` · ${dollars(spent.nano_usd)}`}</p>}
     </>
   );
 }

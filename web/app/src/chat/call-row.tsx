@@ -5,8 +5,7 @@ import { Status } from "../parts/status.tsx";
 import { readable } from "../parts/text.ts";
 import { duration } from "../parts/time.tsx";
 import { Values } from "../parts/values.tsx";
-import { mainArgument, resultOf, resultWords, toolName } from "./calls.ts";
-import type { Call } from "./live.ts";
+import { mainArgument, resultOf, resultWords, toolName, type Call } from "./calls.ts";
 
 const WORDS = { working: "running", done: "done", failed: "failed", waiting: "waiting for you" };
 

@@ -4,7 +4,20 @@ import { json } from "../api/http.ts";
 import type { AgentResult, Json } from "../api/types.ts";
 import { clip } from "../parts/text.ts";
 import { count, plural } from "../parts/time.tsx";
-import type { Call } from "./live.ts";
+
+/** A call of a tool, with what is known of it. */
+export interface Call {
+  agent: string;
+  tool: string;
+  args: Json;
+  state: "working" | "done" | "failed" | "waiting";
+  /** The result, or its beginning. */
+  result?: Json;
+  /** When it was seen to begin, by the page's own clock. */
+  began?: number;
+  /** Milliseconds that it took. */
+  ms?: number;
+}
 
 type Fields = { [key: string]: unknown };
 
@@ -47,16 +60,23 @@ interface Span {
   server?: string | null;
   tool?: string;
   arguments?: Json;
-  output?: Json;
   result?: Json;
-  spent?: { nano_usd?: number } | null;
+  spent?: Spent | null;
+}
+
+/** What the model calls of a run took. */
+interface Spent {
+  calls: number;
+  input_tokens: number;
+  output_tokens: number;
+  /** Billionths of a dollar; none where the model has no price. */
+  nano_usd?: number;
 }
 
 /** What the trace of a run knows of its work. */
 export interface Recorded {
   calls: Call[];
-  /** Billionths of a dollar; none where the model has no price. */
-  cost: number | null;
+  spent: Spent | null;
 }
 
 const length = (span: Span) => new Date(span.end).getTime() - new Date(span.start).getTime();
@@ -67,12 +87,12 @@ export async function recorded(thread: string): Promise<Recorded> {
   const calls = spans.filter((span) => span.kind === "tool").map((span): Call => ({
     agent: "",
     tool: [span.server, span.tool].filter(Boolean).join("."),
-    args: span.arguments ?? {},
+    args: resultOf(span.arguments ?? {}),
     state: span.status.code === "error" ? "failed" : "done",
-    result: span.output ?? span.result ?? null,
+    result: span.result ?? null,
     ms: length(span),
   }));
-  return { calls, cost: spans[0]?.spent?.nano_usd ?? null };
+  return { calls, spent: spans[0]?.spent ?? null };
 }
 
 /** Adds durations and results to the calls that results name, from what a trace or the run itself showed of them. */
@@ -95,14 +115,22 @@ export function resultOf(result: Json | undefined): Json {
   }
 }
 
+/** Says what a text is: a table of so many rows, so many lines, or its one line. */
+function textWords(text: string): string {
+  const known = /^\{.*?"row_count"\s*:\s*(\d+)/s.exec(text)?.[1] ?? /\((\d+) rows?\)$/.exec(text)?.[1];
+  if (known) return plural(Number(known), "row");
+  const lines = text.split("\n").filter((line) => line.trim() && !/^[-|+ ]+$/.test(line));
+  if (lines.length > 1 && lines[0]?.includes(" | ")) return plural(lines.length - 1, "row");
+  return lines.length > 1 ? plural(lines.length, "line") : clip(text, 60);
+}
+
 /** Says in a few words what a call gave. */
 export function resultWords(result: Json | undefined): string {
   const value = resultOf(result);
   if (value === null) return "";
   if (Array.isArray(value)) return plural(value.length, "item");
   if (typeof value !== "object") {
-    const rows = /^\s*\{.*?"row_count"\s*:\s*(\d+)/s.exec(String(value))?.[1];
-    return rows ? plural(Number(rows), "row") : clip(String(value).trim().split("\n", 1)[0] ?? "", 60);
+    return textWords(String(value).trim());
   }
   const list = Object.entries(value).find(([, part]) => Array.isArray(part));
   if (Array.isArray(value.rows)) return plural(Number(value.row_count ?? value.rows.length), "row");

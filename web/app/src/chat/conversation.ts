@@ -4,7 +4,7 @@ import { signal, type Signal } from "@preact/signals";
 import { approvals, type Reply } from "../api/approvals.ts";
 import { ServerError } from "../api/http.ts";
 import { runs, threads } from "../api/threads.ts";
-import type { Checkpoint, Interrupt, Json, Run, Values } from "../api/types.ts";
+import type { Checkpoint, Interrupt, Json, Run, ThreadStatus, Values } from "../api/types.ts";
 import { complain } from "../parts/notice.tsx";
 import { threadsChanged } from "./changed.ts";
 import { feedbackOf, type Feedback } from "./feedback.tsx";
@@ -61,6 +61,8 @@ export class Conversation {
   /** Whether there is no such thread, or none that may be seen. */
   readonly isGone: Signal<boolean> = signal(false);
   private readonly closed = new AbortController();
+  /** The thread's last change when it was read; none once a run wrote since. */
+  private readAt: string | null = null;
   private following: AbortController | null = null;
 
   constructor(readonly thread: string) {
@@ -70,8 +72,10 @@ export class Conversation {
   /** Reads the thread, and follows the run that is under way. */
   async open() {
     try {
-      await this.read();
+      const status = await this.read();
       await this.join();
+      // The run that was under way has ended in between.
+      if (status === "busy" && !this.run.value) await this.read();
     } catch (error) {
       if (error instanceof ServerError && error.status === 404) this.isGone.value = true;
       else this.error.value = (error as Error).message;
@@ -96,15 +100,19 @@ export class Conversation {
     if (!this.run.value) await this.read();
   }
 
-  private async read() {
+  /** Reads the thread, and returns how it stands. */
+  private async read(): Promise<ThreadStatus | null> {
     const thread = await threads.get(this.thread);
-    if (this.closed.signal.aborted) return;
+    if (this.closed.signal.aborted) return null;
     const open = Object.values(thread.interrupts ?? {}).flat();
-    this.values.value = thread.values ?? null;
+    // What did not change stays the same value, so that nothing is drawn again.
+    if (this.readAt !== thread.updated_at) this.values.value = thread.values ?? null;
+    this.readAt = thread.updated_at;
     this.interrupts.value = open;
     this.feedback.value = feedbackOf(thread.metadata);
     this.error.value = thread.status === "error" ? describe(thread.error) : null;
     this.stopped.value = thread.status === "interrupted" && open.length === 0;
+    return thread.status;
   }
 
   private watch(run: Run) {
@@ -113,6 +121,7 @@ export class Conversation {
     this.following = following;
     this.closed.signal.addEventListener("abort", () => following.abort(), { once: true });
     this.run.value = run;
+    this.readAt = null;
     this.live.value = idle;
     this.stopped.value = false;
     // Events of one frame are drawn once.

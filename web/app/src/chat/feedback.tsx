@@ -1,4 +1,4 @@
-/** What readers think of an answer: a thumb and a note, kept with the thread and exported with it. */
+/** What readers think of an answer: a thumb and a note, kept in the thread's metadata. */
 
 import { useState } from "preact/hooks";
 import { threads } from "../api/threads.ts";

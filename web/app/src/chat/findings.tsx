@@ -9,6 +9,7 @@ import { Menu } from "../parts/menu.tsx";
 import { attempt } from "../parts/notice.tsx";
 import { agentName, readable } from "../parts/text.ts";
 import { plural } from "../parts/time.tsx";
+import { laidOut, queriesOf } from "./cited.ts";
 
 type Tab = "Chart" | "Table" | "Query";
 
@@ -16,13 +17,16 @@ export function Findings({ thread, results }: { thread: string; results: AgentRe
   return <>{results.filter((result) => result.chart || result.tabular).map((result) => <Finding key={result.id} thread={thread} result={result} />)}</>;
 }
 
-/** Returns the queries that led to a result. */
-const queriesOf = (result: AgentResult) => [...new Set((result.sources ?? []).map((source) => source.quote ?? "").filter((quote) => /^\s*(select|with)\b/i.test(quote)))];
+/** Returns the query that led to a result: the one it quotes, or else the last that went well. */
+function queryOf(result: AgentResult): string | undefined {
+  const quoted = (result.sources ?? []).map((source) => ({ arguments: { quote: source.quote ?? "" } }));
+  return queriesOf(quoted).at(-1) ?? queriesOf((result.tools ?? []).filter((call) => !call.is_error)).at(-1);
+}
 
 function Finding({ thread, result }: { thread: string; result: AgentResult }) {
   const { chart, tabular } = result;
-  const queries = queriesOf(result);
-  const tabs: Tab[] = [...(chart?.svg ? ["Chart" as const] : []), ...(tabular ? ["Table" as const] : []), ...(queries.length ? ["Query" as const] : [])];
+  const query = queryOf(result);
+  const tabs: Tab[] = [...(chart?.svg ? ["Chart" as const] : []), ...(tabular ? ["Table" as const] : []), ...(query ? ["Query" as const] : [])];
   const [tab, setTab] = useState<Tab>(tabs[0] ?? "Table");
   return (
     <section class="finding" aria-label={`Data of ${agentName(result.agent)}`}>
@@ -37,7 +41,7 @@ function Finding({ thread, result }: { thread: string; result: AgentResult }) {
       </header>
       {tab === "Chart" && chart && <ChartView chart={chart} title={result.task} />}
       {tab === "Table" && tabular && <TableOf thread={thread} table={tabular} name={agentName(result.agent)} />}
-      {tab === "Query" && queries.map((query) => <pre key={query} tabIndex={0}><code>{readable(query)}</code></pre>)}
+      {tab === "Query" && query && <pre tabIndex={0}><code>{readable(laidOut(query))}</code></pre>}
     </section>
   );
 }

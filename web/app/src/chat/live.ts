@@ -1,9 +1,9 @@
 /** What a run shows while it lasts: a value made from its events, in order; no I/O. */
 
 import type { ServerEvent } from "../api/sse.ts";
-import type { Interrupt, Json, Message, Values } from "../api/types.ts";
+import type { Interrupt, Message, Values } from "../api/types.ts";
 import { agentName, contentText } from "../parts/text.ts";
-import { toolName, withCall } from "./calls.ts";
+import { toolName, withCall, type Call } from "./calls.ts";
 
 export interface LiveTask {
   id: string;
@@ -18,20 +18,6 @@ export interface Progress {
   agent: string;
   text: string;
   bad: boolean;
-}
-
-/** A call of a tool, with what is known of it. */
-export interface Call {
-  agent: string;
-  tool: string;
-  args: Json;
-  state: "working" | "done" | "failed" | "waiting";
-  /** The result, or its beginning. */
-  result?: Json;
-  /** When it was seen to begin, by the page's own clock. */
-  began?: number;
-  /** Milliseconds that it took. */
-  ms?: number;
 }
 
 export interface Live {

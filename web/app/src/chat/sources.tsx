@@ -8,7 +8,7 @@ import { agentName, clip, readable } from "../parts/text.ts";
 import { plural } from "../parts/time.tsx";
 import { Values } from "../parts/values.tsx";
 import { toolName } from "./calls.ts";
-import type { Cited, Quote } from "./cited.ts";
+import { laidOut, type Cited, type Quote } from "./cited.ts";
 
 interface ListProps {
   sources: Cited[];
@@ -66,12 +66,6 @@ function QuoteView({ quote }: { quote: Quote }) {
       {quote.isQuery ? <pre tabIndex={0}><code>{readable(laidOut(quote.text))}</code></pre> : <blockquote>{readable(quote.text)}</blockquote>}
     </section>
   );
-}
-
-/** Breaks a query before its clauses. */
-function laidOut(query: string): string {
-  if (query.includes("\n")) return query;
-  return query.replace(/\s+(FROM|WHERE|GROUP BY|ORDER BY|HAVING|LIMIT|LEFT JOIN|INNER JOIN|JOIN|UNION)\b/gi, "\n$1").replace(/\s+AND\b/gi, "\n  AND");
 }
 
 /** A card beside a number in the answer, while a reader points at it or has it focused. */

@@ -78,7 +78,7 @@ export function StepsView({ thread, query }: { thread: string; query: URLSearchP
             <div class="columns">
               <section aria-label="Steps">
                 <VirtualList class="steps" count={lines.length} height={ROW} label="Steps, newest first" row={(index) => row(lines[index])} onEnd={() => void more()} />
-                {!ended && steps.length >= PAGE && <button type="button" class="link" onClick={() => void more()}>Older steps</button>}
+                {!ended && steps.length >= PAGE && <button type="button" class="link older" onClick={() => void more()}>Older steps</button>}
               </section>
               {step && (
                 <section class="step" aria-label="Chosen step">

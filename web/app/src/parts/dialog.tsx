@@ -1,7 +1,7 @@
 /** A modal dialog: focus stays inside, Escape closes, focus returns to where it was. */
 
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Icon } from "./icon.tsx";
 import { Notices, dialogs } from "./notice.tsx";
 
@@ -16,7 +16,7 @@ interface Props {
 export function Dialog({ title, onClose, children, wide, class: look = "" }: Props) {
   const dialog = useRef<HTMLDialogElement>(null);
   const [depth, setDepth] = useState(-1);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const element = dialog.current;
     if (element && !element.open) element.showModal();
     dialogs.value += 1;
