@@ -52,7 +52,7 @@ pub(super) fn present(
             }
             Ok(if is_submission { Exit::Done } else { Exit::Failed })
         }
-        RunStatusView::Failed => {
+        RunStatusView::Failed | RunStatusView::Stopped => {
             if signals.is_stopped() {
                 let resume = format!("{} resume {}", show.invocation, show.called(thread));
                 output::note(&format!("stopped. To continue, run: {resume}"));

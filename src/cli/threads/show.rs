@@ -6,7 +6,8 @@ use super::list::as_json;
 use super::{Error, moment, title};
 use crate::cli::globals::quoted;
 use crate::cli::{output, questions};
-use perihelion_engine::checkpoint::RunStatus;
+use perihelion_engine::checkpoint::{RunRow, RunStatus};
+use perihelion_engine::ids::RunId;
 use perihelion_runtime::{LiveStatus, ThreadView, Threads};
 
 #[derive(Debug, clap::Args)]
@@ -22,17 +23,15 @@ pub(super) async fn run(threads: &Threads, args: &Args, invocation: &str) -> Res
     let thread = threads.find(args.thread.as_deref()).await?;
     let ThreadView { info, runs, open, .. } = threads.view(thread).await?;
     let status = LiveStatus::of(&info);
+    let under_way = runs.last().filter(|_| status == LiveStatus::Busy).map(|run| run.id);
     if args.json {
         let mut all = as_json(&info);
-        let runs = runs.iter().map(|run| {
+        let rows = runs.iter().map(|run| {
             let mut row = json!(run);
-            let is_last = runs.last().is_some_and(|last| last.id == run.id);
-            if run.status == RunStatus::Running && !(is_last && status == LiveStatus::Busy) {
-                row["status"] = json!("crashed");
-            }
+            row["status"] = json!(status_of(run, under_way));
             row
         });
-        all["runs"] = runs.collect();
+        all["runs"] = rows.collect();
         all["interrupts"] = json!(open);
         return output::json(&all);
     }
@@ -51,15 +50,11 @@ pub(super) async fn run(threads: &Threads, args: &Args, invocation: &str) -> Res
     text.push_str(&format!("created  {}\n", moment(info.created_at)));
     text.push_str(&format!("updated  {}\n", moment(info.updated_at)));
     if !runs.is_empty() {
-        // A run whose process died has no end of its own; the next one began where it stood.
-        let under_way = runs.last().filter(|_| status == LiveStatus::Busy).map(|run| run.id);
         let rows = runs.iter().map(|run| {
-            let crashed = run.status == RunStatus::Running && under_way != Some(run.id);
-            let status = if crashed { "crashed" } else { run.status.as_str() };
             [
                 run.number.to_string(),
                 run.id.to_string(),
-                status.to_owned(),
+                status_of(run, under_way).to_owned(),
                 moment(run.started_at),
                 run.ended_at.map_or_else(|| "-".to_owned(), moment),
             ]
@@ -74,4 +69,14 @@ pub(super) async fn run(threads: &Threads, args: &Args, invocation: &str) -> Res
         text.push_str(&format!("\nto continue, run: {invocation} resume {id}\n"));
     }
     output::text(&text)
+}
+
+/// Returns the status of a run in the words that its thread has for it.
+fn status_of(run: &RunRow, under_way: Option<RunId>) -> &'static str {
+    match run.status {
+        // A run whose process died has no end of its own; the next one began where it stood.
+        RunStatus::Running if under_way != Some(run.id) => LiveStatus::Crashed.as_str(),
+        RunStatus::Cancelled => LiveStatus::Stopped.as_str(),
+        other => other.as_str(),
+    }
 }
