@@ -29,11 +29,13 @@ Exit codes:
   2  Invalid usage or configuration.
   3  Waiting for a person. Standard error shows how to answer.";
 
-/// The version, the commit that it was built from where `make packages` built it, and the optional parts it has.
-static VERSION: LazyLock<String> = LazyLock::new(|| {
-    let commit = option_env!("BUILD_COMMIT").map(|commit| format!(" ({commit})"));
-    let parts = if cfg!(feature = "python-wasm") { " with python-wasm" } else { "" };
-    format!("{}{}{parts}", env!("CARGO_PKG_VERSION"), commit.unwrap_or_default())
+/// The version, the commit if the build named it, and the optional features.
+pub(super) static VERSION: LazyLock<String> = LazyLock::new(|| {
+    let commit = option_env!("BUILD_COMMIT").filter(|commit| !commit.is_empty());
+    let commit = commit.map(|commit| format!("commit {commit}, "));
+    let features = if cfg!(feature = "python-wasm") { "python-wasm" } else { "none" };
+    let version = env!("CARGO_PKG_VERSION");
+    format!("{version} ({}features: {features})", commit.unwrap_or_default())
 });
 
 /// Run durable, supervised agent graphs. Threads survive crashes, restarts and days of waiting.
@@ -101,7 +103,7 @@ pub enum Command {
     ParseDocument { name: String },
     /// Create a starter perihelion.toml and mcp-servers.toml.
     Init(init::Args),
-    /// Check the settings, database, model endpoint and servers, and suggest fixes.
+    /// Check the settings, database, model endpoint, servers and system, and suggest fixes.
     Doctor(doctor::Args),
     /// Explain an error by its code.
     Explain(explain::Args),

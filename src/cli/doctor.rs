@@ -2,35 +2,53 @@
 
 use std::time::Duration;
 
+use serde_json::json;
+
+use super::args::VERSION;
 use super::init::no_agents;
+use super::parts::{self, Part};
 use super::{Error, Exit, Globals, Signals, checkup, environment, looking, output};
 use perihelion_agents::kinds;
-use perihelion_embeddings::reach;
+use perihelion_http::reach;
 use perihelion_servers::Finding;
 use perihelion_settings::config::Settings;
 
 /// How long a service may take to accept a connection.
 const CONNECTING: Duration = Duration::from_secs(5);
 
-/// Lines of the report, and whether a check failed.
+/// What was looked at, in order, and the parts of the system.
 #[derive(Default)]
-struct Findings {
-    lines: Vec<String>,
-    bad: bool,
+struct Report {
+    checks: Vec<Finding>,
+    parts: Vec<Part>,
 }
 
-impl Findings {
+impl Report {
     fn good(&mut self, what: &str) {
-        self.lines.push(format!("✓ {}", output::one_line(what)));
+        self.checks.push(Finding::Good(output::one_line(what)));
     }
 
     fn odd(&mut self, what: &str) {
-        self.lines.push(format!("! {}", output::one_line(what)));
+        self.checks.push(Finding::Odd(output::one_line(what)));
     }
 
     fn bad(&mut self, what: &str) {
-        self.lines.push(format!("✗ {}", output::one_line(what)));
-        self.bad = true;
+        self.checks.push(Finding::Bad(output::one_line(what)));
+    }
+
+    /// Prints the report; a failed check is the exit code.
+    fn end(&self, json: bool) -> Result<Exit, Error> {
+        let Self { checks, parts } = self;
+        if json {
+            let version = VERSION.as_str();
+            output::json(&json!({ "version": version, "checks": checks, "parts": parts }))?;
+        } else {
+            let parts = parts.iter().map(|part| part.finding().line());
+            let lines: Vec<String> = checks.iter().map(Finding::line).chain(parts).collect();
+            output::marked(&lines)?;
+        }
+        let failed = checks.iter().any(|check| matches!(check, Finding::Bad(_)));
+        Ok(if failed { Exit::Failed } else { Exit::Done })
     }
 }
 
@@ -40,10 +58,13 @@ pub struct Args {
     /// Check only whether a running service or worker is ready, for health checks
     #[arg(long, value_name = "URL", num_args = 0..=1, default_missing_value = "http://127.0.0.1:2024")]
     service: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
-/// Asks a service or worker whether it is ready, and prints its answer.
-async fn ask(url: &str) -> Result<Exit, Error> {
+/// Asks a service or worker whether it is ready.
+async fn ask(url: &str, findings: &mut Report) {
     perihelion_settings::config::tls::install();
     let url = format!("{}/readyz", url.trim_end_matches('/'));
     let answer = async {
@@ -51,22 +72,20 @@ async fn ask(url: &str) -> Result<Exit, Error> {
         let is_ready = answer.status().is_success();
         Ok::<_, reqwest::Error>((is_ready, answer.text().await?))
     };
-    let mut findings = Findings::default();
     match answer.await {
         Ok((true, text)) => findings.good(&format!("service: {text}")),
         Ok((false, text)) => findings.bad(&format!("service: not ready: {text}")),
         Err(error) => findings.bad(&format!("service: {url} does not answer: {error}")),
     }
-    output::marked(&findings.lines)?;
-    Ok(if findings.bad { Exit::Failed } else { Exit::Done })
 }
 
 pub(super) async fn run(globals: &Globals, args: &Args) -> Result<Exit, Error> {
+    let mut findings = Report::default();
     if let Some(url) = &args.service {
-        return ask(url).await;
+        ask(url, &mut findings).await;
+        return findings.end(args.json);
     }
     let signals = Signals::listen()?;
-    let mut findings = Findings::default();
     let file = Settings::file(globals.config.as_deref(), &environment);
     match globals.settings() {
         Err(error) => findings.bad(&format!("settings: {error}")),
@@ -78,13 +97,13 @@ pub(super) async fn run(globals: &Globals, args: &Args) -> Result<Exit, Error> {
             if signals.unless_stopped(look(&settings, &mut findings)).await.is_none() {
                 return Ok(Exit::Aborted);
             }
+            findings.parts = parts::of_system(&settings);
         }
     }
-    output::marked(&findings.lines)?;
-    Ok(if findings.bad { Exit::Failed } else { Exit::Done })
+    findings.end(args.json)
 }
 
-async fn look(settings: &Settings, findings: &mut Findings) {
+async fn look(settings: &Settings, findings: &mut Report) {
     match checkup::store(settings).await {
         Ok(place) => {
             findings.good(&format!("database: {place} is writable"));
@@ -162,11 +181,12 @@ async fn look(settings: &Settings, findings: &mut Findings) {
                 }
             }
             for (server, finding) in checkup::bundled(settings, &environment).await {
-                match finding {
-                    Finding::Good(text) => findings.good(&format!("server {server}: {text}")),
-                    Finding::Odd(text) => findings.odd(&format!("server {server}: {text}")),
-                    Finding::Bad(text) => findings.bad(&format!("server {server}: {text}")),
-                }
+                let named = |text| format!("server {server}: {text}");
+                findings.checks.push(match finding {
+                    Finding::Good(text) => Finding::Good(named(text)),
+                    Finding::Odd(text) => Finding::Odd(named(text)),
+                    Finding::Bad(text) => Finding::Bad(named(text)),
+                });
             }
             for (server, warning) in checkup::sql_roles(settings, &environment).await {
                 findings.odd(&format!("server {server}: {warning}"));

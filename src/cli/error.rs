@@ -110,7 +110,7 @@ pub enum Error {
     NotWaiting(String),
     #[error(transparent)]
     Serve(perihelion_http::Error),
-    #[error("cannot create an HTTP client: {0}")]
+    #[error("cannot create an HTTP client: {}", perihelion_http::reach::cause(.0))]
     Client(reqwest::Error),
     #[error(transparent)]
     Service(service::Error),

@@ -34,6 +34,7 @@ mod looking;
 mod markdown;
 mod memory;
 mod output;
+mod parts;
 mod patience;
 mod plugins;
 mod privacy;

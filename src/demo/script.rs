@@ -38,6 +38,12 @@ pub(super) fn respond(request: &RecordedRequest) -> Option<Reply> {
 }
 
 fn supervisor(request: &RecordedRequest) -> Reply {
+    if !request.contains(QUESTION) {
+        return Reply::json(json!({
+            "thought_process": "The script knows nothing of this question.",
+            "plan": ["answer"], "selected_agents": ["qa"], "tasks": [], "clarification": null,
+        }));
+    }
     if request.contains("<result number=\"2\"") {
         return Reply::json(json!({
             "thought_process": "The counts name Morocco's zones, and the documents give the reason: Ramadan.",
@@ -127,5 +133,9 @@ fn answer(request: &RecordedRequest) -> String {
         let output = unescape(section(result, "<output>", "</output>").trim());
         (!output.is_empty()).then(|| format!("{output} [{number}]"))
     };
-    (1..=2).filter_map(cited).collect::<Vec<_>>().join("\n\n")
+    let answers: Vec<_> = (1..=2).filter_map(cited).collect();
+    if answers.is_empty() {
+        return format!("This demo answers only its own questions, such as: {QUESTION}");
+    }
+    answers.join("\n\n")
 }

@@ -103,7 +103,7 @@ async fn what_goes_wrong_with_the_program_is_named() {
     let words = refused(&failing, &[("PERIHELION_DOCUMENTS_PARSER", "/nowhere/x")]).await;
     assert!(words.contains("it cannot be started"), "{words}");
     let words = refused(&home("cat > /dev/null"), &[]).await;
-    assert!(words.contains("of what it writes: the document is empty"), "{words}");
+    assert!(words.contains("its output cannot be read: the document is empty"), "{words}");
     let words = refused(&home("yes"), &[]).await;
     assert!(words.contains("it writes more than"), "{words}");
 

@@ -1,7 +1,7 @@
 //! Brings a database to the shape this binary knows.
 //!
 //! The SQL stands in `/migrations`, for both databases under the same numbers; a number that one of them has no need of is missing
-//! there. A new migration is a file for each and a line in [`SQLITE`] and [`POSTGRES`].
+//! there. A new migration is a file for each and a name in [`SQLITE`] and [`POSTGRES`].
 
 use std::borrow::Cow;
 
@@ -16,86 +16,51 @@ use crate::{
     sqlite::File,
 };
 
-macro_rules! migration {
-    ($database:literal, $number:literal, $name:literal) => {
-        (
-            $number,
+/// Lists migrations by the names of their files, which begin with four digits: the number.
+macro_rules! migrations {
+    ($database:literal: $($name:literal)*) => {
+        &[$((
+            number($name),
             $name,
             include_str!(concat!("../../../migrations/", $database, "/", $name, ".sql")),
-        )
+        )),*]
     };
+}
+
+const fn number(name: &str) -> i64 {
+    let mut number = 0;
+    let mut at = 0;
+    while at < 4 {
+        number = 10 * number + (name.as_bytes()[at] - b'0') as i64;
+        at += 1;
+    }
+    number
 }
 
 /// A migration: number, name and SQL.
 pub type Step = (i64, &'static str, &'static str);
 
 /// SQLite's migrations in order; how many of them were applied is the file's `user_version`.
-pub const SQLITE: &[Step] = &[
-    migration!("sqlite", 1, "0001_threads"),
-    migration!("sqlite", 2, "0002_workers"),
-    migration!("sqlite", 3, "0003_trace_debts"),
-    migration!("sqlite", 4, "0004_events"),
-    migration!("sqlite", 6, "0006_integrity"),
-    migration!("sqlite", 7, "0007_recall"),
-    migration!("sqlite", 8, "0008_memory"),
-    migration!("sqlite", 9, "0009_documents"),
-    migration!("sqlite", 11, "0011_service"),
-    migration!("sqlite", 12, "0012_people"),
-    migration!("sqlite", 13, "0013_teams"),
-    migration!("sqlite", 14, "0014_approvals"),
-    migration!("sqlite", 15, "0015_service_clock"),
-    migration!("sqlite", 16, "0016_users"),
-    migration!("sqlite", 17, "0017_documents_of_tenants"),
-    migration!("sqlite", 19, "0019_spending"),
-    migration!("sqlite", 20, "0020_authors"),
-    migration!("sqlite", 22, "0022_threads_of_tenants"),
-    migration!("sqlite", 23, "0023_blobs"),
-    migration!("sqlite", 24, "0024_document_segments"),
-    migration!("sqlite", 25, "0025_recall_changes"),
-    migration!("sqlite", 26, "0026_document_attempts"),
-    migration!("sqlite", 27, "0027_listed_threads"),
-    migration!("sqlite", 28, "0028_recall_recent"),
-    migration!("sqlite", 29, "0029_ended_runs"),
-    migration!("sqlite", 30, "0030_recall_numbers"),
-    migration!("sqlite", 32, "0032_failed_at_rest"),
-];
+pub const SQLITE: &[Step] = migrations! { "sqlite":
+    "0001_threads" "0002_workers" "0003_trace_debts" "0004_events" "0006_integrity" "0007_recall"
+    "0008_memory" "0009_documents" "0011_service" "0012_people" "0013_teams" "0014_approvals"
+    "0015_service_clock" "0016_users" "0017_documents_of_tenants" "0019_spending" "0020_authors"
+    "0022_threads_of_tenants" "0023_blobs" "0024_document_segments" "0025_recall_changes"
+    "0026_document_attempts" "0027_listed_threads" "0028_recall_recent" "0029_ended_runs"
+    "0030_recall_numbers" "0032_failed_at_rest"
+};
 
 /// Postgres's migrations in order.
-pub const POSTGRES: &[Step] = &[
-    migration!("postgres", 1, "0001_threads"),
-    migration!("postgres", 2, "0002_workers"),
-    migration!("postgres", 3, "0003_trace_debts"),
-    migration!("postgres", 4, "0004_events"),
-    migration!("postgres", 5, "0005_queue_setup"),
-    migration!("postgres", 6, "0006_integrity"),
-    migration!("postgres", 7, "0007_recall"),
-    migration!("postgres", 8, "0008_memory"),
-    migration!("postgres", 9, "0009_documents"),
-    migration!("postgres", 11, "0011_service"),
-    migration!("postgres", 12, "0012_people"),
-    migration!("postgres", 13, "0013_teams"),
-    migration!("postgres", 14, "0014_approvals"),
-    migration!("postgres", 15, "0015_service_clock"),
-    migration!("postgres", 16, "0016_users"),
-    migration!("postgres", 17, "0017_documents_of_tenants"),
-    migration!("postgres", 18, "0018_people_of_tenants"),
-    migration!("postgres", 19, "0019_spending"),
-    migration!("postgres", 20, "0020_authors"),
-    migration!("postgres", 21, "0021_service_of_tenants"),
-    migration!("postgres", 22, "0022_threads_of_tenants"),
-    migration!("postgres", 23, "0023_blobs"),
-    migration!("postgres", 24, "0024_document_segments"),
-    migration!("postgres", 25, "0025_recall_changes"),
-    migration!("postgres", 26, "0026_document_attempts"),
-    migration!("postgres", 27, "0027_listed_threads"),
-    migration!("postgres", 28, "0028_recall_recent"),
-    migration!("postgres", 29, "0029_ended_runs"),
-    migration!("postgres", 30, "0030_recall_numbers"),
-    migration!("postgres", 31, "0031_items_below_a_path"),
-    migration!("postgres", 32, "0032_failed_at_rest"),
-    migration!("postgres", 33, "0033_payloads_as_sent"),
-    migration!("postgres", 34, "0034_wake_calls"),
-];
+pub const POSTGRES: &[Step] = migrations! { "postgres":
+    "0001_threads" "0002_workers" "0003_trace_debts" "0004_events" "0005_queue_setup"
+    "0006_integrity" "0007_recall" "0008_memory" "0009_documents" "0011_service" "0012_people"
+    "0013_teams" "0014_approvals" "0015_service_clock" "0016_users" "0017_documents_of_tenants"
+    "0018_people_of_tenants" "0019_spending" "0020_authors" "0021_service_of_tenants"
+    "0022_threads_of_tenants" "0023_blobs" "0024_document_segments" "0025_recall_changes"
+    "0026_document_attempts" "0027_listed_threads" "0028_recall_recent" "0029_ended_runs"
+    "0030_recall_numbers" "0031_items_below_a_path" "0032_failed_at_rest" "0033_payloads_as_sent"
+    "0034_wake_calls"
+};
 
 /// Marks a file as ours ("peri"), so that another program's database is not written to.
 const MARK: i64 = 0x7065_7269;

@@ -1,4 +1,4 @@
-//! One statement with its values.
+//! One statement with its values, and where the two databases speak differently.
 
 use sqlx::{
     Postgres, SqlSafeStr, SqlStr, Sqlite, postgres::PgArguments, query::Query as Statement,
@@ -6,6 +6,34 @@ use sqlx::{
 };
 
 use crate::Value;
+
+/// Which SQL a database speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dialect {
+    Sqlite,
+    Postgres,
+}
+
+impl Dialect {
+    /// Returns the text of one's own dialect.
+    pub fn pick<'a>(self, sqlite: &'a str, postgres: &'a str) -> &'a str {
+        match self {
+            Self::Sqlite => sqlite,
+            Self::Postgres => postgres,
+        }
+    }
+
+    /// Returns what says of a column that it is one of a list, which is bound as [`crate::Value::Ints`] or [`crate::Value::Texts`] at a
+    /// placeholder, as in `id {one_of}`.
+    ///
+    /// Postgres looks each up in an index or a hash table; of a sub-query it may go through the list once for each row.
+    pub fn one_of(self, placeholder: &str) -> String {
+        match self {
+            Self::Sqlite => format!("IN (SELECT value FROM json_each({placeholder}))"),
+            Self::Postgres => format!("= ANY({placeholder})"),
+        }
+    }
+}
 
 /// One statement with placeholders `$1`, `$2`, … and the values for them, in their order.
 #[derive(Clone, Debug)]
@@ -29,6 +57,13 @@ impl Query {
     #[must_use]
     pub fn bind(mut self, value: impl Into<Value>) -> Self {
         self.values.push(value.into());
+        self
+    }
+
+    /// Adds the values of the next placeholders, in their order.
+    #[must_use]
+    pub fn binds(mut self, values: impl Values) -> Self {
+        values.add_to(&mut self.values);
         self
     }
 
@@ -68,3 +103,28 @@ impl Query {
         Ok(sqlx::query_with(self.sql.clone(), arguments).persistent(is_kept))
     }
 }
+
+/// Values of several placeholders: a tuple.
+pub trait Values {
+    #[doc(hidden)]
+    fn add_to(self, values: &mut Vec<Value>);
+}
+
+macro_rules! values {
+    ($($kind:ident $value:ident),+) => {
+        impl<$($kind: Into<Value>),+> Values for ($($kind,)+) {
+            fn add_to(self, values: &mut Vec<Value>) {
+                let ($($value,)+) = self;
+                values.extend([$($value.into()),+]);
+            }
+        }
+    };
+}
+
+values!(A a, B b);
+values!(A a, B b, C c);
+values!(A a, B b, C c, D d);
+values!(A a, B b, C c, D d, E e);
+values!(A a, B b, C c, D d, E e, F f);
+values!(A a, B b, C c, D d, E e, F f, G g);
+values!(A a, B b, C c, D d, E e, F f, G g, H h);

@@ -3,8 +3,7 @@
 //! Enter at [`Cleaner`], which reads answers of every role, whole or piece by piece. A mark inside code or quotation
 //! marks is part of the text. Deliberately absent: what a written call means, which `written_calls` decides.
 
-use super::ChatRequest;
-use super::prompts::escapes;
+use crate::{ChatRequest, prompts::escapes};
 
 /// What a mark begins or ends.
 #[derive(Clone, Copy)]
@@ -60,7 +59,6 @@ const MARKS: [(&str, Mark); 29] = [
 /// The marks that end the body of a harmony message.
 const MESSAGE_ENDS: [&str; 5] = ["<|end|>", "<|return|>", "<|call|>", "<|start|>", "<|channel|>"];
 
-/// Bytes of the longest mark.
 const LONGEST: usize = 24;
 
 /// Characters of a streamed answer that are held back until its beginning shows whether it is reasoning.

@@ -1,7 +1,7 @@
 //! Requests for approval: one row each, from the question to what became of it.
 
 use chrono::{DateTime, Utc};
-use perihelion_database::{Row, Value, query};
+use perihelion_database::{Row, query, stored_words};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -10,41 +10,24 @@ use crate::{Error, People};
 /// Rows of a page at most.
 const PAGE: i64 = 1_000;
 
-/// How a request for approval stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ApprovalStatus {
-    Pending,
-    Approved,
-    Denied,
-    /// Nobody decided in time, which counted as a denial.
-    TimedOut,
-    /// Its thread continued, or was ended, without an answer.
-    Withdrawn,
-    /// It was no longer asked when its time had passed, or when a service began.
-    Expired,
+stored_words! {
+    /// How a request for approval stands.
+    ApprovalStatus {
+        Pending = "pending",
+        Approved = "approved",
+        Denied = "denied",
+        /// Nobody decided in time, which counted as a denial.
+        TimedOut = "timed_out",
+        /// Its thread continued, or was ended, without an answer.
+        Withdrawn = "withdrawn",
+        /// It was no longer asked when its time had passed, or when a service began.
+        Expired = "expired",
+    }
 }
 
 impl ApprovalStatus {
-    /// Returns the word as stored.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Approved => "approved",
-            Self::Denied => "denied",
-            Self::TimedOut => "timed_out",
-            Self::Withdrawn => "withdrawn",
-            Self::Expired => "expired",
-        }
-    }
-
     fn is_decision(self) -> bool {
         matches!(self, Self::Approved | Self::Denied | Self::TimedOut)
-    }
-
-    fn read(word: &str) -> Self {
-        let all = [Self::Pending, Self::Approved, Self::Denied, Self::TimedOut, Self::Withdrawn];
-        all.into_iter().find(|one| one.as_str() == word).unwrap_or(Self::Expired)
     }
 }
 
@@ -66,6 +49,16 @@ pub struct ApprovalRequest {
     pub decided_by: Option<String>,
 }
 
+macro_rules! requests {
+    ($which:literal) => {
+        concat!(
+            "SELECT id, tenant, thread_id, agent, tool, status, asked_at, expires_at, decided_at, decided_by
+             FROM approval_request WHERE ",
+            $which
+        )
+    };
+}
+
 impl People {
     /// Notes a request that is open; one that is known stays as it is.
     ///
@@ -76,12 +69,7 @@ impl People {
             "INSERT INTO approval_request (id, tenant, thread_id, agent, tool, status, asked_at, expires_at) \
              VALUES ($1, $2, $3, $4, $5, 'pending', $6, $7) ON CONFLICT (id) DO NOTHING",
         )
-        .bind(asked.id)
-        .bind(&asked.tenant)
-        .bind(asked.thread)
-        .bind(&asked.agent)
-        .bind(&asked.tool)
-        .bind(asked.asked_at)
+        .binds((asked.id, &asked.tenant, asked.thread, &asked.agent, &asked.tool, asked.asked_at))
         .bind(asked.expires_at);
         self.of(&asked.tenant).execute(&insert).await?;
         Ok(())
@@ -103,11 +91,7 @@ impl People {
             "UPDATE approval_request SET status = $2, decided_at = $3, decided_by = $4 \
              WHERE id = $1 AND (status = 'pending' OR (status = 'withdrawn' AND $5 = 1))",
         )
-        .bind(id)
-        .bind(status.as_str())
-        .bind(now)
-        .bind(Value::Text(by.map(str::to_owned)))
-        .bind(i64::from(status.is_decision()));
+        .binds((id, status.as_str(), now, by, i64::from(status.is_decision())));
         Ok(self.of_all().execute(&update).await? > 0)
     }
 
@@ -120,10 +104,8 @@ impl People {
         before: DateTime<Utc>,
         limit: u32,
     ) -> Result<Vec<ApprovalRequest>, Error> {
-        let find = query(
-            "SELECT id, tenant, thread_id, agent, tool, status, asked_at, expires_at, decided_at, decided_by \
-             FROM approval_request WHERE status = 'pending' AND expires_at < $1 ORDER BY expires_at LIMIT $2",
-        );
+        let find =
+            query(requests!("status = 'pending' AND expires_at < $1 ORDER BY expires_at LIMIT $2"));
         let find = find.bind(before).bind(i64::from(limit));
         self.of_all().fetch_all(&find).await?.iter().map(read).collect()
     }
@@ -137,10 +119,7 @@ impl People {
         tenant: &str,
         thread: Uuid,
     ) -> Result<Vec<ApprovalRequest>, Error> {
-        let find = query(
-            "SELECT id, tenant, thread_id, agent, tool, status, asked_at, expires_at, decided_at, decided_by \
-             FROM approval_request WHERE tenant = $1 AND thread_id = $2 AND status = 'pending'",
-        );
+        let find = query(requests!("tenant = $1 AND thread_id = $2 AND status = 'pending'"));
         let find = find.bind(tenant).bind(thread);
         self.of(tenant).fetch_all(&find).await?.iter().map(read).collect()
     }
@@ -154,10 +133,7 @@ impl People {
         tenant: &str,
         limit: Option<u32>,
     ) -> Result<Vec<ApprovalRequest>, Error> {
-        let find = query(
-            "SELECT id, tenant, thread_id, agent, tool, status, asked_at, expires_at, decided_at, decided_by \
-             FROM approval_request WHERE tenant = $1 ORDER BY asked_at DESC, id LIMIT $2",
-        );
+        let find = query(requests!("tenant = $1 ORDER BY asked_at DESC, id LIMIT $2"));
         let limit = limit.map_or(100, i64::from).clamp(1, PAGE);
         let find = find.bind(tenant).bind(limit);
         self.of(tenant).fetch_all(&find).await?.iter().map(read).collect()
@@ -171,7 +147,8 @@ fn read(row: &Row) -> Result<ApprovalRequest, Error> {
         thread: row.get(2)?,
         agent: row.get(3)?,
         tool: row.get(4)?,
-        status: ApprovalStatus::read(&row.get::<String>(5)?),
+        status: ApprovalStatus::from_name(&row.get::<String>(5)?)
+            .unwrap_or(ApprovalStatus::Expired),
         asked_at: row.get(6)?,
         expires_at: row.get(7)?,
         decided_at: row.get(8)?,

@@ -1,7 +1,7 @@
 //! API keys of the service: 256 random bits, shown once, stored as a hash, scoped, revocable.
 
 use chrono::{DateTime, Utc};
-use perihelion_database::{Row, Transaction, Value, query};
+use perihelion_database::{Row, Transaction, query};
 use serde::Serialize;
 use uuid::Uuid;
 
@@ -65,14 +65,23 @@ fn read(row: &Row) -> Result<ApiKey, Error> {
     })
 }
 
+macro_rules! keys {
+    ($which:literal) => {
+        concat!(
+            "SELECT id, tenant, name, person, scopes, created_at, expires_at, revoked_at, made_by
+             FROM api_key WHERE ",
+            $which
+        )
+    };
+}
+
 impl People {
     /// Lists the keys of a tenant, newest first, the revoked ones too.
     ///
     /// # Errors
     /// [`Error::Database`].
     pub async fn keys(&self, tenant: &str) -> Result<Vec<ApiKey>, Error> {
-        let all = query("SELECT id, tenant, name, person, scopes, created_at, expires_at, revoked_at, made_by FROM api_key WHERE tenant = $1 ORDER BY created_at DESC, id DESC")
-            .bind(tenant);
+        let all = query(keys!("tenant = $1 ORDER BY created_at DESC, id DESC")).bind(tenant);
         self.of(tenant).fetch_all(&all).await?.iter().map(read).collect()
     }
 
@@ -84,8 +93,7 @@ impl People {
         if !secret.starts_with(PREFIX) || secret.len() > 100 {
             return Err(Error::NotAccepted("this is not a key of this service"));
         }
-        let find = query("SELECT id, tenant, name, person, scopes, created_at, expires_at, revoked_at, made_by FROM api_key WHERE token = $1")
-            .bind(digest(PURPOSE, secret));
+        let find = query(keys!("token = $1")).bind(digest(PURPOSE, secret));
         let row = self.of_all().fetch_optional(&find).await?;
         let key = row.as_ref().map(read).transpose()?.ok_or(Error::NotAccepted("unknown key"))?;
         self.check_key(&key, now).await?;
@@ -132,8 +140,7 @@ impl People {
         match &who.proved_by {
             ProvedBy::Loopback => Ok(()),
             ProvedBy::Key { id, .. } => {
-                let find = query("SELECT id, tenant, name, person, scopes, created_at, expires_at, revoked_at, made_by FROM api_key WHERE id = $1")
-                    .bind(*id);
+                let find = query(keys!("id = $1")).bind(*id);
                 let row = self.of_all().fetch_optional(&find).await?;
                 let key = row.as_ref().map(read).transpose()?;
                 let key = key.ok_or(Error::NotAccepted("unknown key"))?;
@@ -186,15 +193,8 @@ pub(crate) async fn insert(
         "INSERT INTO api_key (id, tenant, name, person, scopes, token, created_at, expires_at, made_by) \
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
     )
-    .bind(key.id)
-    .bind(&key.tenant)
-    .bind(&key.name)
-    .bind(key.user.clone())
-    .bind(write_scopes(&key.scopes))
-    .bind(digest(PURPOSE, secret.expose()))
-    .bind(now)
-    .bind(Value::Time(key.expires_at))
-    .bind(key.made_by);
+    .binds((key.id, &key.tenant, &key.name, key.user.clone(), write_scopes(&key.scopes)))
+    .binds((digest(PURPOSE, secret.expose()), now, key.expires_at, key.made_by));
     match transaction.execute(&insert).await {
         Ok(_) => Ok(CreatedKey { key, secret }),
         Err(error) if error.is_duplicate() => Err(Error::Taken(key.name)),
@@ -212,9 +212,7 @@ pub(crate) async fn revoke(
     let revoke = query(
         "UPDATE api_key SET revoked_at = $3 WHERE tenant = $1 AND name = $2 AND revoked_at IS NULL",
     )
-    .bind(tenant)
-    .bind(name)
-    .bind(now);
+    .binds((tenant, name, now));
     match transaction.execute(&revoke).await? {
         0 => Err(Error::Unknown { what: "key", name: name.to_owned() }),
         _ => Ok(()),

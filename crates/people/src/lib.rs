@@ -8,11 +8,9 @@
 
 mod approvals;
 mod audit;
-mod change;
 mod error;
 mod jwt;
 mod keys;
-mod password;
 mod principal;
 mod secret;
 mod sessions;
@@ -20,8 +18,7 @@ mod spending;
 mod users;
 
 pub use approvals::{ApprovalRequest, ApprovalStatus};
-pub use audit::{AuditEntry, AuditQuery, far};
-pub use change::Change;
+pub use audit::{AuditEntry, AuditQuery, Change, far};
 pub use error::Error;
 pub use jwt::{JwtRules, JwtVerifier};
 pub use keys::{ApiKey, CreatedKey, NewKey};

@@ -1,49 +1,33 @@
 //! The result of every proof of identity.
 
+use perihelion_database::stored_words;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::Error;
 
-/// What somebody may do; each scope stands for itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Scope {
-    /// See threads, traces and what agents know.
-    Read,
-    /// Begin and continue runs, and answer questions that agents ask.
-    Run,
-    /// Approve and deny calls.
-    Approve,
-    /// Change agents, teams, users and keys.
-    Manage,
-    /// Work in the name of users, whom each request names: for a backend that knows its own.
-    ActAs,
-    /// See what the runs of every tenant took: for who runs the service.
-    Operate,
+stored_words! {
+    /// What somebody may do; each scope stands for itself.
+    Scope {
+        /// See threads, traces and what agents know.
+        Read = "read",
+        /// Begin and continue runs, and answer questions that agents ask.
+        Run = "run",
+        /// Approve and deny calls.
+        Approve = "approve",
+        /// Change agents, teams, users and keys.
+        Manage = "manage",
+        /// Work in the name of users, whom each request names: for a backend that knows its own.
+        ActAs = "act_as",
+        /// See what the runs of every tenant took: for who runs the service.
+        Operate = "operate",
+    }
 }
 
 impl Scope {
     /// All scopes.
     pub const ALL: [Self; 6] =
         [Self::Read, Self::Run, Self::Approve, Self::Manage, Self::ActAs, Self::Operate];
-
-    /// Returns the word that it is written as.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Run => "run",
-            Self::Approve => "approve",
-            Self::Manage => "manage",
-            Self::ActAs => "act_as",
-            Self::Operate => "operate",
-        }
-    }
-
-    /// Reads the word that it is written as.
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|scope| scope.as_str() == word)
-    }
 }
 
 /// How somebody proved who they are.

@@ -43,12 +43,8 @@ impl People {
         let insert = query(
             "INSERT INTO session (token, tenant, person, csrf, created_at, expires_at) VALUES ($1, $2, $3, $4, $5, $6)",
         )
-        .bind(digest(PURPOSE, session.cookie.expose()))
-        .bind(&user.tenant)
-        .bind(user.id)
-        .bind(digest(PURPOSE, session.csrf.expose()))
-        .bind(now)
-        .bind(session.expires_at);
+        .binds((digest(PURPOSE, session.cookie.expose()), &user.tenant, user.id))
+        .binds((digest(PURPOSE, session.csrf.expose()), now, session.expires_at));
         self.of(&user.tenant).execute(&insert).await?;
         Ok(session)
     }

@@ -58,16 +58,9 @@ impl People {
              FROM spending WHERE thread_id = $3 AND turn = $4 AND run_id <> $5 \
              ON CONFLICT (thread_id, turn, run_id) DO NOTHING",
         )
-        .bind(&run.tenant)
-        .bind(day(run.at.date_naive()))
-        .bind(run.thread)
-        .bind(run.turn)
-        .bind(run.run)
-        .bind(int(of_turn.tokens))
-        .bind(int(of_turn.nano_usd))
-        .bind(int(of_turn.tool_calls))
-        .bind(int(of_turn.steps))
-        .bind(int(of_turn.millis));
+        .binds((&run.tenant, day(run.at.date_naive()), run.thread, run.turn, run.run))
+        .binds((int(of_turn.tokens), int(of_turn.nano_usd), int(of_turn.tool_calls)))
+        .binds((int(of_turn.steps), int(of_turn.millis)));
         self.of(&run.tenant).execute(&insert).await?;
         Ok(())
     }

@@ -6,7 +6,7 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use crate::principal::Scope;
-use crate::{Error, People, password};
+use crate::{Error, People, secret};
 
 /// Characters of a name at most.
 const LONGEST: usize = 64;
@@ -35,7 +35,7 @@ impl NewUser {
     /// [`Error::Unfit`] for a name or password that cannot be used.
     pub async fn prepare(name: &str, password: &str, scopes: &[Scope]) -> Result<Self, Error> {
         let name = fit_name(name)?;
-        let hash = password::hash(password).await?;
+        let hash = secret::hash(password).await?;
         Ok(Self { name, hash, scopes: scopes.to_vec() })
     }
 }
@@ -77,7 +77,7 @@ impl People {
         .bind(name.trim().to_lowercase());
         let row = self.of(tenant).fetch_optional(&found).await?;
         let stored = row.as_ref().map(|row| row.get::<String>(4)).transpose()?;
-        if !password::fits(password, stored).await? {
+        if !secret::fits(password, stored).await? {
             return Err(Error::WrongPassword);
         }
         read(&row.ok_or(Error::WrongPassword)?, tenant)
@@ -118,12 +118,7 @@ pub(crate) async fn insert(
     let insert = query(
         "INSERT INTO person (id, tenant, name, password, scopes, created_at) VALUES ($1, $2, $3, $4, $5, $6)",
     )
-    .bind(user.id)
-    .bind(&user.tenant)
-    .bind(&user.name)
-    .bind(hash)
-    .bind(write_scopes(&user.scopes))
-    .bind(now);
+    .binds((user.id, &user.tenant, &user.name, hash, write_scopes(&user.scopes), now));
     match transaction.execute(&insert).await {
         Ok(_) => Ok(user),
         Err(error) if error.is_duplicate() => Err(Error::Taken(user.name)),
@@ -141,9 +136,7 @@ pub(crate) async fn disable(
     let disable = query(
         "UPDATE person SET disabled_at = COALESCE(disabled_at, $3) WHERE tenant = $1 AND name = $2",
     )
-    .bind(tenant)
-    .bind(name)
-    .bind(now);
+    .binds((tenant, name, now));
     if transaction.execute(&disable).await? == 0 {
         return Err(Error::Unknown { what: "user", name: name.to_owned() });
     }
@@ -171,5 +164,5 @@ pub(crate) fn write_scopes(scopes: &[Scope]) -> String {
 }
 
 pub(crate) fn read_scopes(text: &str) -> Vec<Scope> {
-    text.split_whitespace().filter_map(Scope::parse).collect()
+    text.split_whitespace().filter_map(Scope::from_name).collect()
 }

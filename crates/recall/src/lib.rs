@@ -12,26 +12,22 @@
 //! Deliberately absent: any network, and any knowledge of what the items are.
 
 pub mod bm25;
-mod embedding;
 mod error;
 mod fuse;
-mod index;
 mod item;
 mod memory;
 mod posting;
-mod scope;
 mod search;
 mod store;
 mod vector;
 pub mod words;
 
-pub use embedding::{EmbeddingError, EmbeddingModel, embed_pending};
 pub use error::Error;
 pub use fuse::fuse;
-pub use index::Index;
-pub use item::{Field, Item};
+pub use item::{Field, Item, Scope};
 pub use memory::WordIndex;
-pub use scope::Scope;
-pub use search::{Filter, Found, Hit, QueryVector, Search, Weights};
+pub use search::{Filter, Found, Hit, Index, QueryVector, Search, Weights};
 pub use store::{Generation, Kept, Pending, StoredIndex};
-pub use vector::{ContentHash, content_hash, cosine};
+pub use vector::{
+    ContentHash, EmbeddingError, EmbeddingModel, content_hash, cosine, embed_pending,
+};

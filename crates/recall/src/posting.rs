@@ -30,16 +30,17 @@ pub(crate) fn pack(postings: &[Posting]) -> Vec<u8> {
     bytes
 }
 
-/// Appends the postings of a block; none when the bytes are no block.
-pub(crate) fn unpack(mut bytes: &[u8], into: &mut Vec<Posting>) -> Option<()> {
+/// Returns the postings of a block; none when the bytes are no block.
+pub(crate) fn unpack(mut bytes: &[u8]) -> Option<Vec<Posting>> {
+    let mut postings = Vec::new();
     let mut item = 0_u64;
     while !bytes.is_empty() {
         item = item.checked_add(take(&mut bytes)?)?;
         let count = u32::try_from(take(&mut bytes)?).ok()?;
         let length = u32::try_from(take(&mut bytes)?).ok()?;
-        into.push(Posting { item, count, length });
+        postings.push(Posting { item, count, length });
     }
-    Some(())
+    Some(postings)
 }
 
 /// Appends a number: seven bits a byte, the least first.
@@ -82,14 +83,12 @@ mod tests {
                     Posting { item, count, length }
                 })
                 .collect();
-            let mut unpacked = Vec::new();
-            prop_assert!(unpack(&pack(&postings), &mut unpacked).is_some());
-            prop_assert_eq!(unpacked, postings);
+            prop_assert_eq!(unpack(&pack(&postings)), Some(postings));
         }
 
         #[test]
         fn bytes_that_are_no_block_are_refused_and_never_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
-            let _ = unpack(&bytes, &mut Vec::new());
+            let _ = unpack(&bytes);
         }
     }
 }

@@ -121,16 +121,15 @@ impl Runtime {
         let lease = Duration::from_secs_f64(settings.store.lease_sec);
         let kept = Duration::from_secs_f64(settings.events.keep_sec);
         let bus = bus::open(settings.store.database.expose(), Arc::clone(&store), kept);
-        let runner = Runner::new(Arc::clone(&star.graph), store)
-            .with_lease(lease)
-            .bounded_to(settings.limits.max_state_bytes)
-            .with_spans(live)
-            .exporting_traces(exporter.is_some())
-            .judged_by(super::ending::judge);
-        let runner = match companions {
-            Some(_) => runner.for_tenant(DEMO_TENANT),
-            None => runner,
-        };
+        let mut runner = Runner::new(Arc::clone(&star.graph), store);
+        runner.lease = lease;
+        runner.most_bytes = Some(settings.limits.max_state_bytes);
+        runner.spans = Some(live);
+        runner.exports_traces = exporter.is_some();
+        runner.judge = Some(super::ending::judge);
+        if companions.is_some() {
+            runner.tenant = DEMO_TENANT.into();
+        }
         let begun =
             Plugins::begin(source, Arc::clone(&tools), Arc::clone(&roster), kinds, life).await;
         let (plugins, keepers) = match begun {

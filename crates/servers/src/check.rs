@@ -3,12 +3,16 @@
 use super::{Bundled, Error, api, mail, python, web};
 
 /// How something that a server needs stands.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(tag = "status", content = "message")]
 pub enum Finding {
+    #[serde(rename = "ok")]
     Good(String),
     /// It works, but not all of it.
+    #[serde(rename = "warning")]
     Odd(String),
     /// What to fix.
+    #[serde(rename = "error")]
     Bad(String),
 }
 

@@ -8,25 +8,21 @@ use std::sync::Arc;
 
 use axum::Router;
 use perihelion_http::{Bounds, Server};
-use rmcp::ServerHandler;
 use rmcp::transport::streamable_http_server::{
     StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
 };
 use tokio::net::TcpListener;
 
-use super::Error;
+use super::{Error, Ready, Serving};
 
 /// Names under which this machine may be called.
 const HOSTS: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
+
 /// Serves until the process is told to end; `ready` hears the address before the first request is taken.
 ///
 /// # Errors
 /// [`Error::NotLoopback`] for an address that others can reach, [`Error::Listen`] when it cannot be used.
-pub async fn serve<H: ServerHandler + Clone>(
-    server: H,
-    addr: SocketAddr,
-    ready: impl FnOnce(SocketAddr),
-) -> Result<(), Error> {
+pub async fn serve(server: Serving, addr: SocketAddr, ready: Ready) -> Result<(), Error> {
     if !addr.ip().is_loopback() {
         return Err(Error::NotLoopback(addr));
     }

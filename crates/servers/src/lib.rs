@@ -101,7 +101,7 @@ impl Bundled {
     /// # Errors
     /// When what is to be served cannot be opened, or the session cannot be established.
     pub async fn run(self) -> Result<(), Error> {
-        self.serve(Over::Pipes::<fn(SocketAddr)>).await
+        self.serve(Over::Pipes).await
     }
 
     /// Serves MCP over streamable HTTP at `/mcp` until Ctrl-C; `ready` gets the address.
@@ -111,12 +111,12 @@ impl Bundled {
     pub async fn run_http(
         self,
         addr: SocketAddr,
-        ready: impl FnOnce(SocketAddr),
+        ready: impl FnOnce(SocketAddr) + Send + 'static,
     ) -> Result<(), Error> {
-        self.serve(Over::Http(addr, ready)).await
+        self.serve(Over::Http(addr, Box::new(ready))).await
     }
 
-    async fn serve(self, over: Over<impl FnOnce(SocketAddr)>) -> Result<(), Error> {
+    async fn serve(self, over: Over) -> Result<(), Error> {
         match self {
             Self::Sql(options) => over.serve(sql::Server::open(&options).await?).await,
             Self::SqlWorker => serve_sql_worker().await,
@@ -134,16 +134,19 @@ impl Bundled {
     }
 }
 
+/// What gets the address once it is listened on.
+type Ready = Box<dyn FnOnce(SocketAddr) + Send>;
+
 /// What a server is served over.
-enum Over<R> {
+enum Over {
     Pipes,
     /// Where, and what gets the address once it is listened on.
-    Http(SocketAddr, R),
+    Http(SocketAddr, Ready),
 }
 
-impl<R: FnOnce(SocketAddr)> Over<R> {
+impl Over {
     async fn serve(self, tools: impl Toolbox) -> Result<(), Error> {
-        let tools = Serving(tools);
+        let tools = Serving::new(tools);
         match self {
             Self::Http(addr, ready) => http::serve(tools, addr, ready).await,
             Self::Pipes => {

@@ -3,6 +3,9 @@
 //! Enter at [`Serving`]. Invariant: what is not offered is an unknown method. The library would answer the
 //! lists of prompts and resources with empty ones, as though they were offered and there were none yet.
 
+use std::pin::Pin;
+use std::sync::Arc;
+
 use rmcp::handler::server::router::tool::ToolRouter;
 use rmcp::handler::server::tool::ToolCallContext;
 use rmcp::model::{
@@ -43,11 +46,53 @@ pub trait Toolbox: Clone + Send + Sync + 'static {
     }
 }
 
+type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, ErrorData>> + Send + 'a>>;
+
+/// [`Toolbox`] behind a pointer: the library's session is compiled once, not once per server.
+trait Offered: Send + Sync {
+    fn about(&self) -> ServerConfig;
+    fn list(&self) -> Answer<'_, ListToolsResult>;
+    fn find(&self, name: &str) -> Option<Tool>;
+    fn call(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Answer<'_, CallToolResponse>;
+}
+
+impl<T: Toolbox> Offered for T {
+    fn about(&self) -> ServerConfig {
+        Toolbox::about(self)
+    }
+
+    fn list(&self) -> Answer<'_, ListToolsResult> {
+        Box::pin(Toolbox::list(self))
+    }
+
+    fn find(&self, name: &str) -> Option<Tool> {
+        Toolbox::find(self, name)
+    }
+
+    fn call(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Answer<'_, CallToolResponse> {
+        Box::pin(Toolbox::call(self, request, context))
+    }
+}
+
 /// Serves a toolbox.
 #[derive(Clone)]
-pub struct Serving<T>(pub T);
+pub struct Serving(Arc<dyn Offered>);
 
-impl<T: Toolbox> ServerHandler for Serving<T> {
+impl Serving {
+    pub fn new(tools: impl Toolbox) -> Self {
+        Self(Arc::new(tools))
+    }
+}
+
+impl ServerHandler for Serving {
     fn get_info(&self) -> ServerConfig {
         self.0.about()
     }

@@ -376,7 +376,8 @@ async fn a_submission_that_is_refused_calls_nobody(on: &Place) {
 
 async fn the_demos_threads_are_left_alone(on: &Place) {
     let world = World::default();
-    let runner = runner(&speaking(&world), &on.store).for_tenant("demo");
+    let mut runner = runner(&speaking(&world), &on.store);
+    runner.tenant = "demo".into();
     let thread = world.thread(&runner).await;
     let other = graph_named("another", &world);
     let other = Runner::new(other, Arc::clone(&on.store));

@@ -251,7 +251,8 @@ async fn a_thread_at_rest_whose_last_run_failed_stands_as_failed_in_lists_and_co
         failure: Some("nothing worked".to_owned()),
         finish_reason: None,
     };
-    let failing = runner(&graph, &on.store).judged_by(judged);
+    let mut failing = runner(&graph, &on.store);
+    failing.judge = Some(judged);
     let thread = world.thread(&failing).await;
     assert!(is_done(&start(&failing, thread).await));
     let info = on.store.info(thread).await.unwrap();

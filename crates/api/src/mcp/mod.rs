@@ -245,7 +245,7 @@ pub(super) fn router(service: Service) -> Router {
         .disable_allowed_origins()
         .with_legacy_session_mode(false)
         .with_cancellation_token(service.stop().child_token());
-    let star = Serving(Star { service: service.clone(), tool_router: Star::tool_router() });
+    let star = Serving::new(Star { service: service.clone(), tool_router: Star::tool_router() });
     let sessions = std::sync::Arc::new(NeverSessionManager::default());
     Router::new()
         .route_service(

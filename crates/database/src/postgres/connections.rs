@@ -16,7 +16,7 @@ use futures::stream::{Stream, TryStreamExt as _};
 use sqlx::{Connection, PgConnection, postgres::PgDatabaseError};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use super::{bounds::within, server::Server};
+use super::server::{Server, within};
 use crate::{Error, clock};
 
 /// Connections held at most by one process; a server accepts 100 by default, and several processes share it.

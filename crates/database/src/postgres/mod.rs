@@ -3,10 +3,8 @@
 //! Enter at [`Connections`]; what needs a connection of another kind, at [`Server`]. Invariant: each wait for the server has a bound, and a connection that broke is not used again.
 //! Deliberately absent: `synchronous_commit` is never touched, so the server's own setting decides.
 
-mod bounds;
 mod connections;
 mod server;
 
-pub use bounds::SILENCE;
 pub use connections::{Answer, Borrowed, Connections, code, is_broken};
-pub use server::{Listener, Server};
+pub use server::{Listener, SILENCE, Server};

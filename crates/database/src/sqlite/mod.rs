@@ -5,7 +5,6 @@
 //! between processes; SQLite's does, and a writer waits for it.
 
 mod file;
-mod scrub;
 mod writing;
 
 pub use file::{Deleted, File, Reader, Writer, code};

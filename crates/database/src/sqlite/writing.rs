@@ -13,21 +13,25 @@ use std::{
 };
 
 use sqlx::{
-    ConnectOptions, Connection, Execute, Sqlite, SqliteConnection,
+    AssertSqlSafe, ConnectOptions, Connection, Execute, Sqlite, SqliteConnection,
     query::Query,
     sqlite::{SqliteArguments, SqliteConnectOptions, SqliteTransactionManager},
 };
 use sqlx_core::{sql_str::SqlSafeStr as _, transaction::TransactionManager};
 use tokio::sync::{OwnedMutexGuard, watch};
 
-use super::file::{Key, code};
-use crate::clock;
+use super::file::{File, Key, code};
+use crate::{Error, clock};
 
 /// How long a write waits for another process's write.
 pub(super) const PATIENCE: Duration = Duration::from_secs(15);
 
 /// What is open in this process, by what the file is.
 static OPEN: Mutex<Vec<(Key, Weak<Writing>)>> = Mutex::new(Vec::new());
+
+/// How long it waits for those who read what was there before, in all and at a time.
+const SCRUBBING: Duration = Duration::from_secs(5);
+const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(20);
 
 /// The writing side of a file in this process.
 pub(super) struct Writing {
@@ -301,4 +305,41 @@ fn is_constraint(error: &sqlx::Error) -> bool {
 fn is(error: &sqlx::Error, plain: i32) -> bool {
     let number = code(error).and_then(|code| code.parse::<i32>().ok());
     number.is_some_and(|number| number & 0xff == plain)
+}
+
+impl File {
+    /// Moves the write-ahead log into the file and empties it, so that no byte of what was deleted stays there.
+    ///
+    /// Waits for others who read what was there before, for some seconds and letting everybody write meanwhile.
+    ///
+    /// # Errors
+    /// [`Error::Unscrubbed`] when they do not end; [`Error::Failed`], [`Error::Full`].
+    pub async fn scrub(&self) -> Result<(), Error> {
+        if self.is_in_memory {
+            return Ok(());
+        }
+        let deadline = clock::monotonic() + SCRUBBING;
+        while !self.empty_log().await? {
+            if clock::monotonic() >= deadline {
+                return Err(Error::Unscrubbed { url: self.shown().to_owned() });
+            }
+            clock::sleep(BETWEEN_ATTEMPTS).await;
+        }
+        Ok(())
+    }
+
+    /// Tries to empty the log, and tells whether nobody was in the way.
+    async fn empty_log(&self) -> Result<bool, Error> {
+        let mut writer = self.writer().await?;
+        let connection = writer.connection()?;
+        let wait =
+            |time: Duration| AssertSqlSafe(format!("PRAGMA busy_timeout = {}", time.as_millis()));
+        // Nobody else writes as long as this waits.
+        sqlx::raw_sql(wait(BETWEEN_ATTEMPTS)).execute(&mut *connection).await?;
+        let done: Result<(i64, i64, i64), _> =
+            sqlx::query_as("PRAGMA wal_checkpoint(TRUNCATE)").fetch_one(&mut *connection).await;
+        sqlx::raw_sql(wait(PATIENCE)).execute(connection).await?;
+        let (was_busy, ..) = done.map_err(|error| self.refine(error))?;
+        Ok(was_busy == 0)
+    }
 }

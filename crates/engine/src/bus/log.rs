@@ -1,17 +1,26 @@
-//! Reads a thread's log, and waits for more of it.
+//! The bus of a database: its log of events, and calls to those who wait, in this process and in others as far as they
+//! hear them.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use async_trait::async_trait;
 use futures::StreamExt as _;
 use serde_json::Value;
 
-use super::{CallReceiver, Calls, Subscription, ThreadEvent};
+use super::postgres::Listener;
+use super::{Bus, CallReceiver, Calls, Notice, Subscription, ThreadEvent};
 use crate::checkpoint::{Error, EventRow, Fence, Store};
 use crate::clock;
 use crate::failpoint::{Point, wrap};
 use crate::ids::ThreadId;
+
+/// How often a subscriber looks for what other processes told: one indexed read of a local file.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// How often it looks without being called, for when the connection that listens is broken.
+const LOOK_BESIDE: Duration = Duration::from_millis(500);
 
 /// Batches of one read.
 const PAGE: u32 = 64;
@@ -35,69 +44,65 @@ const PRUNED: u32 = 1_000;
 /// Bytes of a batch that is handed on to those who wait for it, beside the log: what is longer, they read there.
 const HANDED_ON: usize = 16 << 10;
 
-/// What those hear who wait for a thread.
-#[derive(Clone, Debug, Default)]
-pub enum Notice {
-    /// It may have told something, or changed otherwise.
-    #[default]
-    Look,
-    /// Its log reaches up to this event.
-    UpTo(u64),
-    /// What this process just wrote to its log.
-    Reported(Arc<[ThreadEvent]>),
-}
+/// A bus over a store; on one machine the subscribers of other processes look, by Postgres they are called.
+pub(super) struct StoreBus(Arc<Log>);
 
 /// The logs of one store, and who is called when one grows.
-pub(super) struct Log {
-    pub(super) store: Arc<dyn Store>,
+struct Log {
+    store: Arc<dyn Store>,
     /// Calls those who wait for a thread that told something, in this process or, as far as it is heard of, in others.
-    pub(super) calls: Calls<ThreadId, Notice>,
+    calls: Calls<ThreadId, Notice>,
+    /// Hears the calls of other processes, and calls them.
+    others: Option<Listener>,
     /// How often subscribers look without being called.
     every: Duration,
     kept: Duration,
     pruned: Mutex<Option<Instant>>,
 }
 
-impl std::fmt::Debug for Log {
+impl std::fmt::Debug for StoreBus {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Log").field("store", &self.store.describe()).finish_non_exhaustive()
+        f.debug_struct("StoreBus").field("store", &self.0.store.describe()).finish_non_exhaustive()
     }
 }
 
-impl Log {
-    pub(super) fn new(store: Arc<dyn Store>, every: Duration, kept: Duration) -> Arc<Self> {
-        Arc::new(Self { store, calls: Calls::default(), every, kept, pruned: Mutex::default() })
+impl StoreBus {
+    /// Makes a bus over a store, which drops events of threads at rest that are older than `kept`.
+    pub(super) fn new(store: Arc<dyn Store>, kept: Duration, others: Option<Listener>) -> Self {
+        let every = if others.is_some() { LOOK_BESIDE } else { LOOK_EVERY };
+        let calls = Calls::default();
+        Self(Arc::new(Log { store, calls, others, every, kept, pruned: Mutex::default() }))
+    }
+}
+
+#[async_trait]
+impl Bus for StoreBus {
+    fn store(&self) -> &Arc<dyn Store> {
+        &self.0.store
     }
 
-    pub(super) async fn publish(&self, fence: Fence, batch: &EventRow) -> Result<(), Error> {
-        wrap(Point::EventCommit, self.store.append_events(fence, batch)).await?;
+    async fn publish(&self, fence: Fence, batch: &EventRow) -> Result<(), Error> {
+        let Log { store, calls, .. } = &*self.0;
+        wrap(Point::EventCommit, store.append_events(fence, batch)).await?;
         let thread = fence.thread;
-        if self.calls.is_waited_for(thread) {
+        if calls.is_waited_for(thread) {
             let notice = if batch.body.bytes.len() <= HANDED_ON {
                 Notice::Reported(events_of(batch)?.collect())
             } else {
                 Notice::UpTo(batch.last())
             };
-            self.calls.call(thread, notice);
+            calls.call(thread, notice);
         }
         Ok(())
     }
 
-    pub(super) async fn read(
-        &self,
-        thread: ThreadId,
-        after: u64,
-    ) -> Result<Vec<ThreadEvent>, Error> {
-        let mut all = Vec::new();
-        for row in self.store.events_after(thread, after, PAGE).await? {
-            all.extend(events_of(&row)?.filter(|event| event.id > after));
-        }
-        Ok(all)
+    async fn read(&self, thread: ThreadId, after: u64) -> Result<Vec<ThreadEvent>, Error> {
+        self.0.read(thread, after).await
     }
 
-    pub(super) fn subscribe(self: &Arc<Self>, thread: ThreadId, after: u64) -> Subscription {
-        let calls = self.calls.wait_for(thread);
-        let log = Arc::clone(self);
+    fn subscribe(&self, thread: ThreadId, after: u64) -> Subscription {
+        let calls = self.calls(thread);
+        let log = Arc::clone(&self.0);
         let ready = VecDeque::new();
         let reading =
             Reading { log, calls, thread, after, ready, is_read: false, is_called: false, vain: 0 };
@@ -108,18 +113,49 @@ impl Log {
         .boxed()
     }
 
-    pub(super) async fn prune(&self) {
+    async fn call(&self, thread: ThreadId) {
+        self.0.calls.call(thread, Notice::Look);
+        if let Some(others) = &self.0.others {
+            others.call(thread).await;
+        }
+    }
+
+    fn calls(&self, thread: ThreadId) -> CallReceiver<ThreadId, Notice> {
+        if let Some(others) = &self.0.others {
+            others.be_listening(&self.0.calls);
+        }
+        self.0.calls.wait_for(thread)
+    }
+
+    async fn prune(&self) {
+        let Log { store, kept, pruned, .. } = &*self.0;
         {
-            let mut pruned = self.pruned.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut pruned = pruned.lock().unwrap_or_else(PoisonError::into_inner);
             let now = clock::monotonic();
             if pruned.is_some_and(|last| now.duration_since(last) < PRUNE_EVERY) {
                 return;
             }
             *pruned = Some(now);
         }
-        if let Err(error) = self.store.prune_events(self.kept, PRUNED).await {
+        if let Err(error) = store.prune_events(*kept, PRUNED).await {
             tracing::debug!(%error, "old events could not be dropped; the next time will do");
         }
+    }
+
+    async fn close(&self) {
+        if let Some(others) = &self.0.others {
+            others.close().await;
+        }
+    }
+}
+
+impl Log {
+    async fn read(&self, thread: ThreadId, after: u64) -> Result<Vec<ThreadEvent>, Error> {
+        let mut all = Vec::new();
+        for row in self.store.events_after(thread, after, PAGE).await? {
+            all.extend(events_of(&row)?.filter(|event| event.id > after));
+        }
+        Ok(all)
     }
 }
 

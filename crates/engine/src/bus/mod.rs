@@ -10,10 +10,8 @@
 mod calls;
 mod event_queue;
 mod log;
-mod log_writer;
 mod postgres;
 mod publisher;
-mod store_bus;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,10 +22,9 @@ use serde_json::Value;
 
 pub use calls::{CallReceiver, Calls};
 pub use event_queue::EventSender;
-pub use log::Notice;
 pub use publisher::{Publisher, RunToPublish};
 
-use self::{postgres::Listener, store_bus::StoreBus};
+use self::{log::StoreBus, postgres::Listener};
 use crate::checkpoint::{Error, EventRow, Fence, Store};
 use crate::ids::{RunId, ThreadId};
 
@@ -40,6 +37,18 @@ pub struct ThreadEvent {
     pub run: RunId,
     /// The JSON form of a [`RunEvent`](crate::graph::RunEvent).
     pub event: Value,
+}
+
+/// What those hear who wait for a thread.
+#[derive(Clone, Debug, Default)]
+pub enum Notice {
+    /// It may have told something, or changed otherwise.
+    #[default]
+    Look,
+    /// Its log reaches up to this event.
+    UpTo(u64),
+    /// What this process just wrote to its log.
+    Reported(Arc<[ThreadEvent]>),
 }
 
 /// Events as they come; it ends after an error, and a new subscription continues from the last id heard.

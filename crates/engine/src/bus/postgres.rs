@@ -10,8 +10,7 @@ use std::time::Duration;
 use perihelion_database::{self as database, postgres::Server};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::Calls;
-use super::log::Notice;
+use super::{Calls, Notice};
 use crate::clock;
 use crate::ids::ThreadId;
 

@@ -83,8 +83,7 @@ fn verify_step(thread: ThreadId, prev: &[u8; 32], step: &StepRow) -> Result<(), 
     if chain_hash(prev, step.seq, &delta, &step.frontier) == step.hash {
         return Ok(());
     }
-    let reason = "its hash does not fit its content".to_owned();
-    Err(Error::Corrupt { thread, seq: step.seq, reason })
+    Err(Error::unfit(thread, step.seq))
 }
 
 /// Checks a part of a thread's history, newest step first, and returns its first `limit` steps.
@@ -98,8 +97,7 @@ pub(super) fn verified(
     for pair in steps.windows(2) {
         if let [step, before] = pair {
             if step.seq != before.seq + 1 {
-                let reason = "it is missing in the database".to_owned();
-                return Err(Error::Corrupt { thread, seq: before.seq + 1, reason });
+                return Err(Error::missing(thread, before.seq + 1));
             }
             verify_step(thread, &before.hash, step)?;
         }
@@ -157,8 +155,7 @@ pub(super) fn reached(
         reached = step.seq;
     }
     if reached < wanted {
-        let reason = "it is missing in the database".to_owned();
-        return Err(Error::Corrupt { thread, seq: reached + 1, reason });
+        return Err(Error::missing(thread, reached + 1));
     }
     Ok(reached)
 }

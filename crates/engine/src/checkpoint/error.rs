@@ -120,6 +120,16 @@ pub enum Error {
 }
 
 impl Error {
+    /// Says that a step is missing.
+    pub(crate) fn missing(thread: ThreadId, seq: u64) -> Self {
+        Self::Corrupt { thread, seq, reason: "it is missing in the database".to_owned() }
+    }
+
+    /// Says that the hash of a step does not fit.
+    pub(super) fn unfit(thread: ThreadId, seq: u64) -> Self {
+        Self::Corrupt { thread, seq, reason: "its hash does not fit its content".to_owned() }
+    }
+
     /// Returns whether what is stored of one thread is to blame: damaged, altered, or written under a key or by a
     /// version that is not here.
     pub fn is_of_thread(&self) -> bool {

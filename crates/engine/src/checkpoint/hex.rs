@@ -1,4 +1,6 @@
-//! Bytes as hexadecimal digits.
+//! Bytes as hexadecimal digits, also as a field of JSON: a hash of 32 bytes, or a key of any length.
+
+use serde::{Deserialize, Deserializer, Serializer, de::Error as _};
 
 use super::Error;
 
@@ -18,41 +20,14 @@ pub(super) fn from_hex(text: &str) -> Result<Vec<u8>, Error> {
     }
 }
 
-/// A hash of 32 bytes as a field of JSON.
-pub(super) mod digest {
-    use serde::{Deserialize, Deserializer, Serializer, de::Error as _};
-
-    pub(in super::super) fn serialize<S: Serializer>(
-        bytes: &[u8; 32],
-        to: S,
-    ) -> Result<S::Ok, S::Error> {
-        super::key::serialize(bytes, to)
-    }
-
-    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
-        from: D,
-    ) -> Result<[u8; 32], D::Error> {
-        let text = String::deserialize(from)?;
-        let bytes = super::from_hex(&text).map_err(D::Error::custom)?;
-        let wrong = |_| D::Error::custom(format!("the hash has not 32 bytes: {text}"));
-        bytes.try_into().map_err(wrong)
-    }
+pub(super) fn serialize<S: Serializer>(bytes: &impl AsRef<[u8]>, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(&to_hex(bytes.as_ref()))
 }
 
-/// Bytes of any length as a field of JSON.
-pub(super) mod key {
-    use serde::{Deserialize, Deserializer, Serializer, de::Error as _};
-
-    pub(in super::super) fn serialize<S: Serializer>(
-        bytes: &[u8],
-        to: S,
-    ) -> Result<S::Ok, S::Error> {
-        to.serialize_str(&super::to_hex(bytes))
-    }
-
-    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
-        from: D,
-    ) -> Result<Vec<u8>, D::Error> {
-        super::from_hex(&String::deserialize(from)?).map_err(D::Error::custom)
-    }
+pub(super) fn deserialize<'de, D: Deserializer<'de>, T: TryFrom<Vec<u8>>>(
+    from: D,
+) -> Result<T, D::Error> {
+    let text = String::deserialize(from)?;
+    let bytes = from_hex(&text).map_err(D::Error::custom)?;
+    bytes.try_into().map_err(|_| D::Error::custom(format!("the hash has not 32 bytes: {text}")))
 }

@@ -14,23 +14,20 @@ mod claim;
 mod dump;
 mod encoded;
 mod error;
-mod events;
 mod family;
 mod group_commit;
 mod hex;
 mod limits;
 mod lineage;
 mod memory;
-mod outbox;
 mod postgres;
 mod questions;
 mod restore;
-mod retry;
 mod rows;
 mod sealed;
 mod sqlite;
 mod state_cache;
-mod step_row;
+mod statuses;
 mod store;
 mod traits;
 
@@ -41,21 +38,20 @@ pub use claim::{Claim, Fence};
 pub use dump::{ThreadDump, read_dump, write_dump};
 pub use encoded::{Codec, Encoded};
 pub use error::Error;
-pub use events::{EventPosition, EventRow};
 pub use lineage::Lineage;
 pub use memory::MemoryStore;
-pub use outbox::{Outbox, PendingExport};
 pub use perihelion_database::{is_there, redact_url};
 pub use postgres::PostgresStore;
 pub use questions::{awaited_interrupts, check_newest};
 pub use restore::{Restored, fork_to, forked_to, read_delta, restore};
 pub use rows::{
-    BlobRow, Commit, EffectKind, EffectRow, EffectSettlement, EffectStatus, Loaded, NewThread,
-    OpenInterrupt, PendingRow, RunEnd, RunRow, RunStatus, SnapshotRow, StepKind, StepRow,
-    ThreadFilter, ThreadInfo, ThreadStatus, Waiting, Wanted,
+    BlobRow, Commit, EffectRow, EffectSettlement, EventPosition, EventRow, Loaded, NewThread,
+    OpenInterrupt, PendingExport, PendingRow, RunEnd, RunRow, SnapshotRow, StepRow, ThreadFilter,
+    ThreadInfo, Waiting, Wanted,
 };
 pub use sealed::{Keyring, SealedStore};
 pub use sqlite::SqliteStore;
 pub use state_cache::StateCache;
+pub use statuses::{EffectKind, EffectStatus, RunStatus, StepKind, ThreadStatus};
 pub use store::Store;
-pub use traits::{Effects, Events, Leases, Questions, Steps, Threads, Transfer};
+pub use traits::{Effects, Events, Leases, Outbox, Questions, Steps, Threads, Transfer};

@@ -254,13 +254,13 @@ impl Chain {
             None if self.cut.is_some_and(|cut| cut + 1 == step.seq) => return Ok(()),
             last => {
                 let missing = last.as_ref().map_or(1, |last| last.seq + 1);
-                return Err(corrupt(self.thread, missing, "it is missing in the database".into()));
+                return Err(Error::missing(self.thread, missing));
             }
         };
         if chain_hash(&previous, step.seq, json, &step.frontier) == step.hash {
             return Ok(());
         }
-        Err(corrupt(self.thread, step.seq, "its hash does not fit its content".into()))
+        Err(Error::unfit(self.thread, step.seq))
     }
 
     /// Returns the frontier and the hash at the end, which must be the wanted step.
@@ -279,7 +279,7 @@ impl Chain {
             }
             last => {
                 let missing = last.map_or(seq, |last| last.seq + 1);
-                Err(corrupt(thread, missing, "it is missing in the database".into()))
+                Err(Error::missing(thread, missing))
             }
         }
     }

@@ -6,100 +6,11 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::{Encoded, Error, sealed::shown};
+use super::{
+    EffectKind, EffectStatus, Encoded, Error, RunStatus, StepKind, ThreadStatus, sealed::shown,
+};
+use crate::graph::{Frontier, StoredWrite};
 use crate::ids::{InterruptId, RunId, ThreadId};
-
-/// Makes an enum that is stored as its snake_case name and refuses unknown names.
-macro_rules! stored_enum {
-    ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $text:literal),+ $(,)? }) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-        pub enum $name { $($(#[$vdoc])* #[serde(rename = $text)] $variant),+ }
-
-        impl $name {
-            /// Returns the name as stored.
-            pub fn as_str(self) -> &'static str {
-                match self { $(Self::$variant => $text),+ }
-            }
-
-            /// Reads a stored name.
-            pub fn from_name(text: &str) -> Option<Self> {
-                match text { $($text => Some(Self::$variant),)+ _ => None }
-            }
-        }
-    };
-}
-
-stored_enum! {
-    /// Where a thread stands between and during runs.
-    ThreadStatus {
-        /// Never run, or its last run is done.
-        Idle = "idle",
-        /// A run is under way, or was when its process died (then the lease has run out).
-        Busy = "busy",
-        /// Handed to the workers: anyone who claims it first continues with it.
-        Queued = "queued",
-        /// Waits for a person's answer.
-        Interrupted = "interrupted",
-        /// The last run failed; a resume tries the failed step again.
-        Failed = "failed",
-        /// The next node does not exist in this graph; a resume continues once it is back.
-        Parked = "parked",
-    }
-}
-
-stored_enum! {
-    /// How a run stands.
-    RunStatus {
-        Running = "running",
-        /// It ended for another to continue: submitted to the workers, or handed over by one that stopped.
-        Queued = "queued",
-        Done = "done",
-        Interrupted = "interrupted",
-        Failed = "failed",
-        Cancelled = "cancelled",
-    }
-}
-
-stored_enum! {
-    /// What made a step.
-    StepKind {
-        /// A new input to the thread.
-        Input = "input",
-        /// A super-step of the graph.
-        Loop = "loop",
-        /// An edit of the state, as if a node had written it.
-        Edit = "edit",
-        /// A return to an earlier step of the same thread: the state is that step's, and so is what runs next.
-        Fork = "fork",
-    }
-}
-
-stored_enum! {
-    /// What kind of outside thing an effect touched.
-    EffectKind {
-        Model = "model",
-        Tool = "tool",
-        Clock = "clock",
-        Random = "random",
-        /// A question to a person; its key is the [`InterruptId`].
-        Interrupt = "interrupt",
-        /// What a node observed; only a replay reads it back.
-        Observed = "observed",
-    }
-}
-
-stored_enum! {
-    /// How an effect stands.
-    EffectStatus {
-        /// Recorded before it was sent (a tool call), or asked and not yet answered (an interrupt).
-        Started = "started",
-        /// The outcome is recorded.
-        Done = "done",
-        /// It failed in a way that is part of the record.
-        Failed = "failed",
-    }
-}
 
 /// What is needed to make a thread.
 #[derive(Clone, Debug)]
@@ -208,10 +119,33 @@ pub struct StepRow {
     #[serde(with = "super::dump::lines::verbatim")]
     pub frontier: Vec<u8>,
     /// BLAKE3 over the previous step's hash, the decoded delta and the frontier.
-    #[serde(with = "super::hex::digest")]
+    #[serde(with = "super::hex")]
     pub hash: [u8; 32],
     /// Set by the store (database time).
     pub at: DateTime<Utc>,
+}
+
+impl StepRow {
+    /// Reads what runs after the step.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] that names the step.
+    pub fn frontier(&self) -> Result<Frontier, Error> {
+        serde_json::from_slice(&self.frontier).map_err(|error| self.damaged("frontier", error))
+    }
+
+    /// Reads what the step's tasks wrote, in the form in which it is stored; [`read_delta`](super::read_delta) reads it as a state's.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] that names the step; what [`Encoded::to_json_bytes`](super::Encoded::to_json_bytes) says of a delta that cannot be decoded.
+    pub fn written(&self) -> Result<Vec<StoredWrite>, Error> {
+        let json = self.delta.to_json_bytes()?;
+        serde_json::from_slice(&json).map_err(|error| self.damaged("delta", error))
+    }
+
+    fn damaged(&self, what: &str, error: serde_json::Error) -> Error {
+        Error::Damaged(format!("the {what} of step {} cannot be read: {error}", self.seq))
+    }
 }
 
 /// A step to be committed.
@@ -284,7 +218,7 @@ pub struct EffectRow {
     /// Index of the task in the frontier.
     pub task: u32,
     /// BLAKE3 key for effects (32 bytes), the id for interrupts (16 bytes).
-    #[serde(with = "super::hex::key")]
+    #[serde(with = "super::hex")]
     pub key: Vec<u8>,
     /// Order within the task, from 0.
     pub number: u32,
@@ -395,4 +329,47 @@ pub struct Waiting {
     pub thread: ThreadId,
     /// Who holds it under a lease that has not run out: it continues only if that one is dead.
     pub holder: Option<String>,
+}
+
+/// A batch of events of one run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EventRow {
+    /// Id of its first event; ids begin at 1 in each thread and have no gap.
+    pub first: u64,
+    /// How many events it holds, at least one.
+    pub count: u32,
+    pub run: RunId,
+    /// Newest step whose end has been told when the batch ends.
+    pub step: u64,
+    /// The encoded list of the events.
+    pub body: Encoded,
+    /// Set by the store (database time).
+    pub at: DateTime<Utc>,
+}
+
+impl EventRow {
+    /// Returns the id of its last event.
+    pub fn last(&self) -> u64 {
+        (self.first + u64::from(self.count)).saturating_sub(1)
+    }
+}
+
+/// How far a thread's log of events reaches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EventPosition {
+    /// Id of the newest event; 0 when there was none.
+    pub last: u64,
+    /// Newest step whose end has been told; 0 when there was none.
+    pub step: u64,
+}
+
+/// Runs of a thread whose traces are to be delivered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PendingExport {
+    pub thread: ThreadId,
+    /// Number of the first run that was not delivered.
+    pub from_run: u32,
+    /// Number of the last run that is due.
+    pub to_run: u32,
+    pub since: DateTime<Utc>,
 }

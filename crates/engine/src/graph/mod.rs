@@ -12,10 +12,8 @@ mod engine;
 mod event;
 mod exchange;
 mod frontier;
-mod functions;
 mod merge;
 mod node;
-mod pauses;
 mod port;
 mod reducer;
 mod stages;
@@ -26,19 +24,17 @@ pub use builder::{BuildError, Graph, GraphBuilder, NodeEntry, Resolver, RetryPol
 pub use engine::Engine;
 pub(crate) use event::join_pieces;
 pub use event::{EndStatus, RunEvent, StreamMode};
-pub use exchange::{Command, EngineError, Event, Limits, NodeRun, Position, Wants};
+pub use exchange::{Command, EngineError, Event, Limits, NodeRun, Nodes, Pauses, Position, Wants};
 pub use frontier::{Frontier, StoredWrite, Target, Task, Written};
-pub use functions::{node_fn, node_with, try_node_fn};
 pub use merge::{Finished, Merged, merge};
 pub use node::{
     Context, Interrupt, Node, NodeError, NodeLocation, NodeOutput, TaskContext, step_at_the_top,
     subgraph_namespace,
 };
-pub use pauses::{Nodes, Pauses};
 pub use port::{EffectClass, EffectFailure, EffectRequest, Outcome, Perform, Port};
-pub use reducer::{Append, Merge, Overwrite, Reducer, State, Update};
+pub use reducer::{Append, Merge, Reducer, State, Update};
 pub use stages::{StageError, stages};
-pub use typed::EffectError;
+pub use typed::{EffectError, node_fn, node_with, try_node_fn};
 
 /// The rest of a graph's vocabulary for users: an append-only list whose clone is cheap at any length.
 pub type Log<T> = rpds::VectorSync<T>;

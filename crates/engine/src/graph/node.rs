@@ -306,9 +306,8 @@ impl TaskContext {
         name: &str,
         seen: &T,
     ) -> Result<T, NodeError> {
-        let unfit = |error| unfit(name, &error);
-        let seen = serde_json::to_value(seen).map_err(unfit)?;
-        serde_json::from_value(self.port.observed(name, seen).await?).map_err(unfit)
+        let seen = seen_as_json(name, seen)?;
+        read_seen(name, self.port.observed(name, seen).await?)
     }
 
     /// Notes what the node sees when it first looks, and returns that however often the node runs again.
@@ -320,9 +319,8 @@ impl TaskContext {
         name: &str,
         seen: &T,
     ) -> Result<T, NodeError> {
-        let unfit = |error| unfit(name, &error);
-        let seen = serde_json::to_value(seen).map_err(unfit)?;
-        serde_json::from_value(self.port.observed_first(name, seen).await?).map_err(unfit)
+        let seen = seen_as_json(name, seen)?;
+        read_seen(name, self.port.observed_first(name, seen).await?)
     }
 
     /// Notes what the node sees where it is not `usual`, which follows from what was noted before, and returns it.
@@ -337,11 +335,9 @@ impl TaskContext {
         usual: &T,
         seen: &T,
     ) -> Result<T, NodeError> {
-        let unfit = |error| unfit(name, &error);
-        let usual = serde_json::to_value(usual).map_err(unfit)?;
-        let seen = serde_json::to_value(seen).map_err(unfit)?;
-        let recorded = self.port.observed_unless(name, usual, seen).await?;
-        serde_json::from_value(recorded).map_err(unfit)
+        let usual = seen_as_json(name, usual)?;
+        let seen = seen_as_json(name, seen)?;
+        read_seen(name, self.port.observed_unless(name, usual, seen).await?)
     }
 
     /// Returns the text of a blob: as the node itself holds it, or as the store keeps it since the step that wrote it.
@@ -373,6 +369,14 @@ fn moment(micros: i64) -> Result<chrono::DateTime<chrono::Utc>, NodeError> {
     chrono::DateTime::from_timestamp_micros(micros).ok_or_else(|| {
         NodeError::failed("clock", format!("a recorded time is out of range: {micros}"))
     })
+}
+
+fn seen_as_json(name: &str, seen: &impl Serialize) -> Result<Value, NodeError> {
+    serde_json::to_value(seen).map_err(|error| unfit(name, &error))
+}
+
+fn read_seen<T: DeserializeOwned>(name: &str, seen: Value) -> Result<T, NodeError> {
+    serde_json::from_value(seen).map_err(|error| unfit(name, &error))
 }
 
 fn unfit(name: &str, error: &serde_json::Error) -> NodeError {

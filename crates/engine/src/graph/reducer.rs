@@ -58,17 +58,6 @@ pub trait Reducer<T> {
     fn reduce(current: &mut T, update: Self::Update);
 }
 
-/// The newest value wins.
-#[derive(Debug)]
-pub struct Overwrite;
-
-impl<T> Reducer<T> for Overwrite {
-    type Update = T;
-    fn reduce(current: &mut T, update: T) {
-        *current = update;
-    }
-}
-
 /// Items are added at the end; nothing is ever lost.
 #[derive(Debug)]
 pub struct Append;

@@ -7,17 +7,13 @@
 //! and tools; it records names and JSON.
 
 mod key;
-mod live;
 mod notes;
 mod perform;
 mod recorded;
 mod task;
 mod unknown;
-mod verify;
 
-pub use key::EffectKey;
-pub use live::Live;
+pub use key::{EffectKey, verify_dump, verify_keys};
 pub use recorded::{Missed, Recorded, by_step};
-pub use task::{Claimed, Mode, TaskJournal};
+pub use task::{Claimed, Live, Mode, TaskJournal};
 pub use unknown::{NoVerdict, OUTCOME_UNKNOWN, OutcomeUnknown, Verdict, check_answer};
-pub use verify::{verify_dump, verify_keys};

@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::key::EffectKey;
-use super::live::Live;
 use super::notes::{Kept, random_bits};
 use super::recorded::Recorded;
 use crate::checkpoint::{
@@ -47,6 +46,19 @@ pub struct Claimed {
     pub clock: Clock,
     /// When the thread was made, in microseconds since the Unix epoch.
     pub made_at: i64,
+}
+
+/// Hears the live events of one task.
+#[async_trait]
+pub trait Live: Send + Sync {
+    /// Publishes a piece; never waits, and drops it where the listener is too far behind.
+    fn publish(&self, mode: StreamMode, payload: Value);
+
+    /// Returns which events are listened to.
+    fn wants(&self) -> Wants;
+
+    /// Passes an event of a subgraph on; waits while the listener is behind.
+    async fn nested(&self, namespace: String, modes: Vec<StreamMode>, event: Value);
 }
 
 /// Records and recovers the effects of one task of one step.

@@ -12,7 +12,8 @@ use super::outcome::{Durability, Error, RunOutcome, RunResult};
 use super::run::Runner;
 use super::writer::{Claim, Writer};
 use crate::checkpoint::{
-    Error as StoreError, Fence, Restored, RunEnd, RunStatus, ThreadInfo, ThreadStatus, restore,
+    Error as StoreError, Fence, Restored, RunEnd, RunRow, RunStatus, ThreadInfo, ThreadStatus,
+    restore,
 };
 use crate::clock::Clock;
 use crate::failpoint::{Point, wrap};
@@ -211,6 +212,32 @@ impl<S: State> Runner<S> {
         let end = RunEnd::new(RunStatus::Cancelled, ThreadStatus::Idle);
         self.put_back(claimed, RunEnd { error: text.as_deref(), ..end }).await;
         Err(error)
+    }
+
+    /// Refuses to resume a thread when so many runs before this one died in a row and committed nothing.
+    ///
+    /// Whatever ended those processes (memory, a crash in a library) may well end this one too, and the next.
+    ///
+    /// # Errors
+    /// [`Error::CrashLoop`].
+    pub(super) async fn refuse_crash_loop(
+        &self,
+        claimed: &ClaimedThread<S>,
+        most: u32,
+    ) -> Result<(), Error> {
+        // Without a node to run only the run's end is missing, which kills nobody.
+        if claimed.was != ThreadStatus::Busy || claimed.restored.frontier.tasks.is_empty() {
+            return Ok(());
+        }
+        let store = self.store();
+        let thread = claimed.restored.info.id;
+        let newest = store.history(thread, None, 1).await?;
+        let newest = newest.first().map(|step| step.run);
+        let runs = store.runs(thread).await?;
+        let died = |run: &&RunRow| run.status == RunStatus::Running && newest != Some(run.id);
+        let before = runs.iter().rev().skip_while(|run| run.id == claimed.run);
+        let crashes = u32::try_from(before.take_while(died).count()).unwrap_or(u32::MAX);
+        if crashes >= most { Err(Error::CrashLoop { thread, crashes }) } else { Ok(()) }
     }
 
     /// Reads how a run that broke leaves its thread.

@@ -5,11 +5,7 @@
 //! writes nothing more; the tasks of a step share one future with the loop, so whatever the loop awaits it
 //! awaits beside them. Deliberately absent: decisions about what runs next, which are the engine's.
 
-mod back;
 mod claimed;
-mod compact;
-mod configuring;
-mod crashes;
 mod divergence;
 mod drive;
 mod edit;
@@ -18,21 +14,18 @@ mod lease;
 mod listeners;
 mod outcome;
 mod replay;
-mod room;
 mod run;
 mod snapshots;
-mod spans;
 mod subgraph;
-mod submit;
 mod task;
 mod writer;
 
-pub use compact::compact;
 pub use divergence::{About, Divergence, LeftOut, ReplayReport};
 pub use edit::{AfterEdit, StateView};
 pub use input::INPUT;
 pub use lease::{holder_is_dead, machine, owner_name};
 pub use outcome::{Durability, Error, Judge, RunOptions, RunOutcome, RunResult, STOPPED, Verdict};
 pub use run::Runner;
-pub use spans::Spans;
+pub use snapshots::compact;
 pub use subgraph::Subgraph;
+pub use task::Spans;

@@ -96,8 +96,7 @@ impl<S: State> Runner<S> {
         } else {
             let missing = page.iter().zip(seq..).find(|(row, seq)| row.seq != *seq);
             let seq = missing.map_or(seq, |(_, seq)| seq);
-            let reason = "it is missing in the database".to_owned();
-            Err(StoreError::Corrupt { thread, seq, reason }.into())
+            Err(StoreError::missing(thread, seq).into())
         }
     }
 

@@ -14,8 +14,7 @@ use super::lease;
 use super::listeners::Listeners;
 use super::outcome::{Error, Judge, RunOptions, RunOutcome, RunResult};
 use super::snapshots::Snapshots;
-use super::spans::Spans;
-use super::task::RunContext;
+use super::task::{RunContext, Spans};
 use crate::bus::{Publisher, RunToPublish};
 use crate::checkpoint::{
     Error as StoreError, Fence, NewThread, RunEnd, RunStatus, Store, ThreadInfo, ThreadStatus,
@@ -33,12 +32,20 @@ pub struct Runner<S: State> {
     graph: Arc<Graph<S>>,
     store: Arc<dyn Store>,
     pub(super) process: Arc<str>,
-    pub(super) tenant: Arc<str>,
-    pub(super) lease: Duration,
-    pub(super) exports_traces: bool,
-    pub(super) spans: Option<Arc<dyn Spans>>,
-    pub(super) judge: Option<Judge<S>>,
-    pub(super) most: Option<usize>,
+    /// Whose the threads are that this runner creates.
+    pub tenant: Arc<str>,
+    /// How long leases last without renewal, by default 15 seconds; they are renewed each third of it.
+    ///
+    /// A process that died on another machine is waited for this long; one that is stopped for longer loses its threads.
+    pub lease: Duration,
+    /// Whether each run that begins is one whose trace is due, so that it is delivered even if this process dies.
+    pub exports_traces: bool,
+    /// The live spans in which runs and tasks are worked on, so that logs can say where they were written.
+    pub spans: Option<Arc<dyn Spans>>,
+    /// Says of each run at the top why it ended, and whether one that reached the end of the graph failed.
+    pub judge: Option<Judge<S>>,
+    /// Bytes of JSON that a state may have after an input or an edit; without it none is refused.
+    pub most_bytes: Option<usize>,
 }
 
 impl<S: State> std::fmt::Debug for Runner<S> {
@@ -59,7 +66,7 @@ impl<S: State> Runner<S> {
             exports_traces: false,
             spans: None,
             judge: None,
-            most: None,
+            most_bytes: None,
         }
     }
 

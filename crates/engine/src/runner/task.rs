@@ -10,7 +10,6 @@ use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, Span};
 
 use super::listeners::Listeners;
-use super::spans::Spans;
 use crate::checkpoint::Store;
 use crate::clock;
 use crate::graph::{
@@ -21,6 +20,16 @@ use crate::journal::{Claimed, Live, Mode, Recorded, TaskJournal};
 
 /// A task that ended: its index, and how.
 pub(super) type Ended<S> = (u32, Result<NodeOutput<S>, NodeError>);
+
+/// Makes the live `tracing` spans in which runs and tasks are worked on.
+#[async_trait]
+pub trait Spans: Send + Sync {
+    /// Returns the span of a run of a thread at the top that has begun; [`Span::none`] where nobody wants one.
+    async fn run(&self, thread: ThreadId, run: RunId) -> Span;
+
+    /// Returns the span of a task, made while its run's is entered.
+    fn task(&self, place: &NodeLocation) -> Span;
+}
 
 /// Everything the tasks of one run share.
 pub(super) struct RunContext<S: State> {

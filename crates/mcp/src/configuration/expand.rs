@@ -34,9 +34,6 @@ pub(super) const INHERITED: [&str; 18] = [
 ///
 /// An unset or empty variable takes its default, in which there may be variables again. A `$` that opens no `${` stands
 /// for itself.
-///
-/// # Errors
-/// [`Unexpanded`] names the variable that is not set, or the reference that is not closed.
 pub(super) fn expand(
     text: &str,
     env: Environment<'_>,

@@ -1,20 +1,17 @@
 //! Reaches servers over streamable HTTP.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
 
-use reqwest::{
-    StatusCode,
-    header::{HeaderName, HeaderValue},
-    redirect,
-};
-use rmcp::transport::{
-    StreamableHttpClientTransport, streamable_http_client::StreamableHttpClientTransportConfig,
-};
+use reqwest::header::{HeaderName, HeaderValue};
+use reqwest::{StatusCode, redirect};
+use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 
-use super::address;
-use super::connect_error::ConnectError;
 use super::http_session::{Client, SessionId};
-use super::oauth::Access;
+use super::{delivery::ConnectError, oauth::Access};
+use perihelion_http::reach;
 use perihelion_settings::config::tls;
 
 const MAX_REDIRECTS: usize = 5;
@@ -34,7 +31,7 @@ pub(crate) fn transport(
         // A pooled connection whose last answer was not read to its end stalls the next request.
         .pool_max_idle_per_host(0)
         .redirect(same_origin());
-    let client = if address::is_loopback(url) { client.no_proxy() } else { client };
+    let client = if reach::is_loopback(url) { client.no_proxy() } else { client };
     let client = client.build()?;
     let mut custom = std::collections::HashMap::new();
     for (name, value) in headers {

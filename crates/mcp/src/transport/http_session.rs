@@ -1,20 +1,17 @@
 //! Sends requests with the token that there is, and notes the session that the server gave, which rmcp keeps to itself.
 
-use std::{collections::HashMap, sync::Arc};
+use std::collections::HashMap;
+use std::sync::Arc;
 
 use futures::stream::BoxStream;
 use parking_lot::Mutex;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
-use rmcp::{
-    model::ClientJsonRpcMessage,
-    transport::{
-        auth::AuthError,
-        common::http_header::HEADER_SESSION_ID,
-        streamable_http_client::{
-            AuthRequiredError, SseError, StreamableHttpClient, StreamableHttpError,
-            StreamableHttpPostResponse,
-        },
-    },
+use rmcp::model::ClientJsonRpcMessage;
+use rmcp::transport::auth::AuthError;
+use rmcp::transport::common::http_header::HEADER_SESSION_ID;
+use rmcp::transport::streamable_http_client::{
+    AuthRequiredError, SseError, StreamableHttpClient, StreamableHttpError,
+    StreamableHttpPostResponse,
 };
 use secrecy::{ExposeSecret as _, SecretString};
 use sse_stream::Sse;

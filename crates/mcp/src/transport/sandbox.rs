@@ -2,15 +2,12 @@
 //!
 //! What is not listed does not exist for the server. Where the sandbox cannot be had, the server is not started.
 
-use std::{
-    collections::BTreeMap,
-    ffi::OsStr,
-    path::{Path, PathBuf},
-};
-
-use perihelion_sandbox::{Bubblewrap, find_program};
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
 
 use crate::configuration::Sandbox;
+use perihelion_sandbox::{Bubblewrap, find_program};
 
 /// What programs look up under `/etc`: libraries, time zone, names, certificates. No passwords, no keys.
 const ETC: [&str; 12] = [
@@ -56,9 +53,6 @@ impl Sandbox {
     ///
     /// The environment is not put into the arguments, where everybody could read it: bubblewrap passes on
     /// its own, which is the server's allow-list and nothing else.
-    ///
-    /// # Errors
-    /// [`Unconfined`].
     pub(super) fn confine(
         &self,
         program: &Path,

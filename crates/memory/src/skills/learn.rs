@@ -133,20 +133,9 @@ async fn write(
     skill: &Skill,
 ) -> Result<(), Error> {
     let write = query(WRITE)
-        .bind(tenant)
-        .bind(&skill.id)
-        .bind(&skill.agent)
-        .bind(&skill.server)
-        .bind(&skill.task)
-        .bind(json!(skill.steps))
-        .bind(json!(skill.tools))
-        .bind(&skill.outcome)
-        .bind(skill.successes as i64)
-        .bind(skill.failures as i64)
-        .bind(skill.is_stale)
-        .bind(&skill.source)
-        .bind(skill.made_at)
-        .bind(skill.used_at);
+        .binds((tenant, &skill.id, &skill.agent, &skill.server, &skill.task, json!(skill.steps)))
+        .binds((json!(skill.tools), &skill.outcome, skill.successes as i64, skill.failures as i64))
+        .binds((skill.is_stale, &skill.source, skill.made_at, skill.used_at));
     transaction.execute(&write).await?;
     Ok(())
 }

@@ -5,7 +5,6 @@
 
 mod distil;
 mod learn;
-mod lifetime;
 mod likeness;
 mod secret;
 mod store;

@@ -6,7 +6,6 @@
 
 mod operation;
 mod store;
-mod window;
 
 pub use operation::{EntryKind, Operation, Operations, Verb};
 pub use store::{Entry, UserMemory};

@@ -1,5 +1,6 @@
 //! What a model makes of a user's words: the schema `user_memory`.
 
+use perihelion_database::stored_words;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -36,32 +37,15 @@ pub enum Verb {
     Forget,
 }
 
-/// What an entry says.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum EntryKind {
-    /// What is so: name, company, title, recent projects.
-    #[default]
-    Fact,
-    /// What is wished: tone, detail, language.
-    Preference,
-}
-
-impl EntryKind {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Fact => "fact",
-            Self::Preference => "preference",
-        }
-    }
-
-    pub(super) fn from_text(text: &str) -> Self {
-        match text {
-            "preference" => Self::Preference,
-            _ => Self::Fact,
-        }
+stored_words! {
+    /// What an entry says.
+    #[derive(Default, JsonSchema)]
+    EntryKind {
+        /// What is so: name, company, title, recent projects.
+        #[default]
+        Fact = "fact",
+        /// What is wished: tone, detail, language.
+        Preference = "preference",
     }
 }
 

@@ -1,8 +1,10 @@
-//! Where memories are kept, replaced and forgotten.
+//! Where memories are kept, replaced and forgotten, and what of them goes into a prompt: bounded, however much there is.
+
+use std::collections::BTreeSet;
 
 use chrono::{DateTime, Utc};
 use perihelion_database::{Row, Transaction, query};
-use perihelion_recall::{Item, Scope, StoredIndex};
+use perihelion_recall::{Index as _, Item, QueryVector, Scope, Search, StoredIndex};
 use serde::{Deserialize, Serialize};
 use sqlx::AssertSqlSafe;
 
@@ -10,7 +12,7 @@ use super::operation::{EntryKind, Operations, Verb, normal_key, normal_value};
 use crate::Error;
 
 /// The kind under which memories stand in the index; the owner is the user.
-pub(super) const KIND: &str = "memory";
+const KIND: &str = "memory";
 
 /// Something that is known of a user.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,7 +31,7 @@ pub struct Entry {
 /// What users of a database said of themselves; the scope is the tenant and the user.
 #[derive(Clone)]
 pub struct UserMemory {
-    pub(super) index: StoredIndex,
+    index: StoredIndex,
 }
 
 const COLUMNS: &str = "kind, name, value, since, until, source";
@@ -149,6 +151,77 @@ impl UserMemory {
     }
 }
 
+/// Preferences in a prompt: they hold for every answer.
+const PREFERENCES: i64 = 12;
+
+/// Facts that fit the question.
+const FITTING: usize = 8;
+
+/// Facts that are newest, whatever the question.
+const NEWEST: i64 = 6;
+
+/// Facts that are always of use.
+const WHO: [&str; 4] = ["name", "company", "title", "recent_projects"];
+
+/// Characters of all entries together.
+const CHARS: usize = 2_000;
+
+impl UserMemory {
+    /// Returns what a prompt says of a user: who it is, preferences, facts that fit the question, the newest ones; at most
+    /// 2,000 characters.
+    ///
+    /// # Errors
+    /// [`Error::Recall`], [`Error::Database`].
+    pub async fn for_prompt(
+        &self,
+        scope: &Scope,
+        question: &str,
+        vector: Option<QueryVector>,
+    ) -> Result<Vec<Entry>, Error> {
+        let mut entries: Vec<Entry> = Vec::new();
+        let who = WHO.map(str::to_owned).to_vec();
+        entries.extend(self.named(scope, who).await?);
+        entries.extend(self.latest(scope, "preference", PREFERENCES).await?);
+        let search = Search::new(scope, KIND, question).with_vector(vector).limit(FITTING);
+        let found = self.index.search(&search).await?;
+        let fitting: Vec<String> = found.hits.into_iter().map(|hit| hit.id).collect();
+        if !fitting.is_empty() {
+            entries.extend(self.named(scope, fitting).await?);
+        }
+        entries.extend(self.latest(scope, "fact", NEWEST).await?);
+        let mut seen = BTreeSet::new();
+        let mut room = CHARS;
+        entries.retain(|entry| {
+            let chars = entry.key.chars().count() + entry.value.chars().count();
+            let fits = chars <= room && seen.insert(entry.key.clone());
+            room -= if fits { chars } else { 0 };
+            fits
+        });
+        Ok(entries)
+    }
+
+    async fn named(&self, scope: &Scope, names: Vec<String>) -> Result<Vec<Entry>, Error> {
+        let database = self.index.database_of(scope);
+        let one_of = database.dialect().one_of("$3");
+        let sql = format!(
+            "SELECT kind, name, value, since, until, source FROM user_memory
+             WHERE tenant = $1 AND person = $2 AND until IS NULL AND name {one_of} ORDER BY name"
+        );
+        let read = query(AssertSqlSafe(sql)).bind(scope.tenant()).bind(scope.owner()).bind(names);
+        database.fetch_all(&read).await?.iter().map(decode).collect()
+    }
+
+    async fn latest(&self, scope: &Scope, kind: &str, most: i64) -> Result<Vec<Entry>, Error> {
+        let read = query(
+            "SELECT kind, name, value, since, until, source FROM user_memory
+             WHERE tenant = $1 AND person = $2 AND until IS NULL AND kind = $3
+             ORDER BY since DESC, name LIMIT $4",
+        );
+        let read = read.bind(scope.tenant()).bind(scope.owner()).bind(kind).bind(most);
+        self.index.database_of(scope).fetch_all(&read).await?.iter().map(decode).collect()
+    }
+}
+
 async fn set_in(
     transaction: &mut Transaction<'_>,
     scope: &Scope,
@@ -177,14 +250,15 @@ async fn set_in(
         let close = query(CLOSE).bind(scope.tenant()).bind(scope.owner()).bind(&name).bind(now);
         transaction.execute(&close).await?;
     }
-    let insert = query(INSERT)
-        .bind(scope.tenant())
-        .bind(scope.owner())
-        .bind(&name)
-        .bind(kind.as_str())
-        .bind(&value)
-        .bind(now)
-        .bind(source);
+    let insert = query(INSERT).binds((
+        scope.tenant(),
+        scope.owner(),
+        &name,
+        kind.as_str(),
+        &value,
+        now,
+        source,
+    ));
     transaction.execute(&insert).await?;
     let mut item =
         Item::new(&name, format!("{name} {value}")).with_attribute("kind", kind.as_str());
@@ -205,10 +279,10 @@ async fn forget_in(
     Ok(transaction.execute(&delete).await?)
 }
 
-pub(super) fn decode(row: &Row) -> Result<Entry, Error> {
+fn decode(row: &Row) -> Result<Entry, Error> {
     let kind: String = row.get(0)?;
     Ok(Entry {
-        kind: EntryKind::from_text(&kind),
+        kind: EntryKind::from_name(&kind).unwrap_or_default(),
         key: row.get(1)?,
         value: row.get(2)?,
         since: row.get(3)?,

@@ -9,6 +9,7 @@ import ormsgpack
 from langgraph.checkpoint.base import WRITES_IDX_MAP, writes_sort_key
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
+from perihelion._effects import MIGRATION as EFFECTS
 from perihelion._native import Seal
 
 MIGRATIONS = [
@@ -22,7 +23,8 @@ MIGRATIONS = [
             data {BYTES} NOT NULL,
             PRIMARY KEY (thread_id, checkpoint_ns, checkpoint_id)
         )""",
-        "CREATE INDEX IF NOT EXISTS perihelion_checkpoints_run ON perihelion_checkpoints (run_id)",
+        """CREATE INDEX IF NOT EXISTS perihelion_checkpoints_run
+            ON perihelion_checkpoints (run_id) WHERE run_id IS NOT NULL""",
         """CREATE TABLE IF NOT EXISTS perihelion_values (
             thread_id {TEXT} NOT NULL,
             checkpoint_ns {TEXT} NOT NULL,
@@ -47,6 +49,7 @@ MIGRATIONS = [
         "ALTER TABLE perihelion_values ALTER COLUMN data SET STORAGE EXTERNAL",
         "ALTER TABLE perihelion_writes ALTER COLUMN data SET STORAGE EXTERNAL",
     ],
+    EFFECTS,
 ]
 
 CHECKPOINT = "checkpoint_id, parent_id, data"

@@ -8,9 +8,8 @@ use sqlx::AssertSqlSafe;
 
 use super::{
     filters::Filters,
-    kept::Cache,
     lists::decode,
-    nearest,
+    nearest::{self, Cache},
     pgvector::Pgvector,
     recent::{Terms, Waiting},
     space::{self, Space},

@@ -4,9 +4,10 @@ use perihelion_database::{Query, Value, query};
 use sqlx::AssertSqlSafe;
 
 use super::{
-    StoredIndex, pgvector,
+    StoredIndex,
+    lists::{parts, with_cast_rows},
+    pgvector,
     put::hex,
-    rows::{parts, with_cast_rows},
     vectors,
 };
 use crate::{ContentHash, Error, Scope, vector};

@@ -1,11 +1,10 @@
-//! The lists of terms: read, changed in memory, and written back.
+//! The lists of terms: read, changed in memory, and written back by statements over many rows.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use perihelion_database::{Row, Transaction, query};
+use perihelion_database::{Query, Row, Transaction, query};
 use sqlx::AssertSqlSafe;
 
-use super::rows::{parts, with_rows};
 use crate::{
     Error,
     bm25::Posting,
@@ -46,11 +45,12 @@ impl<'a> Lists<'a> {
                 WHERE q.space = $1 AND q.term = w.term AND q.first <= $3), 0)"
         );
         for terms in terms.chunks(TERMS) {
-            let read = query(AssertSqlSafe(sql.clone()))
-                .bind(self.space)
-                .bind(terms.to_vec())
-                .bind(least as i64)
-                .bind(most as i64);
+            let read = query(AssertSqlSafe(sql.clone())).binds((
+                self.space,
+                terms.to_vec(),
+                least as i64,
+                most as i64,
+            ));
             self.keep(transaction.fetch_all(&read).await?)?;
         }
         Ok(())
@@ -137,10 +137,53 @@ impl<'a> Lists<'a> {
     }
 }
 
+/// Rows of one statement at most: sizes are few, so that a connection keeps few statements prepared.
+const SIZES: [usize; 3] = [100, 10, 1];
+
+/// Cuts a list into parts of a few sizes.
+pub(super) fn parts<T>(mut list: &[T]) -> Vec<&[T]> {
+    let mut parts = Vec::new();
+    for size in SIZES {
+        while list.len() >= size {
+            let (part, rest) = list.split_at(size);
+            parts.push(part);
+            list = rest;
+        }
+    }
+    parts
+}
+
+/// Begins a statement with so many rows of so many placeholders: `{before}($1, $2), ($3, $4){after}`.
+pub(super) fn with_rows(before: &str, rows: usize, columns: usize, after: &str) -> Query {
+    with_cast_rows(before, rows, &vec![""; columns], after)
+}
+
+/// Like [`with_rows`], with what stands behind the placeholder of each column: `::vector`, or nothing.
+pub(super) fn with_cast_rows(before: &str, rows: usize, casts: &[&str], after: &str) -> Query {
+    let row = |number: usize| {
+        let places = casts.iter().zip(1..);
+        let places = places.map(|(cast, at)| format!("${}{cast}", number * casts.len() + at));
+        format!("({})", places.collect::<Vec<_>>().join(", "))
+    };
+    let rows: Vec<String> = (0..rows).map(row).collect();
+    query(AssertSqlSafe(format!("{before}{}{after}", rows.join(", "))))
+}
+
 /// Decodes a block.
 pub(super) fn decode(kind: &str, body: &[u8]) -> Result<Vec<Posting>, Error> {
-    let mut postings = Vec::new();
     let what = || Error::Damaged { kind: kind.to_owned(), what: "a block of postings".to_owned() };
-    unpack(body, &mut postings).ok_or_else(what)?;
-    Ok(postings)
+    unpack(body).ok_or_else(what)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_are_cut_into_a_few_sizes() {
+        let list: Vec<u32> = (0..213).collect();
+        let sizes: Vec<usize> = parts(&list).iter().map(|part| part.len()).collect();
+        assert_eq!(sizes, [100, 100, 10, 1, 1, 1]);
+        assert_eq!(parts(&list).concat(), list);
+    }
 }

@@ -5,18 +5,15 @@
 //! the ranking itself is [`crate::bm25`] in this process, so both databases give the same list. Deliberately absent: a database's own
 //! full-text search, whose ranking counts what other tenants keep.
 
-mod change;
 mod filters;
 mod find;
 mod generation;
-mod kept;
 mod lists;
 mod nearest;
 mod pgvector;
 mod put;
 mod recent;
 mod remove;
-mod rows;
 mod space;
 mod vectors;
 
@@ -25,11 +22,11 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use perihelion_database::{Database, Transaction};
 
+use self::{filters::Filters, nearest::Cache, pgvector::Pgvector};
 pub use self::{
-    change::Kept,
     generation::{Generation, Pending},
+    put::Kept,
 };
-use self::{filters::Filters, kept::Cache, pgvector::Pgvector};
 use crate::{Error, Found, Index, Item, Scope, Search};
 
 /// An index in a database; cheap to clone.

@@ -3,12 +3,17 @@
 //! What is small is read at once. What is larger is ranked by the database, where it can ([`super::pgvector`]), until it was asked for
 //! often enough to be worth reading; what is larger than all that may be kept, always. Where the database cannot, everything is read.
 
-use perihelion_database::{Database, query};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use perihelion_database::{Database, Row, query};
+use sqlx::AssertSqlSafe;
 
 use super::{
-    kept::{Cache, Key, current},
     pgvector::Pgvector,
-    space::Space,
+    space::{self, Moment, Space},
 };
 use crate::{Error, QueryVector, Scope, bm25::first_of, vector};
 
@@ -77,4 +82,237 @@ pub(super) fn similarity(one: &[f32], other: &[f32]) -> f64 {
 pub(super) fn first(mut ranked: Vec<(u64, f64)>, most: usize) -> Vec<(u64, f64)> {
     first_of(&mut ranked, most, |one, other| other.1.total_cmp(&one.1).then(one.0.cmp(&other.0)));
     ranked
+}
+
+/// Bytes of vectors that one process keeps unless another bound is set: 80,000 of 768 numbers.
+const MOST_BYTES: usize = 256 << 20;
+
+/// The share of the bytes that may be kept which is read at once, without asking whether the database can rank: 5,000 vectors.
+const SMALL_SHARE: usize = 16;
+
+/// Searches of a space that is not kept, after which it is worth reading: a vector is read in 12 µs, looked up and compared by the
+/// database in 5, compared here in less than 1.
+const READ_AFTER: u32 = 4;
+
+/// Items of a space ($3) of a tenant ($1), with their vectors by a model ($2) where they have one.
+const FROM: &str = "SELECT i.number, v.body FROM recall_item i
+     LEFT JOIN recall_vector v ON v.tenant = $1 AND v.model = $2 AND v.hash = i.hash
+     WHERE i.space = $3";
+
+/// Vectors of spaces that were searched last.
+pub(super) struct Cache {
+    most_bytes: usize,
+    kept: Mutex<Vec<(Key, Arc<Vectors>)>>,
+    /// How often the database ranked a space that was not kept.
+    ranked: Mutex<BTreeMap<(i64, String), u32>>,
+}
+
+/// Which vectors, and how old: every change of the space or of the model's vectors is another key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Key {
+    pub(super) space: i64,
+    pub(super) moment: Moment,
+    pub(super) model: String,
+    pub(super) model_revision: i64,
+}
+
+/// The vectors of a space, one after the other, in any order.
+#[derive(Clone, Default)]
+struct Vectors {
+    dimension: usize,
+    numbers: Vec<u64>,
+    values: Vec<f32>,
+    /// Where the vector of a number stands.
+    places: HashMap<u64, usize>,
+    /// Items that have no vector by the model yet.
+    without: BTreeSet<u64>,
+    /// Items from this number on were not looked at.
+    next: u64,
+}
+
+/// Returns the vectors of a space as they are now: kept ones, brought up to date, or all that are read.
+async fn current(
+    database: &Database,
+    cache: &Cache,
+    key: Key,
+    asked: &Asked<'_>,
+) -> Result<Arc<Vectors>, Error> {
+    if let Some(vectors) = cache.get(&key) {
+        return Ok(vectors);
+    }
+    let dimension = asked.unit.len();
+    let vectors = match cache.take_older(&key, dimension) {
+        Some((older, vectors)) => {
+            let mut vectors = Arc::unwrap_or_clone(vectors);
+            for number in space::gone_since(database, asked.space, older.moment.revision).await? {
+                vectors.remove(number);
+            }
+            if older.model_revision != key.model_revision {
+                vectors.look_again(database, asked).await?;
+            }
+            vectors
+        }
+        None => Vectors { dimension, ..Vectors::default() },
+    };
+    let vectors = Arc::new(vectors.with_new(database, asked).await?);
+    cache.keep(key, vectors.clone());
+    Ok(vectors)
+}
+
+impl Vectors {
+    /// Returns the most similar ones that pass, in order.
+    pub(super) fn rank(&self, asked: &Asked<'_>) -> Vec<(u64, f64)> {
+        let passes =
+            |number: &u64| asked.passing.is_none_or(|all| all.binary_search(number).is_ok());
+        let numbered = self.numbers.iter().zip(self.values.chunks_exact(self.dimension.max(1)));
+        let similar = numbered
+            .filter(|(number, _)| passes(number))
+            .map(|(number, values)| (*number, similarity(&asked.unit, values)));
+        first(similar.collect(), asked.most)
+    }
+
+    /// Reads the items that are new since the last look.
+    async fn with_new(mut self, database: &Database, asked: &Asked<'_>) -> Result<Self, Error> {
+        let read = query(AssertSqlSafe(format!("{FROM} AND i.number >= $4 ORDER BY i.number")));
+        let read = read.bind(asked.scope.tenant()).bind(asked.model).bind(asked.space.id);
+        let read = read.bind(i64::try_from(self.next).unwrap_or(i64::MAX));
+        self.take(&database.fetch_all(&read).await?)?;
+        Ok(self)
+    }
+
+    /// Looks for vectors of items that had none.
+    async fn look_again(&mut self, database: &Database, asked: &Asked<'_>) -> Result<(), Error> {
+        if self.without.is_empty() {
+            return Ok(());
+        }
+        let one_of = database.dialect().one_of("$4");
+        let sql = format!("{FROM} AND i.number {one_of}");
+        let waiting = std::mem::take(&mut self.without);
+        let waiting: Vec<i64> = waiting.into_iter().map(|number| number as i64).collect();
+        let read = query(AssertSqlSafe(sql)).bind(asked.scope.tenant()).bind(asked.model);
+        self.take(&database.fetch_all(&read.bind(asked.space.id).bind(waiting)).await?)
+    }
+
+    fn take(&mut self, rows: &[Row]) -> Result<(), Error> {
+        for row in rows {
+            let number = row.get::<i64>(0)? as u64;
+            self.next = self.next.max(number + 1);
+            let values = row.get::<Option<Vec<u8>>>(1)?.map(|body| vector::from_bytes(&body));
+            match values.filter(|values| values.len() == self.dimension) {
+                Some(values) => {
+                    self.places.insert(number, self.numbers.len());
+                    self.numbers.push(number);
+                    self.values.extend(values);
+                }
+                None => {
+                    self.without.insert(number);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Drops an item: the last vector takes the place of its own.
+    fn remove(&mut self, number: u64) {
+        self.without.remove(&number);
+        let Some(place) = self.places.remove(&number) else { return };
+        self.numbers.swap_remove(place);
+        if let Some(moved) = self.numbers.get(place) {
+            self.places.insert(*moved, place);
+        }
+        let last = self.values.len() - self.dimension;
+        self.values.copy_within(last.., place * self.dimension);
+        self.values.truncate(last);
+    }
+}
+
+impl Default for Cache {
+    fn default() -> Self {
+        Self::of(MOST_BYTES)
+    }
+}
+
+impl Cache {
+    /// Makes one that keeps so many bytes.
+    pub(super) fn of(most_bytes: usize) -> Self {
+        Self { most_bytes, kept: Mutex::default(), ranked: Mutex::default() }
+    }
+
+    /// Tells whether the vectors are here, or better read than ranked by the database.
+    fn is_worth_reading(&self, key: &Key, space: &Space, dimension: usize) -> bool {
+        let of = |items: u64| (items as usize).saturating_mul(dimension * size_of::<f32>());
+        let items = space.statistics.items;
+        let kept = self.kept();
+        if kept.iter().any(|(known, _)| known == key) {
+            return true;
+        }
+        if of(items) > self.most_bytes {
+            return false;
+        }
+        let older = kept.iter().find(|(known, vectors)| key.is_after(known, vectors, dimension));
+        let new = older.map_or(items, |(_, vectors)| {
+            space.next_number.saturating_sub(vectors.next) + vectors.without.len() as u64
+        });
+        let ranked = self.ranked().get(&(key.space, key.model.clone())).copied();
+        of(new.min(items)) <= self.most_bytes / SMALL_SHARE
+            || ranked.unwrap_or_default() >= READ_AFTER
+    }
+
+    /// Notes that the database ranked a space; what is too large to be kept is dropped.
+    fn note_ranked(&self, key: &Key, space: &Space, dimension: usize) {
+        let bytes = (space.statistics.items as usize).saturating_mul(dimension * size_of::<f32>());
+        if bytes > self.most_bytes {
+            drop(self.take_older(key, dimension));
+        } else {
+            *self.ranked().entry((key.space, key.model.clone())).or_default() += 1;
+        }
+    }
+
+    fn get(&self, key: &Key) -> Option<Arc<Vectors>> {
+        let mut kept = self.kept();
+        let at = kept.iter().position(|(known, _)| known == key)?;
+        let found = kept.remove(at);
+        let vectors = found.1.clone();
+        kept.push(found);
+        Some(vectors)
+    }
+
+    /// Takes out what was kept of the same space and model at another time, with that time.
+    fn take_older(&self, key: &Key, dimension: usize) -> Option<(Key, Arc<Vectors>)> {
+        let mut kept = self.kept();
+        let is_older =
+            |(known, vectors): &(Key, Arc<Vectors>)| key.is_after(known, vectors, dimension);
+        let at = kept.iter().position(is_older)?;
+        Some(kept.remove(at))
+    }
+
+    /// Keeps vectors in place of older ones of their space; what was used longest ago makes room.
+    fn keep(&self, key: Key, vectors: Arc<Vectors>) {
+        self.ranked().remove(&(key.space, key.model.clone()));
+        let mut kept = self.kept();
+        kept.retain(|(known, _)| known.space != key.space || known.model != key.model);
+        kept.push((key, vectors));
+        let mut bytes: usize = kept.iter().map(|(_, vectors)| vectors.values.len() * 4).sum();
+        while bytes > self.most_bytes && kept.len() > 1 {
+            bytes -= kept.remove(0).1.values.len() * 4;
+        }
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Vec<(Key, Arc<Vectors>)>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn ranked(&self) -> MutexGuard<'_, BTreeMap<(i64, String), u32>> {
+        self.ranked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Key {
+    /// Tells whether vectors that are kept can be brought to this time.
+    fn is_after(&self, known: &Self, vectors: &Vectors, dimension: usize) -> bool {
+        known.space == self.space
+            && known.model == self.model
+            && self.moment.is_noted_since(known.moment)
+            && vectors.dimension == dimension
+    }
 }

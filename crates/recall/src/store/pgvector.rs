@@ -209,12 +209,8 @@ async fn rank(
             WHERE v.tenant = $1 AND v.model = $2 AND v.hash = near.hash) FROM near"
     );
     let mut read = query(AssertSqlSafe(sql))
-        .bind(asked.scope.tenant())
-        .bind(asked.model)
-        .bind(asked.space.id)
-        .bind(text)
-        .bind(bytes_of(asked.unit.len()))
-        .bind(i64::try_from(asked.most).unwrap_or(i64::MAX))
+        .binds((asked.scope.tenant(), asked.model, asked.space.id, text))
+        .binds((bytes_of(asked.unit.len()), i64::try_from(asked.most).unwrap_or(i64::MAX)))
         .bind(margin(asked.unit.len()));
     if let Some(passing) = asked.passing {
         read = read.bind(passing.iter().map(|number| *number as i64).collect::<Vec<i64>>());

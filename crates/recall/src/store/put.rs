@@ -1,16 +1,17 @@
-//! Keeping items.
+//! Keeping items, what is kept of a parent, and changes of items that leave their words as they are.
 
 use std::collections::BTreeMap;
 
-use perihelion_database::{Transaction, Value};
-use serde_json::json;
+use chrono::{DateTime, Utc};
+use perihelion_database::{Transaction, Value, query};
+use serde_json::{Value as Json, json};
+use sqlx::AssertSqlSafe;
 
 use super::{
     StoredIndex,
-    lists::Lists,
+    lists::{Lists, parts, with_rows},
     recent::{Recent, Terms},
     remove,
-    rows::{parts, with_rows},
     space::{self, Space},
 };
 use crate::{
@@ -20,6 +21,17 @@ use crate::{
     memory::{check_names, counted, fields_of},
     words::Language,
 };
+
+/// Items that are changed by one statement.
+const AT_ONCE: usize = 1_000;
+
+/// An item without its words.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Kept {
+    pub id: String,
+    pub at: Option<DateTime<Utc>>,
+    pub payload: Json,
+}
 
 /// An item that gets a row.
 struct New<'a> {
@@ -83,6 +95,62 @@ impl StoredIndex {
         insert(transaction, &space, &new).await?;
         space::save(transaction, &space).await
     }
+
+    /// Returns what is kept of a parent, in any order, in a transaction of the caller's: until it ends nobody else changes any of it.
+    ///
+    /// # Errors
+    /// [`Error::Database`].
+    pub async fn of_parent_in(
+        transaction: &mut Transaction<'_>,
+        scope: &Scope,
+        kind: &str,
+        parent: &str,
+    ) -> Result<Vec<Kept>, Error> {
+        let space = space::lock_or_make(transaction, scope, kind).await?;
+        let read =
+            query("SELECT id, at, payload FROM recall_item WHERE space = $1 AND parent = $2");
+        let read = read.bind(space.id).bind(parent);
+        let rows = transaction.fetch_all(&read).await?;
+        let kept = rows
+            .iter()
+            .map(|row| Ok(Kept { id: row.get(0)?, at: row.get(1)?, payload: row.get(2)? }));
+        kept.collect()
+    }
+
+    /// Gives items other times and payloads, in a transaction of the caller's; their words, and so their lists, stay.
+    ///
+    /// # Errors
+    /// [`Error::Database`].
+    pub async fn change_in(
+        transaction: &mut Transaction<'_>,
+        scope: &Scope,
+        kind: &str,
+        at: Option<DateTime<Utc>>,
+        payloads: &[(String, Json)],
+    ) -> Result<(), Error> {
+        if payloads.is_empty() {
+            return Ok(());
+        }
+        let Some(space) = space::lock(transaction, scope, kind).await? else { return Ok(()) };
+        // Read once: SQLite would otherwise take the list apart again for each item of the space.
+        let listed = transaction.dialect().pick(
+            "SELECT value ->> 'id' AS id, value -> 'payload' AS payload FROM json_each($4)",
+            "SELECT id, payload FROM jsonb_to_recordset($4) AS w (id text, payload jsonb)",
+        );
+        let sql = format!(
+            "WITH w AS MATERIALIZED ({listed})
+             UPDATE recall_item SET at = $2, changed = $3, payload = w.payload FROM w
+             WHERE recall_item.space = $1 AND recall_item.id = w.id"
+        );
+        for part in payloads.chunks(AT_ONCE) {
+            let part: Vec<Json> =
+                part.iter().map(|(id, payload)| json!({ "id": id, "payload": payload })).collect();
+            let change = query(AssertSqlSafe(sql.clone())).bind(space.id).bind(at);
+            let change = change.bind(space.moment.next_revision()).bind(json!(part));
+            transaction.execute(&change).await?;
+        }
+        space::save(transaction, &space).await
+    }
 }
 
 async fn insert(
@@ -103,18 +171,10 @@ async fn insert(
             let meaning = one.item.meaning_text();
             let hash = hex(&content_hash(&meaning));
             insert = insert
-                .bind(space.id)
-                .bind(one.number as i64)
-                .bind(&one.item.id)
-                .bind(one.item.parent.clone())
-                .bind(json!(one.item.attributes))
-                .bind(Value::Time(one.item.at))
-                .bind(one.item.payload.clone())
-                .bind(meaning)
-                .bind(hash)
-                .bind(terms.join("\n"))
-                .bind(i64::from(one.length))
-                .bind(space.moment.next_revision());
+                .binds((space.id, one.number as i64, &one.item.id, one.item.parent.clone()))
+                .binds((json!(one.item.attributes), Value::Time(one.item.at)))
+                .binds((one.item.payload.clone(), meaning, hash, terms.join("\n")))
+                .binds((i64::from(one.length), space.moment.next_revision()));
         }
         transaction.execute(&insert).await?;
     }

@@ -113,21 +113,19 @@ impl<'a> Recent<'a> {
         space: &mut Space,
     ) -> Result<(), Error> {
         for (first, part) in self.parts.into_iter().filter(|(_, part)| part.is_changed) {
-            let statement = if part.terms.is_empty() {
-                space.parts = space.parts.saturating_sub(1);
-                query("DELETE FROM recall_recent WHERE space = $1 AND first = $2")
-                    .bind(self.space)
-                    .bind(first as i64)
-            } else {
-                query(
+            let statement =
+                if part.terms.is_empty() {
+                    space.parts = space.parts.saturating_sub(1);
+                    query("DELETE FROM recall_recent WHERE space = $1 AND first = $2")
+                        .bind(self.space)
+                        .bind(first as i64)
+                } else {
+                    query(
                     "INSERT INTO recall_recent (space, first, last, body) VALUES ($1, $2, $3, $4)
                      ON CONFLICT (space, first) DO UPDATE SET body = excluded.body",
                 )
-                .bind(self.space)
-                .bind(first as i64)
-                .bind(part.last as i64)
-                .bind(encode(&part.terms))
-            };
+                .binds((self.space, first as i64, part.last as i64, encode(&part.terms)))
+                };
             transaction.execute(&statement).await?;
         }
         Ok(())
@@ -266,9 +264,7 @@ fn entry(mut bytes: &[u8]) -> Option<(Entry<'_>, &[u8])> {
 }
 
 fn decode(kind: &str, packed: &[u8]) -> Result<Vec<Posting>, Error> {
-    let mut postings = Vec::new();
-    unpack(packed, &mut postings).ok_or_else(|| damaged(kind))?;
-    Ok(postings)
+    unpack(packed).ok_or_else(|| damaged(kind))
 }
 
 fn damaged(kind: &str) -> Error {

@@ -131,12 +131,8 @@ pub(super) async fn save(transaction: &mut Transaction<'_>, space: &Space) -> Re
             merged = $6, parts = $7, revision = revision + 1, noted = noted + 1 WHERE id = $1",
     );
     let save = save
-        .bind(space.id)
-        .bind(space.statistics.items as i64)
-        .bind(space.statistics.length as i64)
-        .bind(space.next_number as i64)
-        .bind(languages.join(" "))
-        .bind(space.merged as i64)
+        .binds((space.id, space.statistics.items as i64, space.statistics.length as i64))
+        .binds((space.next_number as i64, languages.join(" "), space.merged as i64))
         .bind(space.parts as i64);
     transaction.execute(&save).await?;
     Ok(())

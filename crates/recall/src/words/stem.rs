@@ -16,25 +16,16 @@ const SHORTEST: usize = 3;
 pub(super) fn stem(word: &str, language: Language) -> String {
     let is_plain = word.len() >= SHORTEST
         && !word.chars().any(|letter| letter.is_numeric() || is_unspaced(letter));
-    if is_plain { STEMMERS.with(language, word) } else { word.to_owned() }
-}
-
-struct Stemmers(Vec<(Language, Stemmer)>);
-
-static STEMMERS: LazyLock<Stemmers> = LazyLock::new(|| {
-    let all = Language::all().iter();
-    Stemmers(all.map(|language| (*language, Stemmer::create(language.algorithm()))).collect())
-});
-
-impl Stemmers {
-    fn with(&self, language: Language, word: &str) -> String {
-        let found = self.0.iter().find(|(known, _)| *known == language);
-        match found {
-            Some((_, stemmer)) => stemmer.stem(word).into_owned(),
-            None => word.to_owned(),
-        }
+    match STEMMERS.iter().find(|(known, _)| is_plain && *known == language) {
+        Some((_, stemmer)) => stemmer.stem(word).into_owned(),
+        None => word.to_owned(),
     }
 }
+
+static STEMMERS: LazyLock<Vec<(Language, Stemmer)>> = LazyLock::new(|| {
+    let all = Language::all().iter();
+    all.map(|language| (*language, Stemmer::create(language.algorithm()))).collect()
+});
 
 /// Tells whether a term is near a word that is looked for and stands nowhere: they begin alike for most of
 /// their length, or the word is one letter of a script whose terms are pairs.

@@ -31,8 +31,8 @@ impl Threads {
         let update = read(fields)?;
         let options = star_options(settings, &kinds, &self.0)?;
         let star = Star::offline(Arc::new(kinds), options)?;
-        let runner = Runner::new(Arc::clone(&star.graph), Arc::clone(&self.0))
-            .bounded_to(settings.limits.max_state_bytes);
+        let mut runner = Runner::new(Arc::clone(&star.graph), Arc::clone(&self.0));
+        runner.most_bytes = Some(settings.limits.max_state_bytes);
         Ok(runner.update_state(thread, update, as_node.unwrap_or(END)).await?)
     }
 }

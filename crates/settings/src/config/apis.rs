@@ -1,8 +1,9 @@
-//! What endpoints of models speak, and where each is to be found.
+//! What endpoints of models speak, where each is to be found, and what a model can be sent.
 
 use serde::Deserialize;
 
-use super::resolve::Setting;
+use super::resolve::{Setting, list};
+use super::strict::Invalid;
 
 /// Address used when a key is set but no address is.
 pub(super) const PUBLIC_ENDPOINT: &str = "https://api.openai.com/v1";
@@ -30,5 +31,37 @@ impl Api {
             Self::Anthropic => "https://api.anthropic.com/v1",
             Self::Gemini => "https://generativelanguage.googleapis.com/v1beta",
         }
+    }
+}
+
+/// What a model can be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Input {
+    Text,
+    Image,
+    Pdf,
+}
+
+/// All that a model can be sent; text is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(transparent)]
+pub struct Inputs(Vec<Input>);
+
+impl Inputs {
+    /// Makes the list.
+    pub fn of(inputs: impl IntoIterator<Item = Input>) -> Self {
+        Self(inputs.into_iter().collect())
+    }
+
+    /// Tells whether the model can be sent it.
+    pub fn takes(&self, input: Input) -> bool {
+        input == Input::Text || self.0.contains(&input)
+    }
+}
+
+impl Setting for Inputs {
+    fn from_text(text: &str) -> Result<Self, Invalid> {
+        list(text)
     }
 }

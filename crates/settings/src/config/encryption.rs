@@ -6,9 +6,8 @@ use std::sync::Arc;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
 
-use super::invalid::Invalid;
 use super::resolve::{Section, Setting, Sources, any, list, section};
-use super::strict::Error;
+use super::strict::{Error, Invalid};
 
 section! {
     /// Keys of the encryption section.

@@ -6,13 +6,8 @@
 //! Deliberately absent: any reading of the process environment, which the caller passes in.
 
 mod apis;
-mod documents;
 mod embeddings;
 mod encryption;
-mod inputs;
-mod invalid;
-mod key;
-mod metrics;
 mod models;
 mod prices;
 mod resolve;
@@ -23,26 +18,23 @@ mod settings;
 pub mod strict;
 pub mod tls;
 mod traces;
-mod trust;
 pub mod variables;
 
-pub use apis::Api;
-pub use documents::{DocumentSettings, OtherParser};
+pub use apis::{Api, Input, Inputs};
 pub use embeddings::Embeddings;
 pub use encryption::{Encryption, EncryptionKey, NoKey};
-pub use inputs::{Input, Inputs};
-pub use invalid::Invalid;
-pub use key::Key;
-pub use metrics::{Metrics, MetricsCollector, Temporality};
 pub use models::{AGENT_PREFIX, Endpoint, JsonMode, ModelSettings, Models, RoleSettings, Roles};
 pub use prices::{Price, Prices, nano_usd};
-pub use retention::{Age, Retention};
+pub use resolve::Key;
+pub use retention::{Age, DocumentSettings, OtherParser, Retention};
 pub use sections::{
-    DatabaseUrl, Events, Founding, Limits, Log, LogFormat, Prompts, Servers, Store, Swarm, Worker,
-    cache_directory, data_directory, processes_directory,
+    DatabaseUrl, Events, Founding, Limits, Log, LogFormat, PinMode, Prompts, Servers, Store, Swarm,
+    TaintRule, Trust, Worker, cache_directory, data_directory, processes_directory,
 };
 pub use serve::{Approvals, Jwt, Names, Serve, Token};
 pub use settings::{Overrides, Settings};
-pub use strict::Error;
-pub use traces::{Compression, TraceProtocol, TraceScope, Traces, check_collector};
-pub use trust::{PinMode, TaintRule, Trust};
+pub use strict::{Error, Invalid};
+pub use traces::{
+    Compression, Metrics, MetricsCollector, Temporality, TraceProtocol, TraceScope, Traces,
+    check_collector,
+};

@@ -6,15 +6,13 @@ use std::time::Duration;
 use secrecy::SecretString;
 use serde::Deserialize;
 
-use super::apis::Api;
-use super::inputs::Inputs;
-use super::invalid::Invalid;
+use super::apis::{Api, Inputs};
 use super::prices::{self, Price, Prices};
 use super::resolve::{
     Section, Setting, Sources, any, http_url, if_any, not_empty, positive, seconds, section,
     temperature,
 };
-use super::strict::Error;
+use super::strict::{Error, Invalid};
 
 /// Prefix of the agents that are generated from MCP servers (S1.09); tables of settings go without it.
 pub const AGENT_PREFIX: &str = "mcp_agent_";
@@ -229,11 +227,6 @@ impl Models {
         self.agents.clear();
         self.api_key = None;
         self
-    }
-
-    /// Returns whether there is an endpoint to talk to.
-    pub fn is_configured(&self) -> bool {
-        self.for_role("supervisor").url.is_some()
     }
 
     /// Returns what the calls of a role need; an unknown role gets the endpoint's own settings.

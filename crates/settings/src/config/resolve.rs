@@ -6,8 +6,15 @@ use std::path::{Path, PathBuf};
 use secrecy::SecretString;
 use serde::de::{DeserializeOwned, IntoDeserializer as _, value};
 
-use super::invalid::Invalid;
-use super::strict::Error;
+use super::strict::{Error, Invalid};
+
+/// A key of the settings file and the environment variable that goes before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Key {
+    pub table: &'static str,
+    pub key: &'static str,
+    pub variable: &'static str,
+}
 
 /// A type that a setting can have.
 pub(super) trait Setting: DeserializeOwned {
@@ -154,7 +161,7 @@ impl Sources<'_> {
 pub(super) trait Section: Sized {
     /// The table as the file has it.
     type File: Default + DeserializeOwned;
-    const KEYS: &'static [super::Key];
+    const KEYS: &'static [Key];
 
     /// Applies all layers.
     fn resolve(file: Self::File, sources: &Sources<'_>) -> Result<Self, Error>;

@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 
 use serde::Deserialize;
 
-use super::invalid::Invalid;
 use super::resolve::{Setting, any, if_any, list, positive, seconds, section};
+use super::strict::Invalid;
 
 section! {
     /// What `perihelion serve` does.

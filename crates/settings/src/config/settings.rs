@@ -5,20 +5,15 @@ use std::path::{Path, PathBuf};
 use secrecy::SecretString;
 use serde::Deserialize;
 
-use super::documents::{DocumentSettings, PARSER_KEY};
 use super::embeddings::{EmbeddingKeys, Embeddings};
 use super::encryption::Encryption;
-use super::invalid::Invalid;
-use super::key::Key;
-use super::metrics::{MetricKeys, Metrics};
 use super::models::Models;
-use super::resolve::{Section, Sources};
-use super::retention::Retention;
-use super::sections::{Events, Limits, Log, Prompts, Servers, Store, Swarm, Teams, Worker};
+use super::resolve::{Key, Section, Sources};
+use super::retention::{DocumentSettings, PARSER_KEY, Retention};
+use super::sections::{Events, Limits, Log, Prompts, Servers, Store, Swarm, Teams, Trust, Worker};
 use super::serve::Serve;
-use super::strict::{self, Error};
-use super::traces::Traces;
-use super::trust::Trust;
+use super::strict::{self, Error, Invalid};
+use super::traces::{MetricKeys, Metrics, Traces};
 
 /// The settings file that is read when none is named and it exists.
 const DEFAULT_FILE: &str = "perihelion.toml";

@@ -8,34 +8,14 @@ use super::strict::{Error, nearest};
 const PREFIX: &str = "PERIHELION_";
 
 /// Variables that are read elsewhere than in the settings: by bundled servers, and for the settings themselves.
-const OTHERS: [&str; 26] = [
-    "PERIHELION_ANALYSIS_CORPORA",
-    "PERIHELION_API_BASE_URL",
-    "PERIHELION_API_KEY",
-    "PERIHELION_API_PASSWORD",
-    "PERIHELION_API_TOKEN",
-    "PERIHELION_API_TOKEN_FILE",
-    "PERIHELION_API_USERNAME",
-    "PERIHELION_CONFIG",
-    "PERIHELION_DOCUMENTS_PARSER_API_KEY",
-    "PERIHELION_EMBEDDINGS_API_KEY",
-    "PERIHELION_MAIL_IMAP",
-    "PERIHELION_MAIL_JMAP",
-    "PERIHELION_MAIL_PASSWORD",
-    "PERIHELION_MAIL_SMTP",
-    "PERIHELION_MAIL_TOKEN",
-    "PERIHELION_MAIL_USER",
-    "PERIHELION_MCP_PROCESS",
-    "PERIHELION_SERVE_JWT",
-    "PERIHELION_SERVE_TOKEN",
-    "PERIHELION_SQL_DATABASE",
-    "PERIHELION_SQL_TENANT",
-    "PERIHELION_TRACES_HEADERS_ENV",
-    "PERIHELION_URL",
-    "PERIHELION_WEB_SEARCH_KEY",
-    "PERIHELION_WEB_SEARCH_URL",
-    "PERIHELION_ENCRYPTION_KEYS",
-];
+const OTHERS: &str = "
+    PERIHELION_ANALYSIS_CORPORA PERIHELION_API_BASE_URL PERIHELION_API_KEY PERIHELION_API_PASSWORD
+    PERIHELION_API_TOKEN PERIHELION_API_TOKEN_FILE PERIHELION_API_USERNAME PERIHELION_CONFIG
+    PERIHELION_DOCUMENTS_PARSER_API_KEY PERIHELION_EMBEDDINGS_API_KEY PERIHELION_MAIL_IMAP
+    PERIHELION_MAIL_JMAP PERIHELION_MAIL_PASSWORD PERIHELION_MAIL_SMTP PERIHELION_MAIL_TOKEN
+    PERIHELION_MAIL_USER PERIHELION_MCP_PROCESS PERIHELION_SQL_DATABASE PERIHELION_SQL_TENANT
+    PERIHELION_URL PERIHELION_WEB_SEARCH_KEY PERIHELION_WEB_SEARCH_URL
+";
 
 /// What the variables of agents with settings of their own begin with; their names stand in the settings file only.
 const AGENTS: &str = "PERIHELION_MODELS_AGENTS_";
@@ -77,7 +57,7 @@ fn known() -> Vec<String> {
             .iter()
             .map(move |key| format!("{PREFIX}MODELS_ROLES_{role}_{key}").to_uppercase())
     });
-    settings.chain(roles).chain(OTHERS.map(str::to_owned)).collect()
+    settings.chain(roles).chain(OTHERS.split_whitespace().map(str::to_owned)).collect()
 }
 
 /// Tells whether Kubernetes sets such a variable in every container beside a service that is named after the program.

@@ -1,12 +1,14 @@
-//! What can be told: one function for each thing that happens.
+//! What can be told: one function for each thing that happens, and what the engine reports by itself.
 
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::time::Duration;
 
 use opentelemetry::KeyValue;
+use perihelion_engine::observer::Observer;
 
 use super::definitions::label as l;
-use super::{Timer, instruments};
+use super::{Timer, instruments, tell};
 
 /// The only provider there is: every model is spoken to in OpenAI's way.
 const PROVIDER: &str = "openai";
@@ -54,8 +56,7 @@ pub fn model_called(timer: Timer, role: &'static str, call: ModelCall<'_>) {
 
 /// A request to a model is to be sent again.
 pub fn model_retried(role: &'static str, reason: &'static str) {
-    let Some(to) = instruments() else { return };
-    to.retries.add(1, &[KeyValue::new(l::ROLE, role), KeyValue::new(l::REASON, reason)]);
+    tell(|to| to.retries.add(1, &[KeyValue::new(l::ROLE, role), KeyValue::new(l::REASON, reason)]));
 }
 
 /// An agent's work on a task ended, with an error of this class or with a result.
@@ -87,8 +88,7 @@ pub fn tool_called(timer: Timer, server: &str, tool: &str, error: Option<&'stati
 
 /// The circuit breaker or a budget ended a turn.
 pub fn breaker_tripped(reason: &'static str) {
-    let Some(to) = instruments() else { return };
-    to.trips.add(1, &[KeyValue::new(l::REASON, reason)]);
+    tell(|to| to.trips.add(1, &[KeyValue::new(l::REASON, reason)]));
 }
 
 /// An agent's output was judged.
@@ -106,14 +106,12 @@ pub fn citations_removed(agent: &str, count: u64) {
 
 /// So many threads of the database have this status now.
 pub fn threads_stand(status: &'static str, count: u64) {
-    let Some(to) = instruments() else { return };
-    to.threads.record(count, &[KeyValue::new(l::STATUS, status)]);
+    tell(|to| to.threads.record(count, &[KeyValue::new(l::STATUS, status)]));
 }
 
 /// So many threads of the database have a pending trace now.
 pub fn traces_pending(count: u64) {
-    let Some(to) = instruments() else { return };
-    to.pending.record(count, &[]);
+    tell(|to| to.pending.record(count, &[]));
 }
 
 /// A delivery to the collector succeeded or failed; `signal` is `traces` or `metrics`.
@@ -135,8 +133,9 @@ pub fn spans_delivered(accepted: u64, rejected: u64) {
 
 /// The connection to an MCP server stands or does not.
 pub fn server_stands<'a>(server: impl Into<Cow<'a, str>>, up: bool) {
-    let Some(to) = instruments() else { return };
-    to.server_up.record(u64::from(up), &[KeyValue::new(l::SERVER, server.into().into_owned())]);
+    tell(|to| {
+        to.server_up.record(u64::from(up), &[KeyValue::new(l::SERVER, server.into().into_owned())])
+    });
 }
 
 /// An MCP server that was not there was asked again.
@@ -144,4 +143,58 @@ pub fn server_retried(server: &str, up: bool) {
     let Some(to) = instruments() else { return };
     let outcome = KeyValue::new(l::OUTCOME, if up { "up" } else { "failed" });
     to.server_retries.add(1, &[KeyValue::new(l::SERVER, server.to_owned()), outcome]);
+}
+
+/// Counts what the engine reports, from [`super::install`] on.
+pub(super) struct EngineMetrics;
+
+impl Observer for EngineMetrics {
+    fn run_started(&self, graph: &Arc<str>) {
+        let Some(to) = instruments() else { return };
+        let labels = [KeyValue::new(l::GRAPH, Arc::clone(graph))];
+        to.runs_started.add(1, &labels);
+        to.runs_active.add(1, &labels);
+    }
+
+    fn run_ended(&self, graph: &Arc<str>, took: Duration, status: &'static str) {
+        let Some(to) = instruments() else { return };
+        let status = KeyValue::new(l::STATUS, status);
+        to.runs_ended.add(1, &[KeyValue::new(l::GRAPH, Arc::clone(graph)), status.clone()]);
+        to.runs
+            .record(took.as_secs_f64(), &[KeyValue::new(l::WORKFLOW, Arc::clone(graph)), status]);
+    }
+
+    fn run_left(&self, graph: &Arc<str>) {
+        tell(|to| to.runs_active.add(-1, &[KeyValue::new(l::GRAPH, Arc::clone(graph))]));
+    }
+
+    fn step_committed(&self, took: Duration, committed: bool) {
+        let Some(to) = instruments() else { return };
+        if committed {
+            to.steps.add(1, &[]);
+            to.commits.record(took.as_secs_f64(), &[]);
+        } else {
+            to.commits.record(took.as_secs_f64(), &[KeyValue::new(l::ERROR, "store_error")]);
+        }
+    }
+
+    fn effect_recorded(&self, kind: &'static str) {
+        tell(|to| to.recorded.add(1, &[KeyValue::new(l::EFFECT, kind)]));
+    }
+
+    fn effect_read_back(&self, kind: &'static str) {
+        tell(|to| to.read_back.add(1, &[KeyValue::new(l::EFFECT, kind)]));
+    }
+
+    fn interrupted(&self, kind: &str) {
+        tell(|to| to.interrupts.add(1, &[KeyValue::new(l::INTERRUPT, kind.to_owned())]));
+    }
+
+    fn lease_lost(&self) {
+        tell(|to| to.leases_lost.add(1, &[]));
+    }
+
+    fn lease_taken_over(&self) {
+        tell(|to| to.leases_taken.add(1, &[]));
+    }
 }

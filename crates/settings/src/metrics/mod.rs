@@ -6,7 +6,6 @@
 //! are `telemetry`'s, and stored rows: what happened is counted when it happens, and a replay counts nothing.
 
 mod definitions;
-mod engine;
 mod happened;
 
 use std::sync::OnceLock;
@@ -27,11 +26,18 @@ static INSTRUMENTS: OnceLock<Instruments> = OnceLock::new();
 /// Makes the instruments with a meter, from which they are collected from now on; a second call does nothing.
 pub fn install(meter: &Meter) {
     INSTRUMENTS.get_or_init(|| Instruments::new(meter));
-    observer::install(engine::EngineMetrics);
+    observer::install(happened::EngineMetrics);
 }
 
 fn instruments() -> Option<&'static Instruments> {
     INSTRUMENTS.get()
+}
+
+/// Tells the instruments, where somebody collects.
+fn tell(event: impl FnOnce(&Instruments)) {
+    if let Some(to) = instruments() {
+        event(to);
+    }
 }
 
 /// Measures how long something takes, where that is collected.

@@ -7,6 +7,7 @@ import { runs, threads } from "../api/threads.ts";
 import type { Checkpoint, Interrupt, Json, Run, Values } from "../api/types.ts";
 import { complain } from "../parts/notice.tsx";
 import { threadsChanged } from "./changed.ts";
+import { feedbackOf, type Feedback } from "./feedback.tsx";
 import { follow, type Connection } from "./follow.ts";
 import { after, idle, type Live } from "./live.ts";
 import { endedEarly } from "./turns.ts";
@@ -21,11 +22,37 @@ export interface Request {
   system_prompt?: string;
 }
 
+/** Under which id a request is sent, and whether it may have arrived already. */
+export interface Sending {
+  id: string;
+  isRetry: boolean;
+}
+
+/** Key of a run's metadata that has the id of its request. */
+const REQUEST = "request_id";
+
+/** Returns the run that a request began, if the server accepted it. */
+async function acceptedRun(thread: string, id: string): Promise<Run | undefined> {
+  return (await runs.list(thread)).find((run) => run.metadata?.[REQUEST] === id);
+}
+
+/** Asks in a thread of its own, which has the request's id; sent again, it begins no second one. */
+export async function begin(request: Request, { id, isRetry }: Sending): Promise<string> {
+  await threads.create({ title: request.question.slice(0, 80) }, id);
+  if (!(isRetry && (await acceptedRun(id, id)))) await runs.start(id, { input: request, metadata: { [REQUEST]: id } });
+  threadsChanged.value += 1;
+  return id;
+}
+
 export class Conversation {
   readonly values: Signal<Values | null> = signal(null);
   readonly interrupts: Signal<Interrupt[]> = signal([]);
+  /** What readers think of its answers, by turn. */
+  readonly feedback: Signal<{ [turn: string]: Feedback }> = signal({});
   readonly live: Signal<Live> = signal(idle);
   readonly run: Signal<Run | null> = signal(null);
+  /** The newest run that is over. */
+  readonly lastRun: Signal<Run | null> = signal(null);
   readonly connection: Signal<Connection> = signal("over");
   readonly error: Signal<string | null> = signal(null);
   /** Whether the last run was stopped, so that it can continue. */
@@ -56,6 +83,7 @@ export class Conversation {
   async join() {
     if (this.run.value || this.closed.signal.aborted) return;
     const list = await runs.list(this.thread);
+    this.lastRun.value = list.find((run) => run.status !== "pending" && run.status !== "running") ?? null;
     // The oldest: others wait for it.
     const active = list.filter((run) => run.status === "pending" || run.status === "running").at(-1);
     if (active && !this.run.value) this.watch(active);
@@ -74,6 +102,7 @@ export class Conversation {
     const open = Object.values(thread.interrupts ?? {}).flat();
     this.values.value = thread.values ?? null;
     this.interrupts.value = open;
+    this.feedback.value = feedbackOf(thread.metadata);
     this.error.value = thread.status === "error" ? describe(thread.error) : null;
     this.stopped.value = thread.status === "interrupted" && open.length === 0;
   }
@@ -113,7 +142,7 @@ export class Conversation {
         // What ended a turn early stands in the thread itself.
         if (!endedEarly(this.values.value)) this.error.value ??= next.error;
         this.run.value = null;
-        this.live.value = { ...idle, tasks: next.tasks, progress: next.progress };
+        this.live.value = { ...idle, tasks: next.tasks, progress: next.progress, calls: next.calls };
         threadsChanged.value += 1;
         // Others may wait their turn.
         await this.join();
@@ -128,10 +157,13 @@ export class Conversation {
     this.watch(run);
   }
 
-  /** Asks; at an older checkpoint this begins a branch there. */
-  async ask(request: Request, checkpoint?: Checkpoint | null) {
+  /** Asks; at an older checkpoint this begins a branch there. A request that the server accepted before is followed, and not sent again. */
+  async ask(request: Request, { id, isRetry }: Sending, checkpoint?: Checkpoint | null) {
+    const accepted = isRetry && (await acceptedRun(this.thread, id));
+    if (accepted) return this.watch(accepted);
     await this.start({
       input: request,
+      metadata: { [REQUEST]: id },
       ...(checkpoint && { checkpoint_id: checkpoint.checkpoint_id }),
     });
   }
@@ -173,5 +205,5 @@ function describe(error: Json | undefined): string {
   if (typeof error === "object" && error !== null && !Array.isArray(error)) {
     return String(error.message ?? error.error ?? JSON.stringify(error));
   }
-  return "the last run failed";
+  return "The last run failed";
 }

@@ -1,29 +1,47 @@
-//! The journal's rows: read back, and bound to the statements that keep them.
+//! The journal: what tasks asked the world and people for, and what came of it.
+
+use std::time::Duration;
 
 use async_trait::async_trait;
-use perihelion_database::{Database, Query, query};
+use backon::{BackoffBuilder as _, ExponentialBuilder};
+use perihelion_database::{self as database, Database, Dialect, Query, query};
+use sqlx::AssertSqlSafe;
 
 use super::{
     super::{
-        EffectRow, EffectSettlement, Effects, Error, Fence, checksum,
+        EffectRow, EffectSettlement, EffectStatus, Effects, Encoded, Error, Fence, OpenInterrupt,
+        Questions, checksum,
         limits::{big, moment, text},
-        retry::retry,
     },
     Backend,
-    columns::effect_columns,
-    decode, info,
+    decode::{self, effect_columns},
+    info,
+    leases::explain,
+    now,
 };
-use crate::ids::ThreadId;
+use crate::clock;
+use crate::ids::{InterruptId, ThreadId};
 
 #[async_trait]
 impl<B: Backend> Effects for B {
     async fn record_effects(&self, fence: Fence, effects: &[EffectRow]) -> Result<(), Error> {
-        let write = || self.record(fence, effects);
+        let database = self.database();
+        let record = query(AssertSqlSafe(recording(database.dialect(), effects.len())));
+        let record = record.bind(fence.thread.0).bind(big(fence.token));
+        let bind = |query, effect| bind_effect(query, fence.thread, effect);
+        let record = effects.iter().fold(record, bind).repeatable();
+        let write = || async {
+            if database.execute(&record).await? == 0 {
+                // Refused, or already there: then the first one stands.
+                explain(database, fence).await?;
+            }
+            Ok(())
+        };
         retry(effects.iter().any(|effect| effect.outcome.is_some()), write).await
     }
 
     async fn settle_effect(&self, fence: Fence, end: &EffectSettlement) -> Result<(), Error> {
-        retry(end.outcome.is_some(), || self.settle(fence, end)).await
+        retry(end.outcome.is_some(), || settle_once(self.database(), fence, end)).await
     }
 
     async fn effects(&self, thread: ThreadId, step: Option<u64>) -> Result<Vec<EffectRow>, Error> {
@@ -33,6 +51,116 @@ impl<B: Backend> Effects for B {
 
     async fn effects_from(&self, thread: ThreadId, step: u64) -> Result<Vec<EffectRow>, Error> {
         read(self.database(), thread, (big(step), i64::MAX)).await
+    }
+}
+
+#[async_trait]
+impl<B: Backend> Questions for B {
+    async fn open_interrupts(&self, thread: ThreadId) -> Result<Vec<OpenInterrupt>, Error> {
+        let rows = self.database().fetch_all(&query(OPEN).bind(thread.0)).await?;
+        if rows.is_empty() {
+            info(self.database(), thread).await?;
+        }
+        rows.iter().map(decode::open_interrupt).collect()
+    }
+
+    async fn asked_below(&self, interrupt: InterruptId) -> Result<Option<ThreadId>, Error> {
+        let asked = query(ASKED_BELOW).bind(&interrupt.0.as_bytes()[..]);
+        let row = self.database().fetch_short(&asked).await?;
+        Ok(row.map(|row| row.get(0)).transpose()?.map(ThreadId))
+    }
+
+    async fn answer(&self, interrupt: InterruptId, answer: &Encoded) -> Result<(), Error> {
+        if Backend::answer(self, interrupt, answer).await? {
+            return Ok(());
+        }
+        let known = query(KNOWN).bind(&interrupt.0.as_bytes()[..]);
+        match self.database().fetch_short(&known).await? {
+            Some(_) => Err(Error::InterruptClosed(interrupt)),
+            None => Err(Error::UnknownInterrupt(interrupt)),
+        }
+    }
+}
+
+async fn settle_once(
+    database: &Database,
+    fence: Fence,
+    end: &EffectSettlement,
+) -> Result<(), Error> {
+    let thread = fence.thread;
+    let codec = end.outcome.as_ref().map(|outcome| outcome.codec as i16);
+    let outcome = end.outcome.as_ref().map(|outcome| &outcome.bytes[..]);
+    let settle = query(database.dialect().pick(settle!("", "$11"), settle!(" FOR SHARE", "now()")))
+        .binds((thread.0, big(fence.token), big(end.step), end.task as i32, &end.key[..]))
+        .binds((end.status.as_str(), codec, outcome, end.attempt as i32))
+        .binds((&checksum::outcome_at(end)[..], now()))
+        .repeatable();
+    if database.execute(&settle).await? == 1 {
+        return Ok(());
+    }
+    explain(database, fence).await?;
+    // A repetition of the settlement that stands succeeds.
+    let is_settled = query(IS_SETTLED)
+        .binds((thread.0, big(end.step), end.task as i32, &end.key[..], end.status.as_str(), codec))
+        .bind(outcome);
+    match database.fetch_short(&is_settled).await? {
+        Some(_) => Ok(()),
+        None => Err(Error::UnknownEffect { thread, step: end.step, task: end.task }),
+    }
+}
+
+// Postgres locks the thread's row in share mode first: a claim waits for it, and after a claim the fence no longer
+// matches. Tasks of one step do not wait for each other.
+
+macro_rules! settle {
+    ($lock:literal, $now:literal) => {
+        concat!(
+            "WITH leased AS (SELECT id FROM thread WHERE id = $1 AND fence = $2",
+            $lock,
+            ") UPDATE effect SET status = $6, outcome_codec = $7, outcome = $8, attempt = $9,
+                outcome_sum = $10, ended_at = CASE WHEN $6 <> 'started' THEN ",
+            $now,
+            " END FROM leased
+             WHERE thread_id = leased.id AND step = $3 AND task = $4 AND key = $5
+                AND effect.status <> 'done'"
+        )
+    };
+}
+use settle;
+
+const IS_SETTLED: &str = "SELECT 1 AS one FROM effect
+     WHERE thread_id = $1 AND step = $2 AND task = $3 AND key = $4 AND status = 'done'
+        AND status = $5 AND outcome_codec IS NOT DISTINCT FROM $6
+        AND outcome IS NOT DISTINCT FROM $7";
+
+/// Parameters of an effect, beside its thread.
+const PARAMETERS: usize = 16;
+
+/// Returns the statement that inserts some effects of a thread whose claim holds; SQLite counts them by a trigger.
+fn recording(dialect: Dialect, effects: usize) -> String {
+    const COLUMNS: &str = effect_columns!();
+    let row = |index: usize| {
+        let of_row = |column: usize| format!("${}", 3 + index * PARAMETERS + column);
+        format!("({})", (0..PARAMETERS).map(of_row).collect::<Vec<_>>().join(", "))
+    };
+    let rows = (0..effects).map(row).collect::<Vec<_>>().join(", ");
+    match dialect {
+        Dialect::Sqlite => format!(
+            "INSERT INTO effect (thread_id, {COLUMNS})
+             SELECT thread.id, e.* FROM thread, (VALUES {rows}) AS e
+             WHERE thread.id = $1 AND thread.fence = $2 ON CONFLICT DO NOTHING"
+        ),
+        Dialect::Postgres => format!(
+            "WITH leased AS (SELECT id FROM thread WHERE id = $1 AND fence = $2 FOR SHARE), recorded AS (
+                INSERT INTO effect (thread_id, {COLUMNS})
+                SELECT leased.id, e.* FROM leased, (VALUES {rows}) AS e
+                ON CONFLICT DO NOTHING RETURNING thread_id, step, task
+             )
+             INSERT INTO effect_count (thread_id, step, task, effects)
+             SELECT thread_id, step, task, count(*) FROM recorded GROUP BY thread_id, step, task
+             ON CONFLICT (thread_id, step, task)
+                DO UPDATE SET effects = effect_count.effects + excluded.effects"
+        ),
     }
 }
 
@@ -75,22 +203,99 @@ async fn read(
 }
 
 /// Binds an effect's columns after those that the statement has already, in the order of [`effect_columns`].
-pub(in super::super) fn bind_effect(query: Query, thread: ThreadId, effect: &EffectRow) -> Query {
+pub(super) fn bind_effect(query: Query, thread: ThreadId, effect: &EffectRow) -> Query {
     query
-        .bind(big(effect.step))
-        .bind(moment(effect.started_at))
-        .bind(effect.ended_at.map(moment))
-        .bind(effect.task as i32)
-        .bind(effect.number as i32)
-        .bind(effect.attempt as i32)
+        .binds((big(effect.step), moment(effect.started_at), effect.ended_at.map(moment)))
+        .binds((effect.task as i32, effect.number as i32, effect.attempt as i32))
         .bind(effect.request.codec as i16)
-        .bind(effect.outcome.as_ref().map(|outcome| outcome.codec as i16))
-        .bind(effect.kind.as_str())
-        .bind(effect.status.as_str())
-        .bind(text(&effect.name))
-        .bind(&effect.key[..])
+        .binds((effect.outcome.as_ref().map(|outcome| outcome.codec as i16), effect.kind.as_str()))
+        .binds((effect.status.as_str(), text(&effect.name), &effect.key[..]))
         .bind(&effect.request.bytes[..])
         .bind(effect.outcome.as_ref().map(|outcome| &outcome.bytes[..]))
-        .bind(&checksum::request(thread, effect)[..])
-        .bind(&checksum::outcome_of(effect)[..])
+        .binds((&checksum::request(thread, effect)[..], &checksum::outcome_of(effect)[..]))
+}
+
+const OPEN: &str = "SELECT e.* FROM effect e JOIN thread t ON t.id = e.thread_id
+     WHERE (t.id = $1 OR t.root_id = $1) AND e.kind = 'interrupt' AND e.status = 'started'
+     ORDER BY e.started_at, e.thread_id, e.step, e.task, e.number";
+
+const ASKED_BELOW: &str =
+    "SELECT COALESCE(t.root_id, t.id) FROM effect e JOIN thread t ON t.id = e.thread_id
+     WHERE e.kind = 'interrupt' AND e.key = $1 AND e.status = 'started'";
+
+const KNOWN: &str = "SELECT 1 FROM effect WHERE kind = 'interrupt' AND key = $1";
+
+/// Sums up how a question stands once it is answered; it is put once.
+pub(in super::super) fn sum_of_answer(interrupt: InterruptId, answer: &Encoded) -> checksum::Sum {
+    checksum::outcome(interrupt.0.as_bytes(), EffectStatus::Done, 1, Some(answer))
+}
+
+/// Waits for a database that is away: somewhat longer than a lease, after which the thread may be another's.
+const WAITS: ExponentialBuilder = ExponentialBuilder::new()
+    .with_min_delay(Duration::from_millis(250))
+    .with_max_delay(Duration::from_secs(4))
+    .with_total_delay(Some(Duration::from_secs(20)))
+    .without_max_times();
+
+/// Writes to a database; the outcome of an effect is offered again for a while when the database is away.
+///
+/// Nobody else knows it: were it lost, a call would be paid again, or a person asked what became of it.
+///
+/// # Errors
+/// Whatever `write` returned last.
+async fn retry<F>(is_outcome: bool, write: impl Fn() -> F) -> Result<(), Error>
+where
+    F: Future<Output = Result<(), Error>>,
+{
+    let mut waits = WAITS.build();
+    loop {
+        match write().await {
+            Err(error) if is_outcome && is_away(&error) => match waits.next() {
+                Some(wait) => {
+                    tracing::debug!(%error, "an outcome is kept until the database is back");
+                    clock::sleep(wait).await;
+                }
+                None => return Err(error),
+            },
+            written => return written,
+        }
+    }
+}
+
+/// Tells a database that will be back from one that somebody has to make room in.
+fn is_away(error: &Error) -> bool {
+    error.is_passing() && !matches!(error, Error::Database(database::Error::Full { .. }))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+    use crate::ids::ThreadId;
+
+    async fn written(is_outcome: bool, failures: u32, error: fn() -> Error) -> (bool, u32) {
+        let asked = Cell::new(0);
+        let write = || {
+            asked.set(asked.get() + 1);
+            let result = if asked.get() <= failures { Err(error()) } else { Ok(()) };
+            async { result }
+        };
+        (retry(is_outcome, write).await.is_ok(), asked.get())
+    }
+
+    /// X2
+    #[tokio::test]
+    async fn an_outcome_waits_for_a_database_that_is_away_and_nothing_else_does() {
+        let away = || {
+            Error::from(database::Error::Unreachable { url: "db".into(), reason: "refused".into() })
+        };
+        let full =
+            || Error::from(database::Error::Full { url: "db".into(), reason: "disk".into() });
+        let fenced = || Error::Fenced { thread: ThreadId::new(), token: 1, current: 2 };
+        assert_eq!(written(true, 1, away).await, (true, 2));
+        assert_eq!(written(false, 1, away).await, (false, 1));
+        assert_eq!(written(true, 1, full).await, (false, 1));
+        assert_eq!(written(true, 1, fenced).await, (false, 1), "it is another's by now");
+    }
 }

@@ -1,4 +1,4 @@
-//! The logs of what runs told.
+//! The logs of what runs told, and whose traces have not arrived yet.
 
 use std::time::Duration;
 
@@ -7,18 +7,19 @@ use perihelion_database::{Database, query};
 
 use super::{
     super::{
-        Error, EventPosition, EventRow, Events, Fence,
+        Error, EventPosition, EventRow, Events, Fence, Outbox, PendingExport,
         limits::{big, micros},
     },
-    Backend, decode, info, now,
-    refusal::explain,
+    Backend, decode, info,
+    leases::explain,
+    now,
 };
 use crate::ids::ThreadId;
 
 #[async_trait]
 impl<B: Backend> Events for B {
     async fn append_events(&self, fence: Fence, batch: &EventRow) -> Result<(), Error> {
-        self.append(fence, batch).await
+        Backend::append_events(self, fence, batch).await
     }
 
     async fn event_position(&self, thread: ThreadId) -> Result<EventPosition, Error> {
@@ -45,11 +46,37 @@ impl<B: Backend> Events for B {
         let of_sqlite = prune!("$3 - $1");
         let of_postgres = prune!("now() - $1 * interval '1 microsecond'");
         let prune = query(database.dialect().pick(of_sqlite, of_postgres))
-            .bind(micros(kept))
-            .bind(most)
-            .bind(now())
+            .binds((micros(kept), most, now()))
             .repeatable();
         Ok(database.execute(&prune).await?)
+    }
+}
+
+#[async_trait]
+impl<B: Backend> Outbox for B {
+    async fn pending(&self, limit: u32) -> Result<Vec<PendingExport>, Error> {
+        let rows = self.database().fetch_all(&query(PENDING).bind(limit)).await?;
+        rows.iter().map(decode::export).collect()
+    }
+
+    async fn count(&self) -> Result<u64, Error> {
+        let row = self.database().fetch_short(&query(COUNT)).await?;
+        row.as_ref().map_or(Ok(0), |row| decode::count(row, "threads"))
+    }
+
+    async fn pending_of(&self, thread: ThreadId) -> Result<Option<PendingExport>, Error> {
+        let row = self.database().fetch_short(&query(PENDING_OF).bind(thread.0)).await?;
+        row.as_ref().map(decode::export).transpose()
+    }
+
+    /// Two statements of which either alone does no harm; a thread has one row.
+    async fn paid(&self, thread: ThreadId, run: u32) -> Result<(), Error> {
+        let run = i32::try_from(run).unwrap_or(i32::MAX - 1);
+        let paid = |statement| query(statement).bind(thread.0).bind(run).repeatable();
+        if self.database().execute(&paid(PAID)).await? == 0 {
+            self.database().execute(&paid(PAID_SOME)).await?;
+        }
+        Ok(())
     }
 }
 
@@ -87,11 +114,8 @@ pub(in super::super) async fn why_not_appended(
 ) -> Result<(), Error> {
     explain(database, fence).await?;
     let thread = fence.thread;
-    let is_there = query(IS_THERE)
-        .bind(thread.0)
-        .bind(big(batch.first))
-        .bind(batch.count as i32)
-        .bind(batch.run.0);
+    let is_there =
+        query(IS_THERE).binds((thread.0, big(batch.first), batch.count as i32, batch.run.0));
     let row = database.fetch_short(&is_there).await?.ok_or(Error::UnknownThread(thread))?;
     if row.get("is_there")? {
         Ok(())
@@ -100,3 +124,16 @@ pub(in super::super) async fn why_not_appended(
         Err(Error::EventGap { thread, first: batch.first, last })
     }
 }
+
+const PENDING: &str = "SELECT thread_id, from_run, to_run, since FROM trace_debt
+     ORDER BY since, thread_id LIMIT $1";
+
+const COUNT: &str = "SELECT count(*) AS threads FROM trace_debt";
+
+const PENDING_OF: &str =
+    "SELECT thread_id, from_run, to_run, since FROM trace_debt WHERE thread_id = $1";
+
+const PAID: &str = "DELETE FROM trace_debt WHERE thread_id = $1 AND to_run <= $2";
+
+const PAID_SOME: &str =
+    "UPDATE trace_debt SET from_run = $2 + 1 WHERE thread_id = $1 AND from_run <= $2";

@@ -1,26 +1,48 @@
-//! Who may write: claims, leases and the runs under them.
+//! Who may write: claims, leases and the runs under them, and why a fenced statement changed nothing.
 
 use std::time::Duration;
 
 use async_trait::async_trait;
-use perihelion_database::{Query, query};
+use perihelion_database::{Database, Query, Row, Transaction, query};
 
 use super::{
     super::{
         Claim, Error, Fence, Leases, RunEnd, RunRow, ThreadInfo, Waiting, Wanted,
-        limits::{big, micros},
+        limits::{big, micros, text},
     },
-    Backend, OwnLeases,
-    columns::run_columns,
-    decode, info, now,
-    refusal::explain,
+    Backend,
+    decode::{self, run_columns, thread_columns},
+    info, now,
 };
+use crate::failpoint::{Point, Side, reach};
 use crate::ids::{RunId, ThreadId};
 
 #[async_trait]
 impl<B: Backend> Leases for B {
     async fn claim(&self, claim: Claim<'_>) -> Result<ThreadInfo, Error> {
-        OwnLeases::claim(self, claim).await
+        let Claim { thread, seen, owner, ttl, force } = claim;
+        let database = self.database();
+        let of_sqlite = claim!("$4", "$4 + $3");
+        let of_postgres = claim!("now()", "now() + $3 * interval '1 microsecond'");
+        // Not repeated after a broken connection: the first attempt may have won, and its lease runs out.
+        let statement = query(database.dialect().pick(of_sqlite, of_postgres)).binds((
+            thread.0,
+            text(owner),
+            micros(ttl),
+            now(),
+            force,
+            seen.map(big),
+        ));
+        for attempt in 1.. {
+            if let Some(row) = database.execute_returning(&statement).await? {
+                return Ok(decode::thread(&row)?.info);
+            }
+            let info = info(database, thread).await?.info;
+            if info.lease_until.is_some() || seen.is_some() || attempt == ATTEMPTS {
+                return Err(info.busy());
+            }
+        }
+        Err(Error::UnknownThread(thread))
     }
 
     async fn waiting(&self, wanted: &Wanted) -> Result<Vec<Waiting>, Error> {
@@ -28,13 +50,8 @@ impl<B: Backend> Leases for B {
         let of_sqlite = waiting!("$7", "$3", "instr");
         let of_postgres = waiting!("now()", "$3 * interval '1 microsecond'", "strpos");
         let waiting = query(database.dialect().pick(of_sqlite, of_postgres))
-            .bind(&wanted.graph)
-            .bind(wanted.except_tenant.as_deref())
-            .bind(micros(wanted.queued_for))
-            .bind(&wanted.machine)
-            .bind(wanted.limit)
-            .bind(wanted.skip)
-            .bind(now());
+            .binds((&wanted.graph, wanted.except_tenant.as_deref(), micros(wanted.queued_for)))
+            .binds((&wanted.machine, wanted.limit, wanted.skip, now()));
         let rows = database.fetch_all(&waiting).await?;
         rows.iter().map(decode::waiting).collect()
     }
@@ -44,10 +61,7 @@ impl<B: Backend> Leases for B {
         let of_sqlite = renew!("$4 + $3");
         let of_postgres = renew!("now() + $3 * interval '1 microsecond'");
         let renew = query(database.dialect().pick(of_sqlite, of_postgres))
-            .bind(fence.thread.0)
-            .bind(big(fence.token))
-            .bind(micros(ttl))
-            .bind(now())
+            .binds((fence.thread.0, big(fence.token), micros(ttl), now()))
             .repeatable();
         if database.execute(&renew).await? == 0 {
             explain(database, fence).await?;
@@ -56,11 +70,11 @@ impl<B: Backend> Leases for B {
     }
 
     async fn begin_run(&self, fence: Fence, run: RunId, exports: bool) -> Result<RunRow, Error> {
-        OwnLeases::begin_run(self, fence, run, exports).await
+        Backend::begin_run(self, fence, run, exports).await
     }
 
     async fn end_run(&self, fence: Fence, run: RunId, end: RunEnd<'_>) -> Result<(), Error> {
-        OwnLeases::end_run(self, fence, run, end).await
+        Backend::end_run(self, fence, run, end).await
     }
 
     async fn runs(&self, thread: ThreadId) -> Result<Vec<RunRow>, Error> {
@@ -71,6 +85,26 @@ impl<B: Backend> Leases for B {
         rows.iter().map(decode::run).collect()
     }
 }
+
+/// Looks at a lease that vanished between the attempt and the look are given this many times.
+const ATTEMPTS: usize = 3;
+
+macro_rules! claim {
+    ($now:literal, $until:literal) => {
+        concat!(
+            "UPDATE thread SET fence = fence + 1, owner = $2, status = 'busy', error = NULL,
+                woken = false, lease_until = ",
+            $until,
+            ", updated_at = ",
+            $now,
+            " WHERE id = $1 AND ($5 OR lease_until IS NULL OR lease_until <= ",
+            $now,
+            ") AND ($6 IS NULL OR fence = $6 AND status IN ('queued', 'busy')) RETURNING ",
+            thread_columns!()
+        )
+    };
+}
+use claim;
 
 /// The queue, by a clock; `$since` is how long ago a thread must have been queued.
 macro_rules! waiting {
@@ -121,4 +155,50 @@ pub(in super::super) fn ended(fence: Fence, run: RunId) -> Query {
 /// Reads the runs of a thread, oldest first.
 pub(super) fn runs(thread: ThreadId) -> Query {
     query(RUNS).bind(thread.0)
+}
+
+/// Reads where a thread stands.
+pub(in super::super) const HEAD_AND_FENCE: &str = "SELECT head, fence FROM thread WHERE id = $1";
+
+/// Where a thread stands: its newest step, and its newest fencing token.
+#[derive(Clone, Copy)]
+pub(in super::super) struct HeadAndFence {
+    pub(in super::super) head: u64,
+    token: u64,
+}
+
+impl HeadAndFence {
+    /// Reads it where the token is the thread's newest.
+    pub(in super::super) fn of(found: Option<Row>, fence: Fence) -> Result<Self, Error> {
+        let row = found.ok_or(Error::UnknownThread(fence.thread))?;
+        let place =
+            Self { head: decode::count(&row, "head")?, token: decode::count(&row, "fence")? };
+        if place.token == fence.token { Ok(place) } else { Err(place.fenced(fence)) }
+    }
+
+    /// Refuses a token as one that was stale when the statement looked.
+    pub(in super::super) fn fenced(self, fence: Fence) -> Error {
+        reach(Point::Fenced, Side::After);
+        fence.stale(self.token)
+    }
+}
+
+fn place(fence: Fence) -> Query {
+    query(HEAD_AND_FENCE).bind(fence.thread.0)
+}
+
+/// Returns where the thread stands; an error when it is unknown or the token is not its newest.
+pub(in super::super) async fn explain(
+    database: &Database,
+    fence: Fence,
+) -> Result<HeadAndFence, Error> {
+    HeadAndFence::of(database.fetch_short(&place(fence)).await?, fence)
+}
+
+/// Checks the token within the transaction that writes.
+pub(in super::super) async fn check(
+    transaction: &mut Transaction<'_>,
+    fence: Fence,
+) -> Result<HeadAndFence, Error> {
+    HeadAndFence::of(transaction.fetch_optional(&place(fence)).await?, fence)
 }

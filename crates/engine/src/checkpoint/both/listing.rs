@@ -8,7 +8,7 @@ use sqlx::AssertSqlSafe;
 
 use super::{
     super::{ThreadFilter, ThreadStatus},
-    columns::thread_columns,
+    decode::thread_columns,
 };
 
 const COLUMNS: &str = thread_columns!();

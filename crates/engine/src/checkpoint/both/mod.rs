@@ -2,28 +2,21 @@
 //!
 //! Enter at [`Backend`]: what has one is all that a store is but [`Store`](super::Store) itself. Invariant: a statement
 //! that both databases understand stands here once, and where they differ in a word, [`Dialect`](perihelion_database::Dialect) chooses it. Deliberately
-//! absent: what one of them does in a way of its own, for speed: claims, runs, commits and what else is fenced is one
-//! statement and one round trip on Postgres, and on SQLite a transaction that others may share.
+//! absent: what one of them does in a way of its own, for speed: runs, commits, answers and events are one statement and
+//! one round trip on Postgres, and on SQLite a transaction or a statement that others may share.
 //!
 //! A condition in place of a join's `ON` is meant: SQLite takes the tables of a `CROSS JOIN` in the order in which they
 //! are written.
 
-mod blobs;
-pub(super) mod columns;
 pub(super) mod decode;
 mod effects;
 mod events;
-mod export;
-mod import;
-mod leases;
+pub(super) mod leases;
 mod listing;
-mod outbox;
-mod parts;
-mod questions;
-pub(super) mod refusal;
 mod removal;
 pub(super) mod steps;
 mod threads;
+mod transfer;
 
 use std::future::Future;
 
@@ -31,32 +24,25 @@ use chrono::{DateTime, Utc};
 use perihelion_database::Database;
 
 use super::{
-    BlobRow, Claim, Commit, EffectRow, EffectSettlement, Encoded, Error, EventRow, Fence, Loaded,
-    PendingRow, RunEnd, RunRow, StateCache, ThreadInfo, limits::moment,
+    BlobRow, Commit, Encoded, Error, EventRow, Fence, Loaded, PendingRow, RunEnd, RunRow,
+    StateCache, limits::moment,
 };
 use crate::clock;
 use crate::ids::{InterruptId, RunId, ThreadId};
 
 pub(super) use self::{
-    effects::bind_effect,
+    effects::sum_of_answer,
     events::why_not_appended,
-    leases::ended,
-    questions::sum_of_answer,
     threads::{info, read},
 };
 
 /// A database, with what it does in a way of its own; each method keeps the promise of the trait's that is named like it.
-pub trait Backend: OwnLeases + OwnSteps + OwnJournal {
+pub trait Backend: Send + Sync {
     /// Returns the database, for all that is done alike.
     fn database(&self) -> &Database;
 
     /// Returns the states that were restored from the database.
     fn states(&self) -> &StateCache;
-}
-
-/// Claims, and the runs under them.
-pub trait OwnLeases: Send + Sync {
-    fn claim(&self, claim: Claim<'_>) -> impl Future<Output = Result<ThreadInfo, Error>> + Send;
 
     fn begin_run(
         &self,
@@ -66,13 +52,16 @@ pub trait OwnLeases: Send + Sync {
     ) -> impl Future<Output = Result<RunRow, Error>> + Send;
 
     fn end_run(&self, fence: Fence, run: RunId, end: RunEnd<'_>) -> impl Done;
-}
 
-/// Steps, what unfinished ones have already, and reading what a state is restored from.
-pub trait OwnSteps: Send + Sync {
     fn commit(&self, commit: &Commit) -> impl Done;
 
-    fn save_pending(&self, fence: Fence, row: &PendingRow, blobs: &[BlobRow]) -> impl Done;
+    /// Keeps what a task wrote with the texts that it brings; returns 0 where it was refused, or is there already.
+    fn save_with(
+        &self,
+        fence: Fence,
+        row: &PendingRow,
+        blobs: &[BlobRow],
+    ) -> impl Future<Output = Result<u64, Error>> + Send;
 
     /// Reads what is needed to restore a thread; where `since` is given, the steps from there on and no snapshot.
     fn load(
@@ -81,15 +70,6 @@ pub trait OwnSteps: Send + Sync {
         at: Option<u64>,
         since: Option<u64>,
     ) -> impl Future<Output = Result<Loaded, Error>> + Send;
-}
-
-/// Effects, answers and events on their way in.
-pub trait OwnJournal: Send + Sync {
-    /// Records effects, in one attempt.
-    fn record(&self, fence: Fence, effects: &[EffectRow]) -> impl Done;
-
-    /// Records the end of an effect, in one attempt.
-    fn settle(&self, fence: Fence, end: &EffectSettlement) -> impl Done;
 
     /// Answers an interrupt and wakes its thread; says whether it was open.
     fn answer(
@@ -98,8 +78,7 @@ pub trait OwnJournal: Send + Sync {
         answer: &Encoded,
     ) -> impl Future<Output = Result<bool, Error>> + Send;
 
-    /// Appends a batch of events, or finds it there already.
-    fn append(&self, fence: Fence, batch: &EventRow) -> impl Done;
+    fn append_events(&self, fence: Fence, batch: &EventRow) -> impl Done;
 }
 
 /// The end of a write.

@@ -1,7 +1,7 @@
-//! Reading steps, a fork's shared ones included, and keeping snapshots.
+//! Reading steps and texts, a fork's shared ones included, and keeping snapshots.
 
 use async_trait::async_trait;
-use perihelion_database::{Database, Query, Row, Transaction, query};
+use perihelion_database::{Database, Dialect, Query, Row, Transaction, query};
 
 use super::{
     super::{
@@ -10,9 +10,10 @@ use super::{
         checksum,
         limits::big,
     },
-    Backend, OwnSteps, blobs,
-    columns::{snapshot_columns, step_columns},
-    decode, info,
+    Backend,
+    decode::{self, blob_columns, snapshot_columns, step_columns},
+    info,
+    leases::explain,
 };
 use crate::ids::ThreadId;
 
@@ -34,7 +35,7 @@ pub(in super::super) use line;
 #[async_trait]
 impl<B: Backend> Steps for B {
     async fn commit(&self, commit: &Commit) -> Result<(), Error> {
-        OwnSteps::commit(self, commit).await
+        Backend::commit(self, commit).await
     }
 
     async fn save_pending(
@@ -43,11 +44,24 @@ impl<B: Backend> Steps for B {
         row: &PendingRow,
         blobs: &[BlobRow],
     ) -> Result<(), Error> {
-        OwnSteps::save_pending(self, fence, row, blobs).await
+        let database = self.database();
+        let saved = if blobs.is_empty() {
+            database.execute(&saving(database.dialect(), fence, row).repeatable()).await?
+        } else {
+            self.save_with(fence, row, blobs).await?
+        };
+        if saved == 0 {
+            // Refused, or already there: then the first one stands.
+            let head = explain(database, fence).await?.head;
+            if head + 1 != row.step {
+                return Err(Error::Conflict { thread: fence.thread, seq: row.step, head });
+            }
+        }
+        Ok(())
     }
 
     async fn load(&self, thread: ThreadId, at: Option<u64>) -> Result<Loaded, Error> {
-        OwnSteps::load(self, thread, at, None).await
+        Backend::load(self, thread, at, None).await
     }
 
     async fn load_since(
@@ -56,7 +70,7 @@ impl<B: Backend> Steps for B {
         since: u64,
         at: Option<u64>,
     ) -> Result<Loaded, Error> {
-        OwnSteps::load(self, thread, at, Some(since)).await
+        Backend::load(self, thread, at, Some(since)).await
     }
 
     fn state_cache(&self) -> Option<&StateCache> {
@@ -83,8 +97,7 @@ impl<B: Backend> Steps for B {
         if let Some(Newest { head, base }) = newest.filter(|_| limit > 0) {
             let reached = steps.first().map_or(base, |step| step.seq);
             if reached < head {
-                let reason = "it is missing in the database".to_owned();
-                return Err(Error::Corrupt { thread, seq: reached + 1, reason });
+                return Err(Error::missing(thread, reached + 1));
             }
         }
         verified(thread, steps, limit)
@@ -105,7 +118,7 @@ impl<B: Backend> Steps for B {
     }
 
     async fn blob(&self, thread: ThreadId, hash: &[u8; 32]) -> Result<Option<BlobRow>, Error> {
-        blobs::find(self.database(), thread, hash).await
+        find_blob(self.database(), thread, hash).await
     }
 }
 
@@ -178,6 +191,26 @@ const HISTORY: &str = concat!(
 const PENDING: &str = "SELECT step AS seq, task, codec, body, checksum FROM pending
      WHERE thread_id = $1 AND step = $2 ORDER BY task";
 
+/// Postgres locks the thread's row in share mode first, as for effects.
+macro_rules! save_pending {
+    ($lock:literal) => {
+        concat!(
+            "INSERT INTO pending (thread_id, step, task, codec, body, checksum)
+             SELECT id, $3, $4, $5, $6, $7 FROM thread
+             WHERE id = $1 AND fence = $2 AND head = $3 - 1",
+            $lock,
+            " ON CONFLICT DO NOTHING"
+        )
+    };
+}
+
+/// Keeps what a task of an unfinished step wrote, where the claim and the head hold.
+pub(in super::super) fn saving(dialect: Dialect, fence: Fence, row: &PendingRow) -> Query {
+    query(dialect.pick(save_pending!(""), save_pending!(" FOR SHARE")))
+        .binds((fence.thread.0, big(fence.token), big(row.step), row.task as i32))
+        .binds((row.body.codec as i16, &row.body.bytes[..], &checksum::pending(row)[..]))
+}
+
 macro_rules! put_snapshot {
     ($lock:literal) => {
         concat!(
@@ -195,11 +228,8 @@ use put_snapshot;
 /// Binds a snapshot's columns after its thread.
 pub(super) fn bind_snapshot(query: Query, snapshot: &SnapshotRow) -> Query {
     query
-        .bind(big(snapshot.seq))
-        .bind(snapshot.schema_version as i32)
-        .bind(snapshot.state.codec as i16)
-        .bind(&snapshot.state.bytes[..])
-        .bind(&checksum::snapshot(snapshot)[..])
+        .binds((big(snapshot.seq), snapshot.schema_version as i32, snapshot.state.codec as i16))
+        .binds((&snapshot.state.bytes[..], &checksum::snapshot(snapshot)[..]))
         .bind(snapshot.blobs.as_ref().map(|names| names.codec as i16))
         .bind(snapshot.blobs.as_ref().map(|names| &names.bytes[..]))
 }
@@ -247,4 +277,44 @@ pub(in super::super) async fn pending(
     let pending = query(PENDING).bind(thread.0).bind(big(step));
     let rows = transaction.fetch_all(&pending).await?;
     rows.iter().map(|row| decode::pending(thread, row)).collect()
+}
+
+/// The thread, the one at the top, and those they were forked from: whose texts it may name.
+macro_rules! owners {
+    ($statement:literal) => {
+        concat!(
+            "WITH RECURSIVE owner (id) AS (
+                SELECT $1
+                UNION
+                SELECT next.id FROM owner o CROSS JOIN thread t CROSS JOIN thread next
+                WHERE t.id = o.id AND next.id IN (t.root_id, t.parent_id)
+             ) SELECT ",
+            blob_columns!(),
+            " FROM owner CROSS JOIN blob WHERE blob.thread_id = owner.id ",
+            $statement
+        )
+    };
+}
+
+/// Reads a text that a thread may name.
+async fn find_blob(
+    database: &Database,
+    thread: ThreadId,
+    hash: &[u8; 32],
+) -> Result<Option<BlobRow>, Error> {
+    let find = query(owners!("AND hash = $2 LIMIT 1")).bind(thread.0).bind(&hash[..]);
+    let row = database.fetch_optional(&find).await?;
+    if row.is_none() {
+        info(database, thread).await?;
+    }
+    row.as_ref().map(decode::blob).transpose()
+}
+
+/// Reads all texts that a thread may name.
+pub(super) async fn all_blobs(
+    transaction: &mut Transaction<'_>,
+    thread: ThreadId,
+) -> Result<Vec<BlobRow>, Error> {
+    let all = query(owners!("ORDER BY step, hash")).bind(thread.0);
+    transaction.fetch_all(&all).await?.iter().map(decode::blob).collect()
 }

@@ -9,8 +9,7 @@ use super::{
         limits::{big, text},
     },
     Backend,
-    columns::thread_columns,
-    decode::{self, ThreadRow},
+    decode::{self, ThreadRow, thread_columns},
     listing, locking, now, removal,
 };
 use crate::ids::ThreadId;
@@ -104,16 +103,10 @@ async fn fork(
 
 fn insert(dialect: Dialect, new: &NewThread, origin: Option<Origin>) -> Query {
     query(dialect.pick(create!("$10"), create!("now()")))
-        .bind(new.id.0)
-        .bind(new.root.map(|id| id.0))
-        .bind(origin.map(|(source, ..)| source.0))
-        .bind(origin.map(|(_, at, _)| big(at)))
-        .bind(origin.map_or(0, |(.., base)| big(base)))
-        .bind(text(&new.graph))
-        .bind(new.title.as_deref().map(text))
-        .bind(text(&new.namespace))
-        .bind(text(&new.tenant))
-        .bind(now())
+        .binds((new.id.0, new.root.map(|id| id.0), origin.map(|(source, ..)| source.0)))
+        .binds((origin.map(|(_, at, _)| big(at)), origin.map_or(0, |(.., base)| big(base))))
+        .binds((text(&new.graph), new.title.as_deref().map(text), text(&new.namespace)))
+        .binds((text(&new.tenant), now()))
 }
 
 /// Names why a thread was not made.

@@ -1,11 +1,14 @@
-//! Effects, and questions, which are effects.
+//! Effects, questions, which are effects, the logs of what runs told, and whose traces have not arrived yet.
+
+use std::time::Duration;
 
 use async_trait::async_trait;
 
 use super::{
     super::{
-        EffectKind, EffectRow, EffectSettlement, EffectStatus, Effects, Encoded, Error, Fence,
-        OpenInterrupt, Questions, ThreadStatus,
+        EffectKind, EffectRow, EffectSettlement, EffectStatus, Effects, Encoded, Error,
+        EventPosition, EventRow, Events, Fence, OpenInterrupt, Outbox, PendingExport, Questions,
+        ThreadStatus,
         limits::{moment, text},
     },
     MemoryStore,
@@ -42,11 +45,12 @@ impl Effects for MemoryStore {
     }
 
     async fn effects(&self, thread: ThreadId, step: Option<u64>) -> Result<Vec<EffectRow>, Error> {
-        Ok(self.state().get(thread)?.effects_of(step))
+        let (first, last) = step.map_or((0, u64::MAX), |step| (step, step));
+        Ok(self.state().get(thread)?.effects_between(first, last))
     }
 
     async fn effects_from(&self, thread: ThreadId, step: u64) -> Result<Vec<EffectRow>, Error> {
-        Ok(self.state().get(thread)?.effects_from(step))
+        Ok(self.state().get(thread)?.effects_between(step, u64::MAX))
     }
 }
 
@@ -106,6 +110,94 @@ impl Questions for MemoryStore {
             ThreadStatus::Interrupted => top.info.status = ThreadStatus::Queued,
             ThreadStatus::Busy => top.woken = true,
             _ => {}
+        }
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Events for MemoryStore {
+    async fn append_events(&self, fence: Fence, batch: &EventRow) -> Result<(), Error> {
+        let state = &mut *self.state();
+        let kept = state.fenced(fence)?;
+        let thread = fence.thread;
+        let first = batch.first;
+        let last = kept.position.last;
+        if first != last + 1 {
+            let same =
+                |row: &EventRow| (row.first, row.count, row.run) == (first, batch.count, batch.run);
+            return if kept.events.iter().any(same) {
+                Ok(())
+            } else {
+                Err(Error::EventGap { thread, first, last })
+            };
+        }
+        kept.position = EventPosition { last: batch.last(), step: batch.step };
+        kept.events.push(EventRow { at: moment(clock::now()), ..batch.clone() });
+        Ok(())
+    }
+
+    async fn event_position(&self, thread: ThreadId) -> Result<EventPosition, Error> {
+        Ok(self.state().get(thread)?.position)
+    }
+
+    async fn events_after(
+        &self,
+        thread: ThreadId,
+        after: u64,
+        limit: u32,
+    ) -> Result<Vec<EventRow>, Error> {
+        let state = self.state();
+        let newer = state.get(thread)?.events.iter().skip_while(|row| row.last() <= after);
+        Ok(newer.take(limit as usize).cloned().collect())
+    }
+
+    async fn prune_events(&self, kept_for: Duration, most: u32) -> Result<u64, Error> {
+        let state = &mut *self.state();
+        let before = moment(clock::now())
+            - chrono::TimeDelta::from_std(kept_for).unwrap_or(chrono::TimeDelta::MAX / 2);
+        let mut left = most;
+        for kept in state.threads.values_mut() {
+            if matches!(kept.info.status, ThreadStatus::Busy | ThreadStatus::Queued) {
+                continue;
+            }
+            kept.events.retain(|row| {
+                let goes = left > 0 && row.at <= before;
+                left -= u32::from(goes);
+                !goes
+            });
+        }
+        Ok(u64::from(most - left))
+    }
+}
+
+#[async_trait]
+impl Outbox for MemoryStore {
+    async fn pending(&self, limit: u32) -> Result<Vec<PendingExport>, Error> {
+        let state = self.state();
+        let known = |export: &&PendingExport| state.threads.contains_key(&export.thread);
+        let mut exports: Vec<PendingExport> =
+            state.exports.values().filter(known).cloned().collect();
+        exports.sort_by_key(|export| (export.since, export.thread.0));
+        exports.truncate(limit as usize);
+        Ok(exports)
+    }
+
+    async fn count(&self) -> Result<u64, Error> {
+        Ok(self.pending(u32::MAX).await?.len() as u64)
+    }
+
+    async fn pending_of(&self, thread: ThreadId) -> Result<Option<PendingExport>, Error> {
+        let state = self.state();
+        Ok(state.exports.get(&thread).filter(|_| state.threads.contains_key(&thread)).cloned())
+    }
+
+    async fn paid(&self, thread: ThreadId, run: u32) -> Result<(), Error> {
+        let mut state = self.state();
+        if state.exports.get(&thread).is_some_and(|export| export.to_run <= run) {
+            state.exports.remove(&thread);
+        } else if let Some(export) = state.exports.get_mut(&thread) {
+            export.from_run = export.from_run.max(run + 1);
         }
         Ok(())
     }

@@ -4,10 +4,7 @@
 //! durability is missing. A commit copies the step's bytes once and never touches older steps.
 //! Deliberately absent: compression, since nothing is written anywhere.
 
-mod events;
 mod journal;
-mod leases;
-mod outbox;
 mod state;
 mod steps;
 mod threads;

@@ -237,7 +237,7 @@ impl State {
             returned,
             steps,
             pending: kept.pending_of(kept.info.head + 1),
-            effects: kept.effects_of(None),
+            effects: kept.effects_between(0, u64::MAX),
             runs: kept.runs.clone(),
             blobs: Vec::new(),
             children: Vec::new(),
@@ -250,22 +250,11 @@ impl Kept {
         self.pending.range((step, 0)..=(step, u32::MAX)).map(|(_, row)| row.clone()).collect()
     }
 
-    /// Returns the effects of a step and of later ones, in order of step, task and number.
-    pub(super) fn effects_from(&self, step: u64) -> Vec<EffectRow> {
-        let from = (step, 0, Vec::new());
-        let mut found: Vec<EffectRow> =
-            self.effects.range(from..).map(|(_, effect)| effect.clone()).collect();
-        found.sort_by_key(|effect| (effect.step, effect.task, effect.number));
-        found
-    }
-
-    /// Returns effects in order of step, task and number.
-    pub(super) fn effects_of(&self, step: Option<u64>) -> Vec<EffectRow> {
-        let from = (step.unwrap_or(0), 0, Vec::new());
-        let mut found: Vec<EffectRow> = self
-            .effects
-            .range(from..)
-            .take_while(|((at, ..), _)| step.is_none_or(|step| *at == step))
+    /// Returns the effects of the steps from one to another, in order of step, task and number.
+    pub(super) fn effects_between(&self, first: u64, last: u64) -> Vec<EffectRow> {
+        let from = self.effects.range((first, 0, Vec::new())..);
+        let mut found: Vec<EffectRow> = from
+            .take_while(|((at, ..), _)| *at <= last)
             .map(|(_, effect)| effect.clone())
             .collect();
         found.sort_by_key(|effect| (effect.step, effect.task, effect.number));

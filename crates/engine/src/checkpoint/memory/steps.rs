@@ -1,19 +1,22 @@
-//! Steps, what unfinished ones have already, and the texts that they name.
+//! Who may write, the runs under a claim, and what they commit: steps, what unfinished ones have already, and texts.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 
 use super::{
     super::{
-        BlobRow, Commit, Error, Fence, Loaded, PendingRow, SnapshotRow, StateCache, StepRow, Steps,
-        limits::moment,
+        BlobRow, Claim, Commit, Error, Fence, Leases, Loaded, PendingExport, PendingRow, RunEnd,
+        RunRow, RunStatus, SnapshotRow, StateCache, StepRow, Steps, ThreadInfo, ThreadStatus,
+        Waiting, Wanted,
+        limits::{lease, moment, text},
     },
     MemoryStore,
     state::State,
 };
 use crate::clock;
-use crate::ids::ThreadId;
+use crate::ids::{RunId, ThreadId};
 
 #[async_trait]
 impl Steps for MemoryStore {
@@ -102,6 +105,131 @@ impl Steps for MemoryStore {
 
     async fn blob(&self, thread: ThreadId, hash: &[u8; 32]) -> Result<Option<BlobRow>, Error> {
         self.state().blob(thread, hash)
+    }
+}
+
+#[async_trait]
+impl Leases for MemoryStore {
+    async fn claim(&self, claim: Claim<'_>) -> Result<ThreadInfo, Error> {
+        let state = &mut *self.state();
+        let Claim { thread, seen, owner, ttl, force } = claim;
+        let now = moment(clock::now());
+        let kept = state.get_mut(thread)?;
+        let info = &mut kept.info;
+        let is_claimed = !force && info.lease_until.is_some_and(|until| until > now);
+        let may_continue = matches!(info.status, ThreadStatus::Queued | ThreadStatus::Busy);
+        if is_claimed || seen.is_some_and(|seen| seen != info.fence || !may_continue) {
+            return Err(info.clone().busy());
+        }
+        kept.woken = false;
+        info.fence += 1;
+        info.owner = Some(text(owner).into_owned());
+        info.lease_until = Some(moment(now + lease(ttl)));
+        info.status = ThreadStatus::Busy;
+        info.error = None;
+        info.updated_at = now;
+        Ok(info.clone())
+    }
+
+    async fn waiting(&self, wanted: &Wanted) -> Result<Vec<Waiting>, Error> {
+        let state = self.state();
+        let now = moment(clock::now());
+        let is_due = |info: &ThreadInfo| match info.status {
+            ThreadStatus::Queued => info.updated_at <= now - lease(wanted.queued_for),
+            ThreadStatus::Busy => {
+                let on_machine = info.owner.as_ref().is_some_and(|o| o.contains(&wanted.machine));
+                info.lease_until.is_none_or(|until| until <= now) || on_machine
+            }
+            _ => false,
+        };
+        let mut found: Vec<&ThreadInfo> = state
+            .threads
+            .values()
+            .map(|kept| &kept.info)
+            .filter(|info| info.root.is_none() && info.graph == wanted.graph)
+            .filter(|info| Some(&info.tenant) != wanted.except_tenant.as_ref())
+            .filter(|info| is_due(info))
+            .collect();
+        found.sort_unstable_by_key(|info| info.updated_at);
+        let holder = |info: &ThreadInfo| {
+            info.owner.clone().filter(|_| info.lease_until.is_some_and(|until| until > now))
+        };
+        let waiting = |info: &ThreadInfo| Waiting { thread: info.id, holder: holder(info) };
+        Ok(found
+            .into_iter()
+            .skip(wanted.skip as usize)
+            .take(wanted.limit as usize)
+            .map(waiting)
+            .collect())
+    }
+
+    async fn renew(&self, fence: Fence, ttl: Duration) -> Result<(), Error> {
+        let state = &mut *self.state();
+        let lease_until = &mut state.fenced(fence)?.info.lease_until;
+        // One that comes behind the end of its run would lock a thread at rest.
+        *lease_until = lease_until.map(|_| moment(clock::now() + lease(ttl)));
+        Ok(())
+    }
+
+    async fn begin_run(&self, fence: Fence, run: RunId, exports: bool) -> Result<RunRow, Error> {
+        let state = &mut *self.state();
+        let now = moment(clock::now());
+        let thread = fence.thread;
+        let kept = state.fenced(fence)?;
+        kept.info.status = ThreadStatus::Busy;
+        kept.info.updated_at = now;
+        let place = *kept.run_index.entry(run).or_insert(kept.runs.len());
+        let begun = match kept.runs.get_mut(place) {
+            Some(known) => {
+                known.status = RunStatus::Running;
+                (known.ended_at, known.finish_reason) = (None, None);
+                known.clone()
+            }
+            None => {
+                let number = kept.runs.last().map_or(0, |last| last.number) + 1;
+                let status = RunStatus::Running;
+                let started_at = now;
+                let ended_at = None;
+                let finish_reason = None;
+                let new = RunRow { id: run, number, status, finish_reason, started_at, ended_at };
+                kept.runs.push(new.clone());
+                new
+            }
+        };
+        if exports {
+            let newest = kept.runs.last().map_or(begun.number, |last| last.number);
+            let new = PendingExport { thread, from_run: newest, to_run: newest, since: now };
+            state.exports.entry(thread).or_insert(new).to_run = newest;
+        }
+        Ok(begun)
+    }
+
+    async fn end_run(&self, fence: Fence, run: RunId, end: RunEnd<'_>) -> Result<(), Error> {
+        let state = &mut *self.state();
+        let now = moment(clock::now());
+        let kept = state.fenced(fence)?;
+        if let Some(row) = kept.run_index.get(&run).and_then(|place| kept.runs.get_mut(*place)) {
+            // What came after its end stands.
+            if row.status != RunStatus::Running {
+                return Ok(());
+            }
+            row.status = end.run;
+            row.finish_reason = end.finish_reason.map(str::to_owned);
+            row.ended_at = Some(now);
+        }
+        kept.info.status = match end.thread {
+            ThreadStatus::Interrupted if kept.woken => ThreadStatus::Queued,
+            status => status,
+        };
+        kept.info.error = end.error.map(|error| text(error).into_owned());
+        kept.info.owner = None;
+        kept.info.lease_until = None;
+        kept.info.updated_at = now;
+        Ok(())
+    }
+
+    async fn runs(&self, thread: ThreadId) -> Result<Vec<RunRow>, Error> {
+        Ok(self.state().get(thread)?.runs.clone())
     }
 }
 

@@ -1,17 +1,85 @@
-//! One step, one statement, one round trip; the texts that it brings are part of the statement.
+//! One step, one statement, one round trip; the texts that it brings are part of the statement. While many threads commit
+//! at the same time, their steps are one statement.
+
+use std::collections::HashSet;
 
 use perihelion_database::postgres::{Connections, is_broken};
 use sqlx::{PgConnection, Row, postgres::PgRow};
+use uuid::Uuid;
 
 use super::{
     super::{
-        Commit, Error, Fence,
-        both::refusal::{HEAD_AND_FENCE, HeadAndFence},
+        BlobRow, Commit, Error, Fence,
+        both::leases::{HEAD_AND_FENCE, HeadAndFence},
         limits::big,
     },
-    blobs::{Unnested, bind_blobs, kept},
+    PostgresStore,
+    together::{Shared, column},
 };
 use crate::failpoint::{Point, wrap};
+use crate::ids::ThreadId;
+
+/// Rows as the columns that a statement unnests, in one order, so that no two writers of the same ones wait for each other.
+pub(super) struct Unnested<'r> {
+    pub(super) owners: Vec<Uuid>,
+    pub(super) hashes: Vec<&'r [u8]>,
+    pub(super) steps: Vec<i64>,
+    pub(super) codecs: Vec<i16>,
+    pub(super) bodies: Vec<&'r [u8]>,
+}
+
+impl<'r> Unnested<'r> {
+    pub(super) fn new(rows: impl IntoIterator<Item = &'r BlobRow>) -> Self {
+        let mut rows: Vec<&BlobRow> = rows.into_iter().collect();
+        rows.sort_by_key(|row| (row.owner, row.hash, row.step));
+        rows.dedup_by_key(|row| (row.owner, row.hash));
+        Self {
+            owners: rows.iter().map(|row| row.owner.0).collect(),
+            hashes: rows.iter().map(|row| &row.hash[..]).collect(),
+            steps: rows.iter().map(|row| big(row.step)).collect(),
+            codecs: rows.iter().map(|row| row.body.codec as i16).collect(),
+            bodies: rows.iter().map(|row| &row.body.bytes[..]).collect(),
+        }
+    }
+}
+
+/// Binds texts where [`kept`] unnests them.
+macro_rules! bind_blobs {
+    ($query:expr, $blobs:expr) => {
+        $query
+            .bind($blobs.owners)
+            .bind($blobs.hashes)
+            .bind($blobs.steps)
+            .bind($blobs.codecs)
+            .bind($blobs.bodies)
+    };
+}
+pub(super) use bind_blobs;
+
+/// Keeps the texts of five parameters beside the row of `$from`; of one that is there already the earlier step counts.
+macro_rules! kept {
+    ($from:literal, $one:literal, $two:literal, $three:literal, $four:literal, $five:literal) => {
+        concat!(
+            "INSERT INTO blob (thread_id, hash, step, codec, body)
+             SELECT b.* FROM ",
+            $from,
+            "unnest($",
+            $one,
+            "::uuid[], $",
+            $two,
+            "::bytea[], $",
+            $three,
+            "::bigint[], $",
+            $four,
+            "::smallint[], $",
+            $five,
+            "::bytea[]) AS b (thread_id, hash, step, codec, body)
+             ON CONFLICT (thread_id, hash) DO UPDATE SET step = excluded.step
+                WHERE blob.step > excluded.step"
+        )
+    };
+}
+pub(super) use kept;
 
 macro_rules! commit_sql {
     ($more:expr) => {
@@ -49,7 +117,7 @@ const COMMIT_AND_KEEP: &str = commit_sql!(with_blobs!(""));
 const COMMIT_KEEP_AND_CLEAR: &str = commit_sql!(with_blobs!(cleared!()));
 
 /// Commits a step. After a lost reply it finds out what became of the statement before it sends it again.
-pub(super) async fn commit(connections: &Connections, commit: &Commit) -> Result<(), Error> {
+async fn commit(connections: &Connections, commit: &Commit) -> Result<(), Error> {
     let mut connection = connections.take().await?;
     match connections.brief(send(&mut connection, commit)).await {
         Ok(true) => {
@@ -100,7 +168,7 @@ async fn send(connection: &mut PgConnection, commit: &Commit) -> Result<bool, sq
 /// Attempts after a lost reply; a server that breaks this many connections in a row is down.
 const ATTEMPTS: usize = 3;
 
-pub(super) async fn recover(
+async fn recover(
     connections: &Connections,
     commit: &Commit,
     mut error: sqlx::Error,
@@ -146,7 +214,7 @@ async fn is_committed(connection: &mut PgConnection, commit: &Commit) -> Result<
         .await?;
     let Some(row) = row else { return Ok(false) };
     let hash: &[u8] = row.try_get("hash")?;
-    let run: uuid::Uuid = row.try_get("run")?;
+    let run: Uuid = row.try_get("run")?;
     Ok(hash == commit.step.hash && run == commit.step.run.0)
 }
 
@@ -163,5 +231,64 @@ fn refused(row: Option<PgRow>, commit: &Commit) -> Error {
     match HeadAndFence::of(row.map(Into::into), Fence::new(thread, fence)) {
         Ok(HeadAndFence { head, .. }) => Error::Conflict { thread, seq: commit.step.seq, head },
         Err(error) => error,
+    }
+}
+
+const COMMIT_MANY: &str = "WITH input AS (
+        SELECT * FROM unnest($1::uuid[], $2::bigint[], $3::text[], $4::bigint[], $5::uuid[], $6::int[],
+            $7::smallint[], $8::text[], $9::bytea[], $10::bytea[], $11::bytea[], $12::bool[])
+        AS t (id, seq, status, fence, run, schema_version, codec, kind, hash, frontier, delta, clears)
+     ), free AS (
+        SELECT thread.id FROM thread JOIN input USING (id)
+        WHERE thread.head = input.seq - 1 AND thread.fence = input.fence
+        FOR NO KEY UPDATE OF thread SKIP LOCKED
+     ), moved AS (
+        UPDATE thread SET head = input.seq, status = input.status, updated_at = now()
+        FROM free JOIN input USING (id)
+        WHERE thread.id = free.id AND thread.head = input.seq - 1 AND thread.fence = input.fence
+        RETURNING thread.id
+     ), cleared AS (
+        DELETE FROM pending USING moved JOIN input USING (id)
+        WHERE input.clears AND pending.thread_id = moved.id AND pending.step <= input.seq
+     )
+     INSERT INTO step
+        (thread_id, run, seq, schema_version, codec, kind, hash, frontier, delta)
+     SELECT id, run, seq, schema_version, codec, kind, hash, frontier, delta
+     FROM moved JOIN input USING (id)
+     RETURNING thread_id";
+
+impl Shared for Commit {
+    fn thread(&self) -> ThreadId {
+        self.thread
+    }
+
+    async fn alone(&self, store: &PostgresStore) -> Result<(), Error> {
+        commit(&store.connections, self).await
+    }
+
+    async fn recover(&self, store: &PostgresStore, error: sqlx::Error) -> Result<(), Error> {
+        recover(&store.connections, self, error).await
+    }
+
+    async fn many(
+        connection: &mut PgConnection,
+        commits: &[&Self],
+    ) -> Result<HashSet<ThreadId>, sqlx::Error> {
+        let rows = sqlx::query(COMMIT_MANY)
+            .bind(column(commits, |commit| commit.thread.0))
+            .bind(column(commits, |commit| big(commit.step.seq)))
+            .bind(column(commits, |commit| commit.status.as_str()))
+            .bind(column(commits, |commit| big(commit.fence)))
+            .bind(column(commits, |commit| commit.step.run.0))
+            .bind(column(commits, |commit| commit.step.schema_version as i32))
+            .bind(column(commits, |commit| commit.step.delta.codec as i16))
+            .bind(column(commits, |commit| commit.step.kind.as_str()))
+            .bind(column(commits, |commit| &commit.step.hash[..]))
+            .bind(column(commits, |commit| &commit.step.frontier[..]))
+            .bind(column(commits, |commit| &commit.step.delta.bytes[..]))
+            .bind(column(commits, |commit| commit.clears_pending))
+            .fetch_all(connection)
+            .await?;
+        rows.iter().map(|row| row.try_get::<Uuid, _>(0).map(ThreadId)).collect()
     }
 }

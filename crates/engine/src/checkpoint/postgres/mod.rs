@@ -1,18 +1,12 @@
 //! Threads in Postgres, for one machine or many.
 //!
-//! Enter at [`PostgresStore`]; what it does as SQLite does is in [`both`](super::both), each file here is what it does in
+//! Enter at [`PostgresStore`]; what it does as SQLite does is in [`both`](super::both), what is here it does in
 //! a way of its own. Invariant: a write that needs the
 //! fencing token checks it in the statement that writes, under a lock on the thread's row, and a commit
 //! is one statement and one round trip, which the commits of other threads may share. Deliberately absent: `synchronous_commit` is never touched, so
 //! the server's own setting decides (its default loses nothing).
 
-mod blobs;
 mod commit;
-mod commit_many;
-mod events;
-mod journal;
-mod leases;
-mod steps;
 mod together;
 
 use std::{sync::Arc, time::Duration};
@@ -20,14 +14,33 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use perihelion_database::{
-    Database, migrations,
+    Database, idempotent, migrations,
     postgres::{Connections, SILENCE},
     query,
 };
 use sqlx::PgConnection;
 
-use super::{Commit, Error, Outbox, StateCache, Store, both::Backend};
+use self::{
+    commit::{Unnested, bind_blobs, kept},
+    together::Shared as _,
+};
+use super::{
+    BlobRow, Commit, Encoded, Error, EventRow, Fence, Loaded, Outbox, PendingRow, RunEnd, RunRow,
+    StateCache, StepRow, Store,
+    both::{
+        Backend,
+        decode::{self, ThreadRow, run_columns},
+        info as read_info,
+        leases::{ended, explain},
+        steps::line,
+        sum_of_answer,
+    },
+    chain::{not_beyond, reached},
+    checksum,
+    limits::{big, text},
+};
 use crate::clock::{self, Clock};
+use crate::ids::{InterruptId, RunId, ThreadId};
 
 /// A store in a Postgres database, shared by any number of processes.
 pub struct PostgresStore {
@@ -35,7 +48,7 @@ pub struct PostgresStore {
     database: Database,
     states: StateCache,
     commits: together::Group<Commit>,
-    appends: together::Group<events::Append>,
+    appends: together::Group<together::Append>,
 }
 
 impl PostgresStore {
@@ -86,6 +99,117 @@ impl Backend for PostgresStore {
     fn states(&self) -> &StateCache {
         &self.states
     }
+
+    async fn begin_run(&self, fence: Fence, run: RunId, exports: bool) -> Result<RunRow, Error> {
+        let begin =
+            query(BEGIN_RUN).bind(fence.thread.0).bind(big(fence.token)).bind(run.0).bind(exports);
+        match self.database.fetch_short(&begin).await? {
+            Some(run) => decode::run(&run),
+            // The token was stale and is not now: it can only have been made by a later claim.
+            None => Err(explain(&self.database, fence).await?.fenced(fence)),
+        }
+    }
+
+    async fn end_run(&self, fence: Fence, run: RunId, end: RunEnd<'_>) -> Result<(), Error> {
+        let release = query(END_RUN)
+            .binds((fence.thread.0, big(fence.token), run.0, end.thread.as_str()))
+            .binds((end.error.map(text), end.run.as_str(), end.finish_reason.map(text)));
+        let released = self.database.fetch_short(&release).await?;
+        if released.map_or(Ok(0), |row| row.get::<i64>(0))? > 0 {
+            return Ok(());
+        }
+        let explained = explain(&self.database, fence).await?;
+        // The reply to the first sending was lost, or it was given back before: what came after it stands.
+        if self.database.fetch_optional(&ended(fence, run)).await?.is_some() {
+            return Ok(());
+        }
+        Err(explained.fenced(fence))
+    }
+
+    /// Commits a step; one with texts goes in a statement of its own, as they are long.
+    async fn commit(&self, commit: &Commit) -> Result<(), Error> {
+        if commit.blobs.is_empty() {
+            together::write(self, &self.commits, commit).await
+        } else {
+            commit.alone(self).await
+        }
+    }
+
+    async fn save_with(
+        &self,
+        fence: Fence,
+        row: &PendingRow,
+        blobs: &[BlobRow],
+    ) -> Result<u64, Error> {
+        let sum = checksum::pending(row);
+        let save = || {
+            let query = sqlx::query_scalar(SAVE_PENDING_AND_KEEP)
+                .bind(fence.thread.0)
+                .bind(big(fence.token))
+                .bind(big(row.step))
+                .bind(row.task as i32)
+                .bind(row.body.codec as i16)
+                .bind(&row.body.bytes[..])
+                .bind(&sum[..]);
+            bind_blobs!(query, Unnested::new(blobs))
+        };
+        let token: i64 = idempotent!(self.connections, |c| save().fetch_one(&mut *c))?;
+        Ok(token.unsigned_abs())
+    }
+
+    async fn load(
+        &self,
+        thread: ThreadId,
+        at: Option<u64>,
+        since: Option<u64>,
+    ) -> Result<Loaded, Error> {
+        let ThreadRow { mut info, base } = read_info(&self.database, thread).await?;
+        let head = info.head;
+        if at.is_some_and(|at| at > head || at < base) {
+            return Err(Error::UnknownStep { thread, seq: at.unwrap_or(head), head });
+        }
+        let after = since.map(|since| since.saturating_sub(1));
+        let rows = query(LOAD).bind(thread.0).bind(at.map_or(i64::MAX, big)).bind(after.map(big));
+        let rows = self.database.fetch_all(&rows).await?;
+        let mut snapshot = None;
+        let mut steps: Vec<StepRow> = Vec::with_capacity(rows.len());
+        let mut pending: Vec<PendingRow> = Vec::new();
+        for row in rows {
+            match row.get::<i64>("part")? {
+                0 => snapshot = Some(decode::snapshot(thread, &row)?),
+                1 => steps.push(decode::step(&row)?),
+                2 => pending.push(decode::pending(thread, &row)?),
+                _ => not_beyond(thread, row.get("seq")?)?,
+            }
+        }
+        steps.sort_unstable_by_key(|step| step.seq);
+        pending.sort_unstable_by_key(|row| row.task);
+        // Somebody may have committed, or deleted the thread, between the two reads; the second one is
+        // consistent in itself.
+        let after = after.or(snapshot.as_ref().map(|snapshot| snapshot.seq)).unwrap_or_default();
+        let reached = match reached(thread, after, &steps, at.unwrap_or(head)) {
+            Ok(reached) => reached,
+            Err(error) => {
+                return Err(read_info(&self.database, thread).await.err().unwrap_or(error));
+            }
+        };
+        info.head = head.max(reached);
+        Ok(Loaded { info, snapshot, steps, pending })
+    }
+
+    /// Not repeated after a broken connection: a second answer would look like somebody else's.
+    async fn answer(&self, interrupt: InterruptId, answer: &Encoded) -> Result<bool, Error> {
+        let answer = query(ANSWER)
+            .binds((&interrupt.0.as_bytes()[..], answer.codec as i16, &answer.bytes[..]))
+            .bind(&sum_of_answer(interrupt, answer)[..]);
+        let answered = self.database.execute_returning(&answer).await?;
+        Ok(answered.map_or(Ok(0), |row| row.get::<i64>(0))? == 1)
+    }
+
+    async fn append_events(&self, fence: Fence, batch: &EventRow) -> Result<(), Error> {
+        let append = together::Append { fence, batch: batch.clone() };
+        together::write(self, &self.appends, &append).await
+    }
 }
 
 #[async_trait]
@@ -121,3 +245,94 @@ impl Store for PostgresStore {
         self.database.close().await;
     }
 }
+
+const BEGIN_RUN: &str = concat!(
+    "WITH leased AS (
+        UPDATE thread SET status = 'busy', updated_at = now(), runs = runs +
+            (NOT EXISTS (SELECT FROM run WHERE thread_id = $1 AND run.id = $3))::integer
+        WHERE id = $1 AND fence = $2
+        RETURNING id, runs
+     ), pending_export AS (
+        INSERT INTO trace_debt (thread_id, from_run, to_run)
+        SELECT id, runs, runs FROM leased WHERE $4
+        ON CONFLICT (thread_id) DO UPDATE SET to_run = excluded.to_run
+     )
+     INSERT INTO run (thread_id, id, number, status)
+     SELECT id, $3, runs, 'running' FROM leased
+     ON CONFLICT (thread_id, id) DO UPDATE SET status = 'running', ended_at = NULL, finish_reason = NULL
+     RETURNING ",
+    run_columns!()
+);
+
+const END_RUN: &str = "WITH leased AS (
+        UPDATE thread SET owner = NULL, lease_until = NULL, updated_at = now(), error = $5,
+            status = CASE WHEN $4 = 'interrupted' AND woken THEN 'queued' ELSE $4 END
+        WHERE id = $1 AND fence = $2 AND NOT EXISTS (SELECT 1 FROM run
+            WHERE run.thread_id = $1 AND run.id = $3 AND run.status <> 'running')
+        RETURNING id, status = 'queued' AND root_id IS NULL AS queued
+     ), ended AS (
+        UPDATE run SET status = $6, finish_reason = $7, ended_at = now() FROM leased
+        WHERE run.thread_id = leased.id AND run.id = $3
+     )
+     SELECT count(*), count(wake_thread(id)) FILTER (WHERE queued) FROM leased";
+
+/// The thread's row is locked in share mode first: a claim waits for it, and after a claim the fence no longer matches.
+/// Tasks of one step do not wait for each other.
+const SAVE_PENDING_AND_KEEP: &str = concat!(
+    "WITH leased AS (
+        SELECT id FROM thread WHERE id = $1 AND fence = $2 AND head = $3 - 1 FOR SHARE
+     ), saved AS (
+        INSERT INTO pending (thread_id, step, task, codec, body, checksum)
+        SELECT id, $3, $4, $5, $6, $7 FROM leased
+        ON CONFLICT (thread_id, step, task) DO NOTHING
+     ), kept AS (",
+    kept!("leased, ", "8", "9", "10", "11", "12"),
+    ") SELECT count(*) FROM leased"
+);
+
+/// Snapshot (0), steps (1), pending writes (2) and a step that the head has not reached (3) in one consistent read.
+const LOAD: &str = concat!(
+    line!(),
+    ", newest AS (
+        SELECT s.* FROM line CROSS JOIN LATERAL (
+            SELECT * FROM snapshot WHERE $3::bigint IS NULL AND thread_id = line.id AND seq <= line.upto
+            ORDER BY seq DESC LIMIT 1
+        ) s ORDER BY s.seq DESC LIMIT 1
+     )
+     SELECT 0 AS part, seq, schema_version, codec, state AS body, checksum, blobs_codec, blobs,
+        NULL::uuid AS run, NULL::timestamptz AS at, NULL::text AS kind, NULL::bytea AS hash,
+        NULL::bytea AS frontier, NULL::integer AS task
+     FROM newest
+     UNION ALL
+     SELECT 1, s.seq, s.schema_version, s.codec, s.delta, NULL, NULL, NULL, s.run, s.at, s.kind, s.hash, s.frontier, NULL
+     FROM line JOIN step s ON s.thread_id = line.id AND s.seq <= line.upto
+        AND s.seq > coalesce($3, (SELECT seq FROM newest), 0)
+     UNION ALL
+     SELECT 2, p.step, NULL, p.codec, p.body, p.checksum, NULL, NULL, NULL, NULL, NULL, NULL, NULL, p.task
+     FROM pending p JOIN thread t ON t.id = p.thread_id
+     WHERE t.id = $1 AND p.step = t.head + 1 AND t.head <= $2
+     UNION ALL
+     SELECT 3, (SELECT min(s.seq) FROM step s WHERE s.thread_id = t.id AND s.seq > t.head),
+        NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+     FROM thread t WHERE t.id = $1"
+);
+
+/// Locks the row of the thread at the top first, in the order of all other writes.
+const ANSWER: &str = "WITH top AS (
+        SELECT t.id, t.status FROM effect e JOIN thread asking ON asking.id = e.thread_id
+            JOIN thread t ON t.id = coalesce(asking.root_id, asking.id)
+        WHERE e.kind = 'interrupt' AND e.key = $1 FOR NO KEY UPDATE OF t
+     ), answered AS (
+        UPDATE effect SET status = 'done', outcome_codec = $2, outcome = $3, outcome_sum = $4,
+            ended_at = now()
+        FROM top
+        WHERE effect.kind = 'interrupt' AND effect.key = $1 AND effect.status = 'started'
+        RETURNING top.id
+     ), woken AS (
+        UPDATE thread SET woken = thread.status = 'busy', updated_at = now(),
+            status = CASE thread.status WHEN 'interrupted' THEN 'queued' ELSE thread.status END
+        FROM answered
+        WHERE thread.id = answered.id AND thread.status IN ('interrupted', 'busy')
+        RETURNING thread.id, thread.status
+     )
+     SELECT (SELECT count(*) FROM answered), (SELECT count(wake_thread(id)) FROM woken WHERE status = 'queued')";

@@ -7,17 +7,10 @@
 //! namespace, who holds the lease. Deliberately absent: compression, which comes before, and any
 //! rewriting of rows: what was written under an older key stays under it.
 
-mod beside;
-mod events;
-mod journal;
 mod keyring;
 mod label;
-mod leases;
 mod seal;
-mod steps;
-mod threads;
-mod transfer;
-mod using;
+mod traits;
 mod values;
 mod whole;
 
@@ -28,12 +21,10 @@ use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
 pub use self::keyring::Keyring;
-pub(super) use self::label::shown;
+pub(super) use self::label::{check, shown};
 pub(super) use self::seal::key_name;
-pub(super) use self::using::check;
-use super::{
-    BlobRow, EffectSettlement, EffectStatus, Effects as _, Error, Outbox, StateCache, Store,
-};
+use self::values::Values;
+use super::{EffectSettlement, EffectStatus, Effects as _, Error, Outbox, StateCache, Store};
 use crate::clock::Clock;
 use crate::ids::{InterruptId, ThreadId};
 
@@ -65,8 +56,9 @@ impl SealedStore {
         keys.map(move |key| Uuid::from_slice(&key).map_or(interrupt, InterruptId))
     }
 
-    fn seal_blobs(&self, rows: &[BlobRow]) -> Result<Vec<BlobRow>, Error> {
-        rows.iter().map(|row| values::seal_blob(&self.keys, row)).collect()
+    /// Returns what encrypts and decrypts the values of a thread.
+    fn of(&self, thread: ThreadId) -> Values<'_> {
+        Values { keys: &self.keys, thread }
     }
 
     /// Returns whether an effect has ended just so; the ciphertext cannot tell, it is never the same twice.

@@ -5,6 +5,7 @@
 
 use ring::aead::{Aad, Nonce};
 use ring::rand::{SecureRandom as _, SystemRandom};
+use uuid::Uuid;
 
 use super::super::Error;
 use super::keyring::Keyring;
@@ -119,4 +120,27 @@ pub(super) fn open(
         .len();
     body.truncate(length);
     Ok((body, parts.owner))
+}
+
+fn beside(what: &str, owner: Uuid) -> SealContext {
+    SealContext::new("beside", &[what.as_bytes(), owner.as_bytes()])
+}
+
+impl Keyring {
+    /// Encrypts a value for the column `what` of the row `owner`.
+    ///
+    /// # Errors
+    /// [`Error::Keys`].
+    pub fn seal_beside(&self, what: &str, owner: Uuid, plain: Vec<u8>) -> Result<Vec<u8>, Error> {
+        seal(self, *owner.as_bytes(), &beside(what, owner), plain)
+    }
+
+    /// Decrypts a value of the column `what` of the row `owner`.
+    ///
+    /// # Errors
+    /// [`Error::Forged`] for one that was altered or moved, [`Error::NoKey`] and [`Error::WrongKey`].
+    pub fn open_beside(&self, what: &str, owner: Uuid, sealed: &[u8]) -> Result<Vec<u8>, Error> {
+        let named = || what.to_owned();
+        Ok(open(self, &beside(what, owner), sealed, ThreadId(owner), named)?.0)
+    }
 }

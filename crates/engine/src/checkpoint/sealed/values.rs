@@ -1,5 +1,7 @@
 //! Rows of the trait, encrypted and decrypted; each value at the place that it belongs to.
 
+use uuid::Uuid;
+
 use super::super::{
     BlobRow, Codec, EffectKind, EffectRow, EffectStatus, Encoded, Error, EventRow, OpenInterrupt,
     PendingRow, SnapshotRow, StepRow,
@@ -12,186 +14,11 @@ use crate::ids::{InterruptId, ThreadId};
 /// A value that was read, and whose it is; `None` for one that was never encrypted.
 pub(super) type Owner = Option<[u8; 16]>;
 
-fn owner_of(thread: ThreadId) -> [u8; 16] {
-    *thread.0.as_bytes()
-}
-
-/// Encrypts a body with its codec.
-fn seal_body(
-    keys: &Keyring,
-    owner: [u8; 16],
-    place: &SealContext,
-    body: &Encoded,
-    before: &[u8],
-) -> Result<Encoded, Error> {
-    let mut plain = Vec::with_capacity(1 + before.len() + body.bytes.len() + 16);
-    plain.push(body.codec as u8);
-    plain.extend_from_slice(before);
-    plain.extend_from_slice(&body.bytes);
-    Ok(Encoded { codec: Codec::Sealed, bytes: seal(keys, owner, place, plain)? })
-}
-
-fn read_body(plain: &[u8]) -> Result<Encoded, Error> {
-    let (codec, bytes) = plain.split_first().unwrap_or((&0, &[]));
-    let codec = Codec::from_number(i16::from(*codec))
-        .ok_or_else(|| Error::Damaged(format!("unknown codec: {codec}")))?;
-    Ok(Encoded { codec, bytes: bytes.to_vec() })
-}
-
-fn step_place(kind: &str, row: &StepRow) -> SealContext {
-    let seq = row.seq.to_le_bytes();
-    let version = row.schema_version.to_le_bytes();
-    SealContext::new(kind, &[&seq, &version, row.kind.as_str().as_bytes(), row.run.0.as_bytes()])
-}
-
-pub(super) fn seal_step(keys: &Keyring, thread: ThreadId, row: &StepRow) -> Result<StepRow, Error> {
-    let owner = owner_of(thread);
-    let delta = seal_body(keys, owner, &step_place("delta", row), &row.delta, &[])?;
-    // The hash would betray a guessed content, so what stands in its column is a blinded one.
-    let frontier = [&row.hash[..], &row.frontier].concat();
-    let frontier = seal(keys, owner, &step_place("frontier", row), frontier)?;
-    let hash = keys.first().blind_hash(thread, &row.hash);
-    Ok(StepRow { delta, frontier, hash, ..row.clone() })
-}
-
-pub(super) fn open_step(
-    keys: &Keyring,
-    thread: ThreadId,
-    row: StepRow,
-) -> Result<(StepRow, Owner), Error> {
-    if row.delta.codec != Codec::Sealed {
-        return Ok((row, None));
-    }
-    let what = || format!("step {}", row.seq);
-    let (delta, owner) = open(keys, &step_place("delta", &row), &row.delta.bytes, thread, what)?;
-    let (frontier, same) = open(keys, &step_place("frontier", &row), &row.frontier, thread, what)?;
-    let Some((hash, frontier)) = frontier.split_first_chunk::<32>().filter(|_| same == owner)
-    else {
-        return Err(Error::Forged { thread, what: what() });
-    };
-    let delta = read_body(&delta)?;
-    let frontier = frontier.to_vec();
-    Ok((StepRow { delta, frontier, hash: *hash, ..row }, Some(owner)))
-}
-
-fn snapshot_place(kind: &str, row: &SnapshotRow) -> SealContext {
-    SealContext::new(kind, &[&row.seq.to_le_bytes(), &row.schema_version.to_le_bytes()])
-}
-
-pub(super) fn seal_snapshot(
-    keys: &Keyring,
-    thread: ThreadId,
-    row: &SnapshotRow,
-) -> Result<SnapshotRow, Error> {
-    let owner = owner_of(thread);
-    let state = seal_body(keys, owner, &snapshot_place("snapshot", row), &row.state, &[])?;
-    let seal_names = |names| seal_body(keys, owner, &snapshot_place("texts", row), names, &[]);
-    let blobs = row.blobs.as_ref().map(seal_names).transpose()?;
-    Ok(SnapshotRow { state, blobs, ..*row })
-}
-
-pub(super) fn open_snapshot(
-    keys: &Keyring,
-    thread: ThreadId,
-    row: SnapshotRow,
-) -> Result<(SnapshotRow, Owner), Error> {
-    if row.state.codec != Codec::Sealed {
-        return Ok((row, None));
-    }
-    let what = || format!("the snapshot of step {}", row.seq);
-    let place = snapshot_place("snapshot", &row);
-    let (plain, owner) = open(keys, &place, &row.state.bytes, thread, what)?;
-    let blobs = match &row.blobs {
-        None => None,
-        Some(names) => {
-            let place = snapshot_place("texts", &row);
-            let (plain, same) = open(keys, &place, &names.bytes, thread, what)?;
-            if same != owner {
-                return Err(Error::Forged { thread, what: what() });
-            }
-            Some(read_body(&plain)?)
-        }
-    };
-    Ok((SnapshotRow { state: read_body(&plain)?, blobs, ..row }, Some(owner)))
-}
-
-/// Encrypts a text under a name that does not betray it.
-pub(super) fn seal_blob(keys: &Keyring, row: &BlobRow) -> Result<BlobRow, Error> {
-    let hash = keys.first().blind_text(row.owner, &row.hash);
-    let place = SealContext::new("text", &[&hash]);
-    let body = seal_body(keys, owner_of(row.owner), &place, &row.body, &[])?;
-    Ok(BlobRow { hash, body, ..*row })
-}
-
-/// Decrypts a text and names it by what it is, so that one in the place of another is seen.
-pub(super) fn open_blob(keys: &Keyring, thread: ThreadId, row: BlobRow) -> Result<BlobRow, Error> {
-    if row.body.codec != Codec::Sealed {
-        return Ok(row);
-    }
-    let place = SealContext::new("text", &[&row.hash]);
-    let (plain, _) = open(keys, &place, &row.body.bytes, thread, || "a text".to_owned())?;
-    let body = read_body(&plain)?;
-    let hash = BlobName::of(&body.decode::<String>()?).hash;
-    Ok(BlobRow { hash, body, ..row })
-}
-
-fn pending_place(row: &PendingRow) -> SealContext {
-    SealContext::new("pending", &[&row.step.to_le_bytes(), &row.task.to_le_bytes()])
-}
-
-pub(super) fn seal_pending(
-    keys: &Keyring,
-    thread: ThreadId,
-    row: &PendingRow,
-) -> Result<PendingRow, Error> {
-    let body = seal_body(keys, owner_of(thread), &pending_place(row), &row.body, &[])?;
-    Ok(PendingRow { body, ..*row })
-}
-
-pub(super) fn open_pending(
-    keys: &Keyring,
-    thread: ThreadId,
-    row: PendingRow,
-) -> Result<(PendingRow, Owner), Error> {
-    if row.body.codec != Codec::Sealed {
-        return Ok((row, None));
-    }
-    let what = || format!("a pending write of step {}", row.step);
-    let (plain, owner) = open(keys, &pending_place(&row), &row.body.bytes, thread, what)?;
-    Ok((PendingRow { body: read_body(&plain)?, ..row }, Some(owner)))
-}
-
-fn event_place(row: &EventRow) -> SealContext {
-    let first = row.first.to_le_bytes();
-    let count = row.count.to_le_bytes();
-    SealContext::new("event", &[&first, &count, &row.step.to_le_bytes(), row.run.0.as_bytes()])
-}
-
-pub(super) fn seal_event(
-    keys: &Keyring,
-    thread: ThreadId,
-    row: &EventRow,
-) -> Result<EventRow, Error> {
-    let body = seal_body(keys, owner_of(thread), &event_place(row), &row.body, &[])?;
-    Ok(EventRow { body, ..*row })
-}
-
-/// Events from before the first key was set open as they are.
-pub(super) fn open_event(
-    keys: &Keyring,
-    thread: ThreadId,
-    row: EventRow,
-) -> Result<EventRow, Error> {
-    if row.body.codec != Codec::Sealed {
-        return Ok(row);
-    }
-    let what = || format!("the events {} to {}", row.first, row.last());
-    let (plain, owner) = open(keys, &event_place(&row), &row.body.bytes, thread, what)?;
-    if owner == owner_of(thread) {
-        Ok(EventRow { body: read_body(&plain)?, ..row })
-    } else {
-        Err(Error::Forged { thread, what: what() })
-    }
+/// The values of one thread, on their way in and out.
+#[derive(Clone, Copy)]
+pub(super) struct Values<'k> {
+    pub keys: &'k Keyring,
+    pub thread: ThreadId,
 }
 
 /// Where an effect stands, by what is stored of it in the open.
@@ -209,115 +36,250 @@ impl EffectPlace<'_> {
         let step = self.step.to_le_bytes();
         let task = self.task.to_le_bytes();
         let kind = self.kind.as_str().as_bytes();
-        let name = self.name.as_bytes();
-        SealContext::new("request", &[&step, &task, self.key, kind, name])
+        SealContext::new("request", &[&step, &task, self.key, kind, self.name.as_bytes()])
     }
 }
 
-/// Whose an outcome is: the thread's, or the question's own, since a person answers by its id alone.
-fn owner_of_outcome(thread: ThreadId, key: &[u8]) -> [u8; 16] {
-    key.try_into().unwrap_or(owner_of(thread))
-}
-
-/// Encrypts an outcome for the effect with a key, which is the one it was asked for under, not the stored one.
-pub(super) fn seal_outcome(
-    keys: &Keyring,
-    thread: ThreadId,
-    key: &[u8],
-    status: EffectStatus,
-    outcome: &Encoded,
-) -> Result<Encoded, Error> {
-    let place = SealContext::new("outcome", &[key, status.as_str().as_bytes()]);
-    seal_body(keys, owner_of_outcome(thread, key), &place, outcome, &[])
-}
-
-pub(super) fn seal_answer(
-    keys: &Keyring,
-    interrupt: InterruptId,
-    answer: &Encoded,
-) -> Result<Encoded, Error> {
-    // The question's id is 16 bytes, so the thread named here is never looked at.
-    let key = interrupt.0.as_bytes();
-    seal_outcome(keys, ThreadId(interrupt.0), key, EffectStatus::Done, answer)
-}
-
-pub(super) fn seal_effect(
-    keys: &Keyring,
-    thread: ThreadId,
-    row: &EffectRow,
-) -> Result<EffectRow, Error> {
-    let key = keys.first().blind(&row.key);
-    let EffectRow { step, task, kind, ref name, .. } = *row;
-    let place = EffectPlace { step, task, key: &key, kind, name }.of_request();
-    let mut inside = vec![row.key.len() as u8];
-    inside.extend_from_slice(&row.key);
-    let request = seal_body(keys, owner_of(thread), &place, &row.request, &inside)?;
-    let seal_outcome =
-        |outcome: &Encoded| seal_outcome(keys, thread, &row.key, row.status, outcome);
-    let outcome = row.outcome.as_ref().map(seal_outcome).transpose()?;
-    Ok(EffectRow { key, request, outcome, ..row.clone() })
-}
-
-/// Reads a request and the key that it was asked for under.
-fn open_request(
-    keys: &Keyring,
-    thread: ThreadId,
-    place: &EffectPlace<'_>,
-    request: &Encoded,
-) -> Result<(Encoded, Vec<u8>), Error> {
-    let what = || format!("the {} {} of step {}", place.kind.as_str(), place.name, place.step);
-    let forged = || Error::Forged { thread, what: what() };
-    let (plain, owner) = open(keys, &place.of_request(), &request.bytes, thread, what)?;
-    let key = plain.get(1).map(|length| 2..2 + usize::from(*length));
-    let key = key.and_then(|range| plain.get(range)).filter(|_| owner == owner_of(thread));
-    let key = key.ok_or_else(forged)?.to_vec();
-    let body = [&plain[..1], &plain[2 + key.len()..]].concat();
-    Ok((read_body(&body)?, key))
-}
-
-/// Returns the effect, and whether its request was encrypted.
-pub(super) fn open_effect(
-    keys: &Keyring,
-    thread: ThreadId,
-    mut row: EffectRow,
-) -> Result<(EffectRow, Owner), Error> {
-    let mut is_sealed = None;
-    if row.request.codec == Codec::Sealed {
-        let EffectRow { step, task, kind, ref name, ref key, .. } = row;
-        let place = EffectPlace { step, task, key, kind, name };
-        (row.request, row.key) = open_request(keys, thread, &place, &row.request)?;
-        is_sealed = Some(owner_of(thread));
+impl Values<'_> {
+    fn owner(self) -> [u8; 16] {
+        *self.thread.0.as_bytes()
     }
-    let what = || format!("the outcome of {} of step {}", row.name, row.step);
-    row.outcome = match row.outcome.take() {
-        Some(outcome) if outcome.codec == Codec::Sealed => {
-            let place = SealContext::new("outcome", &[&row.key, row.status.as_str().as_bytes()]);
-            let (plain, owner) = open(keys, &place, &outcome.bytes, thread, what)?;
-            if owner != owner_of_outcome(thread, &row.key) {
-                return Err(Error::Forged { thread, what: what() });
-            }
-            Some(read_body(&plain)?)
+
+    /// Whose an outcome is: the thread's, or the question's own, since a person answers by its id alone.
+    fn owner_of_outcome(self, key: &[u8]) -> [u8; 16] {
+        key.try_into().unwrap_or(self.owner())
+    }
+
+    fn forged(self, what: String) -> Error {
+        Error::Forged { thread: self.thread, what }
+    }
+
+    fn seal(self, place: &SealContext, body: &Encoded) -> Result<Encoded, Error> {
+        seal_body(self.keys, self.owner(), place, body, &[])
+    }
+
+    /// Decrypts a body; one that was never encrypted stays as it is.
+    fn open(
+        self,
+        place: &SealContext,
+        body: &Encoded,
+        what: impl Fn() -> String,
+    ) -> Result<(Encoded, Owner), Error> {
+        if body.codec != Codec::Sealed {
+            return Ok((body.clone(), None));
         }
-        Some(_) if is_sealed.is_some() => return Err(Error::Forged { thread, what: what() }),
-        other => other,
-    };
-    Ok((row, is_sealed))
+        let (plain, owner) = open(self.keys, place, &body.bytes, self.thread, what)?;
+        Ok((read_body(&plain)?, Some(owner)))
+    }
+
+    pub(super) fn seal_step(self, row: &StepRow) -> Result<StepRow, Error> {
+        let delta = self.seal(&step_place("delta", row), &row.delta)?;
+        // The hash would betray a guessed content, so what stands in its column is a blinded one.
+        let frontier = [&row.hash[..], &row.frontier].concat();
+        let frontier = seal(self.keys, self.owner(), &step_place("frontier", row), frontier)?;
+        let hash = self.keys.first().blind_hash(self.thread, &row.hash);
+        Ok(StepRow { delta, frontier, hash, ..row.clone() })
+    }
+
+    pub(super) fn open_step(self, row: StepRow) -> Result<(StepRow, Owner), Error> {
+        let what = || format!("step {}", row.seq);
+        let (delta, owner) = self.open(&step_place("delta", &row), &row.delta, what)?;
+        let Some(is) = owner else { return Ok((row, None)) };
+        let place = step_place("frontier", &row);
+        let (frontier, same) = open(self.keys, &place, &row.frontier, self.thread, what)?;
+        let parts = frontier.split_first_chunk::<32>().filter(|_| same == is);
+        let (hash, frontier) = parts.ok_or_else(|| self.forged(what()))?;
+        let frontier = frontier.to_vec();
+        Ok((StepRow { delta, frontier, hash: *hash, ..row }, owner))
+    }
+
+    pub(super) fn seal_snapshot(self, row: &SnapshotRow) -> Result<SnapshotRow, Error> {
+        let state = self.seal(&snapshot_place("snapshot", row), &row.state)?;
+        let seal_names = |names| self.seal(&snapshot_place("texts", row), names);
+        let blobs = row.blobs.as_ref().map(seal_names).transpose()?;
+        Ok(SnapshotRow { state, blobs, ..*row })
+    }
+
+    pub(super) fn open_snapshot(self, row: SnapshotRow) -> Result<(SnapshotRow, Owner), Error> {
+        let what = || format!("the snapshot of step {}", row.seq);
+        let (state, owner) = self.open(&snapshot_place("snapshot", &row), &row.state, what)?;
+        if owner.is_none() {
+            return Ok((row, None));
+        }
+        let open_names = |names| self.open(&snapshot_place("texts", &row), names, what);
+        let blobs = match row.blobs.as_ref().map(open_names).transpose()? {
+            Some((_, same)) if same != owner => return Err(self.forged(what())),
+            names => names.map(|(names, _)| names),
+        };
+        Ok((SnapshotRow { state, blobs, ..row }, owner))
+    }
+
+    /// Encrypts a text under a name that does not betray it; it is the owner's whom its row names.
+    fn seal_blob(self, row: &BlobRow) -> Result<BlobRow, Error> {
+        let hash = self.keys.first().blind_text(row.owner, &row.hash);
+        let of_owner = Self { thread: row.owner, ..self };
+        let body = of_owner.seal(&SealContext::new("text", &[&hash]), &row.body)?;
+        Ok(BlobRow { hash, body, ..*row })
+    }
+
+    pub(super) fn seal_blobs(self, rows: &[BlobRow]) -> Result<Vec<BlobRow>, Error> {
+        rows.iter().map(|row| self.seal_blob(row)).collect()
+    }
+
+    /// Decrypts a text and names it by what it is, so that one in the place of another is seen.
+    pub(super) fn open_blob(self, row: BlobRow) -> Result<BlobRow, Error> {
+        let place = SealContext::new("text", &[&row.hash]);
+        let (body, owner) = self.open(&place, &row.body, || "a text".to_owned())?;
+        if owner.is_none() {
+            return Ok(row);
+        }
+        let hash = BlobName::of(&body.decode::<String>()?).hash;
+        Ok(BlobRow { hash, body, ..row })
+    }
+
+    pub(super) fn seal_pending(self, row: &PendingRow) -> Result<PendingRow, Error> {
+        Ok(PendingRow { body: self.seal(&pending_place(row), &row.body)?, ..*row })
+    }
+
+    pub(super) fn open_pending(self, row: PendingRow) -> Result<(PendingRow, Owner), Error> {
+        let what = || format!("a pending write of step {}", row.step);
+        let (body, owner) = self.open(&pending_place(&row), &row.body, what)?;
+        Ok((PendingRow { body, ..row }, owner))
+    }
+
+    pub(super) fn seal_event(self, row: &EventRow) -> Result<EventRow, Error> {
+        Ok(EventRow { body: self.seal(&event_place(row), &row.body)?, ..*row })
+    }
+
+    /// Events from before the first key was set open as they are.
+    pub(super) fn open_event(self, row: EventRow) -> Result<EventRow, Error> {
+        let what = || format!("the events {} to {}", row.first, row.last());
+        let (body, owner) = self.open(&event_place(&row), &row.body, what)?;
+        if owner.is_some_and(|owner| owner != self.owner()) {
+            return Err(self.forged(what()));
+        }
+        Ok(EventRow { body, ..row })
+    }
+
+    /// Encrypts an outcome for the effect with a key, which is the one it was asked for under, not the stored one.
+    pub(super) fn seal_outcome(
+        self,
+        key: &[u8],
+        status: EffectStatus,
+        outcome: &Encoded,
+    ) -> Result<Encoded, Error> {
+        let place = outcome_place(key, status);
+        seal_body(self.keys, self.owner_of_outcome(key), &place, outcome, &[])
+    }
+
+    pub(super) fn seal_effect(self, row: &EffectRow) -> Result<EffectRow, Error> {
+        let key = self.keys.first().blind(&row.key);
+        let EffectRow { step, task, kind, ref name, .. } = *row;
+        let place = EffectPlace { step, task, key: &key, kind, name }.of_request();
+        let mut inside = vec![row.key.len() as u8];
+        inside.extend_from_slice(&row.key);
+        let request = seal_body(self.keys, self.owner(), &place, &row.request, &inside)?;
+        let seal_outcome = |outcome| self.seal_outcome(&row.key, row.status, outcome);
+        let outcome = row.outcome.as_ref().map(seal_outcome).transpose()?;
+        Ok(EffectRow { key, request, outcome, ..row.clone() })
+    }
+
+    /// Reads a request and the key that it was asked for under.
+    fn open_request(
+        self,
+        place: &EffectPlace<'_>,
+        request: &Encoded,
+    ) -> Result<(Encoded, Vec<u8>), Error> {
+        let what = || format!("the {} {} of step {}", place.kind.as_str(), place.name, place.step);
+        let sealed = &request.bytes;
+        let (plain, owner) = open(self.keys, &place.of_request(), sealed, self.thread, what)?;
+        let key = plain.get(1).map(|length| 2..2 + usize::from(*length));
+        let key = key.and_then(|range| plain.get(range)).filter(|_| owner == self.owner());
+        let key = key.ok_or_else(|| self.forged(what()))?.to_vec();
+        let body = [&plain[..1], &plain[2 + key.len()..]].concat();
+        Ok((read_body(&body)?, key))
+    }
+
+    /// Returns the effect, and whether its request was encrypted.
+    pub(super) fn open_effect(self, mut row: EffectRow) -> Result<(EffectRow, Owner), Error> {
+        let mut is_sealed = None;
+        if row.request.codec == Codec::Sealed {
+            let EffectRow { step, task, kind, ref name, ref key, .. } = row;
+            let place = EffectPlace { step, task, key, kind, name };
+            (row.request, row.key) = self.open_request(&place, &row.request)?;
+            is_sealed = Some(self.owner());
+        }
+        if let Some(outcome) = &row.outcome {
+            let what = || format!("the outcome of {} of step {}", row.name, row.step);
+            let (outcome, owner) =
+                self.open(&outcome_place(&row.key, row.status), outcome, what)?;
+            let expected = owner.map_or(is_sealed, |_| Some(self.owner_of_outcome(&row.key)));
+            if owner != expected {
+                return Err(self.forged(what()));
+            }
+            row.outcome = Some(outcome);
+        }
+        Ok((row, is_sealed))
+    }
+
+    pub(super) fn open_question(self, row: OpenInterrupt) -> Result<OpenInterrupt, Error> {
+        if row.payload.codec != Codec::Sealed {
+            return Ok(row);
+        }
+        let stored = row.id.0;
+        let place = EffectPlace {
+            step: row.step,
+            task: row.task,
+            key: stored.as_bytes(),
+            kind: EffectKind::Interrupt,
+            name: &row.kind,
+        };
+        let (payload, key) = self.open_request(&place, &row.payload)?;
+        let id = Uuid::from_slice(&key)
+            .map_err(|_| Error::Damaged("an interrupt's id is no UUID".to_owned()))?;
+        Ok(OpenInterrupt { id: InterruptId(id), payload, ..row })
+    }
 }
 
-pub(super) fn open_question(keys: &Keyring, row: OpenInterrupt) -> Result<OpenInterrupt, Error> {
-    if row.payload.codec != Codec::Sealed {
-        return Ok(row);
-    }
-    let stored = row.id.0;
-    let place = EffectPlace {
-        step: row.step,
-        task: row.task,
-        key: stored.as_bytes(),
-        kind: EffectKind::Interrupt,
-        name: &row.kind,
-    };
-    let (payload, key) = open_request(keys, row.thread, &place, &row.payload)?;
-    let id = uuid::Uuid::from_slice(&key)
-        .map_err(|_| Error::Damaged("an interrupt's id is no UUID".to_owned()))?;
-    Ok(OpenInterrupt { id: InterruptId(id), payload, ..row })
+/// Encrypts a body with its codec.
+fn seal_body(
+    keys: &Keyring,
+    owner: [u8; 16],
+    place: &SealContext,
+    body: &Encoded,
+    before: &[u8],
+) -> Result<Encoded, Error> {
+    let plain = [&[body.codec as u8], before, &body.bytes].concat();
+    Ok(Encoded { codec: Codec::Sealed, bytes: seal(keys, owner, place, plain)? })
+}
+
+fn read_body(plain: &[u8]) -> Result<Encoded, Error> {
+    let (codec, bytes) = plain.split_first().unwrap_or((&0, &[]));
+    let codec = Codec::from_number(i16::from(*codec))
+        .ok_or_else(|| Error::Damaged(format!("unknown codec: {codec}")))?;
+    Ok(Encoded { codec, bytes: bytes.to_vec() })
+}
+
+fn step_place(kind: &str, row: &StepRow) -> SealContext {
+    let seq = row.seq.to_le_bytes();
+    let version = row.schema_version.to_le_bytes();
+    SealContext::new(kind, &[&seq, &version, row.kind.as_str().as_bytes(), row.run.0.as_bytes()])
+}
+
+fn snapshot_place(kind: &str, row: &SnapshotRow) -> SealContext {
+    SealContext::new(kind, &[&row.seq.to_le_bytes(), &row.schema_version.to_le_bytes()])
+}
+
+fn pending_place(row: &PendingRow) -> SealContext {
+    SealContext::new("pending", &[&row.step.to_le_bytes(), &row.task.to_le_bytes()])
+}
+
+fn event_place(row: &EventRow) -> SealContext {
+    let first = row.first.to_le_bytes();
+    let count = row.count.to_le_bytes();
+    SealContext::new("event", &[&first, &count, &row.step.to_le_bytes(), row.run.0.as_bytes()])
+}
+
+fn outcome_place(key: &[u8], status: EffectStatus) -> SealContext {
+    SealContext::new("outcome", &[key, status.as_str().as_bytes()])
 }

@@ -4,9 +4,8 @@ use super::super::{
     BlobRow, EffectRow, Error, Loaded, PendingRow, SnapshotRow, StepRow, ThreadDump,
 };
 use super::SealedStore;
-use super::keyring::Keyring;
 use super::label::{Label, open_info, read_label, seal_error, seal_label};
-use super::values::{self, Owner};
+use super::values::{Owner, Values};
 use crate::ids::ThreadId;
 
 impl SealedStore {
@@ -46,7 +45,7 @@ impl SealedStore {
         thread: ThreadId,
         rows: Vec<StepRow>,
     ) -> Result<Vec<StepRow>, Error> {
-        self.open_each(thread, rows, values::open_step, |row| row.seq).await
+        self.open_each(thread, rows, Values::open_step, |row| row.seq).await
     }
 
     pub(super) async fn open_snapshot(
@@ -62,7 +61,7 @@ impl SealedStore {
         thread: ThreadId,
         rows: Vec<SnapshotRow>,
     ) -> Result<Vec<SnapshotRow>, Error> {
-        self.open_each(thread, rows, values::open_snapshot, |row| row.seq).await
+        self.open_each(thread, rows, Values::open_snapshot, |row| row.seq).await
     }
 
     pub(super) async fn open_pending(
@@ -70,7 +69,7 @@ impl SealedStore {
         thread: ThreadId,
         rows: Vec<PendingRow>,
     ) -> Result<Vec<PendingRow>, Error> {
-        self.open_each(thread, rows, values::open_pending, |row| row.step).await
+        self.open_each(thread, rows, Values::open_pending, |row| row.step).await
     }
 
     pub(super) async fn open_effects(
@@ -78,20 +77,20 @@ impl SealedStore {
         thread: ThreadId,
         rows: Vec<EffectRow>,
     ) -> Result<Vec<EffectRow>, Error> {
-        self.open_each(thread, rows, values::open_effect, |row| row.step).await
+        self.open_each(thread, rows, Values::open_effect, |row| row.step).await
     }
 
-    async fn open_each<T>(
-        &self,
+    async fn open_each<'k, T>(
+        &'k self,
         thread: ThreadId,
         rows: Vec<T>,
-        open: impl Fn(&Keyring, ThreadId, T) -> Result<(T, Owner), Error>,
+        open: impl Fn(Values<'k>, T) -> Result<(T, Owner), Error>,
         seq: impl Fn(&T) -> u64,
     ) -> Result<Vec<T>, Error> {
         let mut opened = Vec::with_capacity(rows.len());
         let mut owners = Vec::new();
         for row in rows {
-            let (row, owner) = open(&self.keys, thread, row)?;
+            let (row, owner) = open(self.of(thread), row)?;
             owners.push((seq(&row), owner));
             opened.push(row);
         }
@@ -148,7 +147,7 @@ impl SealedStore {
         dump.pending = self.open_pending(thread, dump.pending).await?;
         dump.effects = self.open_effects(thread, dump.effects).await?;
         let texts = std::mem::take(&mut dump.blobs).into_iter();
-        let texts = texts.map(|row| values::open_blob(&self.keys, thread, row));
+        let texts = texts.map(|row| self.of(thread).open_blob(row));
         dump.blobs = texts.collect::<Result<_, _>>()?;
         dump.info = open_info(&self.keys, dump.info);
         Ok(dump)
@@ -157,6 +156,7 @@ impl SealedStore {
     pub(super) fn seal_dump(&self, dump: &ThreadDump) -> Result<ThreadDump, Error> {
         let keys = &self.keys;
         let thread = dump.info.id;
+        let values = self.of(thread);
         let label = Label { title: dump.info.title.clone(), origins: Vec::new() };
         let mut info = dump.info.clone();
         info.title = Some(seal_label(keys, thread, &label)?);
@@ -164,13 +164,13 @@ impl SealedStore {
         let snapshot = dump.snapshot.as_ref();
         Ok(ThreadDump {
             info,
-            snapshot: snapshot.map(|row| values::seal_snapshot(keys, thread, row)).transpose()?,
-            returned: each(&dump.returned, |row| values::seal_snapshot(keys, thread, row))?,
-            steps: each(&dump.steps, |row| values::seal_step(keys, thread, row))?,
-            pending: each(&dump.pending, |row| values::seal_pending(keys, thread, row))?,
-            effects: each(&dump.effects, |row| values::seal_effect(keys, thread, row))?,
+            snapshot: snapshot.map(|row| values.seal_snapshot(row)).transpose()?,
+            returned: each(&dump.returned, |row| values.seal_snapshot(row))?,
+            steps: each(&dump.steps, |row| values.seal_step(row))?,
+            pending: each(&dump.pending, |row| values.seal_pending(row))?,
+            effects: each(&dump.effects, |row| values.seal_effect(row))?,
             runs: dump.runs.clone(),
-            blobs: each(&dump.blobs, |row| values::seal_blob(keys, row))?,
+            blobs: values.seal_blobs(&dump.blobs)?,
             children: each(&dump.children, |child| self.seal_dump(child))?,
         })
     }

@@ -1,26 +1,36 @@
 //! Threads in one SQLite file, the default for one machine.
 //!
-//! Enter at [`SqliteStore`]; what it does as Postgres does is in [`both`](super::both), each file here is what it does in
+//! Enter at [`SqliteStore`]; what it does as Postgres does is in [`both`](super::both), here is what it does in
 //! a way of its own. Invariant: one connection writes, every write is one transaction that checks the fencing token, and
 //! it is on disk when the call returns (write-ahead log, `synchronous = FULL`). Deliberately absent: any lock of our own
 //! between processes; SQLite's does, and a writer waits for it.
-
-mod journal;
-mod leases;
-mod steps;
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use perihelion_database::{
-    Database,
+    self as database, Database, Query, Transaction,
     address::path_of,
-    migrations,
-    sqlite::{Deleted, File},
+    migrations, query,
+    sqlite::{Deleted, File, code},
 };
 use sqlx::SqliteConnection;
 
-use super::{Error, Outbox, StateCache, Store, both::Backend};
+use super::{
+    BlobRow, Commit, Encoded, Error, EventRow, Fence, Loaded, Outbox, PendingRow, RunEnd, RunRow,
+    StateCache, Store,
+    both::{
+        Backend,
+        decode::{self, ThreadRow, run_columns},
+        leases::{check, ended, explain},
+        now, read,
+        steps::{newest_snapshot, pending, saving, steps},
+        sum_of_answer, why_not_appended,
+    },
+    chain::{not_beyond, reached},
+    limits::{big, text},
+};
+use crate::ids::{InterruptId, RunId, ThreadId};
 
 /// A store in one SQLite file, shared by the processes of one machine.
 pub struct SqliteStore {
@@ -52,7 +62,30 @@ impl SqliteStore {
         let mut writer = self.file.writer().await?;
         Ok(work(writer.connection()?).await.map_err(|error| self.file.refine(error))?)
     }
+
+    /// Writes a row and the texts that it brings, or neither; returns how many rows were written beside the texts.
+    ///
+    /// These are kept where there were at least `least` of them: a view's trigger counts none. A row without texts is one
+    /// statement, which those of other threads may share a flush with.
+    async fn write(&self, row: &Query, blobs: &[BlobRow], least: u64) -> Result<u64, Error> {
+        if blobs.is_empty() {
+            return Ok(self.database.execute(row).await?);
+        }
+        let mut transaction = self.database.begin().await?;
+        let written = transaction.execute(row).await?;
+        for row in blobs.iter().filter(|_| written >= least) {
+            let keep = query(KEEP)
+                .binds((row.owner.0, &row.hash[..], big(row.step), row.body.codec as i16))
+                .bind(&row.body.bytes[..]);
+            transaction.execute(&keep).await?;
+        }
+        transaction.commit().await?;
+        Ok(written)
+    }
 }
+
+/// SQLITE_CONSTRAINT_TRIGGER: the view's trigger found another head or another fencing token.
+const STALE: &str = "1811";
 
 impl Backend for SqliteStore {
     fn database(&self) -> &Database {
@@ -61,6 +94,70 @@ impl Backend for SqliteStore {
 
     fn states(&self) -> &StateCache {
         &self.states
+    }
+
+    async fn begin_run(&self, fence: Fence, run: RunId, exports: bool) -> Result<RunRow, Error> {
+        let mut transaction = self.database.begin().await?;
+        let begun = begin(&mut transaction, fence, run, exports).await;
+        transaction.settle(begun).await
+    }
+
+    async fn end_run(&self, fence: Fence, run: RunId, end: RunEnd<'_>) -> Result<(), Error> {
+        let mut transaction = self.database.begin().await?;
+        let ended = release(&mut transaction, fence, run, end).await;
+        transaction.settle(ended).await
+    }
+
+    async fn commit(&self, commit: &Commit) -> Result<(), Error> {
+        match self.write(&committing(commit), &commit.blobs, 0).await {
+            Ok(_) => Ok(()),
+            Err(Error::Database(database::Error::Failed(error)))
+                if code(&error).as_deref() == Some(STALE) =>
+            {
+                let Commit { thread, fence, .. } = *commit;
+                let place = explain(&self.database, Fence::new(thread, fence)).await?;
+                Err(Error::Conflict { thread, seq: commit.step.seq, head: place.head })
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn save_with(
+        &self,
+        fence: Fence,
+        row: &PendingRow,
+        blobs: &[BlobRow],
+    ) -> Result<u64, Error> {
+        self.write(&saving(self.database.dialect(), fence, row), blobs, 1).await
+    }
+
+    /// Reads in one transaction, so that all parts are of the same moment.
+    async fn load(
+        &self,
+        thread: ThreadId,
+        at: Option<u64>,
+        since: Option<u64>,
+    ) -> Result<Loaded, Error> {
+        let mut transaction = self.database.begin_reading().await?;
+        let loaded = read_all(&mut transaction, thread, at, since).await;
+        transaction.settle(loaded).await
+    }
+
+    async fn answer(&self, interrupt: InterruptId, answer: &Encoded) -> Result<bool, Error> {
+        let mut transaction = self.database.begin().await?;
+        let answered = write_answer(&mut transaction, interrupt, answer).await;
+        transaction.settle(answered).await
+    }
+
+    async fn append_events(&self, fence: Fence, batch: &EventRow) -> Result<(), Error> {
+        let append = query(APPEND)
+            .binds((fence.thread.0, big(fence.token), big(batch.first), batch.count as i32))
+            .binds((big(batch.step), batch.run.0, batch.body.codec as i16, &batch.body.bytes[..]))
+            .bind(now());
+        match self.database.execute(&append).await? {
+            0 => why_not_appended(&self.database, fence, batch).await,
+            _ => Ok(()),
+        }
     }
 }
 
@@ -78,3 +175,148 @@ impl Store for SqliteStore {
         self.database.close().await;
     }
 }
+
+const COUNT_RUN: &str = "UPDATE thread SET status = 'busy', updated_at = $3, runs = runs +
+        NOT EXISTS (SELECT 1 FROM run WHERE thread_id = $1 AND run.id = $2)
+     WHERE id = $1";
+
+const BEGIN_RUN: &str = concat!(
+    "INSERT INTO run (thread_id, id, number, status, started_at)
+     SELECT id, $2, runs, 'running', $3 FROM thread WHERE id = $1
+     ON CONFLICT (thread_id, id) DO UPDATE SET status = 'running', ended_at = NULL, finish_reason = NULL
+     RETURNING ",
+    run_columns!()
+);
+
+const NOTE_EXPORT: &str = "INSERT INTO trace_debt (thread_id, from_run, to_run, since)
+     SELECT id, runs, runs, $2 FROM thread WHERE id = $1
+     ON CONFLICT (thread_id) DO UPDATE SET to_run = excluded.to_run";
+
+async fn begin(
+    transaction: &mut Transaction<'_>,
+    fence: Fence,
+    run: RunId,
+    exports: bool,
+) -> Result<RunRow, Error> {
+    check(transaction, fence).await?;
+    let thread = fence.thread;
+    let now = now();
+    transaction.execute(&query(COUNT_RUN).bind(thread.0).bind(run.0).bind(now)).await?;
+    let begin = query(BEGIN_RUN).bind(thread.0).bind(run.0).bind(now);
+    let begun = transaction.fetch_optional(&begin).await?;
+    if exports {
+        transaction.execute(&query(NOTE_EXPORT).bind(thread.0).bind(now)).await?;
+    }
+    decode::run(&begun.ok_or(Error::UnknownThread(thread))?)
+}
+
+const RELEASE: &str = "UPDATE thread SET
+        status = CASE WHEN $2 = 'interrupted' AND woken THEN 'queued' ELSE $2 END, error = $3, owner = NULL, lease_until = NULL,
+        updated_at = $4
+     WHERE id = $1";
+
+const END: &str = "UPDATE run SET status = $3, ended_at = $4, finish_reason = $5
+     WHERE thread_id = $1 AND id = $2";
+
+async fn release(
+    transaction: &mut Transaction<'_>,
+    fence: Fence,
+    run: RunId,
+    end: RunEnd<'_>,
+) -> Result<(), Error> {
+    check(transaction, fence).await?;
+    // What came after its end stands.
+    if transaction.fetch_optional(&ended(fence, run)).await?.is_some() {
+        return Ok(());
+    }
+    let now = now();
+    let release = query(RELEASE).bind(fence.thread.0).bind(end.thread.as_str());
+    transaction.execute(&release.bind(end.error.map(text)).bind(now)).await?;
+    let ended = query(END).bind(fence.thread.0).bind(run.0).bind(end.run.as_str()).bind(now);
+    transaction.execute(&ended.bind(end.finish_reason.map(text))).await?;
+    Ok(())
+}
+
+/// Keeps a text; of one that is there already the earlier step counts.
+const KEEP: &str = "INSERT INTO blob (thread_id, hash, step, codec, body)
+     VALUES ($1, $2, $3, $4, $5)
+     ON CONFLICT (thread_id, hash) DO UPDATE SET step = min(step, excluded.step)";
+
+const COMMIT: &str = "INSERT INTO step_commit (thread_id, seq, run, at, schema_version, codec,
+        kind, hash, frontier, delta, fence, status, clears_pending)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)";
+
+fn committing(commit: &Commit) -> Query {
+    let step = &commit.step;
+    query(COMMIT)
+        .binds((commit.thread.0, big(step.seq), step.run.0, now(), step.schema_version as i32))
+        .binds((step.delta.codec as i16, step.kind.as_str(), &step.hash[..], &step.frontier[..]))
+        .binds((&step.delta.bytes[..], big(commit.fence), commit.status.as_str()))
+        .bind(commit.clears_pending)
+}
+
+const BEYOND: &str = "SELECT min(seq) AS seq FROM step WHERE thread_id = $1 AND seq > $2";
+
+async fn read_all(
+    transaction: &mut Transaction<'_>,
+    thread: ThreadId,
+    at: Option<u64>,
+    since: Option<u64>,
+) -> Result<Loaded, Error> {
+    let ThreadRow { info, base } = read(transaction, thread).await?;
+    let at = at.unwrap_or(info.head);
+    if at > info.head || at < base {
+        return Err(Error::UnknownStep { thread, seq: at, head: info.head });
+    }
+    let beyond = query(BEYOND).bind(thread.0).bind(big(info.head));
+    if let Some(beyond) = transaction.fetch_optional(&beyond).await? {
+        not_beyond(thread, beyond.get("seq")?)?;
+    }
+    let snapshot = match since {
+        None => newest_snapshot(transaction, thread, at).await?,
+        Some(_) => None,
+    };
+    let after = since.map(|since| since.saturating_sub(1));
+    let after = after.or(snapshot.as_ref().map(|snapshot| snapshot.seq)).unwrap_or_default();
+    let steps = steps(transaction, thread, after, at).await?;
+    reached(thread, after, &steps, at)?;
+    let pending = if at == info.head {
+        pending(transaction, thread, info.head + 1).await?
+    } else {
+        Vec::new()
+    };
+    Ok(Loaded { info, snapshot, steps, pending })
+}
+
+const ANSWER: &str = "UPDATE effect SET status = 'done', outcome_codec = $2, outcome = $3,
+        ended_at = $4, outcome_sum = $5
+     WHERE kind = 'interrupt' AND key = $1 AND status = 'started'";
+
+/// Queues the thread at the top, or tells the end of its run to.
+const WAKE: &str = "UPDATE thread SET woken = status = 'busy', updated_at = $2,
+        status = CASE status WHEN 'interrupted' THEN 'queued' ELSE status END
+     WHERE status IN ('interrupted', 'busy') AND id = (
+        SELECT coalesce(asking.root_id, asking.id)
+        FROM effect e JOIN thread asking ON asking.id = e.thread_id
+        WHERE e.kind = 'interrupt' AND e.key = $1)";
+
+async fn write_answer(
+    transaction: &mut Transaction<'_>,
+    interrupt: InterruptId,
+    answer: &Encoded,
+) -> Result<bool, Error> {
+    let key = interrupt.0.as_bytes();
+    let now = now();
+    let sum = sum_of_answer(interrupt, answer);
+    let answer = query(ANSWER).bind(&key[..]).bind(answer.codec as i16).bind(&answer.bytes[..]);
+    if transaction.execute(&answer.bind(now).bind(&sum[..])).await? == 0 {
+        return Ok(false);
+    }
+    transaction.execute(&query(WAKE).bind(&key[..]).bind(now)).await?;
+    Ok(true)
+}
+
+/// One statement, so that those of several threads share a flush. A trigger moves the thread's count of events.
+const APPEND: &str = "INSERT INTO event (thread_id, first_id, events, step, run, codec, body, at)
+     SELECT id, $3, $4, $5, $6, $7, $8, $9 FROM thread
+     WHERE id = $1 AND fence = $2 AND events = $3 - 1";

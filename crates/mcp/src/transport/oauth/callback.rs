@@ -14,7 +14,7 @@ use serde::Deserialize;
 use tokio::{net::TcpListener, sync::mpsc};
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
-use super::failure::LoginFailure;
+use super::authority::LoginFailure;
 
 /// How long a page may take to be delivered.
 const GOODBYE: Duration = Duration::from_secs(1);

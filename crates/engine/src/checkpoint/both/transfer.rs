@@ -1,0 +1,313 @@
+//! Whole threads, out and in: as many rows to a statement as a message bears.
+
+use async_trait::async_trait;
+use perihelion_database::{self as database, Dialect, Query, Row, Transaction, Value, query};
+use sqlx::AssertSqlSafe;
+
+use super::{
+    super::{
+        EffectRow, Error, SnapshotRow, StepRow, ThreadDump, Transfer,
+        blobs::keep_named,
+        chain, checksum, family,
+        limits::{big, text},
+    },
+    Backend,
+    decode::{self, ThreadRow, effect_columns},
+    effects::{self, ALL, bind_effect},
+    leases, read,
+    steps::{
+        all_blobs, bind_snapshot, check_end, newest_snapshot, pending, snapshots_between, steps,
+    },
+};
+use crate::ids::ThreadId;
+
+#[async_trait]
+impl<B: Backend> Transfer for B {
+    /// Reads a thread and its subgraphs' threads as they are at one moment, and checks its hash chain.
+    async fn export(&self, thread: ThreadId) -> Result<ThreadDump, Error> {
+        let mut transaction = self.database().begin_reading().await?;
+        let dump = read_family(&mut transaction, thread).await;
+        let dump = transaction.settle(dump).await?;
+        chain::verify(&dump)?;
+        Ok(dump)
+    }
+
+    /// Writes a thread and its subgraphs' threads, all or nothing, after checking its hash chain.
+    async fn import(&self, dump: &ThreadDump) -> Result<(), Error> {
+        chain::verify(dump)?;
+        let mut transaction = self.database().begin_long().await?;
+        let written = write_family(&mut transaction, dump).await;
+        transaction.settle(written).await
+    }
+}
+
+const CHILDREN: &str = "SELECT id FROM thread WHERE root_id = $1 ORDER BY namespace, id";
+
+async fn read_family(
+    transaction: &mut Transaction<'_>,
+    thread: ThreadId,
+) -> Result<ThreadDump, Error> {
+    let mut dump = read_one(transaction, thread).await?;
+    for child in transaction.fetch_all(&query(CHILDREN).bind(thread.0)).await? {
+        let child = read_one(transaction, ThreadId(child.get("id")?)).await?;
+        dump.children.push(child);
+    }
+    // The subgraphs of a subgraph name the thread at the top.
+    if dump.info.root.is_none() {
+        let places: Vec<_> =
+            family::places(&dump).into_iter().map(|id| Value::from(id.0)).collect();
+        if let Some(row) = find_any(transaction, "SELECT id FROM thread WHERE id", &places).await? {
+            return Err(family::stray(&dump, ThreadId(row.get("id")?)));
+        }
+    }
+    dump.blobs = all_blobs(transaction, thread).await?;
+    keep_named(&mut dump)?;
+    Ok(dump)
+}
+
+async fn read_one(
+    transaction: &mut Transaction<'_>,
+    thread: ThreadId,
+) -> Result<ThreadDump, Error> {
+    let ThreadRow { info, base } = read(transaction, thread).await?;
+    check_end(transaction, thread).await?;
+    let snapshot = match base {
+        0 => None,
+        base => newest_snapshot(transaction, thread, base).await?,
+    };
+    let steps = steps(transaction, thread, base, info.head).await?;
+    let returned = match base {
+        0 => Vec::new(),
+        base => snapshots_of_returns(transaction, thread, base, &steps).await?,
+    };
+    let pending = pending(transaction, thread, info.head + 1).await?;
+    let counted = transaction.fetch_all(&effects::counts(thread, ALL)).await?;
+    let effects = transaction.fetch_all(&effects::effects(thread, ALL)).await?;
+    let runs = transaction.fetch_all(&leases::runs(thread)).await?;
+    Ok(ThreadDump {
+        info,
+        snapshot,
+        returned,
+        steps,
+        pending,
+        effects: decode::effects(thread, &counted, &effects)?,
+        runs: runs.iter().map(decode::run).collect::<Result<_, _>>()?,
+        blobs: Vec::new(),
+        children: Vec::new(),
+    })
+}
+
+/// Reads what the returns to earlier steps came to: those steps may be among the dropped ones.
+async fn snapshots_of_returns(
+    transaction: &mut Transaction<'_>,
+    thread: ThreadId,
+    base: u64,
+    steps: &[StepRow],
+) -> Result<Vec<SnapshotRow>, Error> {
+    let Some(head) = steps.last().map(|step| step.seq) else { return Ok(Vec::new()) };
+    let there = snapshots_between(transaction, thread, base, head).await?;
+    let mut snapshots = Vec::new();
+    for seq in chain::of_returns(steps, &there) {
+        snapshots.extend(newest_snapshot(transaction, thread, seq).await?);
+    }
+    Ok(snapshots)
+}
+
+const THREAD: &str = "INSERT INTO thread (id, root_id, head, base, fence, created_at, updated_at,
+        runs, status, graph, title, namespace, tenant, error)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)";
+
+const STEPS: &str = "INSERT INTO step
+        (thread_id, run, seq, at, schema_version, codec, kind, hash, frontier, delta) VALUES {}";
+
+const SNAPSHOTS: &str = "INSERT INTO snapshot
+        (thread_id, seq, schema_version, codec, state, checksum, blobs_codec, blobs) VALUES {}";
+
+const PENDING: &str =
+    "INSERT INTO pending (thread_id, step, task, codec, body, checksum) VALUES {}";
+
+const EFFECTS: &str = concat!("INSERT INTO effect (thread_id, ", effect_columns!(), ") VALUES {}");
+
+const RUNS: &str = "INSERT INTO run (thread_id, id, number, status, started_at, ended_at, finish_reason) VALUES {}";
+
+/// Of a text that is there already the earlier step counts.
+const BLOBS: &str = "INSERT INTO blob (thread_id, hash, step, codec, body) VALUES {}
+     ON CONFLICT (thread_id, hash) DO UPDATE SET step = excluded.step
+        WHERE blob.step > excluded.step";
+
+/// SQLite counts by a trigger as they come.
+const COUNT_EFFECTS: &str = "INSERT INTO effect_count (thread_id, step, task, effects)
+     SELECT thread_id, step, task, count(*) FROM effect WHERE thread_id = $1
+     GROUP BY thread_id, step, task";
+
+/// Writes a thread and its subgraphs' threads.
+async fn write_family(transaction: &mut Transaction<'_>, dump: &ThreadDump) -> Result<(), Error> {
+    for one in std::iter::once(dump).chain(&dump.children) {
+        write_one(transaction, one).await.map_err(|error| {
+            if error.is_duplicate() { Error::ThreadExists(one.info.id) } else { error.into() }
+        })?;
+    }
+    let mut blobs: Vec<_> = dump.blobs.iter().collect();
+    blobs.sort_by_key(|row| (row.owner, row.hash, row.step));
+    blobs.dedup_by_key(|row| (row.owner, row.hash));
+    let written = write_all(
+        transaction,
+        BLOBS,
+        &blobs,
+        |row| row.body.bytes.len(),
+        |query, row| {
+            query
+                .binds((row.owner.0, &row.hash[..], big(row.step), row.body.codec as i16))
+                .bind(&row.body.bytes[..])
+        },
+    );
+    Ok(written.await?)
+}
+
+async fn write_one(
+    transaction: &mut Transaction<'_>,
+    dump: &ThreadDump,
+) -> Result<(), database::Error> {
+    let id = dump.info.id.0;
+    transaction.execute(&thread(dump)).await?;
+    let steps = write_all(
+        transaction,
+        STEPS,
+        &dump.steps,
+        |step| step.delta.bytes.len() + step.frontier.len(),
+        |query, step| {
+            query
+                .binds((id, step.run.0, big(step.seq), step.at, step.schema_version as i32))
+                .binds((step.delta.codec as i16, step.kind.as_str(), &step.hash[..]))
+                .binds((&step.frontier[..], &step.delta.bytes[..]))
+        },
+    );
+    steps.await?;
+    let snapshots: Vec<_> = dump.snapshot.iter().chain(&dump.returned).collect();
+    let written = write_all(
+        transaction,
+        SNAPSHOTS,
+        &snapshots,
+        |snapshot| snapshot.state.bytes.len(),
+        |query, snapshot| bind_snapshot(query.bind(id), snapshot),
+    );
+    written.await?;
+    write_journal(transaction, dump).await
+}
+
+fn thread(dump: &ThreadDump) -> Query {
+    let info = &dump.info;
+    let (status, error) = info.imported();
+    let runs = dump.runs.iter().map(|run| run.number).max().unwrap_or(0);
+    query(THREAD)
+        .binds((info.id.0, info.root.map(|id| id.0), big(info.head)))
+        .binds((dump.snapshot.as_ref().map_or(0, |snapshot| big(snapshot.seq)), big(info.fence)))
+        .binds((info.created_at, info.updated_at, runs as i32, status.as_str(), text(&info.graph)))
+        .binds((info.title.as_deref().map(text), text(&info.namespace), text(&info.tenant)))
+        .bind(error.map(text))
+}
+
+async fn write_journal(
+    transaction: &mut Transaction<'_>,
+    dump: &ThreadDump,
+) -> Result<(), database::Error> {
+    let id = dump.info.id.0;
+    let pending = write_all(
+        transaction,
+        PENDING,
+        &dump.pending,
+        |row| row.body.bytes.len(),
+        |query, row| {
+            query
+                .binds((id, big(row.step), row.task as i32, row.body.codec as i16))
+                .binds((&row.body.bytes[..], &checksum::pending(row)[..]))
+        },
+    );
+    pending.await?;
+    let size = |row: &EffectRow| {
+        row.request.bytes.len() + row.outcome.as_ref().map_or(0, |outcome| outcome.bytes.len())
+    };
+    let bind = |query: Query, row: &EffectRow| bind_effect(query.bind(id), dump.info.id, row);
+    write_all(transaction, EFFECTS, &dump.effects, size, bind).await?;
+    if transaction.dialect() == Dialect::Postgres {
+        transaction.execute(&query(COUNT_EFFECTS).bind(id)).await?;
+    }
+    let runs = write_all(
+        transaction,
+        RUNS,
+        &dump.runs,
+        |_| 0,
+        |query, run| {
+            query
+                .binds((id, run.id.0, run.number as i32, run.status.as_str(), run.started_at))
+                .binds((run.ended_at, run.finish_reason.as_deref().map(text)))
+        },
+    );
+    runs.await
+}
+
+/// Bytes that one statement of an import keeps; a single longer row is a statement of its own.
+const TOGETHER: usize = 4 << 20;
+
+/// Rows of one statement, however small they are: with 17 columns each, well below what either database takes of parameters.
+const MOST: usize = 512;
+
+/// Writes all rows of one table; `size` is about how many bytes one has, `bind` adds its columns.
+async fn write_all<T>(
+    transaction: &mut Transaction<'_>,
+    insert: &str,
+    rows: &[T],
+    size: impl Fn(&T) -> usize,
+    bind: impl Fn(Query, &T) -> Query,
+) -> Result<(), database::Error> {
+    for these in parts(rows, size) {
+        let insert = query(AssertSqlSafe(of_rows(insert, these.len()))).unprepared();
+        transaction.execute(&these.iter().fold(insert, &bind)).await?;
+    }
+    Ok(())
+}
+
+/// Returns the statement for so many rows, each with the columns that it names between its first brackets.
+fn of_rows(insert: &str, rows: usize) -> String {
+    let named = insert.split_once(')').map_or(insert, |(named, _)| named);
+    let columns = named.matches(',').count() + 1;
+    let row = |row: usize| {
+        let place = |column: usize| format!("${}", row * columns + column);
+        format!("({})", (1..=columns).map(place).collect::<Vec<_>>().join(", "))
+    };
+    insert.replace("{}", &(0..rows).map(row).collect::<Vec<_>>().join(", "))
+}
+
+/// Reads the first row, if any, of a statement that ends in the column that has one of the values.
+async fn find_any(
+    transaction: &mut Transaction<'_>,
+    statement: &str,
+    values: &[Value],
+) -> Result<Option<Row>, database::Error> {
+    for these in values.chunks(MOST) {
+        let places = (1..=these.len()).map(|place| format!("${place}")).collect::<Vec<_>>();
+        let text = format!("{statement} IN ({}) LIMIT 1", places.join(", "));
+        let find = query(AssertSqlSafe(text)).unprepared();
+        let row =
+            transaction.fetch_optional(&these.iter().cloned().fold(find, Query::bind)).await?;
+        if row.is_some() {
+            return Ok(row);
+        }
+    }
+    Ok(None)
+}
+
+/// Splits rows into those that one statement keeps.
+fn parts<T>(mut rows: &[T], size: impl Fn(&T) -> usize) -> impl Iterator<Item = &[T]> {
+    std::iter::from_fn(move || {
+        let mut bytes = 0;
+        let beyond = rows.iter().take(MOST).position(|row| {
+            bytes += size(row);
+            bytes > TOGETHER
+        });
+        let end = beyond.unwrap_or(rows.len().min(MOST)).max(1);
+        let (these, rest) = rows.split_at_checked(end)?;
+        rows = rest;
+        Some(these)
+    })
+}

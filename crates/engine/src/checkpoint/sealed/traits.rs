@@ -1,0 +1,285 @@
+//! The traits of a store, each value encrypted on its way in and decrypted on its way out.
+//!
+//! Effects and questions are found by blinded keys; a fork names in its label whose texts it shares; whole threads leave
+//! in the open and come in encrypted.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use super::{
+    super::{
+        BlobRow, Claim, Commit, EffectRow, EffectSettlement, EffectStatus, Effects, Encoded, Error,
+        EventPosition, EventRow, Events, Fence, Leases, Loaded, NewThread, OpenInterrupt,
+        PendingRow, Questions, RunEnd, RunRow, SnapshotRow, StateCache, StepRow, Steps, ThreadDump,
+        ThreadFilter, ThreadInfo, ThreadStatus, Threads, Transfer, Waiting, Wanted, blobs,
+        chain::{self, verified},
+        family,
+    },
+    SealedStore,
+    label::{Label, open_info, read_label, seal_error, seal_label},
+};
+use crate::ids::{InterruptId, RunId, ThreadId};
+
+#[async_trait]
+impl Threads for SealedStore {
+    async fn create(&self, mut new: NewThread) -> Result<ThreadInfo, Error> {
+        let label = Label { title: new.title.take(), origins: Vec::new() };
+        new.title = Some(seal_label(&self.keys, new.id, &label)?);
+        Ok(open_info(&self.keys, self.inner.create(new).await?))
+    }
+
+    async fn info(&self, thread: ThreadId) -> Result<ThreadInfo, Error> {
+        Ok(open_info(&self.keys, self.inner.info(thread).await?))
+    }
+
+    async fn fork(
+        &self,
+        source: ThreadId,
+        at: u64,
+        mut new: NewThread,
+    ) -> Result<ThreadInfo, Error> {
+        let info = self.inner.info(source).await?;
+        let of_source = read_label(&self.keys, &info)?.unwrap_or_default();
+        let mut label = of_source.of_fork(source, at, new.title.take());
+        // Texts that a subgraph's steps name are those of the thread at the top; of its steps none are shared.
+        label.origins.extend(info.root.map(|top| (top, 0)));
+        new.title = Some(seal_label(&self.keys, new.id, &label)?);
+        Ok(open_info(&self.keys, self.inner.fork(source, at, new).await?))
+    }
+
+    async fn list(&self, filter: &ThreadFilter) -> Result<Vec<ThreadInfo>, Error> {
+        let threads = self.inner.list(filter).await?;
+        Ok(threads.into_iter().map(|info| open_info(&self.keys, info)).collect())
+    }
+
+    async fn count_threads(&self) -> Result<Vec<(ThreadStatus, u64)>, Error> {
+        self.inner.count_threads().await
+    }
+
+    async fn delete(&self, thread: ThreadId) -> Result<(), Error> {
+        self.inner.delete(thread).await
+    }
+
+    async fn delete_as_seen(&self, seen: &ThreadInfo) -> Result<(), Error> {
+        self.inner.delete_as_seen(seen).await
+    }
+
+    async fn truncate(&self, thread: ThreadId, seq: u64) -> Result<(), Error> {
+        self.inner.truncate(thread, seq).await
+    }
+}
+
+#[async_trait]
+impl Leases for SealedStore {
+    async fn claim(&self, claim: Claim<'_>) -> Result<ThreadInfo, Error> {
+        Ok(open_info(&self.keys, self.inner.claim(claim).await?))
+    }
+
+    async fn waiting(&self, wanted: &Wanted) -> Result<Vec<Waiting>, Error> {
+        self.inner.waiting(wanted).await
+    }
+
+    async fn renew(&self, fence: Fence, ttl: Duration) -> Result<(), Error> {
+        self.inner.renew(fence, ttl).await
+    }
+
+    async fn begin_run(&self, fence: Fence, run: RunId, exports: bool) -> Result<RunRow, Error> {
+        self.inner.begin_run(fence, run, exports).await
+    }
+
+    async fn end_run(&self, fence: Fence, run: RunId, end: RunEnd<'_>) -> Result<(), Error> {
+        let seal = |error| seal_error(&self.keys, fence.thread, error);
+        let error = end.error.map(seal).transpose()?;
+        self.inner.end_run(fence, run, RunEnd { error: error.as_deref(), ..end }).await
+    }
+
+    async fn runs(&self, thread: ThreadId) -> Result<Vec<RunRow>, Error> {
+        self.inner.runs(thread).await
+    }
+}
+
+#[async_trait]
+impl Steps for SealedStore {
+    async fn commit(&self, commit: &Commit) -> Result<(), Error> {
+        let step = self.of(commit.thread).seal_step(&commit.step)?;
+        let blobs = self.of(commit.thread).seal_blobs(&commit.blobs)?;
+        let Commit { thread, fence, status, clears_pending, .. } = *commit;
+        self.inner.commit(&Commit { thread, fence, step, status, clears_pending, blobs }).await
+    }
+
+    async fn save_pending(
+        &self,
+        fence: Fence,
+        row: &PendingRow,
+        blobs: &[BlobRow],
+    ) -> Result<(), Error> {
+        let row = self.of(fence.thread).seal_pending(row)?;
+        self.inner.save_pending(fence, &row, &self.of(fence.thread).seal_blobs(blobs)?).await
+    }
+
+    async fn load(&self, thread: ThreadId, at: Option<u64>) -> Result<Loaded, Error> {
+        self.open_loaded(self.inner.load(thread, at).await?).await
+    }
+
+    async fn load_since(
+        &self,
+        thread: ThreadId,
+        since: u64,
+        at: Option<u64>,
+    ) -> Result<Loaded, Error> {
+        self.open_loaded(self.inner.load_since(thread, since, at).await?).await
+    }
+
+    fn state_cache(&self) -> Option<&StateCache> {
+        Some(&self.states)
+    }
+
+    async fn history(
+        &self,
+        thread: ThreadId,
+        before: Option<u64>,
+        limit: u32,
+    ) -> Result<Vec<StepRow>, Error> {
+        let rows = self.inner.history(thread, before, limit.saturating_add(1)).await?;
+        verified(thread, self.open_steps(thread, rows).await?, limit)
+    }
+
+    async fn put_snapshot(&self, thread: ThreadId, snapshot: &SnapshotRow) -> Result<(), Error> {
+        let snapshot = self.of(thread).seal_snapshot(snapshot)?;
+        self.inner.put_snapshot(thread, &snapshot).await
+    }
+
+    async fn blob(&self, thread: ThreadId, hash: &[u8; 32]) -> Result<Option<BlobRow>, Error> {
+        match self.find_blob(thread, hash).await? {
+            Some(row) => self.of(thread).open_blob(row).map(Some),
+            None => Ok(None),
+        }
+    }
+}
+
+#[async_trait]
+impl Effects for SealedStore {
+    async fn record_effects(&self, fence: Fence, effects: &[EffectRow]) -> Result<(), Error> {
+        let seal = |effect| self.of(fence.thread).seal_effect(effect);
+        let sealed = effects.iter().map(seal).collect::<Result<Vec<_>, _>>()?;
+        self.inner.record_effects(fence, &sealed).await
+    }
+
+    async fn settle_effect(&self, fence: Fence, end: &EffectSettlement) -> Result<(), Error> {
+        let thread = fence.thread;
+        let seal = |outcome| self.of(thread).seal_outcome(&end.key, end.status, outcome);
+        let outcome = end.outcome.as_ref().map(seal).transpose()?;
+        for key in self.stored_keys(&end.key) {
+            let stored = EffectSettlement { key, outcome: outcome.clone(), ..end.clone() };
+            match self.inner.settle_effect(fence, &stored).await {
+                Err(Error::UnknownEffect { .. }) => {}
+                other => return other,
+            }
+        }
+        if self.is_settled(thread, end).await? {
+            Ok(())
+        } else {
+            Err(Error::UnknownEffect { thread, step: end.step, task: end.task })
+        }
+    }
+
+    async fn effects(&self, thread: ThreadId, step: Option<u64>) -> Result<Vec<EffectRow>, Error> {
+        let rows = self.inner.effects(thread, step).await?;
+        self.open_effects(thread, rows).await
+    }
+
+    async fn effects_from(&self, thread: ThreadId, step: u64) -> Result<Vec<EffectRow>, Error> {
+        let rows = self.inner.effects_from(thread, step).await?;
+        self.open_effects(thread, rows).await
+    }
+}
+
+#[async_trait]
+impl Questions for SealedStore {
+    async fn open_interrupts(&self, thread: ThreadId) -> Result<Vec<OpenInterrupt>, Error> {
+        let rows = self.inner.open_interrupts(thread).await?;
+        rows.into_iter().map(|row| self.of(row.thread).open_question(row)).collect()
+    }
+
+    async fn asked_below(&self, interrupt: InterruptId) -> Result<Option<ThreadId>, Error> {
+        for stored in self.stored_interrupts(interrupt) {
+            if let Some(thread) = self.inner.asked_below(stored).await? {
+                return Ok(Some(thread));
+            }
+        }
+        Ok(None)
+    }
+
+    async fn answer(&self, interrupt: InterruptId, answer: &Encoded) -> Result<(), Error> {
+        // The question's id is 16 bytes, so the thread named here is never looked at.
+        let answer = self.of(ThreadId(interrupt.0)).seal_outcome(
+            interrupt.0.as_bytes(),
+            EffectStatus::Done,
+            answer,
+        )?;
+        for stored in self.stored_interrupts(interrupt) {
+            match self.inner.answer(stored, &answer).await {
+                Err(Error::UnknownInterrupt(_)) => {}
+                Err(Error::InterruptClosed(_)) => return Err(Error::InterruptClosed(interrupt)),
+                other => return other,
+            }
+        }
+        Err(Error::UnknownInterrupt(interrupt))
+    }
+}
+
+#[async_trait]
+impl Events for SealedStore {
+    async fn append_events(&self, fence: Fence, batch: &EventRow) -> Result<(), Error> {
+        let batch = self.of(fence.thread).seal_event(batch)?;
+        self.inner.append_events(fence, &batch).await
+    }
+
+    async fn event_position(&self, thread: ThreadId) -> Result<EventPosition, Error> {
+        self.inner.event_position(thread).await
+    }
+
+    async fn events_after(
+        &self,
+        thread: ThreadId,
+        after: u64,
+        limit: u32,
+    ) -> Result<Vec<EventRow>, Error> {
+        let rows = self.inner.events_after(thread, after, limit).await?;
+        rows.into_iter().map(|row| self.of(thread).open_event(row)).collect()
+    }
+
+    async fn prune_events(&self, kept: Duration, most: u32) -> Result<u64, Error> {
+        self.inner.prune_events(kept, most).await
+    }
+}
+
+#[async_trait]
+impl Transfer for SealedStore {
+    async fn export(&self, thread: ThreadId) -> Result<ThreadDump, Error> {
+        let mut dump = self.inner.export(thread).await?;
+        let children = std::mem::take(&mut dump.children);
+        let mut dump = self.open_dump(dump).await?;
+        for child in children {
+            dump.children.push(self.open_dump(child).await?);
+        }
+        if dump.info.root.is_none() {
+            for child in family::places(&dump) {
+                match self.inner.info(child).await {
+                    Err(Error::UnknownThread(_)) => {}
+                    found => return Err(family::stray(&dump, found?.id)),
+                }
+            }
+        }
+        // Of what is encrypted the store itself could see the order only.
+        blobs::keep_named(&mut dump)?;
+        chain::verify(&dump)?;
+        Ok(dump)
+    }
+
+    async fn import(&self, dump: &ThreadDump) -> Result<(), Error> {
+        chain::verify(dump)?;
+        self.inner.import(&self.seal_dump(dump)?).await
+    }
+}
