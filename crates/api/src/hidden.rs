@@ -82,10 +82,11 @@ impl ModelAddresses {
     }
 
     fn in_bytes(&self, bytes: Bytes) -> Bytes {
-        match std::str::from_utf8(&bytes).map(|text| self.hidden(text)) {
-            Ok(Cow::Owned(text)) => text.into(),
-            _ => bytes,
-        }
+        let shown = std::str::from_utf8(&bytes).ok().and_then(|text| match self.hidden(text) {
+            Cow::Owned(shown) => Some(shown),
+            Cow::Borrowed(_) => None,
+        });
+        shown.map_or(bytes, Bytes::from)
     }
 }
 
@@ -155,7 +156,7 @@ mod tests {
                 r#"["model endpoint (address hidden)", "model endpoint (address hidden) at (address hidden)"]"#,
             ),
             ("the model endpoint http://10.0.0.7:80…", "the model endpoint (address hidden)…"),
-            ("the model endpoint http://10.0.", "the model endpoint (address hidden)"),
+            ("the model endpoint http://10.0.", "the model endpoint (address hidden)."),
         ] {
             assert_eq!(addresses().hidden(text), shown);
         }

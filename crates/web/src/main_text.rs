@@ -82,7 +82,9 @@ pub fn main_text(url: &Url, html: &str) -> MainText {
     let mut text = markdown(&found.document, url);
     let plain = squeezed(&found.document.root().text());
     let lead = metadata.excerpt.as_deref().and_then(|about| lead(&page, about));
-    for part in lead.into_iter().chain(says.descriptions) {
+    // An article tells of itself, and of several things the first is the one that the page is about.
+    let about = says.descriptions.into_iter().filter(|_| says.kind != "article").take(1);
+    for part in lead.into_iter().chain(about) {
         if !plain.contains(part.get(..part.floor_char_boundary(LEAD)).unwrap_or(&part)) {
             text = format!("{part}\n\n{text}");
         }
