@@ -28,9 +28,10 @@ Examples:
   perihelion run \"What does this say?\" --attach scan.png --attach plan.pdf
   perihelion run \"Summarise the notes\" --detach        Let a `perihelion worker` run it
 
-Standard output contains only the answer. With --json, it is one object. Fields: thread_id, run_id, status
-(done, interrupted or failed), answer, data, results, citations, planner, interrupts, finish_reason, usage,
-steps and metadata. The fields trace, structured, cost_usd and error are present if they apply.")]
+Standard output contains only the answer. With --json, it is one object. Fields: thread_id, run_id,
+status (done, interrupted, failed or stopped), answer, data, results, citations, planner,
+interrupts, finish_reason, usage, steps and metadata. The fields trace, structured, cost_usd and
+error are present if they apply.")]
 pub struct Args {
     /// Question to ask, in quotes. Use - to read it from standard input
     #[arg(value_name = "QUESTION", allow_hyphen_values = false)]

@@ -142,7 +142,7 @@ pub(super) fn present(
             }
             Ok(if is_submission { Exit::Done } else { Exit::Failed })
         }
-        RunStatusView::Failed => {
+        RunStatusView::Failed | RunStatusView::Stopped => {
             if signals.is_stopped() {
                 output::note(&format!("stopped. To continue, run: {}", show.resume(thread)));
             } else {

@@ -187,6 +187,7 @@ fn line(report: &RunReport) -> String {
         RunStatusView::Done => "done".to_owned(),
         RunStatusView::Interrupted => "waiting for a person".to_owned(),
         RunStatusView::Queued => "handed over".to_owned(),
+        RunStatusView::Stopped => "stopped".to_owned(),
         RunStatusView::Failed => {
             format!("failed: {}", one_line(report.error.as_deref().unwrap_or_default()))
         }

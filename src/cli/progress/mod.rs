@@ -88,6 +88,7 @@ impl Progress {
             RunStatusView::Interrupted => "waiting for a person",
             RunStatusView::Queued => "queued for a worker",
             RunStatusView::Failed => "ended early",
+            RunStatusView::Stopped => "stopped",
         };
         let steps = output::count(report.steps, "step");
         self.line(&format!("{status} in {steps}, {tokens} tokens"));

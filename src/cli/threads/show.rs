@@ -7,6 +7,7 @@ use super::{Error, moment, next_nodes, title};
 use crate::cli::globals::quoted;
 use crate::cli::{output, questions};
 use perihelion_engine::checkpoint::{RunRow, RunStatus};
+use perihelion_engine::ids::RunId;
 use perihelion_runtime::{LiveStatus, StepView, ThreadView, Threads};
 use perihelion_star::{GraphState, ResultStatus};
 
@@ -27,19 +28,15 @@ pub(super) async fn show(
     let thread = threads.find(args.thread.as_deref()).await?;
     let ThreadView { info, runs, open, .. } = threads.view(thread).await?;
     let status = LiveStatus::of(&info);
-    // A run whose process died has no end of its own; the next one began where it stood.
     let under_way = runs.last().filter(|_| status == LiveStatus::Busy).map(|run| run.id);
-    let crashed = |run: &RunRow| run.status == RunStatus::Running && under_way != Some(run.id);
     if args.json {
         let mut all = as_json(&info);
-        let runs = runs.iter().map(|run| {
+        let rows = runs.iter().map(|run| {
             let mut row = json!(run);
-            if crashed(run) {
-                row["status"] = json!("crashed");
-            }
+            row["status"] = json!(status_of(run, under_way));
             row
         });
-        all["runs"] = runs.collect();
+        all["runs"] = rows.collect();
         all["interrupts"] = json!(open);
         return output::json(&all);
     }
@@ -59,11 +56,10 @@ pub(super) async fn show(
     text.push_str(&format!("updated  {}\n", moment(info.updated_at)));
     if !runs.is_empty() {
         let rows = runs.iter().map(|run| {
-            let status = if crashed(run) { "crashed" } else { run.status.as_str() };
             [
                 run.number.to_string(),
                 run.id.to_string(),
-                status.to_owned(),
+                status_of(run, under_way).to_owned(),
                 moment(run.started_at),
                 run.ended_at.map_or_else(|| "-".to_owned(), moment),
             ]
@@ -78,6 +74,16 @@ pub(super) async fn show(
         text.push_str(&format!("\nto continue, run: {invocation} resume {id}\n"));
     }
     output::text(&text)
+}
+
+/// Returns the status of a run in the words that its thread has for it.
+fn status_of(run: &RunRow, under_way: Option<RunId>) -> &'static str {
+    match run.status {
+        // A run whose process died has no end of its own; the next one began where it stood.
+        RunStatus::Running if under_way != Some(run.id) => LiveStatus::Crashed.as_str(),
+        RunStatus::Cancelled => LiveStatus::Stopped.as_str(),
+        other => other.as_str(),
+    }
 }
 
 #[derive(Debug, clap::Args)]
