@@ -26,7 +26,8 @@ install() {
     mkdir -p "$home"
     local new status=0
     new=$(mktemp -d "$home/new.XXXXXX")
-    "$python" -m pip install --quiet --disable-pip-version-check --target "$new" -r "$needed" >&2 || status=$?
+    local options=(--quiet --disable-pip-version-check --no-warn-conflicts)
+    PIP_ROOT_USER_ACTION=ignore "$python" -m pip install "${options[@]}" --target "$new" -r "$needed" >&2 || status=$?
     [ "$status" != 0 ] || mv "$new" "$site"
     rm -rf "$new"
     return "$status"
@@ -40,15 +41,16 @@ install || leave_out "LangGraph could not be installed from PyPI"
 cargo fetch --quiet --locked --manifest-path "$crate/Cargo.toml" || leave_out "its dependencies could not be fetched from crates.io"
 
 started=$SECONDS
-cargo build "${build[@]}" --profile quick --features pyo3/extension-module
+env -u RUSTC_WORKSPACE_WRAPPER cargo build "${build[@]}" --profile quick --features pyo3/extension-module
 echo "built in $((SECONDS - started)) s"
 
 # As a wheel would be installed: what lies in the directory of sources is not changed.
 rm -rf "$home/short"
 mkdir "$home/short"
 cp -r "$crate/python/perihelion" "$home/short/"
-library=$(ls "$home/quick/"lib_native.{so,dylib} 2>/dev/null)
-cp "$library" "$home/short/perihelion/_native.abi3.so"
+for library in "$home"/quick/lib_native.so "$home"/quick/lib_native.dylib; do
+    if [ -e "$library" ]; then cp "$library" "$home/short/perihelion/_native.abi3.so"; fi
+done
 
 exec env -u TEST_DATABASE_URL PYTHONPATH="$home/short:$site" PYTHONDONTWRITEBYTECODE=1 "$python" -m pytest --quiet \
     -c "$crate/pyproject.toml" --rootdir "$crate" -p no:cacheprovider "$crate/tests" \

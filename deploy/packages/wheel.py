@@ -1,6 +1,6 @@
 """The wheel `perihelion-command`: the program as a command of a Python environment.
 
-`perihelion-agents[command]` requires it. Format: https://packaging.python.org/specifications/binary-distribution-format/
+The package `perihelion-agents` depends on it. Format: https://packaging.python.org/specifications/binary-distribution-format/
 """
 
 import base64

@@ -6,8 +6,8 @@ use clap::{Parser, Subcommand};
 
 use super::globals::Globals;
 use super::{
-    agents, approvals, completing, demo, diff, doctor, documents, eval, explain, init, keys,
-    memory, replay, resume, run, serve, skills, teams, threads, trace, users, worker,
+    accounts, agents, approvals, completing, demo, diff, doctor, documents, eval, explain, init,
+    memory, replay, resume, run, serve, skills, teams, threads, trace, worker,
 };
 use perihelion_servers::Bundled;
 
@@ -82,9 +82,9 @@ pub enum Command {
     /// Serve threads over HTTP: APIs, event streams and the web UI.
     Serve(serve::Args),
     /// Create, list and revoke API keys of the service.
-    Keys(keys::Args),
+    Keys(accounts::KeysArgs),
     /// Add, list and disable users of the service.
-    Users(users::Args),
+    Users(accounts::UsersArgs),
     /// Run a demo with bundled servers and a scripted model. Needs no API key and no network.
     Demo(demo::Args),
     /// Serve a bundled MCP server over standard input and output, or over HTTP.

@@ -7,7 +7,7 @@ use perihelion_servers::Finding;
 use perihelion_settings::config::{OtherParser, Settings};
 use serde::Serialize;
 
-use super::{browser, environment};
+use super::{environment, system};
 
 /// Where distributions keep the certificates of authorities in one file.
 const CERTIFICATES: [&str; 4] = [
@@ -73,7 +73,7 @@ pub(super) fn of_system(settings: &Settings) -> Vec<Part> {
             install: "install the package python3",
         });
     }
-    if let Some(opener) = browser::opener() {
+    if let Some(opener) = system::opener() {
         parts.push(Part {
             name: "browser",
             purpose: "opens traces and login pages",

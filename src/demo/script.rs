@@ -8,7 +8,7 @@
 use serde_json::json;
 
 use super::analyst;
-use super::reading::{hit, rows, section, tool_results, unescape};
+use super::reading::{hit, output, rows, tool_results, unescape};
 use perihelion_llm::scripted::{RecordedRequest, Reply};
 
 /// The demo's question.
@@ -20,7 +20,6 @@ const FILES: &str = "mcp_agent_files";
 /// Milliseconds before each reply, so that a person can follow.
 const PACE_MS: u64 = 150;
 
-/// Answers one request.
 pub(super) fn respond(request: &RecordedRequest) -> Option<Reply> {
     if analyst::is_for(request) {
         return Some(analyst::respond(request)?.delay_ms(PACE_MS));
@@ -127,10 +126,8 @@ fn verdict(status: &str, refined: Option<&str>, feedback: Option<&str>) -> Reply
 }
 
 fn answer(request: &RecordedRequest) -> String {
-    let results = section(request.last_text(), "<results>", "</results>");
     let cited = |number: usize| {
-        let result = section(results, &format!("<result number=\"{number}\""), "</result>");
-        let output = unescape(section(result, "<output>", "</output>").trim());
+        let output = output(request, number);
         (!output.is_empty()).then(|| format!("{output} [{number}]"))
     };
     let answers: Vec<_> = (1..=2).filter_map(cited).collect();

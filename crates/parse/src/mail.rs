@@ -16,7 +16,8 @@ pub(crate) fn parse(bytes: &[u8], limits: &Limits) -> Result<Parsed, Error> {
         .ok_or_else(|| Error::broken(Format::Eml, "it has no fields"))?;
     let mut writer = Writer { builder: Builder::new(Format::Eml), unread: Vec::new(), broken: 0 };
     writer.builder.title = message.subject().map(one_line);
-    writer.builder.authors = crate::authors::names(people(message.from().map(|from| from.iter())));
+    writer.builder.authors =
+        crate::builder::author_names(people(message.from().map(|from| from.iter())));
     let is_written = writer.message(&message, 0);
     let Writer { mut builder, unread, broken } = writer;
     limits.check_text(builder.len())?;

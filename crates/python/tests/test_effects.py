@@ -388,3 +388,49 @@ def test_the_example_charges_once_under_kills(address: str) -> None:
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "4 charges, 0 charged twice" in done.stdout
+
+
+def test_a_run_that_is_resumed_with_the_id_of_its_checkpoint_finds_its_effects(saver: PerihelionSaver) -> None:
+    bank, crashes = Bank(), [Crash(), Crash()]
+
+    def node(state: State) -> Any:
+        receipt = once("charge", bank.charge)
+        answer = ask("Send it?")
+        if crashes:
+            raise crashes.pop()
+        return {"results": [receipt, answer]}
+
+    built = graph(saver, node)
+    assert run(built, {"order": "a"})["__interrupt__"]
+    with pytest.raises(Crash):
+        built.invoke(Command(resume="yes"), built.get_state(config()).config, durability="sync")
+    for _ in range(2):
+        at = built.get_state(config()).config
+        if crashes:
+            with pytest.raises(Crash):
+                built.invoke(None, at, durability="sync")
+    assert built.invoke(None, at, durability="sync")["results"] == ["receipt 1 for 5", "yes"]
+    assert len(bank.keys) == 1
+    # The step is complete now: time travel has effects of its own in the new tasks that LangGraph makes, and older versions make none.
+    tasks = {one.checkpoint_ns for one in saver.effects("t")}
+    built.invoke(None, at, durability="sync")
+    assert len(bank.keys) == len({one.checkpoint_ns for one in saver.effects("t")} - tasks) + 1
+
+
+def test_effects_of_sent_tasks_are_not_mistaken_after_a_fork(saver: PerihelionSaver) -> None:
+    bank, crashes = Bank(), [Crash()]
+
+    def node(state: Any) -> Any:
+        receipt = once("charge", bank.charge)
+        if crashes and state["order"] == 1:
+            raise crashes.pop()
+        return {"results": [receipt]}
+
+    built = StateGraph(State)
+    built.add_node("node", node)
+    built.add_conditional_edges(START, lambda state: [Send("node", {"order": i}) for i in range(2)])
+    compiled = built.compile(checkpointer=saver)
+    crashed(compiled, {"order": "a"})
+    with pytest.raises(EffectDiverged, match="ID of their thread"):
+        compiled.invoke(None, compiled.get_state(config()).config, durability="sync")
+    assert len(bank.keys) == 2

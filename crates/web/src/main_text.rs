@@ -65,14 +65,14 @@ pub fn main_text(url: &Url, html: &str) -> MainText {
     if !has_region {
         found = found.or_if_longer(paragraphs(&cleaned));
     }
-    if let Some(article) = article.filter(|article| is_better(article, &found, has_region)) {
+    if let Some(article) = article.filter(|article| is_better(article, &found, has_region, &says)) {
         drop_elements(&article.document);
         found = Found::of(article.document);
     }
     if found.length < SHORT {
         found = found.or_if_longer(last_resort(&whole, &says.bodies));
     }
-    if let Some(share) = share(&whole, &says, &found, has_region, is_forum) {
+    if let Some(share) = share(&says, &found, has_region, is_forum) {
         let page = Found::of(everything(page.clone(), is_forum));
         if found.length as f64 * share < page.length as f64 {
             found = page;
@@ -82,7 +82,9 @@ pub fn main_text(url: &Url, html: &str) -> MainText {
     let mut text = markdown(&found.document, url);
     let plain = squeezed(&found.document.root().text());
     let lead = metadata.excerpt.as_deref().and_then(|about| lead(&page, about));
-    for part in lead.into_iter().chain(says.descriptions) {
+    // An article tells of itself, and of several things the first is the one that the page is about.
+    let about = says.descriptions.into_iter().filter(|_| says.kind != "article").take(1);
+    for part in lead.into_iter().chain(about) {
         if !plain.contains(part.get(..part.floor_char_boundary(LEAD)).unwrap_or(&part)) {
             text = format!("{part}\n\n{text}");
         }
@@ -102,7 +104,7 @@ fn article(url: &Url, page: &Document) -> (Metadata, Option<Found>) {
     (metadata, Some(Found::of(Document::fragment(article.content))))
 }
 
-fn is_better(article: &Found, found: &Found, has_region: bool) -> bool {
+fn is_better(article: &Found, found: &Found, has_region: bool, says: &Says) -> bool {
     if article.length == 0 || found.length == article.length {
         return false;
     }
@@ -113,27 +115,22 @@ fn is_better(article: &Found, found: &Found, has_region: bool) -> bool {
         return false;
     }
     let count = |name: &str| found.document.select(name).length();
+    let times = if says.is_article || says.kind == "article" { 4 } else { 3 };
     found.length == 0
-        || article.length > 2 * found.length
+        || article.length * 2 > found.length * times
         || (article.length > 2 * SHORT && (count("p") == 0 || count("table") > count("p")))
 }
 
 /// Returns how many times as long as what was found the page must be to be taken whole; none if it is not, however long.
-fn share(
-    page: &Document,
-    says: &Says,
-    found: &Found,
-    has_region: bool,
-    is_forum: bool,
-) -> Option<f64> {
-    let kind = page.select("meta[property='og:type']").attr_or("content", "");
+fn share(says: &Says, found: &Found, has_region: bool, is_forum: bool) -> Option<f64> {
     if is_forum {
         Some(1.5)
     } else if found.length < SHORT {
         Some(3.0)
-    } else if &*kind == "article" || found.length >= LONG {
+    } else if says.kind == "article" || found.length >= LONG {
         None
-    } else if found.length < LONG / 2 && !says.is_article && (&*kind == "website" || !has_region) {
+    } else if found.length < LONG / 2 && !says.is_article && (says.kind == "website" || !has_region)
+    {
         Some(2.0)
     } else {
         Some(5.0)
@@ -182,11 +179,14 @@ struct Says {
     descriptions: Vec<String>,
     /// Whether it is one article, and not a list of things.
     is_article: bool,
+    /// What it is to those who link to it.
+    kind: String,
 }
 
 impl Says {
     fn of(document: &Document) -> Self {
-        let mut says = Self::default();
+        let kind = document.select("meta[property='og:type']").attr_or("content", "");
+        let mut says = Self { kind: kind.to_string(), ..Self::default() };
         for script in document.select("script[type='application/ld+json']").nodes() {
             if let Ok(value) = serde_json::from_str::<Value>(&script.text()) {
                 says.read(&value);

@@ -11,25 +11,11 @@ from typing import Any
 import ormsgpack
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
+from perihelion import _rows as rows
 from perihelion._database import Steps, read, write
 from perihelion._groups import Statement
 from perihelion._native import Seal
-
-MIGRATION = [
-    """CREATE TABLE IF NOT EXISTS perihelion_effects (
-        thread_id {TEXT} NOT NULL,
-        checkpoint_ns {TEXT} NOT NULL,
-        name {TEXT} NOT NULL,
-        occurrence {INTEGER} NOT NULL,
-        checkpoint_id {TEXT} NOT NULL,
-        attempt {TEXT} NOT NULL,
-        intent {BYTES} NOT NULL,
-        outcome {BYTES},
-        PRIMARY KEY (thread_id, checkpoint_ns, name, occurrence)
-    )""",
-    "ALTER TABLE perihelion_effects ALTER COLUMN intent SET STORAGE EXTERNAL",
-    "ALTER TABLE perihelion_effects ALTER COLUMN outcome SET STORAGE EXTERNAL",
-]
+from perihelion.errors import EffectDiverged
 
 _KEYS = uuid.UUID("5b0f3b52-1f7c-4a58-9d4e-0f3f7a0d6c11")
 
@@ -37,6 +23,14 @@ _WHERE = "WHERE thread_id = ?1 AND checkpoint_ns = ?2 AND name = ?3 AND occurren
 
 _HAS_CHECKPOINT = """SELECT 1 FROM perihelion_checkpoints
     WHERE thread_id = ?1 AND checkpoint_ns = ?2 AND checkpoint_id = ?3"""
+
+_CHECKPOINT = """SELECT parent_id, data FROM perihelion_checkpoints
+    WHERE thread_id = ?1 AND checkpoint_ns = '' AND checkpoint_id = ?2"""
+
+_CHILDREN = "SELECT data FROM perihelion_checkpoints WHERE thread_id = ?1 AND checkpoint_ns = '' AND parent_id = ?2"
+
+_OF_CHECKPOINT = """SELECT checkpoint_ns, attempt, intent, outcome FROM perihelion_effects
+    WHERE thread_id = ?1 AND checkpoint_id = ?2 AND name = ?3 AND occurrence = ?4"""
 
 _FIND = f"SELECT attempt, intent, outcome FROM perihelion_effects {_WHERE}"
 
@@ -80,6 +74,15 @@ class Place:
 
 
 @dataclass(frozen=True)
+class Started:
+    """What a task started from: its checkpoint (namespace and ID), and that of the outermost graph."""
+
+    checkpoint: tuple[str, str]
+    root_id: str
+    is_sent: bool
+
+
+@dataclass(frozen=True)
 class Entry:
     """A row of the journal."""
 
@@ -100,7 +103,7 @@ class Effect:
         name: Its name in the node.
         key: Its idempotency key.
         checkpoint_ns: The namespace of its task: the node and the ID of the task, after those of outer graphs.
-        checkpoint_id: The checkpoint that its task started from.
+        checkpoint_id: The checkpoint of the outermost graph that its task started from.
         is_question: Whether it was asked by `ask`.
         is_done: Whether its outcome is recorded.
         outcome: The outcome or the answer.
@@ -115,6 +118,11 @@ class Effect:
     is_done: bool
     outcome: Any
     error: str
+
+
+def _nodes(checkpoint_ns: str) -> list[str]:
+    """Returns the names of the nodes in a namespace, without the IDs of their tasks."""
+    return [part.partition(":")[0] for part in checkpoint_ns.split("|")]
 
 
 def fingerprint(arguments: Any) -> str:
@@ -133,22 +141,60 @@ class EffectSteps:
         self._serde = serde
         self._seal = seal
 
-    def begin(self, place: Place, checkpoint: tuple[str, str], entry: Entry) -> Steps[Entry | None]:
-        """Stores an intent and returns it, or the entry that is there already.
+    def begin(self, place: Place, started: Started, entry: Entry) -> Steps[tuple[Place, Entry] | None]:
+        """Stores an intent and returns it, or the entry that is there already, with its place.
 
         Returns nothing while the checkpoint that the task started from is not stored: after a crash the task would
         start from an older one, and would not find its journal.
         """
-        exists = (_HAS_CHECKPOINT, (place.thread_id, *checkpoint))
-        found, checkpoints = yield read((_FIND, place.values), exists)
-        if found or not checkpoints:
-            return self._entry(place, *found[0]) if found else None
-        values = (*place.values, checkpoint[1], entry.attempt, self._packed(place, entry))
+        thread_id = place.thread_id
+        found, checkpoints, roots = yield read(
+            (_FIND, place.values),
+            (_HAS_CHECKPOINT, (thread_id, *started.checkpoint)),
+            (_CHECKPOINT, (thread_id, started.root_id)),
+        )
+        if found:
+            return place, self._entry(place, *found[0])
+        if not checkpoints:
+            return None
+        if roots and (earlier := (yield from self._earlier(place, roots[0], started.is_sent))) is not None:
+            return earlier
+        values = (*place.values, started.root_id, entry.attempt, self._packed(place, entry))
         (begun,) = yield write((_BEGIN, values))
         if begun:
-            return entry
+            return place, entry
         (found,) = yield read((_FIND, place.values))
-        return self._entry(place, *found[0]) if found else None
+        return (place, self._entry(place, *found[0])) if found else None
+
+    def _earlier(self, place: Place, root: tuple[Any, ...], is_sent: bool) -> Steps[tuple[Place, Entry] | None]:
+        """Returns the entry of the same task before the run was resumed with the ID of its newest checkpoint.
+
+        LangGraph then forks the checkpoint, and the task gets a new ID. A checkpoint whose step was completed is
+        different: a run from there is time travel, and has effects of its own.
+        """
+        parent_id, data = root
+        while parent_id is not None and self._source(data) == "fork":
+            at = (place.thread_id, parent_id)
+            children, effects, parents = yield read(
+                (_CHILDREN, at), (_OF_CHECKPOINT, (*at, place.name, place.occurrence)), (_CHECKPOINT, at)
+            )
+            if any(self._source(child) != "fork" for (child,) in children):
+                return None
+            same = [row for row in effects if _nodes(row[0]) == _nodes(place.checkpoint_ns)]
+            if same and (is_sent or len(same) > 1):
+                raise EffectDiverged(
+                    "a run that was resumed with a checkpoint ID has new tasks, and it is not known which of them an "
+                    f"effect belongs to; resume runs with the ID of their thread alone: {place.name}"
+                )
+            if same:
+                there = replace(place, checkpoint_ns=same[0][0])
+                return there, self._entry(there, *same[0][1:])
+            parent_id, data = parents[0] if parents else (None, b"")
+        return None
+
+    def _source(self, data: bytes) -> Any:
+        metadata = self._serde.loads_typed(rows.unpack_checkpoint(self._seal, data)[1])
+        return metadata.get("source")
 
     def take_over(self, place: Place, before: Entry, after: Entry) -> Steps[bool]:
         """Replaces an attempt that ended without an outcome."""

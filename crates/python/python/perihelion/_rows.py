@@ -9,7 +9,6 @@ import ormsgpack
 from langgraph.checkpoint.base import WRITES_IDX_MAP, writes_sort_key
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
-from perihelion._effects import MIGRATION as EFFECTS
 from perihelion._native import Seal
 
 MIGRATIONS = [
@@ -49,7 +48,21 @@ MIGRATIONS = [
         "ALTER TABLE perihelion_values ALTER COLUMN data SET STORAGE EXTERNAL",
         "ALTER TABLE perihelion_writes ALTER COLUMN data SET STORAGE EXTERNAL",
     ],
-    EFFECTS,
+    [
+        """CREATE TABLE IF NOT EXISTS perihelion_effects (
+            thread_id {TEXT} NOT NULL,
+            checkpoint_ns {TEXT} NOT NULL,
+            name {TEXT} NOT NULL,
+            occurrence {INTEGER} NOT NULL,
+            checkpoint_id {TEXT} NOT NULL,
+            attempt {TEXT} NOT NULL,
+            intent {BYTES} NOT NULL,
+            outcome {BYTES},
+            PRIMARY KEY (thread_id, checkpoint_ns, name, occurrence)
+        )""",
+        "ALTER TABLE perihelion_effects ALTER COLUMN intent SET STORAGE EXTERNAL",
+        "ALTER TABLE perihelion_effects ALTER COLUMN outcome SET STORAGE EXTERNAL",
+    ],
 ]
 
 CHECKPOINT = "checkpoint_id, parent_id, data"

@@ -17,7 +17,7 @@ from typing import Any, NoReturn, TypeVar, cast
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import var_child_runnable_config
 
-from perihelion._effects import EffectSteps, Entry, Place
+from perihelion._effects import EffectSteps, Entry, Place, Started
 from perihelion.errors import EffectDiverged, EffectError
 from perihelion.saver import PerihelionSaver
 
@@ -61,7 +61,10 @@ class Task:
         self.saver = saver
         self.steps = EffectSteps(saver.serde, saver._seal)
         self._thread_id, self._ns = str(found["thread_id"]), found["checkpoint_ns"]
-        self._checkpoint = _checkpoint(self._ns, found.get("checkpoint_map") or {})
+        checkpoints = found.get("checkpoint_map") or {}
+        path = self.config.get("metadata", {}).get("langgraph_path") or ("",)
+        checkpoint = _checkpoint(self._ns, checkpoints)
+        self._started = Started(checkpoint, checkpoints.get("", checkpoint[1]), path[0] == "__pregel_push")
         self._send = found["__pregel_send"]
         execution = getattr(found.get("__pregel_runtime"), "execution_info", None)
         self._attempt = getattr(execution, "node_attempt", 1)
@@ -77,13 +80,13 @@ class Task:
             counts[name] += 1
         return Place(self._thread_id, self._ns, name, occurrence)
 
-    def begin(self, place: Place, wanted: Entry) -> Flow[Entry]:
-        """Stores an intent, once the checkpoint that the task started from is stored."""
+    def begin(self, place: Place, wanted: Entry) -> Flow[tuple[Place, Entry]]:
+        """Stores an intent, once the checkpoint that the task started from is stored; returns its entry and place."""
         deadline, pause = time.monotonic() + _PATIENCE, 0.001
         while True:
-            entry = yield self.steps.begin(place, self._checkpoint, wanted)
-            if entry is not None:
-                return cast(Entry, entry)
+            found = yield self.steps.begin(place, self._started, wanted)
+            if found is not None:
+                return cast("tuple[Place, Entry]", found)
             if time.monotonic() > deadline:
                 raise EffectError(
                     "the step that this task belongs to is not stored, so an effect could happen twice; give the "
@@ -94,9 +97,8 @@ class Task:
 
     def ask(self, name: str, question: Any, mark: str, is_strict: bool = True) -> Flow[Entry]:
         """Interrupts the graph with a question, unless its answer is in the journal; returns the answered entry."""
-        place = self.place(name)
         wanted = Entry(new_attempt(), True, mark, "", len(self._pad.resume))
-        entry = yield from self.begin(place, wanted)
+        place, entry = yield from self.begin(self.place(name), wanted)
         is_other = entry.fingerprint != mark
         if is_other and is_strict and (entry.is_done or self._has_answer(entry.index)):
             raise EffectDiverged(

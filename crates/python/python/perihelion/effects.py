@@ -129,7 +129,7 @@ class _Effect:
         place = task.place(name)
         wanted = Entry(new_attempt(), False, fingerprint((args, kwargs)), "", 0)
         while True:
-            entry = yield from task.begin(place, wanted)
+            place, entry = yield from task.begin(place, wanted)
             if entry.is_question or (entry.fingerprint and entry.fingerprint != wanted.fingerprint):
                 raise EffectDiverged(
                     "the node calls a function with other arguments than the journal has; wrap what changes between "
