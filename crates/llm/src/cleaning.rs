@@ -65,24 +65,8 @@ const LONGEST: usize = 24;
 const OPENING: usize = 40;
 
 /// Beginnings of reasoning whose first mark is missing, in small letters.
-const THOUGHTS: [&str; 16] = [
-    "okay",
-    "ok,",
-    "alright",
-    "hmm",
-    "let me",
-    "let's",
-    "first, i",
-    "we need",
-    "the user",
-    "i need to",
-    "i should",
-    "so,",
-    "so the",
-    "wait",
-    "thinking",
-    "analysis",
-];
+const THOUGHTS: &str = "okay|ok,|alright|hmm|let me|let's|first, i|we need|the user|i need to|i should|so,|\
+     so the|wait|thinking|analysis";
 
 /// Where harmony's marks were lost, the names of its channels stay in the text.
 const BARE_ANALYSIS: &str = "analysis";
@@ -215,7 +199,7 @@ impl Cleaner {
             || opening.chars().count() < OPENING
             // It may be a call that is written as bare JSON.
             || self.has_tools && opening.starts_with(['{', '[', '`'])
-            || THOUGHTS.iter().any(|thought| opening.starts_with(thought))
+            || THOUGHTS.split('|').any(|thought| opening.starts_with(thought))
     }
 
     /// Reads what is pending as far as it is certain.
