@@ -27,7 +27,6 @@ pub mod kind {
 pub enum Question {
     /// Kind `approval`.
     Approval(Approval),
-    /// Kind `outcome_unknown`.
     OutcomeUnknown(OutcomeUnknown),
     /// Kind `elicitation`.
     Elicitation(Elicitation),

@@ -148,7 +148,6 @@ fn cells(row: &Value, columns: &[String]) -> Option<Vec<Value>> {
 /// A chart of a result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Chart {
-    /// A Vega-Lite specification.
     pub vega_lite: Value,
     /// The same, drawn.
     pub svg: String,

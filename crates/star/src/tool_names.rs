@@ -120,17 +120,8 @@ pub(super) fn find_tool(tools: usize) -> ToolSpec {
 /// Keywords whose values are schemas by name.
 const NAMED: [&str; 4] = ["properties", "patternProperties", "$defs", "definitions"];
 /// Keywords whose values are schemas, or lists of them.
-const NESTED: [&str; 9] = [
-    "items",
-    "prefixItems",
-    "additionalProperties",
-    "anyOf",
-    "oneOf",
-    "allOf",
-    "not",
-    "contains",
-    "propertyNames",
-];
+const NESTED: &str =
+    "items prefixItems additionalProperties anyOf oneOf allOf not contains propertyNames";
 
 /// Returns a schema without `$schema`, `$comment`, sizes of numbers as formats, `default: null`, titles that repeat
 /// a name or stand in the description, and the title of the whole.
@@ -158,7 +149,7 @@ fn inner(key: &str, value: &Value) -> Value {
             };
             Value::Object(schemas.iter().map(shown).collect())
         }
-        _ if NESTED.contains(&key) => without_noise(Some(""), value),
+        _ if NESTED.split(' ').any(|nested| nested == key) => without_noise(Some(""), value),
         _ => value.clone(),
     }
 }

@@ -2,17 +2,13 @@
 
 use std::collections::HashSet;
 
-use async_openai::types::chat::{
-    ChatCompletionMessageToolCall, ChatCompletionMessageToolCalls, ChatCompletionTool,
-    ChatCompletionTools, FunctionCall, FunctionObject, Role,
-};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::dialect::{Forms, JsonForm};
 use crate::types::{BROKEN, FILTERED, LENGTH};
 use crate::{
-    ChatMessage, ChatRequest, ChatResponse, MessageRole, OutputFormat, ToolCall, ToolSpec, Usage,
-    attached, prompts, schema::sendable,
+    ChatMessage, ChatRequest, ChatResponse, OutputFormat, ToolCall, ToolSpec, Usage, attached,
+    prompts, schema::sendable,
 };
 use perihelion_settings::config::{Inputs, ModelSettings};
 
@@ -24,49 +20,43 @@ pub(super) fn body(
 ) -> Value {
     let mut messages: Vec<Value> =
         request.messages.iter().map(|words| message(words, &settings.input)).collect();
-    let mut body = Map::new();
-    body.insert("model".into(), settings.model.clone().into());
+    let mut body = json!({ "model": settings.model });
     if let Some(format) = &request.format {
         match forms.json {
             JsonForm::Schema => {
                 let schema = json!({ "name": format.name, "strict": true, "schema": sendable(&format.schema) });
-                let value = json!({ "type": "json_schema", "json_schema": schema });
-                body.insert("response_format".into(), value);
+                body["response_format"] = json!({ "type": "json_schema", "json_schema": schema });
             }
             JsonForm::Object => {
-                body.insert("response_format".into(), json!({ "type": "json_object" }));
+                body["response_format"] = json!({ "type": "json_object" });
                 put_schema_in_prompt(&mut messages, format);
             }
             JsonForm::Prompt => put_schema_in_prompt(&mut messages, format),
         }
     }
-    body.insert("messages".into(), messages.into());
+    body["messages"] = messages.into();
     if !request.tools.is_empty() {
-        let tools: Vec<Value> = request.tools.iter().map(tool).collect();
-        body.insert("tools".into(), tools.into());
+        body["tools"] = request.tools.iter().map(tool).collect();
     }
     if let Some(temperature) = settings.temperature.filter(|_| forms.temperature) {
-        body.insert("temperature".into(), temperature.into());
+        body["temperature"] = temperature.into();
     }
     if let Some(max) = settings.max_tokens {
         let name = if forms.completion_tokens { "max_completion_tokens" } else { "max_tokens" };
-        body.insert(name.into(), max.into());
+        body[name] = max.into();
     }
-    body.insert("stream".into(), streamed.into());
+    body["stream"] = streamed.into();
     if streamed && forms.stream_options {
-        body.insert("stream_options".into(), json!({ "include_usage": true }));
+        body["stream_options"] = json!({ "include_usage": true });
     }
-    body.into()
+    body
 }
 
 fn tool(tool: &ToolSpec) -> Value {
-    let function = FunctionObject {
-        name: tool.name.clone(),
-        description: Some(tool.description.clone()),
-        parameters: Some(sendable(&tool.parameters)),
-        strict: None,
-    };
-    json!(ChatCompletionTools::Function(ChatCompletionTool { function }))
+    let parameters = sendable(&tool.parameters);
+    let function =
+        json!({ "name": tool.name, "description": tool.description, "parameters": parameters });
+    json!({ "type": "function", "function": function })
 }
 
 fn call(call: &ToolCall) -> Value {
@@ -74,35 +64,25 @@ fn call(call: &ToolCall) -> Value {
         Value::String(text) => text.clone(),
         value => value.to_string(),
     };
-    let function = FunctionCall { name: call.name.clone(), arguments };
-    let call = ChatCompletionMessageToolCall { id: call.id.clone(), function };
-    json!(ChatCompletionMessageToolCalls::Function(call))
+    let function = json!({ "name": call.name, "arguments": arguments });
+    json!({ "type": "function", "id": call.id, "function": function })
 }
 
 fn message(message: &ChatMessage, takes: &Inputs) -> Value {
-    let mut object = Map::new();
-    let role = match message.role {
-        MessageRole::System => Role::System,
-        MessageRole::User => Role::User,
-        MessageRole::Assistant => Role::Assistant,
-        MessageRole::Tool => Role::Tool,
-    };
-    object.insert("role".into(), json!(role));
     let only_calls = message.content.is_empty() && !message.tool_calls.is_empty();
     let content = if only_calls {
         Value::Null
     } else {
         attached::content(&message.content, &message.attached, takes)
     };
-    object.insert("content".into(), content);
+    let mut object = json!({ "role": message.role, "content": content });
     if !message.tool_calls.is_empty() {
-        let calls: Vec<Value> = message.tool_calls.iter().map(call).collect();
-        object.insert("tool_calls".into(), calls.into());
+        object["tool_calls"] = message.tool_calls.iter().map(call).collect();
     }
     if let Some(id) = &message.tool_call_id {
-        object.insert("tool_call_id".into(), id.clone().into());
+        object["tool_call_id"] = json!(id);
     }
-    object.into()
+    object
 }
 
 /// Appends the schema to the first system message, or puts one in front.
@@ -123,7 +103,6 @@ fn put_schema_in_prompt(messages: &mut Vec<Value>, format: &OutputFormat) {
 /// Calls of tools in one answer; no sensible one has more.
 pub(super) const MAX_CALLS: usize = 256;
 
-/// Says that an answer calls too many tools.
 pub(super) fn too_many_calls(calls: usize) -> String {
     format!("it calls {calls} tools or more in one answer, at most: {MAX_CALLS}")
 }
@@ -201,32 +180,25 @@ pub(super) fn reasoning(message: &Value) -> Option<String> {
     Some(beside.map_or(within, str::to_owned)).filter(|text| !text.is_empty())
 }
 
+/// The reasons for an answer's end, and what servers call them.
+const REASONS: [(&str, &str); 3] = [
+    (LENGTH, "length max_tokens max_output_tokens model_length incomplete"),
+    (
+        FILTERED,
+        "content_filter content_filtered safety sensitive refusal recitation guardrail_intervened",
+    ),
+    (
+        BROKEN,
+        "error abort aborted cancelled canceled failed timeout network_error server_error insufficient_system_resource",
+    ),
+];
+
 /// Returns why the answer ended; what servers call a limit, a filter or a failure has one name each.
 pub(super) fn finish_reason(choice: &Value) -> Option<String> {
     let reason = choice.get("finish_reason")?.as_str().filter(|reason| !reason.is_empty())?;
-    Some(match reason.to_lowercase().as_str() {
-        "length" | "max_tokens" | "max_output_tokens" | "model_length" | "incomplete" => {
-            LENGTH.to_owned()
-        }
-        "content_filter"
-        | "content_filtered"
-        | "safety"
-        | "sensitive"
-        | "refusal"
-        | "recitation"
-        | "guardrail_intervened" => FILTERED.to_owned(),
-        "error"
-        | "abort"
-        | "aborted"
-        | "cancelled"
-        | "canceled"
-        | "failed"
-        | "timeout"
-        | "network_error"
-        | "server_error"
-        | "insufficient_system_resource" => BROKEN.to_owned(),
-        _ => reason.to_owned(),
-    })
+    let lower = reason.to_lowercase();
+    let known = REASONS.iter().find(|(_, names)| names.split(' ').any(|name| name == lower));
+    Some(known.map_or(reason, |known| known.0).to_owned())
 }
 
 pub(super) fn model_name(value: &Value) -> Option<String> {

@@ -103,7 +103,6 @@ impl Listing {
         listing
     }
 
-    /// Returns the tool of a name, if it is offered.
     pub fn tool(&self, name: &str) -> Option<&ToolDefinition> {
         self.info.tools.iter().find(|tool| tool.name == name)
     }

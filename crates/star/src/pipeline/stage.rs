@@ -278,7 +278,6 @@ impl<W: State> Stage<W> {
         self.job.tools.contains_key(role)
     }
 
-    /// Returns the tool that plays a role.
     pub fn tool(&self, role: &str) -> Option<&ToolDefinition> {
         self.job.tools.get(role)
     }
