@@ -194,15 +194,22 @@ fn cut(text: &str, keep: usize) -> String {
     format!("{head}\n({} characters are left out here)\n{tail}", chars - keep)
 }
 
-/// How endpoints say that a request does not fit, in small letters.
-const WORDING: &str = "context_length|context length|context window|context size|maximum context|\
-     exceeds the context|input length exceeds|prompt is too long|too many tokens|\
-     input token count";
-
 /// Tells whether an endpoint refused a request because it does not fit into the model's window.
 pub(super) fn is_too_long(status: u16, message: &str) -> bool {
     let message = message.to_lowercase();
-    matches!(status, 400 | 413 | 422) && WORDING.split('|').any(|words| message.contains(words))
+    let wording = [
+        "context_length",
+        "context length",
+        "context window",
+        "context size",
+        "maximum context",
+        "exceeds the context",
+        "input length exceeds",
+        "prompt is too long",
+        "too many tokens",
+        "input token count",
+    ];
+    matches!(status, 400 | 413 | 422) && wording.iter().any(|words| message.contains(words))
 }
 
 #[cfg(test)]

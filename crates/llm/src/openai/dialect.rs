@@ -1,8 +1,8 @@
 //! What an endpoint turned out not to understand, remembered while the process lives.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use parking_lot::Mutex;
 use perihelion_settings::config::JsonMode;
 
 /// How a JSON answer is asked for in one request, strictest first.
@@ -68,7 +68,11 @@ impl Dialect {
     }
 
     pub(super) fn forms(&self) -> Forms {
-        *self.forms.lock()
+        *self.known()
+    }
+
+    fn known(&self) -> MutexGuard<'_, Forms> {
+        self.forms.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Learns from a refusal; returns whether the same request is worth sending in a simpler form.
@@ -81,6 +85,16 @@ impl Dialect {
         if !(matches!(status, 400 | 404 | 415 | 422 | 501) || status == 500 && is_grammar) {
             return false;
         }
+
+        let mut known = self.known();
+        if used.stream_options && names(&["stream_options", "include_usage"]) {
+            known.stream_options = false;
+            return true;
+        }
+        if !used.completion_tokens && names(&["max_completion_tokens"]) {
+            known.completion_tokens = true;
+            return true;
+        }
         let json_words = [
             "response_format",
             "json_schema",
@@ -92,21 +106,19 @@ impl Dialect {
             "schema conversion",
             "guided",
         ];
-        let is_json_open =
-            asked_json && self.mode == JsonMode::Auto && used.json < JsonForm::Prompt;
-        let mut known = self.forms.lock();
-        if used.stream_options && names(&["stream_options", "include_usage"]) {
-            known.stream_options = false;
-        } else if !used.completion_tokens && names(&["max_completion_tokens"]) {
-            known.completion_tokens = true;
-        } else if is_json_open && names(&json_words) {
+        if asked_json
+            && self.mode == JsonMode::Auto
+            && used.json < JsonForm::Prompt
+            && names(&json_words)
+        {
             known.json = known.json.max(used.json.simpler());
-        } else if used.temperature && names(&["temperature"]) && names(&["support"]) {
-            known.temperature = false;
-        } else {
-            return false;
+            return true;
         }
-        true
+        if used.temperature && names(&["temperature"]) && names(&["support"]) {
+            known.temperature = false;
+            return true;
+        }
+        false
     }
 }
 

@@ -2,13 +2,17 @@
 
 use std::collections::HashSet;
 
-use serde_json::{Value, json};
+use async_openai::types::chat::{
+    ChatCompletionMessageToolCall, ChatCompletionMessageToolCalls, ChatCompletionTool,
+    ChatCompletionTools, FunctionCall, FunctionObject, Role,
+};
+use serde_json::{Map, Value, json};
 
 use super::dialect::{Forms, JsonForm};
 use crate::types::{BROKEN, FILTERED, LENGTH};
 use crate::{
-    ChatMessage, ChatRequest, ChatResponse, OutputFormat, ToolCall, ToolSpec, Usage, attached,
-    prompts, schema::sendable,
+    ChatMessage, ChatRequest, ChatResponse, MessageRole, OutputFormat, ToolCall, ToolSpec, Usage,
+    attached, prompts, schema::sendable,
 };
 use perihelion_settings::config::{Inputs, ModelSettings};
 
@@ -20,43 +24,49 @@ pub(super) fn body(
 ) -> Value {
     let mut messages: Vec<Value> =
         request.messages.iter().map(|words| message(words, &settings.input)).collect();
-    let mut body = json!({ "model": settings.model });
+    let mut body = Map::new();
+    body.insert("model".into(), settings.model.clone().into());
     if let Some(format) = &request.format {
         match forms.json {
             JsonForm::Schema => {
                 let schema = json!({ "name": format.name, "strict": true, "schema": sendable(&format.schema) });
-                body["response_format"] = json!({ "type": "json_schema", "json_schema": schema });
+                let value = json!({ "type": "json_schema", "json_schema": schema });
+                body.insert("response_format".into(), value);
             }
             JsonForm::Object => {
-                body["response_format"] = json!({ "type": "json_object" });
+                body.insert("response_format".into(), json!({ "type": "json_object" }));
                 put_schema_in_prompt(&mut messages, format);
             }
             JsonForm::Prompt => put_schema_in_prompt(&mut messages, format),
         }
     }
-    body["messages"] = messages.into();
+    body.insert("messages".into(), messages.into());
     if !request.tools.is_empty() {
-        body["tools"] = request.tools.iter().map(tool).collect();
+        let tools: Vec<Value> = request.tools.iter().map(tool).collect();
+        body.insert("tools".into(), tools.into());
     }
     if let Some(temperature) = settings.temperature.filter(|_| forms.temperature) {
-        body["temperature"] = temperature.into();
+        body.insert("temperature".into(), temperature.into());
     }
     if let Some(max) = settings.max_tokens {
         let name = if forms.completion_tokens { "max_completion_tokens" } else { "max_tokens" };
-        body[name] = max.into();
+        body.insert(name.into(), max.into());
     }
-    body["stream"] = streamed.into();
+    body.insert("stream".into(), streamed.into());
     if streamed && forms.stream_options {
-        body["stream_options"] = json!({ "include_usage": true });
+        body.insert("stream_options".into(), json!({ "include_usage": true }));
     }
-    body
+    body.into()
 }
 
 fn tool(tool: &ToolSpec) -> Value {
-    let parameters = sendable(&tool.parameters);
-    let function =
-        json!({ "name": tool.name, "description": tool.description, "parameters": parameters });
-    json!({ "type": "function", "function": function })
+    let function = FunctionObject {
+        name: tool.name.clone(),
+        description: Some(tool.description.clone()),
+        parameters: Some(sendable(&tool.parameters)),
+        strict: None,
+    };
+    json!(ChatCompletionTools::Function(ChatCompletionTool { function }))
 }
 
 fn call(call: &ToolCall) -> Value {
@@ -64,25 +74,35 @@ fn call(call: &ToolCall) -> Value {
         Value::String(text) => text.clone(),
         value => value.to_string(),
     };
-    let function = json!({ "name": call.name, "arguments": arguments });
-    json!({ "type": "function", "id": call.id, "function": function })
+    let function = FunctionCall { name: call.name.clone(), arguments };
+    let call = ChatCompletionMessageToolCall { id: call.id.clone(), function };
+    json!(ChatCompletionMessageToolCalls::Function(call))
 }
 
 fn message(message: &ChatMessage, takes: &Inputs) -> Value {
+    let mut object = Map::new();
+    let role = match message.role {
+        MessageRole::System => Role::System,
+        MessageRole::User => Role::User,
+        MessageRole::Assistant => Role::Assistant,
+        MessageRole::Tool => Role::Tool,
+    };
+    object.insert("role".into(), json!(role));
     let only_calls = message.content.is_empty() && !message.tool_calls.is_empty();
     let content = if only_calls {
         Value::Null
     } else {
         attached::content(&message.content, &message.attached, takes)
     };
-    let mut object = json!({ "role": message.role, "content": content });
+    object.insert("content".into(), content);
     if !message.tool_calls.is_empty() {
-        object["tool_calls"] = message.tool_calls.iter().map(call).collect();
+        let calls: Vec<Value> = message.tool_calls.iter().map(call).collect();
+        object.insert("tool_calls".into(), calls.into());
     }
     if let Some(id) = &message.tool_call_id {
-        object["tool_call_id"] = json!(id);
+        object.insert("tool_call_id".into(), id.clone().into());
     }
-    object
+    object.into()
 }
 
 /// Appends the schema to the first system message, or puts one in front.
@@ -103,6 +123,7 @@ fn put_schema_in_prompt(messages: &mut Vec<Value>, format: &OutputFormat) {
 /// Calls of tools in one answer; no sensible one has more.
 pub(super) const MAX_CALLS: usize = 256;
 
+/// Says that an answer calls too many tools.
 pub(super) fn too_many_calls(calls: usize) -> String {
     format!("it calls {calls} tools or more in one answer, at most: {MAX_CALLS}")
 }
@@ -180,25 +201,32 @@ pub(super) fn reasoning(message: &Value) -> Option<String> {
     Some(beside.map_or(within, str::to_owned)).filter(|text| !text.is_empty())
 }
 
-/// The reasons for an answer's end, and what servers call them.
-const REASONS: [(&str, &str); 3] = [
-    (LENGTH, "length max_tokens max_output_tokens model_length incomplete"),
-    (
-        FILTERED,
-        "content_filter content_filtered safety sensitive refusal recitation guardrail_intervened",
-    ),
-    (
-        BROKEN,
-        "error abort aborted cancelled canceled failed timeout network_error server_error insufficient_system_resource",
-    ),
-];
-
 /// Returns why the answer ended; what servers call a limit, a filter or a failure has one name each.
 pub(super) fn finish_reason(choice: &Value) -> Option<String> {
     let reason = choice.get("finish_reason")?.as_str().filter(|reason| !reason.is_empty())?;
-    let lower = reason.to_lowercase();
-    let known = REASONS.iter().find(|(_, names)| names.split(' ').any(|name| name == lower));
-    Some(known.map_or(reason, |known| known.0).to_owned())
+    Some(match reason.to_lowercase().as_str() {
+        "length" | "max_tokens" | "max_output_tokens" | "model_length" | "incomplete" => {
+            LENGTH.to_owned()
+        }
+        "content_filter"
+        | "content_filtered"
+        | "safety"
+        | "sensitive"
+        | "refusal"
+        | "recitation"
+        | "guardrail_intervened" => FILTERED.to_owned(),
+        "error"
+        | "abort"
+        | "aborted"
+        | "cancelled"
+        | "canceled"
+        | "failed"
+        | "timeout"
+        | "network_error"
+        | "server_error"
+        | "insufficient_system_resource" => BROKEN.to_owned(),
+        _ => reason.to_owned(),
+    })
 }
 
 pub(super) fn model_name(value: &Value) -> Option<String> {

@@ -1,7 +1,7 @@
 //! The server behind the scripted model: loopback, a free port, every request recorded.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::extract::{DefaultBodyLimit, Path, State};
@@ -10,7 +10,6 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::serve::ListenerExt as _;
 use axum::{Json, Router};
-use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -93,7 +92,7 @@ impl ScriptedServer {
 
     /// Returns the requests so far that are kept, in the order of their arrival.
     pub fn requests(&self) -> Vec<RecordedRequest> {
-        self.shared.log.lock().requests.iter().cloned().collect()
+        self.shared.log().requests.iter().cloned().collect()
     }
 
     /// Waits until `count` requests have arrived, answered or not.
@@ -135,6 +134,13 @@ struct Log {
     counts: Counts,
 }
 
+impl Shared {
+    fn log(&self) -> MutexGuard<'_, Log> {
+        // A responder that panicked in a test must not turn every later request into a panic.
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 async fn complete(
     State(shared): State<Arc<Shared>>,
     headers: HeaderMap,
@@ -153,7 +159,13 @@ async fn messages(
     if !headers.contains_key("anthropic-version") {
         return refused(Wire::Anthropic, "anthropic-version: header is required");
     }
-    translated(&shared, &headers, Wire::Anthropic, native::from_anthropic(&sent), sent).await
+    match native::from_anthropic(&sent) {
+        Ok(body) => {
+            let request = RecordedRequest::new(&headers, Wire::Anthropic, body, Some(sent));
+            answer(&shared, request).await
+        }
+        Err(message) => refused(Wire::Anthropic, &message),
+    }
 }
 
 /// Answers over Gemini's wire; `call` is `MODEL:generateContent` or `MODEL:streamGenerateContent`.
@@ -164,21 +176,12 @@ async fn generate(
     Json(sent): Json<Value>,
 ) -> Response {
     let (model, method) = call.split_once(':').unwrap_or((&call, ""));
-    let read = native::from_gemini(&sent, model, method == "streamGenerateContent");
-    translated(&shared, &headers, Wire::Gemini, read, sent).await
-}
-
-/// Answers what was `sent` over another wire, as it was read; or refuses it.
-async fn translated(
-    shared: &Shared,
-    headers: &HeaderMap,
-    wire: Wire,
-    read: Result<Value, String>,
-    sent: Value,
-) -> Response {
-    match read {
-        Ok(body) => answer(shared, RecordedRequest::new(headers, wire, body, Some(sent))).await,
-        Err(message) => refused(wire, &message),
+    match native::from_gemini(&sent, model, method == "streamGenerateContent") {
+        Ok(body) => {
+            let request = RecordedRequest::new(&headers, Wire::Gemini, body, Some(sent));
+            answer(&shared, request).await
+        }
+        Err(message) => refused(Wire::Gemini, &message),
     }
 }
 
@@ -188,7 +191,7 @@ fn refused(wire: Wire, message: &str) -> Response {
 
 async fn answer(shared: &Shared, mut request: RecordedRequest) -> Response {
     let (reply, number) = {
-        let mut log = shared.log.lock();
+        let mut log = shared.log();
         log.counts.number(&mut request);
         let reply = log.counts.choose(&shared.script, &request);
         log.arrived += 1;
