@@ -72,7 +72,7 @@ book: ## Build the documentation as a website in target/book (installs mdBook fr
 	PATH="$$PATH:$(BOOK_TOOLS)/bin" mdbook build docs --dest-dir "$(abspath $(or $(CARGO_TARGET_DIR),target)/book)"
 
 install: ## Build with optimisation and install into Cargo's own directory of programs
-	$(CARGO) install --path . --locked
+	BUILD_COMMIT=$$(git rev-parse --short HEAD 2>/dev/null) $(CARGO) install --path . --locked
 
 clean: ## Remove everything that was built
 	$(CARGO) clean

@@ -15,7 +15,7 @@ chart=deploy/helm
 "$tools/bin/helm" lint --quiet "$chart"
 "$tools/bin/helm" template perihelion "$chart" >"$rendered/plain.yaml"
 "$tools/bin/helm" template perihelion "$chart" --set-file files.servers=mcp-servers.toml --set-file files.settings=perihelion.toml \
-    --set ingress.enabled=true,ingress.tlsSecret=perihelion-tls,autoscaling.enabled=true,monitoring.enabled=true >"$rendered/whole.yaml"
+    --set data.claim=perihelion,ingress.enabled=true,ingress.tlsSecret=perihelion-tls,autoscaling.enabled=true,monitoring.enabled=true >"$rendered/whole.yaml"
 cp deploy/kubernetes/perihelion.yaml "$rendered/manifest.yaml"
 "$tools/bin/python" - "$rendered" <<'PYTHON'
 import pathlib, sys

@@ -59,8 +59,6 @@ pub fn kind() -> Arc<dyn Kind> {
         .profile("files", &[("search", "search"), ("read", "read")])
         .template("librarian_words", include_str!("librarian/words.md"))
         .template("librarian_answer", include_str!("librarian/answer.md"))
-        .model(Role::Agent, "words", "search_words")
-        .model(Role::Agent, "answer", "quotation")
         .stage("words", words)
         .stage("search", search)
         .stage("read", read)

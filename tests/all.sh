@@ -24,13 +24,14 @@ times() {
     sort -rn <<<"$rows" | head | awk '{ printf "%9.1f s  %s %s\n", $1, $2, $3 }'
 }
 
-# The sandbox is tested as it is where bubblewrap can be had, and as a refusal elsewhere; mail, on a Dovecot of its own.
-needs_packages() { ! command -v bwrap >/dev/null || ! [ -x /usr/sbin/dovecot ]; }
+# The sandbox is tested as it is where bubblewrap can be had, and as a refusal elsewhere; mail, on a Dovecot of its own;
+# backups of SQLite, by its own command.
+needs_packages() { ! command -v bwrap >/dev/null || ! command -v sqlite3 >/dev/null || ! [ -x /usr/sbin/dovecot ]; }
 if needs_packages && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-    install=(apt-get install -y --no-install-recommends bubblewrap dovecot-imapd)
+    install=(apt-get install -y --no-install-recommends bubblewrap dovecot-imapd sqlite3)
     export DEBIAN_FRONTEND=noninteractive
     "${install[@]}" >/dev/null 2>&1 || { apt-get update && "${install[@]}"; } >/dev/null 2>&1 ||
-        echo "no bubblewrap and no Dovecot here: neither the sandbox nor mail can be tested whole" >&2
+        echo "no bubblewrap, SQLite or Dovecot here: the sandbox, backups and mail cannot be tested whole" >&2
 fi
 
 heading "Building the program, its examples and its tests"
@@ -51,6 +52,14 @@ for example in examples/*.rs; do
     "$target/debug/examples/$name" </dev/null
 done
 
+case "${1:-backup}" in
+backup)
+    heading "Backups, restored"
+    tests/releases/backup.sh "$target/debug/perihelion"
+    if [ $# -gt 0 ]; then exit; fi
+    ;;
+esac
+
 heading "Documentation tests"
 cargo test --locked --workspace --doc --quiet
 
@@ -68,6 +77,15 @@ case "${1:-pgvector}" in
 pgvector)
     heading "Searches by meaning in a PostgreSQL with pgvector"
     tests/pgvector.sh try cargo test --locked --quiet --workspace --test both -- --include-ignored pgvector
+    if [ $# -gt 0 ]; then exit; fi
+    ;;
+esac
+
+# With LangGraph from PyPI; left out where that cannot be had, but in CI.
+case "${1:-python-package}" in
+python-package)
+    heading "The Python package, the short part of its tests"
+    tests/python.sh
     if [ $# -gt 0 ]; then exit; fi
     ;;
 esac

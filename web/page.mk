@@ -1,19 +1,25 @@
 # The page. What `cargo build` embeds is web/dist, which is committed; only changing or testing it needs Node.
 
 PAGE_DIST := $(abspath $(or $(CARGO_TARGET_DIR),target)/page-dist)
-PICTURES ?= $(CURDIR)/docs/images
+PAGE_PICTURES := $(abspath $(or $(CARGO_TARGET_DIR),target)/page-pictures)
 
-.PHONY: page test-page measure-page
+.PHONY: page test-page page-pictures measure-page
 
 page: ## Build web/dist from web/app (needs Node); the program embeds it
-	cd web/app && npm ci --no-audit --no-fund && npx tsc --noEmit && node build.mjs
+	cd web/app && npm ci --no-audit --no-fund && npx tsc --noEmit && node build.mjs && node licenses.mjs
 
 test-page: ## Compare web/dist with its sources, then drive the page in Chromium (Debian's, installed as root) against a real server
 	@command -v $${CHROMIUM:-chromium} >/dev/null || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core; }
-	cd web/app && npm ci --no-audit --no-fund && npx tsc --noEmit && node build.mjs "$(PAGE_DIST)"
-	@diff -r web/dist "$(PAGE_DIST)" || { echo 'web/dist is not what web/app builds: run make page, and commit web/dist' >&2; exit 1; }
+	cd web/app && npm ci --no-audit --no-fund && npx tsc --noEmit && node build.mjs "$(PAGE_DIST)" && \
+		node licenses.mjs "$(PAGE_DIST).json"
+	@diff -r web/dist "$(PAGE_DIST)" && diff web/licenses.json "$(PAGE_DIST).json" || { echo 'web/dist is not what web/app builds: run make page, and commit web/' >&2; exit 1; }
 	$(CARGO) build --workspace --bin perihelion
-	PICTURES="$(PICTURES)" node --test --test-concurrency=1 tests/page/*.test.mjs
+	node --test --test-concurrency=1 tests/page/*.test.mjs
+
+page-pictures: ## Take pictures of every view at three widths in both themes, into target/page-pictures; those of the documents into docs/images
+	cd web/app && npm ci --no-audit --no-fund
+	$(CARGO) build --workspace --bin perihelion
+	node tests/page/pictures.mjs "$(PAGE_PICTURES)" docs/images
 
 measure-page: ## Print figures of the page: sizes, long answers and threads, Lighthouse (from npm); STEPS=10000 for a long thread
 	cd web/app && npm ci --no-audit --no-fund

@@ -1,11 +1,13 @@
 # The Python package perihelion-agents: its wheel, its tests on both databases, LangGraph's own tests, and benchmarks.
 #
 #   PYTHON             the interpreter (python3): 3.10 or later
+#   PYTHON_VERSIONS    versions for test-python-versions (3.10 3.11 3.12 3.13 3.14)
 #   PYTHON_TESTS       which tests:  make test-python PYTHON_TESTS="-k conformance"
 #   LANGGRAPH_SOURCE   a checkout of LangGraph for test-python-langgraph; without it one is cloned
-#   PYTHON_BENCH       cases of bench-python:  PYTHON_BENCH="--rounds 10 100 --runs 1"
+#   PYTHON_BENCH       cases of bench-savers:  PYTHON_BENCH="--rounds 10 100 --runs 1"
 
 PYTHON ?= python3
+PYTHON_VERSIONS ?= 3.10 3.11 3.12 3.13 3.14
 PYTHON_TESTS ?=
 PYTHON_BENCH ?=
 PYTHON_CRATE := crates/python
@@ -13,7 +15,7 @@ PYTHON_OUT := $(abspath $(or $(CARGO_TARGET_DIR),target)/python-package)
 PYTHON_VENV := $(PYTHON_OUT)/venv
 PYTHON_PYTEST = $(PYTHON_VENV)/bin/pytest --quiet -c $(PYTHON_CRATE)/pyproject.toml --rootdir $(PYTHON_CRATE)
 
-.PHONY: test-python test-python-short test-python-langgraph bench-python wheel python-wheel
+.PHONY: test-python test-python-short test-python-versions test-python-langgraph bench-savers check-savers wheel python-wheel
 
 $(PYTHON_VENV)/ready: $(PYTHON_CRATE)/tests/requirements.txt
 	@mkdir -p $(PYTHON_OUT)
@@ -37,12 +39,19 @@ test-python: python-wheel ## Build the Python package in an environment of its o
 	$(PYTHON_VENV)/bin/mypy --config-file $(PYTHON_CRATE)/pyproject.toml $(PYTHON_CRATE)/python/perihelion
 	tests/postgres.sh run $(PYTHON_PYTEST) $(PYTHON_CRATE)/tests $(PYTHON_TESTS)
 
-test-python-short: python-wheel ## The part of test-python that needs no server
-	env -u TEST_DATABASE_URL $(PYTHON_PYTEST) $(PYTHON_CRATE)/tests -k "memory and not conformance" $(PYTHON_TESTS)
+test-python-short: ## The part of test-python that make test runs: on SQLite, with what PyPI has
+	PYTHON=$(PYTHON) tests/python.sh $(PYTHON_TESTS)
+
+test-python-versions: python-wheel ## Test the wheel on SQLite with each version of Python that is here
+	env -u TEST_DATABASE_URL $(PYTHON_CRATE)/tests/versions.sh $(PYTHON_OUT) $(PYTHON_OUT)/wheels/*.whl $(PYTHON_VERSIONS) -- $(PYTHON_TESTS)
 
 test-python-langgraph: python-wheel ## Run LangGraph's own checkpoint, Pregel and store tests on the Python package
 	PYTHON=$(PYTHON_VENV)/bin/python tests/postgres.sh run $(PYTHON_CRATE)/tests/langgraph/run.sh $(PYTHON_OUT)/langgraph $(PYTHON_TESTS)
 
-bench-python: python-wheel ## Measure the Python savers beside LangGraph's on SQLite and Postgres
-	TEST_POSTGRES_SETTINGS="-c shared_buffers=512MB -c max_wal_size=4GB" tests/postgres.sh run \
-		$(PYTHON_VENV)/bin/python $(PYTHON_CRATE)/benches/savers.py $(PYTHON_BENCH)
+ON_FAST_POSTGRES = TEST_POSTGRES_SETTINGS="-c shared_buffers=512MB -c max_wal_size=4GB" tests/postgres.sh run
+
+bench-savers: python-wheel ## Measure the Python savers beside LangGraph's on SQLite and Postgres
+	$(ON_FAST_POSTGRES) $(PYTHON_VENV)/bin/python $(PYTHON_CRATE)/benches/savers.py $(PYTHON_BENCH)
+
+check-savers: python-wheel ## Check the ratios of the Python savers that do not depend on the machine
+	$(ON_FAST_POSTGRES) $(PYTHON_VENV)/bin/python $(PYTHON_CRATE)/benches/savers.py --check

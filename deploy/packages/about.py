@@ -37,14 +37,20 @@ def run(*command, **options):
 
 
 def dependencies():
-    """Returns cargo's description of each package that is compiled into the program, ours included."""
+    """Returns cargo's description of each package that is compiled into the program, ours included, with the ids that it `needs`."""
     target = f"{MACHINE}-unknown-linux-gnu"
     metadata = json.loads(run("cargo", "metadata", "--format-version=1", "--locked", "--filter-platform", target))
-    packages = {package["id"]: package for package in metadata["packages"]}
+    needs = {node["id"]: [one["pkg"] for one in node["deps"] if any(kind["kind"] != "dev" for kind in one["dep_kinds"])]
+             for node in metadata["resolve"]["nodes"]}
     listed = run("cargo", "tree", "--locked", "-p", "perihelion", "-e", "normal,build", "--target", target, "--prefix", "none", "-f", "{p}")
     names = {tuple(re.match(r"(\S+) v(\S+)", line).groups()) for line in listed.splitlines() if line}
-    found = [package for package in packages.values() if (package["name"], package["version"]) in names]
+    found = [package | {"needs": needs[package["id"]]} for package in metadata["packages"] if (package["name"], package["version"]) in names]
     return sorted(found, key=lambda package: (package["name"], package["version"]))
+
+
+def page():
+    """Returns the npm packages that the web UI is bundled from, with their licences."""
+    return json.loads((ROOT / "web/licenses.json").read_text())
 
 
 def completions(program, directory):

@@ -18,7 +18,6 @@ def build(directory, program, extras, licences):
         extras / "completions/perihelion": f"{SHARE}/bash-completion/completions/perihelion",
         extras / "completions/_perihelion": f"{SHARE}/zsh/vendor-completions/_perihelion",
         extras / "completions/perihelion.fish": f"{SHARE}/fish/vendor_completions.d/perihelion.fish",
-        **{unit: f"usr/lib/systemd/system/{unit.name}" for unit in (about.ROOT / "deploy/systemd").iterdir()},
         **{page: f"{SHARE}/man/man1/{page.name}" for page in sorted((extras / "man").iterdir())},
     }
     for source, place in places.items():
@@ -26,6 +25,13 @@ def build(directory, program, extras, licences):
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(source, target)
         target.chmod(0o755 if place.startswith("usr/bin/") else 0o644)
+    for unit in (about.ROOT / "deploy/systemd").iterdir():
+        target = root / "usr/lib/systemd/system" / unit.name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(unit.read_text().replace("/usr/local/bin/perihelion", "/usr/bin/perihelion").replace("copy to /etc/systemd/system, then ", ""))
+        target.chmod(0o644)
+    # Where the units look for settings.
+    (root / "etc/perihelion").mkdir(parents=True)
     subprocess.run(["gzip", "-9n", *(root / SHARE / "man/man1").iterdir()], check=True)
     documents = root / SHARE / "doc/perihelion"
     documents.mkdir(parents=True)
@@ -34,7 +40,7 @@ def build(directory, program, extras, licences):
     control = {
         "Package": "perihelion", "Version": version, "Architecture": about.DEBIAN, "Section": "utils", "Priority": "optional",
         "Maintainer": "Perihelion maintainers <maintainers@perihelion.invalid>", "Installed-Size": size,
-        "Depends": f"libc6 (>= {about.GLIBC}), libgcc-s1 | libgcc1", "Recommends": "bubblewrap, ca-certificates, python3",
+        "Depends": f"libc6 (>= {about.GLIBC}), libgcc-s1 | libgcc1", "Recommends": "bubblewrap, ca-certificates, less, python3",
         "Description": f"{about.SUMMARY}\n One binary: threads that survive crashes, MCP servers as agents, approvals and traces.",
     }
     (root / "DEBIAN").mkdir()

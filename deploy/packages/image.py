@@ -7,6 +7,7 @@ import datetime
 import hashlib
 import json
 import pathlib
+import re
 import subprocess
 import tempfile
 
@@ -15,25 +16,36 @@ import archives
 
 # What the program loads, the certificates of endpoints, and the sandbox with its libraries.
 PACKAGES = ["libc6", "libgcc-s1", "ca-certificates", "bubblewrap", "libcap2", "libselinux1", "libpcre2-8-0"]
-LEFT_OUT = ("usr/share/doc/", "usr/share/man/", "usr/share/lintian/", "usr/share/locale/", "usr/sbin/", "usr/share/bash-completion/", "usr/share/zsh/")
+LEFT_OUT = ("usr/share/man/", "usr/share/lintian/", "usr/share/locale/", "usr/sbin/", "usr/share/bash-completion/", "usr/share/zsh/")
 USER = 10001
 MEDIA = "application/vnd.oci.image"
 
 
 def base():
-    """Returns the files of the base, as `{path: (mode, bytes)}`."""
-    entries = {}
+    """Returns the files of the base, as `{path: (mode, bytes)}`, and the name, version and licence of each of its packages."""
+    entries, names = {}, []
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         folder.chmod(0o755)
-        # Downloaded as this user: apt's own user may not write here.
-        subprocess.run(["apt-get", "download", "-q", "-o", "APT::Sandbox::User=root", *PACKAGES], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+        # The newest packages with their security updates, whatever this machine has: with lists of our own, as this user.
+        for place in ["lists/partial", "archives/partial"]:
+            (folder / place).mkdir(parents=True)
+        own = {"APT::Sandbox::User": "root", "Dir::State": folder, "Dir::State::status": "/dev/null", "Dir::Cache": folder}
+        options = [word for name, value in own.items() for word in ("-o", f"{name}={value}")]
+        apt = lambda program, *words: subprocess.run([program, "-q", *options, *words], cwd=folder, check=True, stdout=subprocess.PIPE, text=True).stdout
+        apt("apt-get", "update")
+        # The licence of libgcc is in the package of the compiler's version.
+        apt("apt-get", "download", *PACKAGES, re.search(r"gcc-\d+-base", apt("apt-cache", "show", "libgcc-s1")).group())
         for package in sorted(folder.glob("*.deb")):
             subprocess.run(["dpkg-deb", "-x", package, folder / "root"], check=True)
+            fields = subprocess.run(["dpkg-deb", "--show", "--showformat=${Package} ${Version}", package], check=True, stdout=subprocess.PIPE, text=True)
+            # Debian's copyright files, which the image keeps, state the licences; they are no SPDX expressions.
+            names.append((*fields.stdout.split(), None))
         root = folder / "root"
         for path in sorted(root.rglob("*")):
             place = str(path.relative_to(root))
-            if place.startswith(LEFT_OUT) or (path.is_dir() and not path.is_symlink()):
+            is_document = place.startswith("usr/share/doc/") and path.name != "copyright"
+            if is_document or place.startswith(LEFT_OUT) or (path.is_dir() and not path.is_symlink()):
                 continue
             # Debian's directories below / are links into /usr since bookworm.
             place = f"usr/{place}" if place.startswith(("bin/", "lib/", "lib64/", "sbin/")) else place
@@ -48,14 +60,15 @@ def base():
     entries |= {"tmp/": (0o1777, b""), "proc/": (0o755, b""), "dev/": (0o755, b""), "sys/": (0o755, b"")}
     # Mounted as volumes; any user may write, because Kubernetes chooses the user.
     entries |= {"home/perihelion/": (0o777, b""), "var/lib/perihelion/": (0o777, b"")}
-    return archives.with_folders(entries)
+    return archives.with_folders(entries), names
 
 
 def build(directory, program, licences):
-    """Writes the image as an archive into a directory and returns its path."""
+    """Writes the image as an archive into a directory; returns its path and the packages of its base."""
     own = {"usr/local/bin/perihelion": (0o755, program.read_bytes())}
     own |= {f"usr/share/doc/perihelion/{name}": (0o644, text.encode()) for name, text in licences.items()}
-    layers = [archives.tar(base(), compressed=False), archives.tar(archives.with_folders(own), compressed=False)]
+    files, names = base()
+    layers = [archives.tar(files, compressed=False), archives.tar(archives.with_folders(own), compressed=False)]
     created = datetime.datetime.fromtimestamp(about.timestamp(), datetime.timezone.utc).isoformat()
     blobs = {}
 
@@ -86,10 +99,10 @@ def build(directory, program, licences):
     texts = {
         "oci-layout": {"imageLayoutVersion": "1.0.0"},
         "index.json": {"schemaVersion": 2, "manifests": [manifest]},
-        "manifest.json": [{"Config": place(config), "RepoTags": [tag], "Layers": [place(layer) for layer in written]}],
+        "manifest.json": [{"Config": place(config), "RepoTags": [tag, "perihelion:latest"], "Layers": [place(layer) for layer in written]}],
     }
     entries = {f"blobs/sha256/{name}": (0o644, content) for name, content in blobs.items()}
     entries |= {name: (0o644, json.dumps(content).encode()) for name, content in texts.items()}
     path = directory / f"perihelion-{about.version()}-{about.DEBIAN}.oci.tar"
     path.write_bytes(archives.tar(archives.with_folders(entries), compressed=False))
-    return path
+    return path, names

@@ -41,7 +41,8 @@ def main():
     manuals.pages(program, extras / "man")
     packages = about.dependencies()
     texts = {path.name: path.read_text() for path in sorted(about.ROOT.glob("LICENSE*"))}
-    texts["THIRD-PARTY-LICENSES.txt"] = licences.document(packages)
+    page = about.page()
+    texts["THIRD-PARTY-LICENSES.txt"] = licences.document(packages, page)
     made = []
     if "wheel" in only:
         made.append(wheel.build(out, program, texts))
@@ -52,9 +53,12 @@ def main():
     if "archive" in only:
         made.append(archive(out, program, extras, texts))
     if "image" in only:
-        made.append(image.build(out, program, texts))
+        path, system = image.build(out, program, texts)
+        bill = path.with_suffix(".cdx.json")
+        bill.write_text(sbom.document(packages, page, system))
+        made += [path, bill]
     bill = out / f"perihelion-{about.version()}.cdx.json"
-    bill.write_text(sbom.document(packages))
+    bill.write_text(sbom.document(packages, page))
     shutil.rmtree(extras)
     sums = [f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in sorted([*made, bill])]
     (out / "SHA256SUMS").write_text("".join(sums))

@@ -11,23 +11,37 @@ notes=$(awk '/^## \[Unreleased\]/ { on = 1; next } /^## \[/ { on = 0 } on' CHANG
 [ -n "${notes//[[:space:]]/}" ] || { echo "CHANGELOG.md has nothing under [Unreleased]: there is nothing to release" >&2; exit 1; }
 git rev-parse --quiet --verify "refs/tags/v$version" >/dev/null && { echo "the tag v$version exists already" >&2; exit 1; }
 
+ls tests/golden/releases/"$version".* >/dev/null 2>&1 && { echo "tests/golden/releases has databases of $version already" >&2; exit 1; }
+
 if [ "${PUBLISH:-}" != yes ]; then
-    printf 'Release %s of %s would change Cargo.toml, Cargo.lock, CHANGELOG.md and deploy/helm/Chart.yaml,\n' "$version" "$today"
-    printf 'commit and tag v%s, and build the packages. Notes:\n%s\n\nRun it with PUBLISH=yes.\n' "$version" "$notes"
+    printf 'Release %s of %s would change Cargo.toml, Cargo.lock, crates/python, CHANGELOG.md and deploy/helm/Chart.yaml,\n' "$version" "$today"
+    printf 'commit, build and test the packages, tag v%s, and commit databases that the program wrote:\n' "$version"
+    printf '  tests/golden/releases/%s.%s.gz\n' "$version" sqlite "$version" postgres
+    printf 'Notes:\n%s\n\nRun it with PUBLISH=yes.\n' "$notes"
     exit
 fi
 [ -z "$(git status --porcelain)" ] || { echo "commit or stash your changes first" >&2; exit 1; }
 
 sed -i "/^\[workspace.package\]/,/^\[/ s/^version = .*/version = \"$version\"/" Cargo.toml
+sed -i "/^\[package\]/,/^\[/ s/^version = .*/version = \"$version\"/" crates/python/Cargo.toml
 sed -i "s/^version: .*/version: $version/; s/^appVersion: .*/appVersion: \"$version\"/" deploy/helm/Chart.yaml
 sed -i "s/^## \[Unreleased\]$/## [Unreleased]\n\n## [$version] - $today/" CHANGELOG.md
 cargo update --workspace --quiet
+cargo update --workspace --quiet --manifest-path crates/python/Cargo.toml
 git commit --quiet --all --message "Release $version"
-git tag --annotate "v$version" --message "Perihelion $version"
 deploy/packages/build.sh
 deploy/packages/test.sh
+# The notes are the message: headings begin as comments do.
+git tag --annotate --cleanup=whitespace "v$version" --message "Perihelion $version" --message "$notes"
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")/packages
 printf '%s\n' "$notes" >"$target/NOTES.md"
+# Later releases open what this one wrote; the program is that of the archive.
+program=$(mktemp -d)
+trap 'rm -rf "$program"' EXIT
+tar -xzf "$target"/perihelion-"$version"-linux-*.tar.gz -C "$program" --strip-components=1
+tests/postgres.sh run tests/releases/write.sh "$program/perihelion" "$version"
+git add tests/golden/releases
+git commit --quiet --message "Keep databases that release $version wrote"
 cat <<TEXT
 
 Release $version is committed, tagged and packaged in $target. To publish it:

@@ -17,42 +17,69 @@ clean() {
     rm -rf --one-file-system "$work"
 }
 trap clean EXIT
+export HOME=$work/home XDG_DATA_HOME=$work/home/.local/share
 unset OPENAI_API_KEY OPENAI_BASE_URL OPENAI_MODEL DATABASE_URL
 
 heading() { printf '\n== %s\n\n' "$*"; }
 
+# Answers of the demo name this zone.
+answer=Africa/Casablanca
+question='Between 2010 and 2025, in which time zones did the clocks change most often, how many times, and why?'
+
 # Uses an installed program: `use COMMAND...` is what starts it, in an empty working directory.
 use() {
     "$@" --version
-    "$@" demo </dev/null 2>&1 | tail -5
-    "$@" doctor </dev/null | head -5 || true
+    "$@" demo </dev/null >"$work/demo.log" 2>&1 || { cat "$work/demo.log" >&2; return 1; }
+    grep --quiet "$answer" "$work/demo.log"
+    # No model is configured here, which is a failed check.
+    "$@" doctor --json </dev/null >"$work/doctor.json" || true
+    python3 - "$work/doctor.json" <<'PYTHON'
+import json, sys
+for part in json.load(open(sys.argv[1]))["parts"]:
+    print(f"{part['name']}: {part['path'] or 'not found'}")
+PYTHON
     "$@" serve --demo --addr 127.0.0.1:0 >"$work/serve.log" 2>&1 </dev/null &
     local server=$! address=
     for _ in $(seq 300); do
         address=$(grep -o 'http://127\.0\.0\.1:[0-9]*' "$work/serve.log" | head -1) && break
         sleep 0.1
     done
-    curl --silent --show-error --fail --retry 20 --retry-connrefused "$address/readyz"
-    echo
+    curl --silent --show-error --fail --retry 20 --retry-connrefused "$address/readyz" >/dev/null
+    curl --silent --show-error --fail --header 'content-type: application/json' --output "$work/run.json" \
+        --data "{\"assistant_id\": \"swarm\", \"input\": {\"question\": \"$question\"}}" "$address/runs/wait"
+    grep --quiet "$answer" "$work/run.json" || { cat "$work/run.json" "$work/serve.log" >&2; return 1; }
     kill -TERM "$server"
     wait "$server" || true
+    echo "the demo and a run of the service gave an answer"
+}
+
+# Lists what is installed below a directory; what Python compiles, npm's notes and the data of the program do not count.
+files() { find "$1" -xdev \( -type f -o -type l \) | grep -v '__pycache__\|/\.package-lock\.json$\|/\.local/share/perihelion/\|/var/l[io][bg]/\(dpkg\|perihelion\)\|/dpkg\.log' | sort; }
+
+# Fails if uninstalling left what was not there before: `nothing_left PLACE`, after `files PLACE >"$work/before"`.
+nothing_left() {
+    files "$1" | comm -13 "$work/before" - >"$work/left"
+    [ ! -s "$work/left" ] || { echo "uninstalling left:" >&2; cat "$work/left" >&2; return 1; }
 }
 
 heading "The wheel, in a virtual environment"
 python3 -m venv "$work/venv"
+files "$work/venv" >"$work/before"
 "$work/venv/bin/pip" install --quiet --no-index "$packages"/perihelion_command-*.whl
 mkdir "$work/wheel" && (cd "$work/wheel" && use "$work/venv/bin/perihelion")
 "$work/venv/bin/pip" uninstall --quiet --yes perihelion-command
-test ! -e "$work/venv/bin/perihelion"
+nothing_left "$work/venv"
 
 if command -v npm >/dev/null; then
     heading "The npm packages, below a prefix of their own"
     export npm_config_prefix=$work/npm npm_config_cache=$work/npm-cache
+    mkdir "$work/npm"
+    files "$work/npm" >"$work/before"
     npm install --silent --global --offline --omit=optional "$packages"/perihelion-linux-*.tgz
     npm install --silent --global --offline --omit=optional "$packages"/perihelion-[0-9]*.tgz
     mkdir "$work/node" && (cd "$work/node" && NODE_PATH=$work/npm/lib/node_modules use "$work/npm/bin/perihelion")
     npm uninstall --silent --global perihelion "$(basename "$(ls -d "$work"/npm/lib/node_modules/perihelion-linux-*)")"
-    test ! -e "$work/npm/bin/perihelion"
+    nothing_left "$work/npm"
 else
     echo "npm is not installed: its packages are not tested" >&2
     [ "${CI:-}" != true ] || exit 1
@@ -90,9 +117,10 @@ use within "$root" perihelion
 heading "The Debian package, in a root made of Debian's packages"
 root=$work/debian
 mkdir -p "$root"/{dev,proc,tmp}
-base=(libc6 libgcc-s1 gcc-12-base)
-mkdir "$work/downloads"
-(cd "$work/downloads" && apt-get download -q -o APT::Sandbox::User=root "${base[@]}" >/dev/null)
+base=(libc6 libgcc-s1)
+mkdir -p "$work"/{downloads,apt/lists/partial,apt/archives/partial}
+apt=(apt-get -q -o APT::Sandbox::User=root -o Dir::State="$work/apt" -o Dir::State::status=/dev/null -o Dir::Cache="$work/apt")
+(cd "$work/downloads" && "${apt[@]}" update >/dev/null && "${apt[@]}" download "${base[@]}" >/dev/null)
 for package in "$work"/downloads/*.deb; do dpkg-deb -x "$package" "$root"; done
 mkdir -p "$root"/var/lib/dpkg/{info,updates,triggers} "$root/root"
 touch "$root"/var/lib/dpkg/{status,available}
@@ -101,9 +129,9 @@ mount --bind /dev "$root/dev"
 mount -t proc proc "$root/proc"
 on_debian() { env -i PATH=/usr/bin HOME=/root TERM=dumb "$chroot" "$root" "$@"; }
 # The libraries were unpacked, not installed, so the package's requirements look unmet.
+files "$root" >"$work/before"
 dpkg --root="$root" --force-depends --install "$packages"/perihelion_*.deb 2>"$work/dpkg.log" || { cat "$work/dpkg.log" >&2; exit 1; }
 use on_debian perihelion
 dpkg --root="$root" --force-depends --purge perihelion
-left=$(find "$root/usr" "$root/etc" "$root/lib" -xdev -name '*perihelion*' 2>/dev/null)
-[ -z "$left" ] || { printf 'uninstalling left:\n%s\n' "$left" >&2; exit 1; }
+nothing_left "$root"
 echo "every package was installed, used and uninstalled"

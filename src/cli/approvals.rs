@@ -88,13 +88,6 @@ fn as_json(one: &WaitingApproval) -> Value {
 }
 
 fn list(all: &[WaitingApproval], json: bool) -> Result<(), Error> {
-    if json {
-        return output::json(&all.iter().map(as_json).collect::<Vec<_>>());
-    }
-    if all.is_empty() {
-        output::note("no calls are waiting for approval");
-        return Ok(());
-    }
     let rows = all.iter().map(|one| {
         [
             one.asked.id.clone(),
@@ -105,14 +98,15 @@ fn list(all: &[WaitingApproval], json: bool) -> Result<(), Error> {
         ]
     });
     let head = ["id", "call", "agent", "thread", "until (UTC)"];
-    output::text(&output::table(head, rows.collect()))
+    let shown: Vec<Value> = all.iter().map(as_json).collect();
+    let none = "no calls are waiting for approval";
+    output::listed(json, &shown, none, || output::table(head, rows.collect()))
 }
 
 fn show(one: &WaitingApproval, json: bool, globals: &Globals) -> Result<(), Error> {
-    if json {
-        return output::json(&as_json(one));
-    }
     let thread = one.thread.id.to_string();
     let asked = std::slice::from_ref(&one.asked);
-    output::text(&questions::explain(asked, &thread, &globals.invocation()))
+    output::either(json, &as_json(one), || {
+        questions::explain(asked, &thread, &globals.invocation())
+    })
 }

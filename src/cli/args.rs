@@ -6,8 +6,8 @@ use clap::{Parser, Subcommand};
 
 use super::globals::Globals;
 use super::{
-    agents, approvals, completing, demo, diff, doctor, documents, eval, explain, init, keys,
-    memory, replay, resume, run, serve, skills, teams, threads, trace, users, worker,
+    accounts, agents, approvals, completing, demo, diff, doctor, documents, eval, explain, init,
+    memory, replay, resume, run, serve, skills, teams, threads, trace, worker,
 };
 use perihelion_servers::Bundled;
 
@@ -29,11 +29,13 @@ Exit codes:
   2  Invalid usage or configuration.
   3  Waiting for a person. Standard error shows how to answer.";
 
-/// The version, the commit that it was built from where `make packages` built it, and the optional parts it has.
-static VERSION: LazyLock<String> = LazyLock::new(|| {
-    let commit = option_env!("BUILD_COMMIT").map(|commit| format!(" ({commit})"));
-    let parts = if cfg!(feature = "python-wasm") { " with python-wasm" } else { "" };
-    format!("{}{}{parts}", env!("CARGO_PKG_VERSION"), commit.unwrap_or_default())
+/// The version, the commit if the build named it, and the optional features.
+pub(super) static VERSION: LazyLock<String> = LazyLock::new(|| {
+    let commit = option_env!("BUILD_COMMIT").filter(|commit| !commit.is_empty());
+    let commit = commit.map(|commit| format!("commit {commit}, "));
+    let features = if cfg!(feature = "python-wasm") { "python-wasm" } else { "none" };
+    let version = env!("CARGO_PKG_VERSION");
+    format!("{version} ({}features: {features})", commit.unwrap_or_default())
 });
 
 /// Run durable, supervised agent graphs. Threads survive crashes, restarts and days of waiting.
@@ -80,9 +82,9 @@ pub enum Command {
     /// Serve threads over HTTP: APIs, event streams and the web UI.
     Serve(serve::Args),
     /// Create, list and revoke API keys of the service.
-    Keys(keys::Args),
+    Keys(accounts::KeysArgs),
     /// Add, list and disable users of the service.
-    Users(users::Args),
+    Users(accounts::UsersArgs),
     /// Run a demo with bundled servers and a scripted model. Needs no API key and no network.
     Demo(demo::Args),
     /// Serve a bundled MCP server over standard input and output, or over HTTP.
@@ -101,7 +103,7 @@ pub enum Command {
     ParseDocument { name: String },
     /// Create a starter perihelion.toml and mcp-servers.toml.
     Init(init::Args),
-    /// Check the settings, database, model endpoint and servers, and suggest fixes.
+    /// Check the settings, database, model endpoint, servers and system, and suggest fixes.
     Doctor(doctor::Args),
     /// Explain an error by its code.
     Explain(explain::Args),

@@ -88,7 +88,6 @@ impl Bars {
         (!self.is_hidden()).then(|| self.add(form))
     }
 
-    /// Adds a line below the others.
     pub(super) fn add(&'static self, form: Form) -> Bar {
         let mut drawing = self.lock();
         let id = drawing.next_id;

@@ -109,14 +109,14 @@ struct Mcp {
     server: Bundled,
 }
 
-/// Checks that Python programs can run in the sandbox.
 async fn check_python() -> Result<(), Error> {
     let Ok(Mcp { server }) = Mcp::try_parse_from(["mcp", "python"]) else { return Ok(()) };
-    let bad = server.check().await.into_iter().find_map(|finding| match finding {
-        Finding::Bad(reason) => Some(Error::NoSandbox(reason)),
-        Finding::Good(_) | Finding::Odd(_) => None,
-    });
-    bad.map_or(Ok(()), Err)
+    for finding in server.check().await {
+        if let Finding::Bad(reason) = finding {
+            return Err(Error::NoSandbox(reason));
+        }
+    }
+    Ok(())
 }
 
 /// Kills the process when an output was judged: calls have been made, and the stage is not committed.

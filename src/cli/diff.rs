@@ -49,11 +49,7 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
     let named = |error: runtime::Error| Error::from(error).about(&args.a).about(&args.b);
     // Trouble is 2, since 1 says that they differ.
     let comparison = compared.map_err(|error| Error::CannotCompare(Box::new(named(error))))?;
-    if args.json {
-        output::json(&comparison)?
-    } else {
-        output::text(&drawn(&comparison))?
-    }
+    output::either(args.json, &comparison, || drawn(&comparison))?;
     Ok(if comparison.same { Exit::Done } else { Exit::Failed })
 }
 

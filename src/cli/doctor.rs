@@ -1,38 +1,37 @@
-//! `perihelion doctor`: checks everything that a run needs and suggests fixes.
+//! `perihelion doctor`: tries everything that a run needs, one by one and without running anything, and suggests fixes.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
+use futures::future::join_all;
+use serde_json::json;
+use tokio::process::Command;
+
+use super::args::VERSION;
 use super::init::no_agents;
-use super::{Error, Exit, Globals, Signals, checkup, environment, looking, output};
-use perihelion_agents::kinds;
-use perihelion_embeddings::reach;
-use perihelion_servers::Finding;
+use super::parts::{self, Part};
+use super::{Error, Exit, Globals, Signals, environment, opening, output};
+use perihelion_database::Database;
+use perihelion_embeddings::Endpoint;
+use perihelion_engine::checkpoint::{self, NewThread, ThreadFilter};
+use perihelion_engine::ids::ThreadId;
+use perihelion_http::reach;
+use perihelion_llm::{self as llm, EmbeddingModel as _, Role, openai};
+use perihelion_mcp::{ServersFile, Transport};
+use perihelion_runtime::{Runtime, collector as collector_of, open_store};
+use perihelion_servers::Finding::{self, Bad, Good, Odd};
+use perihelion_servers::{Bundled, sql};
 use perihelion_settings::config::Settings;
+use perihelion_telemetry::otlp;
 
 /// How long a service may take to accept a connection.
 const CONNECTING: Duration = Duration::from_secs(5);
 
-/// Lines of the report, and whether a check failed.
-#[derive(Default)]
-struct Findings {
-    lines: Vec<String>,
-    bad: bool,
-}
+/// Longest check of a server.
+const CHECK: Duration = Duration::from_secs(60);
 
-impl Findings {
-    fn good(&mut self, what: &str) {
-        self.lines.push(format!("✓ {}", output::one_line(what)));
-    }
-
-    fn odd(&mut self, what: &str) {
-        self.lines.push(format!("! {}", output::one_line(what)));
-    }
-
-    fn bad(&mut self, what: &str) {
-        self.lines.push(format!("✗ {}", output::one_line(what)));
-        self.bad = true;
-    }
-}
+/// Threads that are read, the newest.
+const LOOKED_AT: u32 = 20;
 
 #[derive(Debug, clap::Args)]
 #[group(skip)]
@@ -40,10 +39,54 @@ pub struct Args {
     /// Check only whether a running service or worker is ready, for health checks
     #[arg(long, value_name = "URL", num_args = 0..=1, default_missing_value = "http://127.0.0.1:2024")]
     service: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
-/// Asks a service or worker whether it is ready, and prints its answer.
-async fn ask(url: &str) -> Result<Exit, Error> {
+pub(super) async fn run(globals: &Globals, args: &Args) -> Result<Exit, Error> {
+    if let Some(url) = &args.service {
+        return report(args, vec![ask(url).await], &[]);
+    }
+    let signals = Signals::listen()?;
+    let file = Settings::file(globals.config.as_deref(), &environment);
+    let settings = match globals.settings() {
+        Ok(settings) => settings,
+        Err(error) => return report(args, vec![Bad(format!("settings: {error}"))], &[]),
+    };
+    let read = file.map(|file| file.display().to_string());
+    let read = read.unwrap_or_else(|| "defaults and environment variables, no file".to_owned());
+    let mut found = vec![Good(format!("settings: {read}"))];
+    let looking = async {
+        database(&settings, &mut found).await;
+        models(&settings, &mut found).await;
+        found.push(embeddings(&settings).await);
+        collector(&settings, &mut found).await;
+        servers(&settings, &mut found).await;
+    };
+    if signals.unless_stopped(looking).await.is_none() {
+        return Ok(Exit::Aborted);
+    }
+    report(args, found, &parts::of_system(&settings))
+}
+
+/// Prints what was looked at, in order, and the parts of the system; a failed check is the exit code.
+fn report(args: &Args, checks: Vec<Finding>, parts: &[Part]) -> Result<Exit, Error> {
+    let checks: Vec<Finding> =
+        checks.into_iter().map(|check| check.map(|text| output::one_line(&text))).collect();
+    if args.json {
+        let version = VERSION.as_str();
+        output::json(&json!({ "version": version, "checks": checks, "parts": parts }))?;
+    } else {
+        let parts = parts.iter().map(|part| part.finding().line());
+        let lines: Vec<String> = checks.iter().map(Finding::line).chain(parts).collect();
+        output::marked(&lines)?;
+    }
+    Ok(if checks.iter().any(Finding::is_bad) { Exit::Failed } else { Exit::Done })
+}
+
+/// Asks a service or worker whether it is ready.
+async fn ask(url: &str) -> Finding {
     perihelion_settings::config::tls::install();
     let url = format!("{}/readyz", url.trim_end_matches('/'));
     let answer = async {
@@ -51,135 +94,248 @@ async fn ask(url: &str) -> Result<Exit, Error> {
         let is_ready = answer.status().is_success();
         Ok::<_, reqwest::Error>((is_ready, answer.text().await?))
     };
-    let mut findings = Findings::default();
     match answer.await {
-        Ok((true, text)) => findings.good(&format!("service: {text}")),
-        Ok((false, text)) => findings.bad(&format!("service: not ready: {text}")),
-        Err(error) => findings.bad(&format!("service: {url} does not answer: {error}")),
+        Ok((true, text)) => Good(format!("service: {text}")),
+        Ok((false, text)) => Bad(format!("service: not ready: {text}")),
+        Err(error) => Bad(format!("service: {url} does not answer: {error}")),
     }
-    output::marked(&findings.lines)?;
-    Ok(if findings.bad { Exit::Failed } else { Exit::Done })
 }
 
-pub(super) async fn run(globals: &Globals, args: &Args) -> Result<Exit, Error> {
-    if let Some(url) = &args.service {
-        return ask(url).await;
+async fn database(settings: &Settings, found: &mut Vec<Finding>) {
+    let place = match writable(settings).await {
+        Ok(place) => place,
+        Err(error) => return found.push(Bad(format!("database: {error}"))),
+    };
+    found.push(Good(format!("database: {place} is writable")));
+    if let Ok(true) = is_exempt(settings).await {
+        let why = "database: the role is a superuser or has BYPASSRLS, so row-level security does not separate tenants. \
+                   Connect as the owner of the database without these privileges";
+        found.push(Odd(why.to_owned()));
     }
-    let signals = Signals::listen()?;
-    let mut findings = Findings::default();
-    let file = Settings::file(globals.config.as_deref(), &environment);
-    match globals.settings() {
-        Err(error) => findings.bad(&format!("settings: {error}")),
-        Ok(settings) => {
-            match file {
-                Some(file) => findings.good(&format!("settings: {}", file.display())),
-                None => findings.good("settings: defaults and environment variables, no file"),
-            }
-            if signals.unless_stopped(look(&settings, &mut findings)).await.is_none() {
-                return Ok(Exit::Aborted);
-            }
-        }
+    match contents(settings).await {
+        Ok(None) => {}
+        Ok(Some(keys)) => found.push(Good(format!("encryption: {keys}"))),
+        Err(error) => found.push(Bad(format!("stored threads: {error}"))),
     }
-    output::marked(&findings.lines)?;
-    Ok(if findings.bad { Exit::Failed } else { Exit::Done })
 }
 
-async fn look(settings: &Settings, findings: &mut Findings) {
-    match checkup::store(settings).await {
-        Ok(place) => {
-            findings.good(&format!("database: {place} is writable"));
-            if let Ok(true) = checkup::is_exempt(settings).await {
-                findings.odd(
-                    "database: the role is a superuser or has BYPASSRLS, so row-level security does not separate tenants. \
-                     Connect as the owner of the database without these privileges",
-                );
-            }
-            match checkup::contents(settings).await {
-                Ok(None) => {}
-                Ok(Some(keys)) => findings.good(&format!("encryption: {keys}")),
-                Err(error) => findings.bad(&format!("stored threads: {error}")),
+/// Opens the database, writes a thread and removes it again; returns where the data lies.
+async fn writable(settings: &Settings) -> Result<String, Error> {
+    let store = open_store(settings).await?;
+    let thread = ThreadId::new();
+    let new = NewThread {
+        id: thread,
+        graph: "checkup".into(),
+        title: Some("checkup".into()),
+        root: None,
+        namespace: String::new(),
+        tenant: "default".into(),
+    };
+    let written = async {
+        store.create(new).await?;
+        store.delete(thread).await
+    };
+    let written = written.await;
+    let place = store.describe();
+    store.close().await;
+    Ok(written.map(|()| place)?)
+}
+
+/// Tells whether the database's role sees the rows of all tenants whatever row-level security says.
+async fn is_exempt(settings: &Settings) -> Result<bool, perihelion_database::Error> {
+    let database = Database::open(settings.store.database.expose()).await?;
+    let found = database.is_exempt().await;
+    database.close().await;
+    found
+}
+
+/// Reads the newest threads, so that a missing or wrong key shows; returns what encrypts, if anything does.
+async fn contents(settings: &Settings) -> Result<Option<String>, Error> {
+    let store = open_store(settings).await?;
+    let read = async {
+        let filter = ThreadFilter { limit: Some(LOOKED_AT), ..ThreadFilter::default() };
+        for info in store.list(&filter).await? {
+            for step in store.history(info.id, None, 1).await? {
+                step.delta.to_json_bytes()?;
             }
         }
-        Err(error) => findings.bad(&format!("database: {error}")),
+        Ok(())
+    };
+    let read: Result<(), checkpoint::Error> = read.await;
+    store.close().await;
+    read?;
+    let names: Vec<&str> = settings.encryption.keys.iter().map(|key| key.name.as_str()).collect();
+    Ok(names.split_first().map(|(first, older)| match older {
+        [] => format!("with the key {first}"),
+        older => format!("with the key {first}; also read: {}", older.join(", ")),
+    }))
+}
+
+/// Asks every endpoint that a role of a run uses for its models; nothing is generated.
+async fn models(settings: &Settings, found: &mut Vec<Finding>) {
+    let mut wanted = BTreeMap::new();
+    for role in [Role::Supervisor, Role::Agent, Role::Reflector, Role::Qa] {
+        let role = settings.models.for_role(role.as_str());
+        if let Some(url) = role.url.clone() {
+            wanted.entry((url, role.model.clone())).or_insert(role);
+        }
     }
-    for endpoint in checkup::models(settings).await {
-        let name = format!("model: {} at {}", endpoint.model, endpoint.url);
-        match endpoint.listed {
-            Ok(Some(true)) => findings.good(&name),
-            Ok(Some(false)) => findings.odd(&format!(
+    for ((url, model), role) in wanted {
+        let listed = openai::list_models(&url, &role).await;
+        let url = url.split('?').next().unwrap_or_default();
+        let name = format!("model: {model} at {url}");
+        found.push(match listed.map(|names| names.map(|names| names.contains(&model))) {
+            Ok(Some(true)) => Good(name),
+            Ok(Some(false)) => Odd(format!(
                 "{name}: the endpoint responds, but does not list this model; check --model or OPENAI_MODEL"
             )),
-            Ok(None) => findings.odd(&format!(
+            Ok(None) => Odd(format!(
                 "{name}: the endpoint responds, but lists no models, so the name was not checked"
             )),
-            Err(error) => findings.bad(&format!("model: {error}{}", endpoint.advice)),
-        }
+            Err(error) => Bad(format!("model: {error}{}", without_version(&error, url))),
+        });
     }
-    if let Err(error) = perihelion_runtime::Runtime::check_model(settings) {
-        findings.bad(&format!("model: {error}"));
+    if let Err(error) = Runtime::check_model(settings) {
+        found.push(Bad(format!("model: {error}")));
     }
-    match checkup::embeddings(settings).await {
-        None => findings.good("embeddings: not configured, using keyword search only"),
-        Some(Ok(found)) => findings.good(&format!("embeddings: {found}")),
-        Some(Err(error)) => {
-            findings.odd(&format!("embeddings: {error}; using keyword search only"));
+}
+
+/// Asks about the end of an address at which nothing is found.
+fn without_version(error: &llm::Error, url: &str) -> &'static str {
+    let is_versioned = url.trim_end_matches('/').ends_with("/v1");
+    match error {
+        llm::Error::Refused { status: 404, .. } if is_versioned => {
+            "; there is no /models under this address: is it that of an OpenAI-compatible endpoint?"
         }
+        llm::Error::Refused { status: 404, .. } => {
+            "; there is no /models under this address: should it end in /v1?"
+        }
+        _ => "",
     }
-    if let Some(found) = checkup::collector(settings).await {
-        let endpoint = found.endpoint;
-        match found.answer {
-            Ok(()) => findings.good(&format!("traces: the collector at {endpoint} accepts traces")),
-            Err(error) => findings.bad(&format!("traces: {endpoint}: {error}")),
-        }
-        if let Some(pending @ 1..) = found.pending {
-            findings.odd(&format!(
-                "traces: {} unsent traces; the next run sends them",
-                if pending == 1 {
-                    "1 thread has".to_owned()
-                } else {
-                    format!("{pending} threads have")
-                }
-            ));
-        }
+}
+
+/// Requests one vector from the embedding model, if one is configured.
+async fn embeddings(settings: &Settings) -> Finding {
+    let Some(settings) = &settings.embeddings else {
+        return Good("embeddings: not configured, using keyword search only".to_owned());
+    };
+    let asked = async {
+        let model = Endpoint::new(settings).map_err(llm::Error::from)?;
+        let vectors = model.embed(&["checkup".to_owned()]).await;
+        let length = vectors?.first().map_or(0, Vec::len);
+        let text = format!("{} at {}, vectors of {length}", model.model(), settings.url);
+        Ok::<_, Box<dyn std::error::Error + Send + Sync>>(text)
+    };
+    match asked.await {
+        Ok(text) => Good(format!("embeddings: {text}")),
+        Err(error) => Odd(format!("embeddings: {error}; using keyword search only")),
     }
-    let survey = looking::shown(false, async |looks| {
-        perihelion_runtime::Agents::survey(settings, &environment, &kinds(), true, looks).await
+}
+
+/// Sends the collector an empty request, if one is configured, and counts what it has not got yet.
+async fn collector(settings: &Settings, found: &mut Vec<Finding>) {
+    let Some(collector) = collector_of(settings) else { return };
+    let answer = match otlp::Sink::new(&collector) {
+        Ok(sink) => sink.check().await,
+        Err(error) => Err(error),
+    };
+    let endpoint = collector.endpoint;
+    found.push(match answer {
+        Ok(()) => Good(format!("traces: the collector at {endpoint} accepts traces")),
+        Err(error) => Bad(format!("traces: {endpoint}: {error}")),
     });
-    match survey.await {
-        Err(error) => findings.bad(&format!("servers: {error}")),
-        Ok(found) => {
-            let file = settings.servers.file.display();
-            if found.agents.is_empty() && found.failed.is_empty() {
-                findings.odd(&no_agents(settings));
-            }
-            for agent in &found.agents {
-                let server = &agent.server.name;
-                let tools = agent.server.tools.len();
-                let tools = output::count(tools as u64, "tool");
-                findings.good(&format!("server {server}: {tools}, agent {}", agent.name));
-                if let Some(what) = agent.undeclared() {
-                    findings.odd(&format!("server {server} {what}"));
-                }
-            }
-            for (server, finding) in checkup::bundled(settings, &environment).await {
-                match finding {
-                    Finding::Good(text) => findings.good(&format!("server {server}: {text}")),
-                    Finding::Odd(text) => findings.odd(&format!("server {server}: {text}")),
-                    Finding::Bad(text) => findings.bad(&format!("server {server}: {text}")),
-                }
-            }
-            for (server, warning) in checkup::sql_roles(settings, &environment).await {
-                findings.odd(&format!("server {server}: {warning}"));
-            }
-            for warning in &found.warnings {
-                findings.odd(&format!("server {}: {}", warning.server, warning.text));
-            }
-            for one in &found.rejected {
-                findings.odd(&format!("server {}: {}", one.server, one.problem));
-            }
-            for one in &found.failed {
-                findings.bad(&format!("server {}: {}; see {file}", one.server, one.problem));
-            }
+    let pending = async {
+        let store = open_store(settings).await.ok()?;
+        let pending = store.outbox()?.pending(1_000).await.ok();
+        store.close().await;
+        Some(pending?.len())
+    };
+    let threads = match pending.await {
+        None | Some(0) => return,
+        Some(1) => "1 thread has".to_owned(),
+        Some(pending) => format!("{pending} threads have"),
+    };
+    found.push(Odd(format!("traces: {threads} unsent traces; the next run sends them")));
+}
+
+async fn servers(settings: &Settings, found: &mut Vec<Finding>) {
+    let survey = match opening::survey(settings, true).await {
+        Ok(survey) => survey,
+        Err(error) => return found.push(Bad(format!("servers: {error}"))),
+    };
+    if survey.agents.is_empty() && survey.failed.is_empty() {
+        found.push(Odd(no_agents(settings)));
+    }
+    for agent in &survey.agents {
+        let server = &agent.server.name;
+        let tools = output::count(agent.server.tools.len() as u64, "tool");
+        found.push(Good(format!("server {server}: {tools}, agent {}", agent.name)));
+        found.extend(agent.undeclared().map(|what| Odd(format!("server {server} {what}"))));
+    }
+    if let Ok(file) = ServersFile::load(&settings.servers.file, &environment) {
+        bundled(&file, found).await;
+        sql_roles(&file, found).await;
+    }
+    for warning in &survey.warnings {
+        found.push(Odd(format!("server {}: {}", warning.server, warning.text)));
+    }
+    for one in &survey.rejected {
+        found.push(Odd(format!("server {}: {}", one.server, one.problem)));
+    }
+    let file = settings.servers.file.display();
+    for one in &survey.failed {
+        found.push(Bad(format!("server {}: {}; see {file}", one.server, one.problem)));
+    }
+}
+
+/// Finds what should be changed about the roles with which bundled SQL servers read Postgres.
+async fn sql_roles(file: &ServersFile, found: &mut Vec<Finding>) {
+    for server in file.servers.iter().filter(|server| server.enabled) {
+        let Transport::Stdio { args, .. } = &server.transport else { continue };
+        if let [mcp, name, rest @ ..] = args.as_slice()
+            && mcp == "mcp"
+            && name == "sql"
+            // A server that cannot be opened is reported as one.
+            && let Ok(warnings) = sql::warnings(rest).await
+        {
+            let odd = |warning| Odd(format!("server {}: {warning}", server.name));
+            found.extend(warnings.into_iter().map(odd));
         }
+    }
+}
+
+/// Has each bundled server that needs more than to be started try what it needs, in the environment that its table gives it.
+async fn bundled(file: &ServersFile, found: &mut Vec<Finding>) {
+    let Ok(program) = std::env::current_exe() else { return };
+    let mut checks = Vec::new();
+    for server in file.servers.iter().filter(|server| server.enabled) {
+        let Transport::Stdio { args, env, cwd, .. } = &server.transport else { continue };
+        let [mcp, name, ..] = args.as_slice() else { continue };
+        if mcp != "mcp" || !Bundled::CHECKED.contains(&name.as_str()) {
+            continue;
+        }
+        let mut command = Command::new(&program);
+        command.args(["mcp", "--check"]).args(args.iter().skip(1)).env_clear().envs(env);
+        command.stdin(std::process::Stdio::null()).kill_on_drop(true);
+        if let Some(cwd) = cwd {
+            command.current_dir(cwd);
+        }
+        checks.push(async move { (&server.name, check(command).await) });
+    }
+    for (name, findings) in join_all(checks).await {
+        found.extend(
+            findings.into_iter().map(|one| one.map(|text| format!("server {name}: {text}"))),
+        );
+    }
+}
+
+/// A server whose arguments cannot be read is reported where it is scanned.
+async fn check(mut command: Command) -> Vec<Finding> {
+    match tokio::time::timeout(CHECK, command.output()).await {
+        Ok(Ok(output)) => {
+            String::from_utf8_lossy(&output.stdout).lines().filter_map(Finding::read).collect()
+        }
+        Ok(Err(error)) => vec![Bad(format!("cannot be checked: {error}"))],
+        Err(_) => vec![Bad(format!("gave no word within {} s", CHECK.as_secs()))],
     }
 }

@@ -110,7 +110,7 @@ pub enum Error {
     NotWaiting(String),
     #[error(transparent)]
     Serve(perihelion_http::Error),
-    #[error("cannot create an HTTP client: {0}")]
+    #[error("cannot create an HTTP client: {}", perihelion_http::reach::cause(.0))]
     Client(reqwest::Error),
     #[error(transparent)]
     Service(service::Error),
@@ -138,7 +138,6 @@ pub enum Error {
 }
 
 impl Error {
-    /// Returns the exit code of this failure.
     pub fn exit(&self) -> Exit {
         match self {
             Self::Runtime(error) if !error.is_usage() => Exit::Failed,
@@ -162,9 +161,7 @@ impl Error {
             _ => Exit::Usage,
         }
     }
-}
 
-impl Error {
     /// Uses the name of a thread in the message instead of its ID.
     pub(super) fn about(self, name: &str) -> Self {
         match self {
@@ -185,12 +182,10 @@ impl Error {
             other => other,
         }
     }
-}
 
-impl Error {
     /// Explains that a question was not submitted because its thread is running.
-    pub(super) fn untaken(self, name: &str) -> Self {
-        match self.about(name) {
+    pub(super) fn untaken(self) -> Self {
+        match self {
             Self::AtWork { thread, who, .. } => {
                 let what = "your question was not submitted. Follow the current run with `perihelion resume`, then ask again";
                 Self::AtWork { thread, who, what }

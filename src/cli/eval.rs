@@ -2,9 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Error, Exit, Signals, environment, files, looking, output};
-use perihelion_agents::kinds;
-use perihelion_runtime::Runtime;
+use super::{Error, Exit, Signals, files, opening, output};
 use perihelion_runtime::eval::{CaseRecord, Change, Comparison, Record, Suite, compare, junit};
 use perihelion_settings::config::Settings;
 
@@ -49,13 +47,7 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
         Suite::parse(&files::read(&args.suite)?).map_err(|error| unusable(&args.suite, &error))?;
     let baseline = args.baseline.as_deref().map(read_record).transpose()?;
     let signals = Signals::listen()?;
-    let opening = looking::shown(args.quiet, async |looks| {
-        Runtime::builder(settings, kinds())
-            .environment(&environment)
-            .with_progress(looks)
-            .open()
-            .await
-    });
+    let opening = opening::runtime(settings, args.quiet);
     let Some(opened) = signals.unless_stopped(opening).await else { return Ok(Exit::Aborted) };
     let runtime = opened?;
     let evaluating = runtime.evaluate(&suite, |step| {
@@ -73,17 +65,12 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
     let record = record?;
     let comparison = baseline.map(|baseline| compare(&baseline, &record));
     if let Some(path) = &args.save {
-        let text = serde_json::to_string_pretty(&record);
-        files::write(path, &text.map_err(|error| Error::Output(error.into()))?)?;
+        files::write(path, &output::pretty(&record)?)?;
     }
     if let Some(path) = &args.junit {
         files::write(path, &junit(&record))?;
     }
-    if args.json {
-        output::json(&record)?;
-    } else {
-        output::text(&drawn(&record, comparison.as_deref()))?;
-    }
+    output::either(args.json, &record, || drawn(&record, comparison.as_deref()))?;
     let is_worse = comparison.iter().flatten().any(|one| one.change == Change::Worse);
     Ok(if record.passed() && !is_worse { Exit::Done } else { Exit::Failed })
 }

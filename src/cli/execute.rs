@@ -8,14 +8,12 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::ending::{present, way_on};
 use super::init::no_agents;
 use super::inline::Asking;
 use super::progress::Progress;
-use super::show::{Observer, Show};
-use super::{Error, Exit, Signals, environment, found, keys, looking, output, plugins};
+use super::show::{Observer, Show, present};
+use super::{Error, Exit, Signals, accounts, found, opening, output, plugins};
 use crate::demo;
-use perihelion_agents::kinds;
 use perihelion_engine::graph::{RunEvent, Wants};
 use perihelion_engine::runner::RunOptions;
 use perihelion_runtime::{Audit, Job, RunStatusView, Runtime, is_there};
@@ -35,10 +33,10 @@ pub async fn execute(settings: Settings, job: Job, show: &Show) -> Result<Exit, 
     let database = &settings.store.database;
     let is_made = job.is_submission() && !is_there(database.expose()).unwrap_or(true);
     let made = is_made.then(|| database.to_string());
-    let audit = if job.decides() { Audit::open(&settings, &keys::actor()).await? } else { None };
-    let opening = looking::shown(show.quiet, async |looks| {
-        let builder = Runtime::builder(settings, kinds()).environment(&environment).for_job(&job);
-        let builder = demo::continued(builder.with_progress(looks)).await?;
+    let audit =
+        if job.decides() { Audit::open(&settings, &accounts::actor()).await? } else { None };
+    let opening = opening::shown(show.quiet, async |looks| {
+        let builder = demo::continued(opening::builder(settings, looks).for_job(&job)).await?;
         Ok::<_, Error>(builder.open().await?)
     });
     let opened = signals.unless_stopped(opening).await;
@@ -153,23 +151,17 @@ pub async fn drive(
     let mut report = match ended {
         Ok(report) => report,
         Err(error) => {
-            let error = if is_question {
-                Error::from(error).untaken(&show.called(thread))
-            } else {
-                Error::from(error).about(&show.called(thread))
-            };
-            if matches!(error, Error::AtWork { .. }) {
+            let error = Error::from(error).about(&show.called(thread));
+            let error = if is_question { error.untaken() } else { error };
+            if matches!(error, Error::AtWork { .. }) || error.exit() != Exit::Failed {
                 return Err(error);
             }
-            if error.exit() == Exit::Failed {
-                output::coded_error(&error.code(), &error.to_string());
-                output::note(&match runtime.store().info(thread).await {
-                    Ok(_) => way_on(show, thread),
-                    Err(_) => "the run did not start, so there is no thread to continue".to_owned(),
-                });
-                return Ok(Exit::Failed);
-            }
-            return Err(error);
+            output::coded_error(&error.code(), &error.to_string());
+            output::note(&match runtime.store().info(thread).await {
+                Ok(_) => show.way_on(thread),
+                Err(_) => "the run did not start, so there is no thread to continue".to_owned(),
+            });
+            return Ok(Exit::Failed);
         }
     };
     if show.events && !is_submission {

@@ -30,24 +30,16 @@ pub struct Args {
 pub(super) fn run(args: &Args) -> Result<Exit, Error> {
     let Some(wanted) = &args.code else {
         let all: Vec<_> = entries().collect();
-        if args.json {
-            let all: Vec<_> = all.iter().map(as_json).collect();
-            output::json(&all)?;
-        } else {
-            let rows = all.iter().map(|[code, cause, _]| [code, cause].map(|it| (*it).to_owned()));
-            output::text(&output::table(["code", "cause"], rows.collect()))?;
-        }
-        return Ok(Exit::Done);
+        let rows = all.iter().map(|[code, cause, _]| [code, cause].map(|it| (*it).to_owned()));
+        let shown: Vec<_> = all.iter().map(as_json).collect();
+        let table = || output::table(["code", "cause"], rows.collect());
+        return output::either(args.json, &shown, table).map(|()| Exit::Done);
     };
     let found = entries().find(|[code, ..]| code == wanted);
     let entry = found.ok_or_else(|| Error::UnknownCode(wanted.clone()))?;
     let [code, cause, remedy] = entry;
-    if args.json {
-        output::json(&as_json(&entry))?;
-    } else {
-        output::text(&format!("{code}\n  cause   {cause}\n  remedy  {remedy}"))?;
-    }
-    Ok(Exit::Done)
+    let text = || format!("{code}\n  cause   {cause}\n  remedy  {remedy}");
+    output::either(args.json, &as_json(&entry), text).map(|()| Exit::Done)
 }
 
 fn as_json([code, cause, remedy]: &[&str; 3]) -> serde_json::Value {

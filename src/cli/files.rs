@@ -5,11 +5,11 @@ use std::io::{self, BufWriter, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
+use serde_json::Value;
 use uuid::Uuid;
 
 use super::Error;
 
-/// Reads a text file.
 pub(super) fn read(path: &Path) -> Result<String, Error> {
     fs::read_to_string(path).map_err(|source| Error::Read { path: path.to_owned(), source })
 }
@@ -22,7 +22,11 @@ pub(super) fn read_or_input(path: &Path) -> Result<String, Error> {
     }
 }
 
-/// Writes a text file.
+/// Reads what a person typed as JSON, or as a text.
+pub(super) fn json_or_text(text: String) -> Value {
+    serde_json::from_str(&text).unwrap_or(Value::String(text))
+}
+
 pub(super) fn write(path: &Path, text: &str) -> Result<(), Error> {
     fs::write(path, text).map_err(|source| Error::Write { path: path.to_owned(), source })
 }

@@ -5,6 +5,7 @@ use std::io::Write as _;
 
 use serde_json::{Map, Value};
 
+use super::files::json_or_text;
 use super::{Error, Signals, output, questions};
 use perihelion_engine::ids::ThreadId;
 use perihelion_runtime::{Answer, InterruptView, Runtime};
@@ -57,21 +58,19 @@ impl Asking {
         signals: &Signals,
     ) -> Result<Option<Answer>, Error> {
         let question = one.question();
-        if let Question::Approval(approval) = &question {
-            let tool = format!("{}.{}", approval.server, approval.tool);
-            if self.allowed.contains(&tool) {
-                output::note(&format!("approved automatically, as you chose: {tool}"));
-                return Ok(Some(Answer::Approve { reason: None }));
-            }
+        let tool = match &question {
+            Question::Approval(approval) => format!("{}.{}", approval.server, approval.tool),
+            _ => String::new(),
+        };
+        if self.allowed.contains(&tool) {
+            output::note(&format!("approved automatically, as you chose: {tool}"));
+            return Ok(Some(Answer::Approve { reason: None }));
         }
         output::note(&questions::asked(one));
         loop {
             let answer = match &question {
                 Question::Clarification { options, .. } => clarified(options, signals).await?,
-                Question::Approval(approval) => {
-                    let tool = format!("{}.{}", approval.server, approval.tool);
-                    self.decided(&tool, signals).await?
-                }
+                Question::Approval(_) => self.decided(&tool, signals).await?,
                 Question::OutcomeUnknown(_) => judged(signals).await?,
                 Question::Elicitation(asked) if asked.url.is_some() => allowed(signals).await?,
                 Question::Elicitation(asked) => {
@@ -120,10 +119,7 @@ enum Reply {
 
 impl Reply {
     fn of(line: Option<String>) -> Self {
-        line.map_or(Self::Later, |text| {
-            let value = serde_json::from_str(&text).unwrap_or(Value::String(text));
-            Self::Answer(Answer::Value(value))
-        })
+        line.map_or(Self::Later, |text| Self::Answer(Answer::Value(json_or_text(text))))
     }
 }
 
@@ -142,8 +138,7 @@ async fn judged(signals: &Signals) -> Result<Reply, Error> {
         None => Reply::Later,
         Some("d" | "done") => {
             let result = line("result (JSON or text, optional)", signals).await?;
-            let read = |text: String| serde_json::from_str(&text).unwrap_or(Value::String(text));
-            Reply::Answer(Answer::OutcomeDone { result: result.map_or(Value::Null, read) })
+            Reply::Answer(Answer::OutcomeDone { result: result.map_or(Value::Null, json_or_text) })
         }
         Some("r" | "retry") => Reply::Answer(Answer::OutcomeRetry),
         Some("s" | "skip") => Reply::Answer(Answer::OutcomeSkip),
@@ -185,7 +180,7 @@ fn typed(text: &str, field: &Value) -> Value {
         ("string", _) => Value::String(text.to_owned()),
         ("boolean", "y" | "yes" | "true") => Value::Bool(true),
         ("boolean", "n" | "no" | "false") => Value::Bool(false),
-        _ => serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned())),
+        _ => json_or_text(text.to_owned()),
     }
 }
 

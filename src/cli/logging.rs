@@ -16,7 +16,6 @@ use perihelion_mcp as mcp;
 use perihelion_runtime::{log_layer, log_place, redact_log};
 use perihelion_settings::config::{Log, LogFormat};
 
-/// Starts logging as the settings say.
 pub(super) fn start(log: &Log) -> Result<(), Error> {
     output::set_json_lines(log.format == LogFormat::Json);
     let refused = |reason: String| Error::Log { filter: log.filter.clone(), reason };

@@ -27,7 +27,6 @@ pub(super) fn shown(markdown: &str) -> String {
     if output::is_colour_refused() { markdown.to_owned() } else { rendered(markdown) }
 }
 
-/// Renders Markdown for a terminal.
 fn rendered(markdown: &str) -> String {
     let mut page = Page::default();
     for event in Parser::new_ext(markdown, Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH) {

@@ -83,7 +83,9 @@ async fn perform(
     match command {
         Command::List { all } => {
             let entries = if all { memory.history(scope).await } else { memory.list(scope).await };
-            show(&entries.map_err(refused)?, json)
+            let entries = entries.map_err(refused)?;
+            let none = "no memories about this user";
+            output::listed(json, &entries, none, || output::lines(&entries, line))
         }
         Command::Set { key, value, kind } => {
             let kind = kind.unwrap_or_else(|| suggested(&key));
@@ -99,20 +101,9 @@ fn suggested(key: &str) -> MemoryKind {
     if PREFERENCES.contains(&key.as_str()) { MemoryKind::Preference } else { MemoryKind::Fact }
 }
 
-fn show(entries: &[MemoryEntry], json: bool) -> Result<(), Error> {
-    if json {
-        return output::json(&entries);
-    }
-    if entries.is_empty() {
-        output::note("no memories about this user");
-        return Ok(());
-    }
-    let line = |entry: &MemoryEntry| {
-        let until = entry
-            .until
-            .map_or_else(String::new, |until| format!(" to {}", until.format("%Y-%m-%d")));
-        let since = entry.since.format("%Y-%m-%d");
-        format!("{}  {} = {}  (since {since}{until})", entry.kind.as_str(), entry.key, entry.value)
-    };
-    output::text(&entries.iter().map(line).collect::<Vec<_>>().join("\n"))
+fn line(entry: &MemoryEntry) -> String {
+    let until = entry.until.map(|until| format!(" to {}", until.format("%Y-%m-%d")));
+    let until = until.unwrap_or_default();
+    let since = entry.since.format("%Y-%m-%d");
+    format!("{}  {} = {}  (since {since}{until})", entry.kind.as_str(), entry.key, entry.value)
 }

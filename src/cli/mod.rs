@@ -5,20 +5,17 @@
 //! Deliberately absent: decisions about runs, which `runtime` makes.
 #![expect(clippy::print_stderr, reason = "only this module prints")]
 
+mod accounts;
 mod agents;
 mod approvals;
 mod args;
 mod bars;
-mod browser;
 mod changes;
-mod checkup;
 mod completing;
 mod demo;
-mod descriptors;
 mod diff;
 mod doctor;
 mod documents;
-mod ending;
 mod error;
 mod eval;
 pub mod execute;
@@ -28,15 +25,13 @@ mod found;
 mod globals;
 mod init;
 mod inline;
-mod keys;
 mod logging;
-mod looking;
 mod markdown;
 mod memory;
+mod opening;
 mod output;
-mod patience;
+mod parts;
 mod plugins;
-mod privacy;
 mod progress;
 mod questions;
 mod replay;
@@ -47,10 +42,10 @@ mod show;
 mod shown;
 mod signals;
 mod skills;
+mod system;
 mod teams;
 mod threads;
 mod trace;
-mod users;
 mod worker;
 
 use std::process::ExitCode;
@@ -78,7 +73,7 @@ const STACK_BYTES: usize = 16 << 20;
 
 /// Runs the program: parses the arguments, runs the command, and returns the exit code.
 pub fn main() -> ExitCode {
-    privacy::keep();
+    system::keep_private();
     // The settings may say otherwise, but what goes wrong before they are read is told as well.
     output::set_json_lines(LogFormat::of_environment(&environment) == LogFormat::Json);
     let cli = match Cli::try_parse() {
@@ -101,7 +96,8 @@ pub fn main() -> ExitCode {
         }
     };
     if let Command::ParseDocument { name } = &cli.command {
-        return parse_document(name);
+        let parsed = runtime::parse_document(name).map_err(Error::Output);
+        return parsed.map_or_else(|error| fail(&error), |()| Exit::Done).into();
     }
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     let runtime = match builder.enable_all().thread_stack_size(STACK_BYTES).build() {
@@ -112,14 +108,6 @@ pub fn main() -> ExitCode {
     // Tasks of an interrupted command must not keep the process running.
     runtime.shutdown_timeout(GRACE);
     exit.into()
-}
-
-/// Parses a document in this process.
-fn parse_document(name: &str) -> ExitCode {
-    match runtime::parse_document(name) {
-        Ok(()) => Exit::Done.into(),
-        Err(error) => fail(&Error::Output(error)).into(),
-    }
 }
 
 fn fail(error: &Error) -> Exit {
@@ -139,8 +127,7 @@ fn wants_json() -> bool {
 
 /// Prints an error as JSON for programs that read standard output. Ignores a failure to print.
 fn tell_as_json(kind: &str, code: Option<String>, message: &str) {
-    let message = output::one_line(message);
-    let mut error = serde_json::json!({ "type": kind, "message": message });
+    let mut error = serde_json::json!({ "type": kind, "message": output::one_line(message) });
     if let Some(code) = code {
         error["code"] = code.into();
     }
@@ -210,8 +197,8 @@ async fn dispatch(cli: Cli) -> Result<Exit, Error> {
         Command::Worker(args) => worker::run(settings, args).await,
         Command::Serve(args) => serve::run(settings, args).await,
         Command::Approvals(args) => approvals::run(&globals, settings, args).await,
-        Command::Keys(args) => keys::run(settings, args).await,
-        Command::Users(args) => users::run(settings, args).await,
+        Command::Keys(args) => accounts::keys(settings, args).await,
+        Command::Users(args) => accounts::users(settings, args).await,
         Command::Demo(args) => demo::run(&globals, settings, args).await,
         Command::Completions { .. }
         | Command::Complete { .. }
@@ -228,8 +215,7 @@ async fn checked(server: Bundled) -> Result<Exit, Error> {
     let findings = server.check().await;
     let lines: Vec<String> = findings.iter().map(Finding::line).collect();
     output::text(&lines.join("\n"))?;
-    let is_bad = findings.iter().any(|finding| matches!(finding, Finding::Bad(_)));
-    Ok(if is_bad { Exit::Failed } else { Exit::Done })
+    Ok(if findings.iter().any(Finding::is_bad) { Exit::Failed } else { Exit::Done })
 }
 
 impl Globals {

@@ -32,7 +32,6 @@ pub(super) fn set_json_lines(json: bool) {
     }
 }
 
-/// Tells whether lines on standard error are JSON.
 pub(super) fn has_json_lines() -> bool {
     JSON_LINES.load(Ordering::Relaxed)
 }
@@ -60,11 +59,42 @@ pub(super) fn text(text: &str) -> Result<(), Error> {
 /// Writes one JSON value to standard output: indented for people, on one line for programs.
 pub(super) fn json<T: Serialize>(value: &T) -> Result<(), Error> {
     let text = if std::io::stdout().is_terminal() {
-        serde_json::to_string_pretty(value).map(|text| shown_json(&text))
+        shown_json(&pretty(value)?)
     } else {
-        serde_json::to_string(value)
+        serde_json::to_string(value).map_err(|error| Error::Output(error.into()))?
     };
-    bytes(format!("{}\n", text.map_err(|error| Error::Output(error.into()))?).as_bytes())
+    bytes(format!("{text}\n").as_bytes())
+}
+
+pub(super) fn pretty<T: Serialize>(value: &T) -> Result<String, Error> {
+    serde_json::to_string_pretty(value).map_err(|error| Error::Output(error.into()))
+}
+
+/// Writes a value as JSON to programs, and as a text to people.
+pub(super) fn either<T: Serialize>(
+    is_json: bool,
+    value: &T,
+    text: impl FnOnce() -> String,
+) -> Result<(), Error> {
+    if is_json { json(value) } else { self::text(&text()) }
+}
+
+/// Writes a list as [`either`] does; people who would see nothing get a note.
+pub(super) fn listed<T: Serialize>(
+    is_json: bool,
+    all: &[T],
+    none: &str,
+    text: impl FnOnce() -> String,
+) -> Result<(), Error> {
+    if all.is_empty() && !is_json {
+        note(none);
+        return Ok(());
+    }
+    either(is_json, &all, text)
+}
+
+pub(super) fn lines<T>(all: &[T], line: impl FnMut(&T) -> String) -> String {
+    all.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
 /// Writes one JSON value on a line of its own to standard output.
@@ -79,17 +109,14 @@ pub(super) fn note(text: &str) {
     written("INFO", shown.trim_end_matches('\n'), str::to_owned);
 }
 
-/// Writes an error: one line.
 pub(super) fn error(message: &str) {
     labelled("ERROR", "error:", RED, message);
 }
 
-/// Writes an error with its code: one line.
 pub(super) fn coded_error(code: &str, message: &str) {
     labelled("ERROR", &format!("error[{code}]:"), RED, message);
 }
 
-/// Writes a warning: one line.
 pub(super) fn warning(message: &str) {
     labelled("WARN", "warning:", YELLOW, message);
 }
@@ -128,6 +155,14 @@ pub(super) fn confirmed(question: &str) -> Result<bool, Error> {
     let mut line = String::new();
     std::io::stdin().lock().read_line(&mut line).map_err(Error::Input)?;
     Ok(matches!(line.trim().to_lowercase().as_str(), "y" | "yes"))
+}
+
+/// Asks as [`confirmed`] does, unless nobody can be asked.
+pub(super) fn agreed(what: &'static str, name: &str, question: &str) -> Result<bool, Error> {
+    if !std::io::stdin().is_terminal() {
+        return Err(Error::Unconfirmed { what, name: name.to_owned() });
+    }
+    confirmed(question)
 }
 
 /// Writes lines that begin with ✓, ! or ✗ to standard output, the marks in the colours of what they mean.
@@ -178,7 +213,6 @@ pub(super) fn plain(text: &str) -> String {
     text.chars().filter(shown).collect()
 }
 
-/// Makes a text one line.
 pub(super) fn one_line(text: &str) -> String {
     plain(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }

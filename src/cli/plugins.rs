@@ -15,7 +15,6 @@ pub struct Plugins {
     _signal: Option<AbortOnDropHandle<()>>,
 }
 
-/// Warns of servers with problems.
 pub fn warn(runtime: &Runtime) {
     for one in runtime.agents().problems().iter() {
         output::warning(&format!("MCP server {}: {}", one.server, one.problem));

@@ -39,11 +39,7 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
     let replayed = threads.traces(&settings).replay(thread, args.run, Arc::new(kinds())).await;
     threads.close().await;
     let report = replayed.map_err(|error| Error::from(error).about(&args.thread))?;
-    if args.json {
-        output::json(&report)?
-    } else {
-        output::text(&drawn(&report))?
-    }
+    output::either(args.json, &report, || drawn(&report))?;
     Ok(if report.divergence.is_none() { Exit::Done } else { Exit::Failed })
 }
 
@@ -63,23 +59,22 @@ fn drawn(report: &ReplayReport) -> String {
     if let Some(divergence) = &report.divergence {
         text.push_str(&format!(
             "{} replayed with the same bytes, then a difference:\n",
-            steps(*replayed)
+            output::count(*replayed, "step")
         ));
         text.push_str(&diverged(divergence));
         return text;
     }
     text.push_str(&format!(
         "{} replayed from {effects} recorded effects; each committed the same bytes\n",
-        steps(*replayed)
+        output::count(*replayed, "step")
     ));
     if *taken > 0 {
-        text.push_str(&format!("{} (inputs and edits) copied as stored\n", steps(*taken)));
+        text.push_str(&format!(
+            "{} (inputs and edits) copied as stored\n",
+            output::count(*taken, "step")
+        ));
     }
     text
-}
-
-fn steps(count: u64) -> String {
-    format!("{count} step{}", if count == 1 { "" } else { "s" })
 }
 
 fn diverged(divergence: &Divergence) -> String {

@@ -4,7 +4,8 @@ use clap::ValueEnum;
 use serde_json::Value;
 
 use super::execute;
-use super::show::Show;
+use super::files::json_or_text;
+use super::show::{Printed, Show};
 use super::{Error, Exit, Globals};
 use perihelion_engine::ids::{InterruptId, ThreadId};
 use perihelion_runtime::{Answer, Job, Threads};
@@ -52,18 +53,8 @@ pub struct Args {
     /// Result of the call, as JSON or plain text
     #[arg(long, value_name = "TEXT", requires = "outcome")]
     result: Option<String>,
-    /// Print one JSON object instead of the answer
-    #[arg(long)]
-    json: bool,
-    /// Include the first result table in the JSON object
-    #[arg(long, requires = "json")]
-    include_data: bool,
-    /// Include every event in the JSON object
-    #[arg(long = "include-events", alias = "trace", requires = "json")]
-    events: bool,
-    /// Print events as JSON Lines as they happen, followed by the JSON object
-    #[arg(long = "events")]
-    lines: bool,
+    #[command(flatten)]
+    printed: Printed,
     /// Hide progress
     #[arg(long, short)]
     quiet: bool,
@@ -78,13 +69,9 @@ enum Outcome {
 
 pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Result<Exit, Error> {
     let show = Show {
-        json: args.json || args.lines,
-        events: args.events,
-        lines: args.lines,
-        include_data: args.include_data,
         quiet: args.quiet,
         name: args.thread.clone(),
-        ..Show::new(globals.invocation())
+        ..args.printed.show(globals.invocation())
     };
     let thread = Threads::find_in(&settings, args.thread.as_deref()).await?;
     let name = args.thread.clone().unwrap_or_else(|| thread.to_string());
@@ -117,8 +104,4 @@ fn job(thread: ThreadId, args: Args) -> Result<Job, Error> {
         }
     };
     Ok(Job::Answer { thread, interrupt: args.interrupt, answer })
-}
-
-fn json_or_text(text: String) -> Value {
-    serde_json::from_str(&text).unwrap_or(Value::String(text))
 }

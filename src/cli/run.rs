@@ -8,7 +8,7 @@ use clap::builder::NonEmptyStringValueParser;
 use serde_json::Value;
 
 use super::execute;
-use super::show::Show;
+use super::show::{Printed, Show};
 use super::{Error, Exit, Globals, files};
 use perihelion_runtime::{Job, LOCAL_TENANT, Threads};
 use perihelion_settings::config::Settings;
@@ -28,9 +28,10 @@ Examples:
   perihelion run \"What does this say?\" --attach scan.png --attach plan.pdf
   perihelion run \"Summarise the notes\" --detach        Let a `perihelion worker` run it
 
-Standard output contains only the answer. With --json, it is one object. Fields: thread_id, run_id, status
-(done, interrupted or failed), answer, data, results, citations, planner, interrupts, finish_reason, usage,
-steps and metadata. The fields trace, structured, cost_usd and error are present if they apply.")]
+Standard output contains only the answer. With --json, it is one object. Fields: thread_id, run_id,
+status (done, interrupted, failed or stopped), answer, data, results, citations, planner,
+interrupts, finish_reason, usage, steps and metadata. The fields trace, structured, cost_usd and
+error are present if they apply.")]
 pub struct Args {
     /// Question to ask, in quotes. Use - to read it from standard input
     #[arg(value_name = "QUESTION", allow_hyphen_values = false)]
@@ -66,20 +67,10 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     attach: Vec<PathBuf>,
     /// Queue the run for a worker and print the thread ID
-    #[arg(long)]
+    #[arg(long, conflicts_with = "lines")]
     detach: bool,
-    /// Print one JSON object instead of the answer
-    #[arg(long)]
-    json: bool,
-    /// Include the first result table in the JSON object
-    #[arg(long, requires = "json")]
-    include_data: bool,
-    /// Include every event in the JSON object
-    #[arg(long = "include-events", alias = "trace", requires = "json")]
-    events: bool,
-    /// Print events as JSON Lines as they happen, followed by the JSON object
-    #[arg(long = "events", conflicts_with = "detach")]
-    lines: bool,
+    #[command(flatten)]
+    printed: Printed,
     /// Answer with JSON that is valid against the JSON Schema in FILE
     #[arg(long, value_name = "FILE")]
     schema: Option<PathBuf>,
@@ -127,14 +118,10 @@ pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Re
         ..Request::default()
     };
     let show = Show {
-        json: args.json || args.lines,
-        events: args.events,
-        lines: args.lines,
-        include_data: args.include_data,
         structured: args.schema.is_some(),
         quiet: args.quiet,
         name: args.thread.clone(),
-        ..Show::new(globals.invocation())
+        ..args.printed.show(globals.invocation())
     };
     let tenant = args.tenant;
     let job = if args.detach {
@@ -145,14 +132,12 @@ pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Re
     execute::execute(settings, job, &show).await
 }
 
-/// Reads a file to send with the question.
 fn attachment(path: &Path) -> Result<Attachment, Error> {
     let bytes =
         std::fs::read(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
     Ok(Attachment::of_file(&path.to_string_lossy(), &bytes))
 }
 
-/// Reads the JSON Schema of an answer.
 fn schema(path: &Path) -> Result<Value, Error> {
     let text = files::read(path)?;
     let refuse = |reason: String| Error::Schema { path: path.to_owned(), reason };

@@ -9,9 +9,8 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::output;
 use super::worker::{releasing, waiting};
-use super::{Error, Exit, Globals, Signals, descriptors, environment, looking, patience, plugins};
+use super::{Error, Exit, Globals, Signals, opening, plugins, system};
 use crate::demo;
-use perihelion_agents::kinds;
 use perihelion_api::{self as api, deliver::Deliveries};
 use perihelion_runtime::{Runtime, is_anybody_known};
 use perihelion_service::worker::Worker;
@@ -44,7 +43,6 @@ pub struct Args {
 }
 
 impl Args {
-    /// Returns the global options with those of this command.
     pub(super) fn overrides(&self, globals: &Globals) -> Overrides {
         Overrides { addr: self.addr.clone(), ..globals.overrides() }
     }
@@ -56,7 +54,7 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
     let proves = asks.token.is_some() || asks.jwt.is_some() || asks.registration;
     let signals = Signals::listen()?;
     if !addr.ip().is_loopback() && !proves {
-        let is_known = patience::opened(async || is_anybody_known(&settings).await);
+        let is_known = opening::patient(async || is_anybody_known(&settings).await);
         let Some(is_known) = signals.unless_stopped(is_known).await else {
             return Ok(Exit::Aborted);
         };
@@ -67,7 +65,7 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
     // First, so that nothing is begun when the port is taken.
     let drain = Duration::from_secs_f64(settings.serve.drain_sec);
     let wanted = settings.serve.max_connections;
-    let connections = descriptors::connections(wanted);
+    let connections = system::connections(wanted);
     if connections < wanted {
         output::note(&format!(
             "the limit of open files allows {connections} connections instead of {wanted}; raise it with ulimit -n"
@@ -75,19 +73,16 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
     }
     let bounds = Bounds { connections, drain, ..Bounds::default() };
     let server = Server::bind(addr, bounds).await.map_err(Error::Serve)?;
-    let opening = looking::shown(args.quiet, async |looks| {
-        let builder = || {
-            Runtime::builder(settings.clone(), kinds())
-                .environment(&environment)
-                .with_progress(looks)
-        };
-        if args.demo {
-            let stage = demo::set(&demo::Options::default()).await?;
-            Ok::<_, Error>(builder().on_stage(stage).open().await?)
-        } else {
-            Ok(patience::opened(async || builder().for_workers().open().await).await?)
+    let opening = async {
+        if !args.demo {
+            return Ok::<_, Error>(opening::for_workers(&settings, args.quiet).await?);
         }
-    });
+        let stage = demo::set(&demo::Options::default()).await?;
+        let opened = opening::shown(args.quiet, async |looks| {
+            opening::builder(settings.clone(), looks).on_stage(stage).open().await
+        });
+        Ok(opened.await?)
+    };
     let Some(opened) = signals.unless_stopped(opening).await else { return Ok(Exit::Aborted) };
     let runtime = Arc::new(opened?);
     plugins::warn(&runtime);

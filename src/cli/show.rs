@@ -1,18 +1,20 @@
-//! How a run is shown to the one who asked.
+//! How a run is shown to the one who asked, while it is under way and when it has ended.
 
 use std::io::IsTerminal as _;
 use std::sync::Arc;
 
 use super::globals::quoted;
+use super::{Error, Exit, Signals, markdown, output, questions};
 use perihelion_engine::graph::RunEvent;
 use perihelion_engine::ids::ThreadId;
+use perihelion_runtime::{RunReport, RunStatusView};
 use perihelion_star::GraphState;
 
 /// Sees every event of a run before it is shown.
 pub type Observer = Arc<dyn Fn(&RunEvent<GraphState>) + Send + Sync>;
 
 /// How a run is shown.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct Show {
     /// Print the report as one JSON object in place of the answer.
     pub json: bool,
@@ -37,22 +39,36 @@ pub struct Show {
     pub observer: Option<Observer>,
 }
 
+/// What of a run is printed.
+#[derive(Debug, clap::Args)]
+#[group(skip)]
+pub(super) struct Printed {
+    /// Print one JSON object instead of the answer
+    #[arg(long)]
+    json: bool,
+    /// Include the first result table in the JSON object
+    #[arg(long, requires = "json")]
+    include_data: bool,
+    /// Include every event in the JSON object
+    #[arg(long = "include-events", alias = "trace", requires = "json")]
+    events: bool,
+    /// Print events as JSON Lines as they happen, followed by the JSON object
+    #[arg(long = "events")]
+    lines: bool,
+}
+
+impl Printed {
+    /// Shows a run as these options say.
+    pub(super) fn show(&self, invocation: String) -> Show {
+        let Self { json, include_data, events, lines } = *self;
+        Show { json: json || lines, include_data, events, lines, ..Show::new(invocation) }
+    }
+}
+
 impl Show {
     /// Shows the answer and the progress, and nothing special.
     pub fn new(invocation: String) -> Self {
-        Self {
-            json: false,
-            events: false,
-            lines: false,
-            structured: false,
-            include_data: false,
-            every_line: false,
-            found: false,
-            quiet: false,
-            invocation,
-            name: None,
-            observer: None,
-        }
+        Self { invocation, ..Self::default() }
     }
 
     /// Returns how commands that are to be typed next name the thread: as the user did.
@@ -60,9 +76,85 @@ impl Show {
         self.name.as_deref().map_or_else(|| thread.to_string(), quoted)
     }
 
+    /// Returns the command that continues a thread.
+    pub(super) fn resume(&self, thread: ThreadId) -> String {
+        format!("{} resume {}", self.invocation, self.called(thread))
+    }
+
+    /// Says how a thread continues whose run ended early.
+    pub(super) fn way_on(&self, thread: ThreadId) -> String {
+        format!("completed steps are saved. To continue, run: {}", self.resume(thread))
+    }
+
     /// Tells whether a person sits there who can be asked.
     pub(super) fn can_ask(&self) -> bool {
         let is_shown = !self.json && !self.quiet;
         is_shown && std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+    }
+}
+
+/// Shows how a run ended: the answer, the open questions, or what went wrong.
+pub(super) fn present(
+    report: &RunReport,
+    thread: ThreadId,
+    is_submission: bool,
+    show: &Show,
+    signals: &Signals,
+) -> Result<Exit, Error> {
+    if show.json && show.lines {
+        output::json_line(report)?;
+    } else if show.json {
+        output::json(report)?;
+    }
+    match report.status {
+        RunStatusView::Done => {
+            for warning in &report.warnings {
+                output::warning(warning);
+            }
+            let answer = report.answer.as_deref().unwrap_or_default();
+            if !show.json && show.structured {
+                output::text(answer)?;
+            } else if !show.json {
+                markdown::answer(answer)?;
+            }
+            if show.structured && report.structured.is_none() {
+                output::error("the answer does not match the JSON Schema");
+                return Ok(Exit::Failed);
+            }
+            Ok(Exit::Done)
+        }
+        RunStatusView::Interrupted => {
+            if !show.json && !show.can_ask() {
+                let called = show.called(thread);
+                output::note(&questions::explain(&report.interrupts, &called, &show.invocation));
+            }
+            Ok(Exit::Waiting)
+        }
+        RunStatusView::Queued => {
+            if !show.json && is_submission {
+                output::text(&report.thread_id)?;
+            }
+            if !show.quiet {
+                output::note(&format!(
+                    "queued for a worker. To follow the run: {}",
+                    show.resume(thread)
+                ));
+            }
+            Ok(if is_submission { Exit::Done } else { Exit::Failed })
+        }
+        RunStatusView::Failed | RunStatusView::Stopped => {
+            if signals.is_stopped() {
+                output::note(&format!("stopped. To continue, run: {}", show.resume(thread)));
+            } else {
+                output::error(report.error.as_deref().unwrap_or("the run failed"));
+                match &report.answer {
+                    // The turn is over: there is nothing to resume.
+                    Some(answer) if !show.json => markdown::answer(answer)?,
+                    Some(_) => {}
+                    None => output::note(&show.way_on(thread)),
+                }
+            }
+            Ok(Exit::Failed)
+        }
     }
 }

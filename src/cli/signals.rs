@@ -68,7 +68,6 @@ impl Signals {
         self.stop.child_token()
     }
 
-    /// Returns whether a signal came.
     pub fn is_stopped(&self) -> bool {
         self.stop.is_cancelled()
     }

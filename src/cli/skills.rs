@@ -64,15 +64,17 @@ async fn perform(skills: &Skills, tenant: &str, command: Command, json: bool) ->
     match command {
         Command::List => {
             let none = "no skills yet; agents learn skills from approved results";
-            show_all(&skills.list(tenant).await.map_err(refused)?, json, none)
+            let all = skills.list(tenant).await.map_err(refused)?;
+            output::listed(json, &all, none, || output::lines(&all, line))
         }
         Command::Search { text } => {
             let found = skills.search(tenant, &text, FOUND).await.map_err(refused)?;
-            show_all(&found, json, &format!("no skills match: {text}"))
+            let none = format!("no skills match: {text}");
+            output::listed(json, &found, &none, || output::lines(&found, line))
         }
         Command::Show { id } => {
             let skill = skills.show(tenant, &id).await.map_err(refused)?;
-            if json { output::json(&skill) } else { output::text(&described(&skill)) }
+            output::either(json, &skill, || described(&skill))
         }
         Command::Delete { id } => {
             let gone = skills.forget(tenant, &id).await.map_err(refused)?;
@@ -87,18 +89,6 @@ async fn perform(skills: &Skills, tenant: &str, command: Command, json: bool) ->
             Ok(())
         }
     }
-}
-
-fn show_all(skills: &[Skill], json: bool, none: &str) -> Result<(), Error> {
-    if json {
-        return output::json(&skills);
-    }
-    if skills.is_empty() {
-        output::note(none);
-        return Ok(());
-    }
-    let lines: Vec<String> = skills.iter().map(line).collect();
-    output::text(&lines.join("\n"))
 }
 
 fn line(skill: &Skill) -> String {

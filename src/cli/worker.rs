@@ -1,15 +1,13 @@
 //! `perihelion worker`: runs queued and crashed threads of a database.
 
 use std::collections::HashSet;
-use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::net::TcpListener;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::output::{self, one_line};
-use super::{Error, Exit, Globals, Signals, environment, looking, patience, plugins};
-use perihelion_agents::kinds;
+use super::{Error, Exit, Globals, Signals, opening, plugins};
 use perihelion_api as api;
 use perihelion_engine::ids::ThreadId;
 use perihelion_engine::runner::RunOptions;
@@ -47,7 +45,6 @@ pub struct Args {
 }
 
 impl Args {
-    /// Returns the global options with those of this command.
     pub(super) fn overrides(&self, globals: &Globals) -> Overrides {
         Overrides {
             concurrency: self.concurrency,
@@ -61,17 +58,13 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
     let signals = Signals::listen()?;
     // First, so that nothing is begun when the port is taken.
     let bound = match settings.worker.metrics {
-        Some(addr) => Some(listen(addr).await?),
+        Some(addr) => {
+            let bound = TcpListener::bind(addr).await;
+            Some(bound.map_err(|source| Error::ServeMetrics { addr, source })?)
+        }
         None => None,
     };
-    let opening = looking::shown(args.quiet, async |looks| {
-        let builder = || {
-            Runtime::builder(settings.clone(), kinds())
-                .environment(&environment)
-                .with_progress(looks)
-        };
-        patience::opened(async || builder().for_workers().open().await).await
-    });
+    let opening = opening::for_workers(&settings, args.quiet);
     let Some(opened) = signals.unless_stopped(opening).await else { return Ok(Exit::Aborted) };
     let runtime = Arc::new(opened?);
     plugins::warn(&runtime);
@@ -82,10 +75,7 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
             runtime.settings().worker.concurrency
         ));
     }
-    let _serving = match bound {
-        Some(bound) => Some(serve(bound, &runtime, args.quiet)?),
-        None => None,
-    };
+    let _serving = bound.map(|bound| serve(bound, &runtime, args.quiet)).transpose()?;
     let plugins = plugins::keep(&runtime, "worker", args.quiet);
     let stops = Arc::new(Stops::new(runtime.settings().store.database.expose()));
     let worker = Worker::new(Arc::clone(&runtime), args.drain, releasing(&stops, args.quiet));
@@ -134,10 +124,6 @@ pub(super) fn releasing(stops: &Arc<Stops>, quiet: bool) -> Listener {
         }
         reported(event);
     })
-}
-
-async fn listen(addr: SocketAddr) -> Result<TcpListener, Error> {
-    TcpListener::bind(addr).await.map_err(|source| Error::ServeMetrics { addr, source })
 }
 
 /// Serves the worker's metrics until dropped; beyond loopback to the one who asks, for there are no secrets in them.
@@ -194,7 +180,6 @@ fn is_first_warning(warned: &Mutex<HashSet<ThreadId>>, thread: ThreadId) -> bool
     warned.insert(thread)
 }
 
-/// Says in one line how a run ended.
 fn line(report: &RunReport) -> String {
     let thread = &report.thread_id;
     let tokens = report.usage.input_tokens + report.usage.output_tokens;
@@ -202,6 +187,7 @@ fn line(report: &RunReport) -> String {
         RunStatusView::Done => "done".to_owned(),
         RunStatusView::Interrupted => "waiting for a person".to_owned(),
         RunStatusView::Queued => "handed over".to_owned(),
+        RunStatusView::Stopped => "stopped".to_owned(),
         RunStatusView::Failed => {
             format!("failed: {}", one_line(report.error.as_deref().unwrap_or_default()))
         }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::reading::{section, unescape};
+use super::reading::{output, section, unescape, usual};
 use perihelion_llm::scripted::{RecordedRequest, Reply};
 
 /// The agent of the analyst demo.
@@ -28,7 +28,6 @@ pub(super) fn is_for(request: &RecordedRequest) -> bool {
         || QUESTIONS.iter().any(|question| request.last_text().contains(question))
 }
 
-/// Answers one request of the analyst demo.
 pub(super) fn respond(request: &RecordedRequest) -> Option<Reply> {
     let reply = match (request.role.as_str(), request.stage.as_deref()) {
         ("supervisor", _) => supervisor(request),
@@ -38,16 +37,12 @@ pub(super) fn respond(request: &RecordedRequest) -> Option<Reply> {
             "assumptions": if at(request) == 0 { json!([]) } else { json!(["“Since 2000” means 2000 to 2025"]) },
         }),
         (_, Some("generate")) => draft(request),
-        (_, Some("review")) => json!({ "approved": true, "problems": [] }),
         (_, Some("triage")) => json!({
             "decision": "RETRY_WITH_PATCH", "reason": "The column is called zone.", "sql": ZONES, "question": null,
         }),
         (_, Some("interpret")) => interpretation(request),
-        ("reflector", _) => {
-            json!({ "status": "APPROVED", "refined_output": null, "feedback": null })
-        }
         ("qa", _) => return Some(Reply::text(answer(request))),
-        _ => return None,
+        _ => usual(request)?,
     };
     Some(Reply::json(reply))
 }
@@ -113,8 +108,5 @@ pub(super) fn rows(request: &RecordedRequest) -> Vec<Vec<String>> {
 }
 
 fn answer(request: &RecordedRequest) -> String {
-    let results = section(request.last_text(), "<results>", "</results>");
-    let result = section(results, "<result number=\"1\"", "</result>");
-    let output = unescape(section(result, "<output>", "</output>").trim());
-    format!("{output} [1]")
+    format!("{} [1]", output(request, 1))
 }

@@ -25,7 +25,6 @@ pub(super) struct Atlas {
 type Zones = BTreeMap<String, Vec<Value>>;
 
 impl Atlas {
-    /// Serves it until it is dropped.
     pub(super) async fn start() -> io::Result<Self> {
         let zones = Arc::new(zones()?);
         let router =

@@ -6,7 +6,7 @@
 use serde_json::{Value, json};
 
 use super::analyst::{self, AGENT};
-use super::reading::{section, unescape};
+use super::reading::{output, section, unescape, usual};
 use perihelion_llm::scripted::{RecordedRequest, Reply};
 use perihelion_star::check_citations;
 
@@ -23,25 +23,16 @@ const WANTED: [&str; 2] = ["observe DST during Ramadan", "most populous among lo
 /// Milliseconds before each reply, so that a person can follow.
 const PACE_MS: u64 = 100;
 
-/// Answers one request.
 pub(super) fn respond(request: &RecordedRequest) -> Option<Reply> {
     let reply = match (request.role.as_str(), request.stage.as_deref()) {
         ("summarizer", Some("describe")) => description(request),
         ("supervisor", _) => supervisor(request),
         ("reranker", _) => ranking(request),
-        ("classifier", _) => json!({
-            "intent": "DATA_QA", "confidence": 0.95, "reason": "The tables hold it.", "next": "clarify",
-        }),
-        (_, Some("clarify")) => json!({ "needed": false, "questions": [], "assumptions": [] }),
         (_, Some("generate")) => draft(request),
-        (_, Some("review")) => json!({ "approved": true, "problems": [] }),
         (_, Some("interpret")) => interpretation(request),
         ("agent", Some("answer")) => return Some(Reply::text(quoted(request)).delay_ms(PACE_MS)),
-        ("reflector", _) => {
-            json!({ "status": "APPROVED", "refined_output": null, "feedback": null })
-        }
         ("qa", _) => return Some(Reply::text(answer(request)).delay_ms(PACE_MS)),
-        _ => return None,
+        _ => usual(request)?,
     };
     Some(Reply::json(reply).delay_ms(PACE_MS))
 }
@@ -145,10 +136,8 @@ fn interpretation(request: &RecordedRequest) -> Value {
 }
 
 fn answer(request: &RecordedRequest) -> String {
-    let results = section(request.last_text(), "<results>", "</results>");
     let cited = |number: usize| {
-        let result = section(results, &format!("<result number=\"{number}\""), "</result>");
-        let output = unescape(section(result, "<output>", "</output>").trim());
+        let output = output(request, number);
         let first = output.lines().next().unwrap_or_default();
         // The passages' own numbers mean nothing here.
         let content = check_citations(first, 0).text;

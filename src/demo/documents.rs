@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::analyst::AGENT;
 use super::diamond::{RELEASES, THEORY};
-use super::{MODEL, quoted};
+use super::{MODEL, table, timezones};
 use perihelion_runtime::{DEMO_TENANT, Documents, Error};
 use perihelion_servers::demo_data::DemoData;
 use perihelion_settings::config::{Overrides, Settings};
@@ -73,28 +73,21 @@ async fn add(data: &DemoData, kept: &Kept, tell: fn(&str)) -> Result<(), Error> 
 }
 
 fn servers(data: &DemoData, kept: &Kept) -> String {
+    let model = toml_edit::Value::from(kept.model_url.as_str());
+    let more = format!(
+        "env = {{ PERIHELION_EMBEDDINGS_URL = {model}, PERIHELION_EMBEDDINGS_MODEL = \"{MODEL}\" }}
+\
+         agent = \"documents\""
+    );
     let documents = |name: &str, about: &str| {
-        format!(
-            "[mcp_servers.{name}]\n\
-             description = \"{about}\"\n\
-             command = \"perihelion\"\n\
-             args = [\"mcp\", \"documents\", \"--database\", {}, \"--collection\", \"{name}\", \"--read-only\"]\n\
-             env = {{ PERIHELION_EMBEDDINGS_URL = {}, PERIHELION_EMBEDDINGS_MODEL = \"{MODEL}\" }}\n\
-             default_tools_effect = \"read_only\"\n\
-             agent = \"documents\"\n\n",
-            quoted(&kept.database),
-            quoted(&kept.model_url)
-        )
+        let database = kept.database.as_str();
+        let args = ["documents", "--database", database, "--collection", name, "--read-only"];
+        table(name, about, &args, &more)
     };
-    format!(
-        "{}{}[mcp_servers.timezones]\n\
-         description = \"analyses the time zone database: counts, courses over time, charts\"\n\
-         command = \"perihelion\"\n\
-         args = [\"mcp\", \"sql\", \"--database\", {}]\n\
-         agent = \"analyst\"\n\
-         default_tools_effect = \"read_only\"\n",
+    [
         documents(RELEASES, "the time zone database's announcements of 2013 and 2018"),
         documents(THEORY, "how the time zone database is made"),
-        quoted(data.database.display()),
-    )
+        timezones(data),
+    ]
+    .concat()
 }

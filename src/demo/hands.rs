@@ -7,15 +7,15 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::quoted;
-use super::reading::{section, unescape};
+use super::analyst;
+use super::reading::{output, section, unescape, usual};
+use super::{table, timezones};
 use perihelion_llm::scripted::{RecordedRequest, Reply};
 use perihelion_servers::demo_data::DemoData;
 
 /// The question of the demo of hands.
 pub const HANDS_QUESTION: &str = "Which ten countries have the most time zones, what share of these do the first three hold, and where do those of the first one lie?";
 
-const ANALYST: &str = "mcp_agent_timezones";
 const PYTHON: &str = "mcp_agent_maths";
 const API: &str = "mcp_agent_atlas";
 
@@ -32,56 +32,33 @@ table = [{'country': row['country'], 'zones': row['zones'], 'percent': round(100
 /// Milliseconds before each reply, so that a person can follow.
 const PACE_MS: u64 = 100;
 
-/// Writes the servers file of this demo.
 pub(super) fn servers(data: &DemoData, spec: &Path, atlas: &str) -> String {
-    format!(
-        "[mcp_servers.timezones]\n\
-         description = \"analyses the time zone database: counts, courses over time, charts\"\n\
-         command = \"perihelion\"\n\
-         args = [\"mcp\", \"sql\", \"--database\", {database}]\n\
-         agent = \"analyst\"\n\
-         default_tools_effect = \"read_only\"\n\n\
-         [mcp_servers.maths]\n\
-         description = \"computes with Python programs in a sandbox\"\n\
-         command = \"perihelion\"\n\
-         args = [\"mcp\", \"python\"]\n\
-         default_tools_effect = \"read_only\"\n\n\
-         [mcp_servers.atlas]\n\
-         description = \"an HTTP API that knows where the zones of a country lie\"\n\
-         command = \"perihelion\"\n\
-         args = [\"mcp\", \"api\", \"--spec\", {spec}, \"--base-url\", {atlas}, \"--read-only\"]\n\
-         open_world = false\n\
-         default_tools_effect = \"read_only\"\n",
-        database = quoted(data.database.display()),
-        spec = quoted(spec.display()),
-        atlas = quoted(atlas),
-    )
+    let spec = spec.display().to_string();
+    let api = ["api", "--spec", &spec, "--base-url", atlas, "--read-only"];
+    let knows = "an HTTP API that knows where the zones of a country lie";
+    [
+        timezones(data),
+        table("maths", "computes with Python programs in a sandbox", &["python"], ""),
+        table("atlas", knows, &api, "open_world = false"),
+    ]
+    .concat()
 }
 
-/// Answers one request.
 pub(super) fn respond(request: &RecordedRequest) -> Option<Reply> {
     let reply = match (request.role.as_str(), request.stage.as_deref()) {
         ("supervisor", _) => supervisor(request),
-        ("classifier", _) => json!({
-            "intent": "DATA_QA", "confidence": 0.95, "reason": "The tables hold it.", "next": "clarify",
-        }),
-        (_, Some("clarify")) => json!({ "needed": false, "questions": [], "assumptions": [] }),
         (_, Some("generate")) => json!({
             "sql": SQL, "secondary_sql": null, "used_tables": ["countries", "zone_countries"],
             "assumptions": [], "notes": "It counts rows of the tables.",
         }),
-        (_, Some("review")) => json!({ "approved": true, "problems": [] }),
         (_, Some("interpret")) => interpretation(request),
         (_, Some("code")) => json!({
             "rationale": "The shares follow from the counts.", "code": PROGRAM, "table": true,
         }),
         (_, Some("plan")) => plan(request),
         (_, Some("summary")) => return Some(Reply::text(summary(request)).delay_ms(PACE_MS)),
-        ("reflector", _) => {
-            json!({ "status": "APPROVED", "refined_output": null, "feedback": null })
-        }
         ("qa", _) => return Some(Reply::text(answer(request)).delay_ms(PACE_MS)),
-        _ => return None,
+        _ => usual(request)?,
     };
     Some(Reply::json(reply).delay_ms(PACE_MS))
 }
@@ -97,9 +74,9 @@ fn supervisor(request: &RecordedRequest) -> Value {
     json!({
         "thought_process": "The shares stand on the counts, and the API has to be asked about the country that leads.",
         "plan": ["count", "compute the shares", "ask the API for the places", "answer"],
-        "selected_agents": [ANALYST, PYTHON, API],
+        "selected_agents": [analyst::AGENT, PYTHON, API],
         "tasks": [
-            { "id": "t1", "agent": ANALYST, "depends_on": [],
+            { "id": "t1", "agent": analyst::AGENT, "depends_on": [],
               "task": "Count the time zones of each country and give the first ten, with the countries' codes." },
             { "id": "t2", "agent": PYTHON, "depends_on": ["t1"],
               "task": "Compute what share of the ten countries' zones each of the first three holds." },
@@ -111,11 +88,11 @@ fn supervisor(request: &RecordedRequest) -> Value {
 }
 
 fn interpretation(request: &RecordedRequest) -> Value {
-    let text = unescape(section(request.last_text(), "<result truncated=", "</result>"));
-    let lines = text.lines().skip(2).filter(|line| !line.trim().is_empty());
-    let listed: Vec<String> = lines
-        .filter_map(|line| match line.split(" | ").collect::<Vec<_>>().as_slice() {
-            [code, country, zones] => Some(format!("{country} ({code}): {}", zones.trim())),
+    let rows = analyst::rows(request);
+    let listed: Vec<String> = rows
+        .iter()
+        .filter_map(|row| match row.as_slice() {
+            [code, country, zones] => Some(format!("{country} ({code}): {zones}")),
             _ => None,
         })
         .collect();
@@ -163,10 +140,8 @@ fn summary(request: &RecordedRequest) -> String {
 }
 
 fn answer(request: &RecordedRequest) -> String {
-    let results = section(request.last_text(), "<results>", "</results>");
     let cited = |number: usize| {
-        let result = section(results, &format!("<result number=\"{number}\""), "</result>");
-        let output = unescape(section(result, "<output>", "</output>").trim());
+        let output = output(request, number);
         let first = output.lines().next().unwrap_or_default();
         (!first.is_empty()).then(|| format!("{first} [{number}]"))
     };

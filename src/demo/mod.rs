@@ -152,32 +152,42 @@ pub async fn continued(mut builder: Builder<'_>) -> Result<Builder<'_>, Error> {
     }
 }
 
-/// Quotes a value for a servers file.
-fn quoted(value: impl std::fmt::Display) -> toml_edit::Value {
-    toml_edit::Value::from(value.to_string())
+/// Writes the table of a bundled server that only reads; `more` are further lines of it.
+fn table(name: &str, description: &str, args: &[&str], more: &str) -> String {
+    let args = toml_edit::Value::from_iter(["mcp"].iter().chain(args).copied());
+    format!(
+        "[mcp_servers.{name}]
+\
+         description = {}
+\
+         command = \"perihelion\"
+\
+         args = {args}
+\
+         default_tools_effect = \"read_only\"
+\
+         {more}
+
+",
+        toml_edit::Value::from(description)
+    )
 }
 
-/// Writes the demo's servers file.
+fn timezones(data: &DemoData) -> String {
+    let database = data.database.display().to_string();
+    let about = "analyses the time zone database: counts, courses over time, charts";
+    table("timezones", about, &["sql", "--database", &database], "agent = \"analyst\"")
+}
+
 fn servers(data: &DemoData) -> String {
-    format!(
-        "[mcp_servers.sql]\n\
-         description = \"the IANA time zone database as tables: zones, their countries, every change of offset since 1970\"\n\
-         command = \"perihelion\"\n\
-         args = [\"mcp\", \"sql\", \"--database\", {database}]\n\
-         agent = \"tools\"\n\
-         default_tools_effect = \"read_only\"\n\n\
-         [mcp_servers.timezones]\n\
-         description = \"analyses the time zone database: counts, courses over time, charts\"\n\
-         command = \"perihelion\"\n\
-         args = [\"mcp\", \"sql\", \"--database\", {database}]\n\
-         agent = \"analyst\"\n\
-         default_tools_effect = \"read_only\"\n\n\
-         [mcp_servers.files]\n\
-         description = \"the time zone database's own documents: news, theory, commentary by region\"\n\
-         command = \"perihelion\"\n\
-         args = [\"mcp\", \"files\", \"--root\", {documents}]\n\
-         default_tools_effect = \"read_only\"\n",
-        database = quoted(data.database.display()),
-        documents = quoted(data.documents.display()),
-    )
+    let database = data.database.display().to_string();
+    let documents = data.documents.display().to_string();
+    let tables = "the IANA time zone database as tables: zones, their countries, every change of offset since 1970";
+    let texts = "the time zone database's own documents: news, theory, commentary by region";
+    [
+        table("sql", tables, &["sql", "--database", &database], "agent = \"tools\""),
+        timezones(data),
+        table("files", texts, &["files", "--root", &documents], ""),
+    ]
+    .concat()
 }

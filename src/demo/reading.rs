@@ -1,6 +1,6 @@
 //! Reads what tools returned out of a request, as a model would.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use perihelion_llm::scripted::RecordedRequest;
 
@@ -35,13 +35,34 @@ pub(super) fn hit(text: &str, words: &str) -> String {
     }
 }
 
+/// Returns what an agent found, by the number under which the answer may cite it.
+pub(super) fn output(request: &RecordedRequest, number: usize) -> String {
+    let results = section(request.last_text(), "<results>", "</results>");
+    let result = section(results, &format!("<result number=\"{number}\""), "</result>");
+    unescape(section(result, "<output>", "</output>").trim())
+}
+
+/// Returns what classifiers, analysts and reflectors say where nothing is amiss.
+pub(super) fn usual(request: &RecordedRequest) -> Option<Value> {
+    Some(match (request.role.as_str(), request.stage.as_deref()) {
+        ("classifier", _) => json!({
+            "intent": "DATA_QA", "confidence": 0.95, "reason": "The tables hold it.", "next": "clarify",
+        }),
+        (_, Some("clarify")) => json!({ "needed": false, "questions": [], "assumptions": [] }),
+        (_, Some("review")) => json!({ "approved": true, "problems": [] }),
+        ("reflector", _) => {
+            json!({ "status": "APPROVED", "refined_output": null, "feedback": null })
+        }
+        _ => return None,
+    })
+}
+
 /// Returns what stands between two marks.
 pub(super) fn section<'a>(text: &'a str, from: &str, to: &str) -> &'a str {
     let Some((_, rest)) = text.split_once(from) else { return "" };
     rest.split_once(to).map_or(rest, |(inside, _)| inside)
 }
 
-/// Undoes the escaping of prompts.
 pub(super) fn unescape(text: &str) -> String {
     text.replace("&lt;", "<")
         .replace("&gt;", ">")

@@ -8,7 +8,7 @@
 use serde_json::json;
 
 use super::analyst;
-use super::reading::{hit, rows, section, tool_results, unescape};
+use super::reading::{hit, output, rows, tool_results, unescape};
 use perihelion_llm::scripted::{RecordedRequest, Reply};
 
 /// The demo's question.
@@ -20,7 +20,6 @@ const FILES: &str = "mcp_agent_files";
 /// Milliseconds before each reply, so that a person can follow.
 const PACE_MS: u64 = 150;
 
-/// Answers one request.
 pub(super) fn respond(request: &RecordedRequest) -> Option<Reply> {
     if analyst::is_for(request) {
         return Some(analyst::respond(request)?.delay_ms(PACE_MS));
@@ -38,6 +37,12 @@ pub(super) fn respond(request: &RecordedRequest) -> Option<Reply> {
 }
 
 fn supervisor(request: &RecordedRequest) -> Reply {
+    if !request.contains(QUESTION) {
+        return Reply::json(json!({
+            "thought_process": "The script knows nothing of this question.",
+            "plan": ["answer"], "selected_agents": ["qa"], "tasks": [], "clarification": null,
+        }));
+    }
     if request.contains("<result number=\"2\"") {
         return Reply::json(json!({
             "thought_process": "The counts name Morocco's zones, and the documents give the reason: Ramadan.",
@@ -121,11 +126,13 @@ fn verdict(status: &str, refined: Option<&str>, feedback: Option<&str>) -> Reply
 }
 
 fn answer(request: &RecordedRequest) -> String {
-    let results = section(request.last_text(), "<results>", "</results>");
     let cited = |number: usize| {
-        let result = section(results, &format!("<result number=\"{number}\""), "</result>");
-        let output = unescape(section(result, "<output>", "</output>").trim());
+        let output = output(request, number);
         (!output.is_empty()).then(|| format!("{output} [{number}]"))
     };
-    (1..=2).filter_map(cited).collect::<Vec<_>>().join("\n\n")
+    let answers: Vec<_> = (1..=2).filter_map(cited).collect();
+    if answers.is_empty() {
+        return format!("This demo answers only its own questions, such as: {QUESTION}");
+    }
+    answers.join("\n\n")
 }

@@ -178,7 +178,7 @@ pub fn other(column: &str, kind: &str) -> String {
 }
 
 /// A thread whose process was killed after its call was made and recorded.
-async fn killed(is_postgres: bool) -> (World, Original) {
+pub async fn killed(is_postgres: bool) -> (World, Original) {
     let is_blocked = Arc::new(AtomicBool::new(true));
     let world = World::new(noting(Arc::clone(&is_blocked))).await;
     let original = Original::new(&world, is_postgres).await;
@@ -239,7 +239,7 @@ pub fn notes(world: &World) -> usize {
     world.read("notes.jsonl").lines().count()
 }
 
-pub async fn every_database(test: impl AsyncFn(World, Original)) {
+async fn every_database(test: impl AsyncFn(World, Original)) {
     for is_postgres in [false, true] {
         let (world, original) = killed(is_postgres).await;
         assert_eq!(notes(&world), 1);

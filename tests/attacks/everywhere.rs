@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::damage::{every_database, killed_with_a_paper, notes, other};
+use crate::damage::{killed, killed_with_a_paper, notes, other};
 use crate::world::World;
 
 /// The tables of threads.
@@ -67,36 +67,45 @@ async fn words(world: &World, url: &str) -> BTreeMap<&'static str, Option<String
 
 /// X2: a flipped bit anywhere was taken by `resume`, `replay`, `export`, `trace`, `fork`, `state` or `history`.
 #[tokio::test]
-async fn an_altered_column_is_refused_or_makes_no_difference() {
-    every_database(async |world, original| {
-        let whole = original.copy(&world, "whole_of_all").await;
-        let expected = words(&world, &whole.url()).await;
-        assert!(expected.values().all(Option::is_some), "{expected:#?}");
-        let mut silent = Vec::new();
-        for table in TABLES {
-            for (column, kind) in whole.columns(table).await {
-                let name = format!("{table}_{column}");
-                let copy = original.copy(&world, &name).await;
-                let sql = format!("UPDATE {table} SET {column} = {}", other(&column, &kind));
-                let Ok(changed @ 1..) = copy.try_execute(&sql).await else { continue };
-                let found = words(&world, &copy.url()).await;
-                let column = format!("{table}.{column}");
-                let is_shown = SHOWN.contains(&column.as_str());
-                let is_counted = COUNTED.contains(&column.as_str());
-                for (command, text) in found {
-                    let same = text.is_none() || text == expected[command];
-                    // What is only shown may show; what the thread does and answers is the same.
-                    let may_show = (is_shown || is_counted) && command != "resume";
-                    if !same && !may_show {
-                        silent.push(format!("{column} ({changed} rows): {command}"));
-                    }
+async fn an_altered_column_of_sqlite_is_refused_or_makes_no_difference() {
+    every_column_is_refused_or_makes_no_difference(false).await;
+}
+
+/// X2
+#[tokio::test]
+async fn an_altered_column_of_postgres_is_refused_or_makes_no_difference() {
+    every_column_is_refused_or_makes_no_difference(true).await;
+}
+
+async fn every_column_is_refused_or_makes_no_difference(is_postgres: bool) {
+    let (world, original) = killed(is_postgres).await;
+    assert_eq!(notes(&world), 1);
+    let whole = original.copy(&world, "whole_of_all").await;
+    let expected = words(&world, &whole.url()).await;
+    assert!(expected.values().all(Option::is_some), "{expected:#?}");
+    let mut silent = Vec::new();
+    for table in TABLES {
+        for (column, kind) in whole.columns(table).await {
+            let name = format!("{table}_{column}");
+            let copy = original.copy(&world, &name).await;
+            let sql = format!("UPDATE {table} SET {column} = {}", other(&column, &kind));
+            let Ok(changed @ 1..) = copy.try_execute(&sql).await else { continue };
+            let found = words(&world, &copy.url()).await;
+            let column = format!("{table}.{column}");
+            let is_shown = SHOWN.contains(&column.as_str());
+            let is_counted = COUNTED.contains(&column.as_str());
+            for (command, text) in found {
+                let same = text.is_none() || text == expected[command];
+                // What is only shown may show; what the thread does and answers is the same.
+                let may_show = (is_shown || is_counted) && command != "resume";
+                if !same && !may_show {
+                    silent.push(format!("{column} ({changed} rows): {command}"));
                 }
-                assert!(notes(&world) <= 1, "{name}: the note was taken again");
             }
+            assert!(notes(&world) <= 1, "{name}: the note was taken again");
         }
-        assert!(silent.is_empty(), "silently different:\n{}", silent.join("\n"));
-    })
-    .await;
+    }
+    assert!(silent.is_empty(), "silently different:\n{}", silent.join("\n"));
 }
 
 /// X2: texts that the state names are in a table of their own.

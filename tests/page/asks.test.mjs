@@ -43,11 +43,11 @@ test("a call is asked for, edited and approved by the keyboard alone", async () 
     }
     assert.fail(`the keyboard does not reach ${wanted}`);
   }
-  await reach(card.getByRole("button", { name: "Edit the arguments" }));
+  await reach(card.getByRole("button", { name: "Edit", exact: true }));
   await tab.keyboard.press("Enter");
-  await reach(card.getByLabel("Arguments"));
+  await reach(card.getByLabel("text"));
   await tab.keyboard.press("Control+a");
-  await tab.keyboard.type('{"text": "Remember the keys"}');
+  await tab.keyboard.type("Remember the keys");
   await reach(card.getByRole("button", { name: "Approve as edited" }));
   await tab.keyboard.press("Enter");
   await answered(tab, "written down");
@@ -62,9 +62,9 @@ test("a call is denied from the inbox with a reason, which the agent is given", 
   await go(other, "inbox");
   const entry = other.locator("article").filter({ has: other.locator(`a[href="#/chat/${thread}"]`) });
   await entry.getByText("Remember the milk").waitFor();
-  await other.locator(".badge").waitFor();
+  await other.locator(".badge").first().waitFor();
   await inspect(other, "the inbox");
-  await entry.getByLabel("Reason").fill("not today");
+  await entry.getByLabel("Note for the agent").fill("not today");
   await entry.getByRole("button", { name: "Deny", exact: true }).click();
   await entry.waitFor({ state: "detached" });
   assert.deepEqual(other.faults, []);
@@ -107,11 +107,10 @@ test("a call that follows what strangers wrote says where that came from", async
   await ask(tab, "Please look, and use post");
   const card = tab.getByRole("region", { name: "Waiting for you" });
   await card.getByText("asker.post").waitFor();
-  await card.locator(".warn").getByText(/Open-world content led to this call: .*asker/).waitFor();
-  await card.locator(".hint").getByText(/^Asked because/).first().waitFor();
+  await card.locator(".warn").getByText(/Untrusted content led to this call: .*asker/).waitFor();
   await inspect(tab, "a tainted call");
   assert.doesNotMatch(await deeds(), /post a lamp/);
-  await card.getByLabel("Reason").fill("fine this once");
+  await card.getByLabel("Note for the agent").fill("fine this once");
   await card.getByRole("button", { name: "Approve", exact: true }).click();
   await answered(tab, "written down");
   assert.match(await deeds(), /post a lamp/);
@@ -186,7 +185,7 @@ test("in the inbox, too, a decision that comes too late says so and is gone", as
   await entry.getByRole("button", { name: "Approve", exact: true }).click();
   await tab.locator(".notice.bad").getByText(/no open request has this ID/).waitFor();
   await entry.waitFor({ state: "detached" });
-  await tab.getByText("Decisions").click();
+  await tab.getByRole("button", { name: "Decided" }).click();
   await tab.getByRole("region", { name: "Decisions" }).getByRole("row").filter({ has: tab.locator(`a[href="#/chat/${thread_id}"]`) }).getByText("denied").waitFor();
   assert.equal(await notes(), had);
   tab.faults = tab.faults.filter((fault) => !fault.includes("409"));

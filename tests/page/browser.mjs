@@ -18,7 +18,7 @@ export const launch = () => chromium.launch({ executablePath: process.env.CHROMI
 /** Opens a tab; whatever the page complains of, or asks of another address, stands in `tab.faults`. */
 export async function open(browser, url, { width = 1280, height = 800, theme = "light", context } = {}) {
   const around = context ?? (await browser.newContext({ viewport: { width, height }, colorScheme: theme, reducedMotion: "reduce" }));
-  if (process.env.PAGE_FROM_DISK && !context) await fromDisk(around, url);
+  if (process.env.PAGE_FROM_DISK && !served.has(around)) await fromDisk(around, url);
   const tab = await around.newPage();
   tab.setDefaultTimeout(PATIENCE);
   tab.faults = [];
@@ -31,15 +31,18 @@ export async function open(browser, url, { width = 1280, height = 800, theme = "
   tab.on("request", (request) => {
     if (!request.url().startsWith(new URL(url).origin) && !/^(data|blob|about):/.test(request.url())) tab.faults.push(`left the server: ${request.url()}`);
   });
-  tab.on("dialog", (dialog) => dialog.accept());
   await tab.goto(url);
   return tab;
 }
 
 const KINDS = { js: "text/javascript", css: "text/css", svg: "image/svg+xml" };
 
+/** Windows whose files come from the disk. */
+const served = new WeakSet();
+
 /** Takes the page's files from web/dist, and those of traces from web/trace, and not from the program, which then need not be built for every change of the page. */
 async function fromDisk(context, url) {
+  served.add(context);
   const { origin } = new URL(url);
   const file = (name) => readFile(new URL(`../../web/dist/${name}`, import.meta.url));
   await context.route(`${origin}/`, async (route) => route.fulfill({ response: await route.fetch(), body: await file("index.html") }));
@@ -54,7 +57,7 @@ async function fromDisk(context, url) {
 }
 
 /** Puts what stands in a trace's page into the template, style and script of web/trace. */
-async function traceFromDisk(page) {
+export async function traceFromDisk(page) {
   const file = (name) => readFile(new URL(`../../web/trace/${name}`, import.meta.url), "utf8");
   const found = (pattern) => pattern.exec(page)?.[1] ?? "";
   const parts = {
@@ -70,6 +73,12 @@ async function traceFromDisk(page) {
 
 /** Shows a view by its address, as a link in the page would. */
 export const go = (tab, view) => tab.evaluate((hash) => void (location.hash = hash), `#/${view}`);
+
+/** Answers the page's own question before something is lost. */
+export const confirm = (tab, action) => tab.getByRole("dialog").getByRole("button", { name: action, exact: true }).click();
+
+/** Opens what was done in the newest turn. */
+export const openActivity = (tab) => tab.locator(".activity.done > summary").last().click();
 
 /** Asks in a new thread and returns the thread's id once the page shows it. */
 export async function ask(tab, question) {

@@ -1,37 +1,42 @@
 /** S3.13: the conversation: who works on what, options, retries, what stays in place, times, and what is wrong. */
 
 import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
 import { test } from "node:test";
-import { answered, answerOf, ask, askMore, go, inspect, open } from "./browser.mjs";
+import { answered, answerOf, ask, askMore, go, inspect, open, openActivity } from "./browser.mjs";
 import { LONG } from "./model.mjs";
 import { setStage } from "./stage.mjs";
 
 let model, server, browser, tab;
 setStage({}, (stage) => ({ model, server, browser, tab } = stage));
 
-test("plan, star and tasks show who works on what, at which stage, and what waits for what", async () => {
+test("plan, tasks and graph show who works on what, with which calls, and what waits for what", async () => {
   model.hold();
   await ask(tab, "Please study it");
   await tab.locator(".plan").getByText("look").waitFor();
   const task = (name) => tab.getByRole("list", { name: "Tasks" }).getByRole("listitem").filter({ hasText: name });
-  const star = (words) => tab.getByRole("img", { name: words });
-  await task("Study the paper.").getByText("read answered").waitFor();
+  const call = task("Study the paper.").locator(".call").filter({ hasText: "paper.md" });
+  await call.getByRole("img", { name: "done" }).waitFor();
+  await call.locator("summary").click();
+  await call.getByText("43 seconds of arc").first().waitFor();
   await task("Write down what the paper says.").getByText("waits for files").waitFor();
-  await star(/files: working/).waitFor();
   await inspect(tab, "a run under way");
   // The tests' readers want no motion.
-  assert.equal(await tab.locator(".dot").evaluate((one) => getComputedStyle(one).animationName), "none");
+  assert.equal(await tab.locator(".activity .dot").evaluate((one) => getComputedStyle(one).animationName), "none");
   await tab.reload();
-  await star(/files: working/).waitFor();
-  await task("Study the paper.").getByText("read answered").waitFor();
+  await call.getByRole("img", { name: "done" }).waitFor();
+  await go(tab, tab.url().split("#/")[1].replace("chat", "graph"));
+  await tab.getByRole("img", { name: /files: working/ }).waitFor();
+  await inspect(tab, "the graph");
+  await go(tab, tab.url().split("#/")[1].replace("graph", "chat"));
   model.release(1);
-  await task("Study the paper.").getByText("done").waitFor();
-  await star(/files: done/).waitFor();
-  await star(/notes: working/).waitFor();
+  await task("Study the paper.").locator("> .mark.good").waitFor();
   model.release();
   await answered(tab, "written down");
-  await task("Write down what the paper says.").getByText("done").waitFor();
-  await star(/notes: done/).waitFor();
+  await openActivity(tab);
+  await task("Write down what the paper says.").locator("> .mark.good").waitFor();
+  await call.locator(".call-facts").getByText(/ms|s/).waitFor();
+  await inspect(tab, "what was done");
 });
 
 test("an agent whose call waits for a person is shown as waiting, after a refresh as well", async () => {
@@ -39,7 +44,6 @@ test("an agent whose call waits for a person is shown as waiting, after a refres
   const task = tab.getByRole("list", { name: "Tasks" }).getByRole("listitem").filter({ hasText: "Write it down." });
   for (const round of ["at once", "after a refresh"]) {
     await task.getByText("waiting for you").waitFor();
-    await tab.getByRole("img", { name: /notes: waiting/ }).waitFor();
     if (round === "at once") await tab.reload();
   }
   await tab.getByRole("button", { name: "Deny" }).click();
@@ -49,12 +53,16 @@ test("an agent whose call waits for a person is shown as waiting, after a refres
 test("a request says which agents, what context, how to work and how many rounds", async () => {
   await go(tab, "chat");
   await tab.getByRole("heading", { name: "What do you want to know?" }).waitFor();
-  await tab.getByText("Options").click();
-  await tab.getByRole("combobox", { name: /^files/ }).selectOption("preferred");
-  await tab.getByRole("combobox", { name: /^notes/ }).selectOption("disabled");
+  const chip = (name) => tab.locator(".composer summary").filter({ hasText: name }).click();
+  await chip("Agents");
+  await tab.getByRole("combobox", { name: /^files/ }).selectOption("Preferred");
+  await tab.getByRole("combobox", { name: /^notes/ }).selectOption("Disabled");
+  await inspect(tab, "the agents of a request");
+  await chip("Instructions");
   await tab.getByLabel(/^Context/).fill("region=north\nyear=1945");
-  await tab.getByLabel("Instructions for the work and the answer").fill("Answer in one line.");
-  await tab.getByLabel("Maximum supervisor turns").fill("3");
+  await tab.getByLabel("Instructions", { exact: true }).fill("Answer in one line.");
+  await chip("Limits");
+  await tab.getByLabel("Maximum rounds").fill("3");
   await inspect(tab, "the options of a request");
   await tab.getByLabel("Your question").fill("Hello?");
   await tab.keyboard.press("Enter");
@@ -88,14 +96,14 @@ test("any turn is asked again, as a branch where it began", async () => {
   await askMore(tab, "What of the moon?");
   const steps = async () => (await server.json(`/threads/${thread}/history`, { limit: 100 })).length;
   const before = await steps();
-  await tab.locator(".message.user").nth(1).getByRole("button", { name: "Ask again" }).click();
+  await tab.locator(".message.user").nth(1).getByRole("button", { name: "Retry" }).click();
   await tab.locator('.messages[aria-busy="true"]').waitFor();
   await tab.locator('.messages[aria-busy="false"]').waitFor();
   const { values } = await server.json(`/threads/${thread}/state`);
   assert.deepEqual(values.messages.filter((one) => one.type === "human").map((one) => one.content), ["Hello?", "What of the moon?"]);
   assert.equal(await answerOf(tab).count(), 2);
   assert.ok((await steps()) > before, "both branches are kept");
-  await tab.locator(".message.user").first().getByRole("button", { name: "Ask again" }).click();
+  await tab.locator(".message.user").first().getByRole("button", { name: "Retry" }).click();
   await tab.locator(".message.user").nth(1).waitFor({ state: "detached" });
   await tab.locator('.messages[aria-busy="false"]').waitFor();
   await answered(tab, "Hello from");
@@ -134,22 +142,72 @@ test("a thread that is gone says so and leads back", async () => {
   await tab.getByText("Thread not found").waitFor();
   await inspect(tab, "a thread that is gone");
   await tab.getByRole("link", { name: "Go to threads" }).click();
-  await tab.getByRole("heading", { name: "What do you want to know?" }).waitFor();
+  await tab.getByRole("heading", { name: "Threads" }).waitFor();
   tab.faults = tab.faults.filter((fault) => !fault.includes("404"));
 });
 
-test("a view whose server is away says what is wrong, and is there again on demand", async () => {
+test("an outage is said once, and the view is there again without a reload", async () => {
   await go(tab, "agents");
   await tab.locator(".card").first().waitFor();
   await server.kill();
   await go(tab, "skills");
-  const failure = tab.getByRole("alert").filter({ hasText: "the server cannot be reached" });
-  await failure.first().waitFor();
+  const outage = tab.getByRole("alert").filter({ hasText: "Can't reach Perihelion" });
+  await outage.waitFor();
   await inspect(tab, "a view without its server");
+  assert.equal(await tab.locator(".failure").count(), 0, "one outage is said once");
   await server.start();
-  await failure.first().getByRole("button", { name: "Try again" }).click();
+  await outage.getByRole("button", { name: "Retry now" }).click();
   await tab.locator(".card, .empty").first().waitFor();
-  assert.equal(await failure.count(), 0);
+  assert.equal(await outage.count(), 0);
+});
+
+test("what is asked while the server is away is kept over a reload, and sent once", async () => {
+  const thread = await ask(tab, "Hello?");
+  await answered(tab, "Hello from");
+  await tab.getByLabel("Your question").fill("What of the moon?");
+  await server.kill();
+  await tab.getByRole("button", { name: "Ask", exact: true }).click();
+  const unsent = tab.getByRole("alert").filter({ hasText: "Not sent" });
+  await unsent.waitFor();
+  await inspect(tab, "a question that was not sent");
+  await server.start();
+  await tab.reload();
+  await unsent.waitFor();
+  assert.equal(await tab.getByLabel("Your question").inputValue(), "What of the moon?");
+  // The first answer to the retry is lost: the server has accepted, and the page does not know.
+  await tab.route(`**/threads/${thread}/runs`, async (route) => {
+    if (route.request().method() !== "POST") return route.continue();
+    await route.fetch();
+    await route.abort("connectionreset");
+    await tab.unroute(`**/threads/${thread}/runs`);
+  });
+  await unsent.getByRole("button", { name: "Retry" }).click();
+  await tab.locator('.unsent button:not([disabled])').waitFor();
+  await unsent.getByRole("button", { name: "Retry" }).click();
+  await tab.locator(".message.user").nth(1).waitFor();
+  await tab.locator('.messages[aria-busy="false"]').waitFor();
+  assert.equal(await tab.getByLabel("Your question").inputValue(), "");
+  const state = await server.json(`/threads/${thread}/state`);
+  assert.deepEqual(state.values.messages.filter((one) => one.type === "human").map((one) => one.content), ["Hello?", "What of the moon?"]);
+});
+
+test("an answer gets a score and a note, which stay with the thread; the thread is exported", async () => {
+  const thread = await ask(tab, "Hello?");
+  await answered(tab, "Hello from");
+  await tab.getByRole("button", { name: "Bad answer" }).click();
+  await tab.getByLabel("Note", { exact: true }).fill("Too short.");
+  await tab.getByRole("button", { name: "Save" }).click();
+  await tab.getByText("Too short.").waitFor();
+  await tab.reload();
+  await tab.getByText("Too short.").waitFor();
+  await tab.locator('button[aria-label="Bad answer"][aria-pressed="true"]').waitFor();
+  await inspect(tab, "feedback");
+  const { metadata } = await server.json(`/threads/${thread}`);
+  assert.deepEqual(metadata.feedback, { 1: { score: -1, note: "Too short." } });
+  const saved = tab.waitForEvent("download");
+  await tab.getByLabel("More actions").click();
+  await tab.getByRole("button", { name: "Export" }).click();
+  assert.match(await readFile(await (await saved).path(), "utf8"), /Hello from the star/);
 });
 
 test("times are those of the reader's zone", async () => {
@@ -159,6 +217,7 @@ test("times are those of the reader's zone", async () => {
   for (const timezoneId of ["Pacific/Auckland", "America/St_Johns"]) {
     const context = await browser.newContext({ timezoneId, locale: "en-GB" });
     const far = await open(browser, `${server.url}/#/chat/${thread}`, { context });
+    await go(far, "threads");
     const time = far.locator(`.thread-list a[href="#/chat/${thread}"] time`);
     await time.waitFor();
     const expected = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "medium", timeZone: timezoneId }).format(new Date(await time.getAttribute("datetime")));
@@ -166,7 +225,7 @@ test("times are those of the reader's zone", async () => {
     assert.ok(Math.abs(new Date(await time.getAttribute("datetime")) - new Date(updated_at)) < 60_000);
     await go(far, `trace/${thread}`);
     const zone = new Intl.DateTimeFormat("en-GB", { timeZone: timezoneId, timeZoneName: "short" }).formatToParts(new Date()).find((part) => part.type === "timeZoneName").value;
-    await far.frameLocator("iframe").locator("#span").getByText(zone).first().waitFor();
+    await far.locator("#trace-span").getByText(zone).first().waitFor();
     assert.deepEqual(far.faults, []);
     await context.close();
   }
@@ -174,9 +233,8 @@ test("times are those of the reader's zone", async () => {
 
 test("threads are found among more than one page of them", async () => {
   for (let number = 0; number < 60; number += 1) await server.json("/threads", { metadata: { title: number === 0 ? "The okapi thread" : `Filler ${number}` } });
-  await go(tab, "fleet");
-  await go(tab, "chat");
-  const list = tab.getByRole("navigation", { name: "Threads" });
+  await go(tab, "threads");
+  const list = tab.getByRole("region", { name: "Threads" });
   await list.getByText("Filler 59").waitFor();
   assert.equal(await list.getByText("The okapi thread").count(), 0, "it is not on the first page");
   await list.getByLabel("Search threads").fill("okapi");

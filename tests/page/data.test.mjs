@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { test } from "node:test";
-import { answered, ask, go, inspect } from "./browser.mjs";
+import { answered, ask, confirm, go, inspect } from "./browser.mjs";
 import { setStage } from "./stage.mjs";
 
 let tab;
@@ -64,5 +64,6 @@ test("what agents learned is listed, opened and deleted", async () => {
   await skill.locator("pre").getByText(/paper\.md/).waitFor();
   await inspect(tab, "a skill");
   await skill.getByRole("button", { name: "Delete" }).click();
+  await confirm(tab, "Delete");
   await skill.waitFor({ state: "detached" });
 });

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { answered, go, inspect } from "./browser.mjs";
+import { answered, confirm, go, inspect } from "./browser.mjs";
 import { setStage } from "./stage.mjs";
 
 const PAPER = `# On Mercury
@@ -59,6 +59,7 @@ test("a document is sent, listed, found by its words, opened at them, and delete
   await tab.getByRole("link", { name: "← Documents" }).click();
   await card.locator("summary").click();
   await card.getByRole("button", { name: "Delete" }).click();
+  await confirm(tab, "Delete");
   await card.waitFor({ state: "detached" });
 });
 
@@ -92,7 +93,7 @@ test("a document is attached in the chat, quoted, and its citation opens it at t
   const { values } = await server.json(`/threads/${thread}/state`);
   assert.match(values.request_context.attached_documents, /On Mercury \(document /);
   await tab.locator("article.answer a.citation").click();
-  const source = tab.locator("#cite-1");
+  const source = tab.getByRole("complementary", { name: "Source" });
   await source.getByText("43 seconds of arc").first().waitFor();
   await inspect(tab, "a citation");
   await source.getByRole("link", { name: "Open at the quote" }).first().click();

@@ -1,4 +1,4 @@
-/** S3.13, X7: the fleet: how threads stand, what failed, what calls took and cost, and the alerts that stand. */
+/** S3.13, X7: health, usage and runs: how threads stand, what failed, what calls took and cost, and the alerts that stand. */
 
 import { test } from "node:test";
 import { answered, ask, go, inspect } from "./browser.mjs";
@@ -15,19 +15,20 @@ setStage({ further: ["absent"], settings: PRICES }, (stage) => ({ model, server,
 test("tokens and cost are shown by day, agent, model and tenant", async () => {
   await ask(tab, "Please read the paper");
   await answered(tab, "written down");
-  await go(tab, "fleet");
-  await tab.getByText("threads idle").waitFor();
+  await go(tab, "usage");
   const usage = tab.getByRole("region", { name: "Usage" });
+  await usage.getByRole("img", { name: /^Tokens by day, 7 days/ }).waitFor();
+  await usage.getByText("By day", { exact: true }).click();
   await usage.getByRole("list", { name: "By day" }).locator("li").first().waitFor();
   await usage.getByRole("row").filter({ hasText: "files" }).getByText(/^\$0\.\d+/).waitFor();
   await usage.getByRole("row").filter({ hasText: "scripted" }).getByText(/^\$0\.\d+/).waitFor();
   await usage.getByText("Tenant default").waitFor();
   await tab.getByRole("region", { name: "Tenants", exact: true }).getByRole("row").filter({ hasText: "default" }).getByText(/^\$0\.\d+/).waitFor();
-  await inspect(tab, "the fleet");
+  await inspect(tab, "the usage");
 });
 
 test("a server that is not there is an alert, and stays one until somebody looks after it", async () => {
-  await go(tab, "fleet");
+  await go(tab, "health");
   const alert = tab.getByRole("region", { name: "Alerts" }).getByRole("alert");
   await alert.getByText(/MCP server absent: /).waitFor();
   await tab.reload();
@@ -40,7 +41,7 @@ test("a run that failed is counted, and listed with its reason and its thread", 
   const thread = await ask(tab, "Please break now");
   await tab.locator(".messages .failure").waitFor();
   model.isBroken = false;
-  await go(tab, "fleet");
+  await go(tab, "health");
   const failed = tab.getByRole("listitem").filter({ has: tab.locator(`a[href="#/chat/${thread}"]`) });
   await failed.getByText(/the model is broken/).waitFor();
   await tab.locator(".tile").filter({ hasText: "runs failed" }).getByText("1", { exact: true }).waitFor();
@@ -49,12 +50,53 @@ test("a run that failed is counted, and listed with its reason and its thread", 
 test("runs in progress are counted with the worker that drives them", async () => {
   model.hold();
   const thread = await ask(tab, "Tell a slow story");
-  model.release(1);
-  await tab.getByText("word1").first().waitFor();
-  await go(tab, "fleet");
+  model.release(8);
+  await tab.getByText("word8").first().waitFor();
+  await go(tab, "health");
   await tab.locator(".tile").filter({ hasText: "runs in progress" }).getByText("1", { exact: true }).waitFor();
   await tab.getByText(/drives 1 run/).waitFor();
   model.release();
   await go(tab, `chat/${thread}`);
   await answered(tab, "word40");
+});
+
+test("runs of all threads are listed, filtered by the address, compared, and opened as a trace", async () => {
+  for (const question of ["Where is the lynx?", "Where is the otter?"]) {
+    await ask(tab, question);
+    await answered(tab, "Hello from");
+  }
+  await go(tab, "runs");
+  const list = tab.getByRole("region", { name: "Runs" });
+  const row = (question) => list.getByRole("row").filter({ hasText: question });
+  await row("Where is the lynx?").getByRole("img", { name: "done" }).waitFor();
+  await row("Where is the lynx?").getByText(/\d (ms|s)$/).first().waitFor();
+  await inspect(tab, "the runs");
+  await tab.getByLabel("Status").selectOption("error");
+  await row("Where is the lynx?").waitFor({ state: "detached" });
+  await tab.waitForURL(/status=error/);
+  await tab.getByLabel("Status").selectOption("");
+  await tab.getByLabel("Search runs").fill("otter");
+  await row("Where is the lynx?").waitFor({ state: "detached" });
+  await tab.getByLabel("Search runs").fill("");
+  await row("Where is the lynx?").getByRole("checkbox").check();
+  await row("Where is the otter?").getByRole("checkbox").check();
+  await tab.getByRole("link", { name: "Compare" }).click();
+  await tab.getByRole("region", { name: "Totals" }).waitFor();
+  await go(tab, "runs");
+  await row("Where is the otter?").getByRole("link", { name: "Trace" }).click();
+  await tab.locator(".trace").getByText("Where is the otter?").first().waitFor();
+});
+
+test("keys lead around, and their list says how", async () => {
+  await go(tab, "health");
+  await tab.getByRole("heading", { name: "Health" }).waitFor();
+  await tab.keyboard.press("g");
+  await tab.keyboard.press("i");
+  await tab.getByRole("heading", { name: "Inbox" }).waitFor();
+  await tab.keyboard.press("?");
+  await tab.getByRole("dialog").getByText("Ask a question").waitFor();
+  await inspect(tab, "the keys");
+  await tab.keyboard.press("Escape");
+  await tab.keyboard.press("c");
+  await tab.getByRole("heading", { name: "What do you want to know?" }).waitFor();
 });

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { answered, answerOf, ask, askMore, go, inspect, open } from "./browser.mjs";
+import { answered, answerOf, ask, askMore, confirm, go, inspect, open, openActivity } from "./browser.mjs";
 import { STORY } from "./model.mjs";
 import { setStage } from "./stage.mjs";
 
@@ -22,11 +22,11 @@ test("a question begins a thread, and its answer cites what an agent read", asyn
   const thread = await ask(tab, "Please read the paper");
   assert.match(await answered(tab, "written down"), /\[1\]/);
   await tab.locator("a.citation").click();
-  await tab.locator("#cite-1.opened").waitFor();
-  await tab.getByText("43 seconds of arc").first().waitFor({ state: "attached" });
-  await tab.locator(`.thread-list a[href="#/chat/${thread}"] .mark.idle`).waitFor();
-  await tab.getByText("Decision").click();
-  await tab.locator(".side details[open] p").getByText("scripted").waitFor();
+  await tab.getByRole("complementary", { name: "Source" }).getByText("43 seconds of arc").first().waitFor();
+  await tab.locator(`.recent a[href="#/chat/${thread}"]`).waitFor();
+  await openActivity(tab);
+  await tab.locator(".decision summary").click();
+  await tab.locator(".decision p").getByText("scripted").first().waitFor();
 });
 
 test("an answer appears while it is written, and a refresh in its middle loses and doubles nothing", async () => {
@@ -47,10 +47,10 @@ test("an answer appears while it is written, and a refresh in its middle loses a
 test("a second tab follows the same run, and both end alike", async () => {
   model.hold();
   await ask(tab, "Tell a slow story");
-  model.release(5);
-  await answerOf(tab).getByText("word5").waitFor();
+  model.release(8);
+  await answerOf(tab).getByText("word8").waitFor();
   const second = await open(browser, tab.url(), { context: tab.context() });
-  await answerOf(second).getByText("word5").waitFor();
+  await answerOf(second).getByText("word8").waitFor();
   model.release();
   await hasStoryOnce(second);
   await tab.bringToFront();
@@ -61,11 +61,11 @@ test("a second tab follows the same run, and both end alike", async () => {
 test("ten tabs stay live over HTTP/1.1, and a killed server costs none of them a word", async () => {
   model.hold();
   await ask(tab, "Tell a slow story");
-  model.release(3);
-  await answerOf(tab).getByText("word3").waitFor();
+  model.release(8);
+  await answerOf(tab).getByText("word8").waitFor();
   const others = await Promise.all(Array.from({ length: 9 }, () => open(browser, tab.url(), { context: tab.context() })));
   const all = [tab, ...others];
-  model.release(7);
+  model.release(2);
   for (const one of all) await answerOf(one).getByText("word10").waitFor();
   // A browser has six connections for a server; one that is asked for something else answers all the same.
   await go(others[8], "fleet");
@@ -106,8 +106,8 @@ test("a server that is killed in the middle of an answer is found again, and the
 test("a run is stopped and continues", async () => {
   model.hold();
   await ask(tab, "Tell a slow story");
-  model.release(3);
-  await answerOf(tab).getByText("word3").waitFor();
+  model.release(8);
+  await answerOf(tab).getByText("word8").waitFor();
   await tab.getByRole("button", { name: "Stop" }).click();
   await tab.getByText("The run was stopped").waitFor();
   model.release();
@@ -118,7 +118,8 @@ test("a run is stopped and continues", async () => {
 test("threads are found by words and by how they stand, renamed and deleted", async () => {
   const thread = await ask(tab, "Where does the zebra live?");
   await answered(tab, "Hello from");
-  const list = tab.getByRole("navigation", { name: "Threads" });
+  await go(tab, "threads");
+  const list = tab.getByRole("region", { name: "Threads" });
   await list.getByLabel("Search threads").fill("zebra");
   await list.getByText("Where does the zebra live?").waitFor();
   await list.locator("li a").nth(1).waitFor({ state: "detached" });
@@ -126,7 +127,13 @@ test("threads are found by words and by how they stand, renamed and deleted", as
   await list.getByText(/No matching threads/).waitFor();
   await list.getByLabel("Status").selectOption("");
   await list.getByText("Where does the zebra live?").waitFor();
+  await inspect(tab, "the threads");
+  await list.getByRole("button", { name: "Rename" }).click();
+  await tab.getByLabel("Title").fill("Where the zebra lives");
+  await confirm(tab, "Save");
+  await list.getByText("Where the zebra lives").waitFor();
   await list.getByRole("button", { name: "Delete" }).click();
+  await confirm(tab, "Delete thread");
   await tab.waitForURL(/#\/chat$/);
   assert.equal((await fetch(`${server.url}/threads/${thread}`)).status, 404);
 });
@@ -135,7 +142,7 @@ test("a turn is edited and begins a branch", async () => {
   const thread = await ask(tab, "Hello?");
   await answered(tab, "Hello from");
   await askMore(tab, "What of the moon?");
-  await tab.locator(".message.user").nth(1).getByRole("button", { name: "Edit and branch" }).click();
+  await tab.locator(".message.user").nth(1).getByRole("button", { name: "Edit" }).click();
   await tab.getByText("You are editing an earlier turn").waitFor();
   await tab.getByLabel("Your question").fill("What of the sun?");
   await tab.getByRole("button", { name: "Ask", exact: true }).click();
@@ -153,9 +160,9 @@ test("every view and thread is reached by the keyboard alone", async () => {
   await tab.keyboard.press("Control+k");
   await tab.getByRole("combobox", { name: "View or thread" }).waitFor();
   await inspect(tab, "the palette");
-  await tab.keyboard.type("fle");
+  await tab.keyboard.type("heal");
   await tab.keyboard.press("Enter");
-  await tab.getByRole("heading", { name: "Fleet" }).waitFor();
+  await tab.getByRole("heading", { name: "Health" }).waitFor();
   await tab.keyboard.press("Control+k");
   await tab.keyboard.type("walrus");
   await tab.getByRole("option", { name: "Is the walrus awake?" }).waitFor();

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
-import { answered, ask, askMore, go, inspect } from "./browser.mjs";
+import { answered, ask, askMore, go, inspect, openActivity } from "./browser.mjs";
 import { ROOT } from "./server.mjs";
 import { setStage } from "./stage.mjs";
 
@@ -29,11 +29,11 @@ test("steps are shown with their state and what changed between any two", async 
   await changes.getByText("plan.0").waitFor();
   await tab.getByLabel("Compare with").selectOption("");
   await rows.last().click();
-  await tab.getByRole("button", { name: "Compare other steps with this" }).click();
+  await tab.getByRole("button", { name: "Use as baseline" }).click();
   await rows.first().click();
   await tab.getByText("What changed since step 1").waitFor();
   await rows.last().click();
-  await tab.locator(".json-line").filter({ hasText: "input_request" }).getByText("Please read the paper").waitFor();
+  await tab.locator(".state-field").filter({ hasText: "input_request" }).getByText("Please read the paper").first().waitFor();
   await inspect(tab, "steps");
 });
 
@@ -42,15 +42,16 @@ test("a branch begins at a step with an edited state", async () => {
   await answered(tab, "written down");
   await go(tab, `inspect/${thread}`);
   await tab.locator(".step-row").filter({ hasText: "→ qa" }).click();
-  await tab.getByRole("button", { name: "Branch from here" }).click();
+  await tab.getByRole("button", { name: "Run from here" }).click();
   await tab.getByLabel("Edit a field").selectOption("plan");
   await tab.getByLabel("New value of plan").fill("[oops");
-  await tab.getByRole("button", { name: "Branch", exact: true }).click();
-  await tab.getByText("this is not JSON").waitFor();
+  await tab.getByRole("button", { name: "Start branch", exact: true }).click();
+  await tab.getByText("This is not JSON").waitFor();
   await tab.getByLabel("New value of plan").fill('["another plan"]');
   await inspect(tab, "the dialog of a branch");
-  await tab.getByRole("button", { name: "Branch", exact: true }).click();
+  await tab.getByRole("button", { name: "Start branch", exact: true }).click();
   await answered(tab, "written down");
+  await openActivity(tab);
   await tab.locator(".plan").getByText("another plan").waitFor();
   const state = await server.json(`/threads/${thread}/state`);
   assert.deepEqual(state.values.plan, ["another plan"]);
@@ -61,9 +62,8 @@ test("the trace of a run is shown in the page", async () => {
   const thread = await ask(tab, "Please read the paper");
   await answered(tab, "written down");
   await go(tab, `trace/${thread}`);
-  const trace = tab.frameLocator("iframe");
-  await trace.getByText("Please read the paper").first().waitFor();
-  await trace.getByText(/chat scripted/).first().waitFor();
+  await tab.getByText("Please read the paper").first().waitFor();
+  await tab.getByText(/chat scripted/).first().waitFor();
 });
 
 test("a trace shows tokens and cost, the raw request and answer of a call, failures first, and is searched", async () => {
@@ -72,11 +72,11 @@ test("a trace shows tokens and cost, the raw request and answer of a call, failu
   await tab.locator(".messages .failure").waitFor();
   model.isBroken = false;
   await go(tab, `trace/${thread}`);
-  const trace = tab.frameLocator("iframe");
+  const trace = tab.locator(".trace");
   const span = trace.getByRole("complementary", { name: "Selected span" });
   // What failed is open and chosen.
   await span.getByText(/the model is broken/).first().waitFor();
-  await trace.locator("#sums .failed").getByText(/error/).waitFor();
+  await trace.locator("#trace-sums .failed").getByText(/error/).waitFor();
   await inspect(tab, "the trace of a failed run");
   const call = trace.getByRole("treeitem", { name: /^chat scripted · supervisor/ }).first();
   await call.getByText(/10 → 5 · \$0\.\d+/).waitFor();
@@ -92,18 +92,18 @@ test("a trace shows tokens and cost, the raw request and answer of a call, failu
   await span.getByText(/the model is broken/).first().waitFor();
   await tab.getByRole("button", { name: "Theme: system" }).click();
   await tab.getByRole("button", { name: "Theme: light" }).click();
-  await trace.locator("html.dark").waitFor({ state: "attached" });
+  await tab.locator("html[data-theme=dark]").waitFor({ state: "attached" });
   await inspect(tab, "a dark trace");
 });
 
-test("the trace of an earlier run is chosen by its number", async () => {
+test("the trace of an earlier run is chosen from the list", async () => {
   const thread = await ask(tab, "Please read the paper");
   await answered(tab, "written down");
   await askMore(tab, "What of the moon?");
   await go(tab, `trace/${thread}`);
-  const trace = tab.frameLocator("iframe");
+  const trace = tab.locator(".trace");
   await trace.getByText(/run 2 done/).first().waitFor();
-  await tab.getByLabel("Run").fill("1");
+  await tab.getByLabel("Run", { exact: true }).selectOption("1");
   await trace.getByText(/run 1 done/).first().waitFor();
 });
 
@@ -113,12 +113,13 @@ test("two threads are compared step by step, with their totals", async () => {
   const other = await ask(tab, "Hello?");
   await answered(tab, "Hello from");
   await go(tab, `inspect/${one}`);
-  await tab.getByRole("navigation", { name: "The thread" }).getByRole("link", { name: "Compare" }).click();
+  await tab.getByLabel("More actions").click();
+  await tab.getByRole("link", { name: "Compare" }).click();
   await tab.getByLabel("Other thread").selectOption(other);
   await tab.getByRole("status").getByText(/steps? differ/).waitFor();
   const totals = tab.getByRole("region", { name: "Totals" });
   await totals.getByRole("row").filter({ hasText: "Tool calls" }).getByText("1").waitFor();
-  await tab.locator(".changes td").first().waitFor();
+  await tab.locator(".changes dd").first().waitFor();
   await inspect(tab, "a comparison");
   await tab.getByLabel("Other thread").selectOption(one);
   await tab.getByText("Both runs are identical").waitFor();
@@ -130,8 +131,8 @@ test("two runs of one thread are compared", async () => {
   await askMore(tab, "Hello?");
   await go(tab, `compare/${thread}`);
   await tab.getByLabel("Other thread").selectOption(thread);
-  await tab.getByLabel("Run", { exact: true }).fill("1");
-  await tab.getByLabel("Its run").fill("2");
+  await tab.getByLabel("Run", { exact: true }).selectOption("1");
+  await tab.getByLabel("Its run").selectOption("2");
   const totals = tab.getByRole("region", { name: "Totals" });
   await totals.getByRole("columnheader", { name: /run 1$/ }).waitFor();
   await totals.getByRole("columnheader", { name: /run 2$/ }).waitFor();
@@ -154,6 +155,6 @@ test("a thread is replayed to the same bytes, and with other prompts to its firs
   await tab.reload();
   const diverged = tab.getByRole("region", { name: "First divergence" });
   await diverged.getByRole("heading", { name: /supervisor/ }).waitFor();
-  await diverged.locator(".changes td.old").first().waitFor();
+  await diverged.locator(".changes .new").first().waitFor();
   await inspect(tab, "a divergence");
 });

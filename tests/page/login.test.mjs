@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { answered, ask, go, inspect, open } from "./browser.mjs";
+import { answered, ask, confirm, go, inspect, open } from "./browser.mjs";
 import { startServer } from "./server.mjs";
 import { setStage } from "./stage.mjs";
 
@@ -20,13 +20,14 @@ test("a server with a token is used with it, and not without", async () => {
     await guest.getByLabel("API key").waitFor();
     await inspect(guest, "the login");
     await enter("wrong");
-    await guest.getByRole("alert").getByText("The key is invalid").waitFor();
+    await guest.getByRole("alert").getByText("Invalid or expired key").waitFor();
     await enter("open-sesame-and-come-in");
     const thread = await ask(guest, "Hello?");
     await answered(guest, "Hello from");
     await go(guest, `trace/${thread}`);
+    await guest.getByText(/chat scripted/).first().waitFor();
     const saved = guest.waitForEvent("download");
-    await guest.getByRole("button", { name: "Save the trace as a page" }).click();
+    await guest.getByRole("button", { name: "Download trace" }).click();
     assert.match((await saved).suggestedFilename(), /^trace-.*\.html$/);
     await guest.getByRole("button", { name: "Log out" }).click();
     await guest.getByLabel("API key").waitFor();
@@ -51,12 +52,12 @@ test("a person registers, logs in and logs out", async () => {
     await guest.getByRole("button", { name: "Approve", exact: true }).click();
     await answered(guest, "written down");
     await go(guest, `trace/${thread}`);
-    await guest.frameLocator("iframe").getByText(/chat scripted/).first().waitFor();
+    await guest.getByText(/chat scripted/).first().waitFor();
     await guest.getByRole("button", { name: "Log out" }).click();
     await enter("Log in");
     await guest.getByRole("heading", { name: "Trace" }).waitFor();
     await go(guest, "chat");
-    await guest.locator(`.thread-list a[href="#/chat/${thread}"]`).waitFor();
+    await guest.locator(`.recent a[href="#/chat/${thread}"]`).waitFor();
     assert.deepEqual(guest.faults.filter((fault) => !fault.includes("401")), []);
     await guest.context().close();
   } finally {
@@ -77,7 +78,8 @@ test("the one who manages sees the users and shuts one out", async () => {
     const user = owner.getByRole("listitem").filter({ hasText: "ada" });
     await user.waitFor();
     await inspect(owner, "users");
-    await user.getByRole("button", { name: "Disable" }).click();
+    await user.getByRole("button", { name: "Remove access" }).click();
+    await confirm(owner, "Remove access");
     await user.waitFor({ state: "detached" });
     const again = await fetch(`${guarded.url}/v1/auth/login`, { method: "POST", headers: { "content-type": "application/json" }, body });
     assert.equal(again.status, 401);

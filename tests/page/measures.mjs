@@ -10,7 +10,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { promisify } from "node:util";
-import { answerOf, answered, ask, go, launch, open } from "./browser.mjs";
+import { answerOf, answered, ask, go, launch, open, traceFromDisk } from "./browser.mjs";
 import { startModel } from "./model.mjs";
 import { ROOT, startServer } from "./server.mjs";
 
@@ -71,8 +71,8 @@ async function answer(browser, server) {
   const { thread_id } = await server.json("/threads", {});
   const { text, parts } = longAnswer(1 << 20);
   await server.json(`/threads/${thread_id}/state`, { values: { messages: [{ type: "human", content: "All of it?" }, { type: "ai", name: "qa", content: text }] } });
-  const tab = await open(browser, `${server.url}/#/fleet`);
-  await tab.getByRole("heading", { name: "Fleet" }).waitFor();
+  const tab = await open(browser, `${server.url}/#/health`);
+  await tab.getByRole("heading", { name: "Health" }).waitFor();
   const stop = await watch(tab);
   await go(tab, `chat/${thread_id}`);
   const began = Date.now();
@@ -98,8 +98,8 @@ async function edited(server, count) {
 
 async function steps(browser, server, count) {
   const thread_id = await edited(server, count);
-  const tab = await open(browser, `${server.url}/#/fleet`);
-  await tab.getByRole("heading", { name: "Fleet" }).waitFor();
+  const tab = await open(browser, `${server.url}/#/health`);
+  await tab.getByRole("heading", { name: "Health" }).waitFor();
   const stop = await watch(tab);
   const began = Date.now();
   await go(tab, `inspect/${thread_id}`);
@@ -109,7 +109,7 @@ async function steps(browser, server, count) {
   while (await more.count()) {
     const before = await tab.locator(".virtual-all").evaluate((one) => one.style.height);
     await more.click();
-    await tab.waitForFunction((height) => document.querySelector(".virtual-all").style.height !== height || !document.querySelector(".inspector button.link"), before);
+    await tab.waitForFunction((height) => document.querySelector(".virtual-all").style.height !== height || !document.querySelector(".inspector button.older"), before);
   }
   await tab.locator(".steps").evaluate(async (list) => {
     for (let top = 0; top < list.scrollHeight; top += list.scrollHeight / 50) {
@@ -124,7 +124,8 @@ async function steps(browser, server, count) {
 /** A real trace whose spans stand in it over and over. */
 async function trace(browser, server, thread, count) {
   const address = `${server.url}/v1/threads/${thread}/trace/page`;
-  const page = await (await fetch(address)).text();
+  const given = await (await fetch(address)).text();
+  const page = process.env.PAGE_FROM_DISK ? await traceFromDisk(given) : given;
   const held = /<script type="application\/json" class="spans">(.*?)<\/script>\n/gs;
   const [root, ...rest] = [...page.matchAll(held)].flatMap(([, part]) => JSON.parse(part));
   const named = (id, copy) => (id === root.span_id ? id : `${id}${copy}`);
@@ -152,7 +153,7 @@ async function trace(browser, server, thread, count) {
   say(`a trace of ${count} spans, opened`, await opened());
   const unfolded = await watch(tab);
   await tab.getByRole("button", { name: "Expand all" }).click();
-  await tab.locator("#rows").evaluate(async (list) => {
+  await tab.locator("#trace-rows").evaluate(async (list) => {
     for (let top = 0; top < list.scrollHeight; top += list.scrollHeight / 50) {
       list.scrollTop = top;
       await new Promise(requestAnimationFrame);

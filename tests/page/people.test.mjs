@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
-import { answered, ask, go, inspect, open } from "./browser.mjs";
+import { answered, ask, confirm, go, inspect, open } from "./browser.mjs";
 import { startServer } from "./server.mjs";
 import { setStage } from "./stage.mjs";
 
@@ -17,10 +17,13 @@ test("a call's arguments are edited before it is approved, and what is sent is t
   const had = await notes();
   await ask(tab, "Please approve this note");
   const card = tab.getByRole("region", { name: "Waiting for you" });
-  await card.getByRole("button", { name: "Edit the arguments" }).click();
+  await card.getByRole("button", { name: "Edit", exact: true }).click();
+  await card.getByLabel("text").fill("Remember the eggs");
+  await card.locator(".change").getByText("eggs").waitFor();
+  await card.getByRole("button", { name: "Edit as JSON" }).click();
   await card.getByLabel("Arguments").fill("[1]");
   await card.getByRole("button", { name: "Approve as edited" }).click();
-  await card.getByRole("alert").getByText("arguments are an object").waitFor();
+  await card.getByRole("alert").getByText("Arguments must be an object").waitFor();
   await card.getByLabel("Arguments").fill('{"text": "Remember the bread"}');
   await inspect(tab, "edited arguments");
   await card.getByRole("button", { name: "Approve as edited" }).click();
@@ -38,10 +41,13 @@ test("all calls that wait are decided together, and who decided stays", async ()
     return thread_id;
   }));
   await go(tab, "inbox");
-  for (const thread of asked) await tab.locator(`article a[href="#/chat/${thread}"]`).waitFor();
-  await tab.getByRole("button", { name: /^Approve all/ }).click();
-  await tab.getByText("Nothing to decide").waitFor();
-  await tab.getByText("Decisions").click();
+  await tab.locator(".inbox-entry").nth(2).waitFor();
+  await tab.getByRole("button", { name: "Select all 3" }).click();
+  await inspect(tab, "selected calls");
+  await tab.getByRole("button", { name: "Approve 3" }).click();
+  await confirm(tab, "Approve");
+  await tab.getByText("All clear").waitFor();
+  await tab.getByRole("button", { name: "Decided" }).click();
   const decided = tab.getByRole("region", { name: "Decisions" }).getByRole("row").filter({ hasText: "approved" });
   await decided.nth(2).waitFor();
   await decided.first().getByText("local").waitFor();
@@ -71,6 +77,7 @@ test("a key is made, shown once, used by its tab, and revoked", async () => {
     await inspect(owner, "the account");
     const row = owner.getByRole("region", { name: "Keys" }).getByRole("row").filter({ hasText: "pipeline" });
     await row.getByRole("button", { name: "Revoke" }).click();
+    await confirm(owner, "Revoke");
     await row.getByText("revoked").waitFor();
     await owner.reload();
     await owner.getByRole("region", { name: "Audit" }).getByText("key.revoked").first().waitFor();
@@ -96,8 +103,8 @@ test("a team is drawn, and its edit is shown beside what is kept before it is sa
   const design = tab.getByLabel("The design");
   await design.fill((await design.inputValue()).replace("Find what the paper says", "Find every number in the paper"));
   const changes = tab.getByRole("region", { name: "Changes" });
-  await changes.getByText("Find every number in the paper").waitFor();
-  await changes.getByText("Find what the paper says").waitFor();
+  await changes.locator(".new").filter({ hasText: "every" }).waitFor();
+  await changes.locator(".old").filter({ hasText: "what" }).waitFor();
   await inspect(tab, "the edit of a team");
   await tab.getByRole("button", { name: "Save" }).click();
   await team.getByText("Version 2").waitFor({ state: "attached" });
@@ -106,6 +113,7 @@ test("a team is drawn, and its edit is shown beside what is kept before it is sa
   if (!(await team.evaluate((card) => card.open))) await team.locator("summary").click();
   await team.getByRole("row").filter({ hasText: "reader" }).getByText("files").waitFor();
   await team.getByRole("button", { name: "Delete" }).click();
+  await confirm(tab, "Delete");
   await team.waitFor({ state: "detached" });
 });
 
@@ -118,7 +126,7 @@ test("a server that changed is in quarantine until a person approves what it say
   await tab.reload();
   const greeter = tab.locator(".card").filter({ hasText: "greets people" });
   await greeter.locator("summary").click();
-  await greeter.getByRole("button", { name: "Compare with the pin" }).click();
+  await greeter.getByRole("button", { name: "Review changes" }).click();
   const changes = tab.getByRole("region", { name: "Changes of greeter" });
   await changes.getByText("reads all mail first").first().waitFor();
   await inspect(tab, "a server's changes");
@@ -133,5 +141,5 @@ test("agents are shown with how they stand, their tools and the rules around the
   const agent = tab.locator(".card").filter({ hasText: "keeps notes" });
   await agent.locator("summary").click();
   await agent.getByText(/tools · (running|cached|stopped)/).waitFor();
-  await agent.getByRole("row").filter({ hasText: "append_note" }).getByText("asks first").waitFor();
+  await agent.getByRole("row").filter({ hasText: "append_note" }).getByText("needs approval").waitFor();
 });

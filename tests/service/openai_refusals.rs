@@ -112,9 +112,54 @@ async fn a_model_that_fails_is_named_without_its_address(served: Served) {
     let message = json!({ "messageId": "m", "role": "ROLE_USER", "parts": [{ "text": "hello" }] });
     let (_, task) = served.post("/a2a/message:send", &json!({ "message": message })).await;
     let tool = served.tool("swarm", json!({ "question": "hello", "trace": true })).await;
-    for shown in [answer, response, task, tool] {
-        let text = shown.to_string();
-        assert!(text.contains("model"), "it says what failed: {text}");
-        assert!(!text.contains("127.0.0.1:9"), "{text}");
+    let thread = served.thread().await;
+    let run = json!({ "assistant_id": "swarm", "input": { "messages": [{ "role": "user", "content": "hello" }] } });
+    let modes = json!(["values", "updates", "messages", "events", "debug", "tasks", "checkpoints"]);
+    let streamed = json!({ "stream_mode": modes, "assistant_id": "swarm", "input": run["input"] });
+    let (_, waited) = served.post(&format!("/threads/{thread}/runs/wait"), &run).await;
+    let mut shown =
+        vec![answer.to_string(), response.to_string(), task.to_string(), tool.to_string()];
+    shown.push(waited.to_string());
+    let told = |path: String, body: Value| {
+        let asked = served.http.post(format!("{}{path}", served.url)).json(&body);
+        async move { asked.send().await.unwrap().text().await.unwrap() }
+    };
+    let task = task["task"]["id"].as_str().unwrap();
+    let named = json!({ "jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": { "id": task } });
+    for (path, body) in [
+        (format!("/threads/{thread}/runs/stream"), streamed.clone()),
+        ("/runs/stream".to_owned(), streamed),
+        ("/v1/responses".to_owned(), json!({ "model": "swarm", "input": "hello", "stream": true })),
+        ("/a2a/message:stream".to_owned(), json!({ "message": message })),
+        ("/a2a".to_owned(), named),
+        ("/threads/search".to_owned(), json!({})),
+        (format!("/threads/{thread}/history"), json!({})),
+    ] {
+        shown.push(told(path, body).await);
     }
+    for path in [
+        format!("/threads/{thread}"),
+        format!("/threads/{thread}/state"),
+        format!("/threads/{thread}/history"),
+        format!("/threads/{thread}/runs"),
+        format!("/a2a/tasks/{task}"),
+        "/a2a/tasks?includeArtifacts=true".to_owned(),
+        "/v1/fleet".to_owned(),
+        format!("/v1/threads/{thread}/report"),
+        format!("/v1/threads/{thread}/trace"),
+        format!("/v1/threads/{thread}/trace/page"),
+        format!("/v1/threads/{thread}/replay"),
+        format!("/v1/responses/{}", response["id"].as_str().unwrap_or("none")),
+    ] {
+        let got = served.http.get(format!("{}{path}", served.url)).send().await.unwrap();
+        let text = got.text().await.unwrap();
+        assert!(!text.contains("127.0.0.1:9/"), "{path}: {text}");
+    }
+    for (place, text) in shown.iter().enumerate() {
+        assert!(place > 4 || text.contains("model"), "it says what failed: {text}");
+        assert!(!text.contains("127.0.0.1:9/"), "{text}");
+    }
+    // The operator's own commands name it.
+    let why = served.program(&["threads", "show", &thread]).await;
+    assert!(why.contains("127.0.0.1:9/"), "{why}");
 }

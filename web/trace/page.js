@@ -1,10 +1,51 @@
-"use strict";
-(async () => {
-  const data = JSON.parse(document.getElementById("trace-data").textContent);
-  const $ = (id) => document.getElementById(id);
-  const ROW = 26;
-  const SHORT = 300; // spans up to which everything is unfolded at first
-  const SLICE = 16; // milliseconds of work between which the page answers
+/**
+ * The trace of a run: its graph, what each node took, the waterfall, and all of the chosen span.
+ *
+ * A saved trace has this script within itself; the page of the service has it as a view.
+ */
+
+const ROW = 26;
+const SHORT = 300; // spans up to which everything is unfolded at first
+const SLICE = 16; // milliseconds of work between which the page answers
+
+const MARKUP = `
+<p id="trace-sums" role="status"></p>
+<details id="trace-map">
+  <summary>Graph and shares</summary>
+  <div class="trace-columns">
+    <svg id="trace-graph" viewBox="0 0 640 400" role="group" aria-label="Ways the run took, with how often"></svg>
+    <div class="trace-scroll" tabindex="0" role="region" aria-label="What each node took"><table id="trace-shares"></table></div>
+  </div>
+</details>
+<div id="trace-tools" role="toolbar" aria-label="Waterfall">
+  <label>Search <input type="search" id="trace-search" placeholder="name, text, tag, error" spellcheck="false"></label>
+  <button type="button" id="trace-previous" aria-label="Previous match">↑</button>
+  <button type="button" id="trace-next" aria-label="Next match">↓</button>
+  <output id="trace-found" for="trace-search"></output>
+  <button type="button" id="trace-clear" hidden></button>
+  <span class="trace-gap"></span>
+  <button type="button" id="trace-errors">Errors</button>
+  <button type="button" id="trace-slowest">Slowest</button>
+  <button type="button" id="trace-unfold">Expand all</button>
+  <button type="button" id="trace-fold">Collapse all</button>
+  <button type="button" id="trace-zoom">Zoom to selection</button>
+  <button type="button" id="trace-whole">Whole run</button>
+</div>
+<div id="trace-spans">
+  <section id="trace-waterfall" aria-label="Waterfall">
+    <div id="trace-ruler" aria-hidden="true"></div>
+    <div id="trace-rows" role="tree" tabindex="0" aria-label="Spans"><div id="trace-sizer"></div></div>
+  </section>
+  <aside id="trace-span" aria-live="polite" aria-label="Selected span"></aside>
+</div>`;
+
+/**
+ * Shows a trace within an element until the signal is aborted: `data` is what the trace says of itself, `parts` are its spans as JSON, some in each.
+ */
+export async function showTrace(root, data, parts, signal) {
+  root.classList.add("trace");
+  root.innerHTML = MARKUP;
+  const $ = (id) => root.querySelector(`#trace-${id}`);
 
   let began = performance.now();
   /** Returns whether it is time to `rest`. */
@@ -55,8 +96,9 @@
 
   const nodes = [], roots = [], byId = new Map();
   let t0 = Infinity, t1 = -Infinity;
-  for (const part of document.querySelectorAll("script.spans")) {
-    for (const span of JSON.parse(part.textContent)) {
+  for (const part of parts) {
+    if (signal?.aborted) return;
+    for (const span of JSON.parse(part)) {
       const node = {
         span, children: [], parent: null, depth: 0, below: 0, place: 0, open: true,
         failed: span.status.code === "error", bad: false,
@@ -67,7 +109,6 @@
       t0 = Math.min(t0, node.start);
       t1 = Math.max(t1, node.end);
     }
-    part.remove();
     if (!tired()) continue;
     $("sums").textContent = `reading… ${nodes.length} spans`;
     await rest();
@@ -122,9 +163,16 @@
   function meets(node, filter) {
     const s = node.span;
     if (filter.errors) return node.failed;
+    if (filter.slowest) return filter.slowest.has(node);
     if (filter.node) return s.node === filter.node;
     if (filter.hop) return s.kind === "transition" && s.from === filter.hop.from && s.to.includes(filter.hop.to);
     return haystack(node).includes(filter.text);
+  }
+
+  /** Returns the calls, of models and tools, that took longest. */
+  function slow() {
+    const calls = nodes.filter((node) => node.span.kind === "chat" || node.span.kind === "tool");
+    return new Set(calls.sort((a, b) => b.end - b.start - (a.end - a.start)).slice(0, 5));
   }
 
   /** Shows what a filter finds, unless another one was asked for before it was through. */
@@ -186,16 +234,16 @@
     const last = Math.min(state.visible.length, Math.ceil((box.scrollTop + box.clientHeight) / ROW) + 8);
     const rows = [];
     for (let at = first; at < last; at++) rows.push(row(state.visible[at], at));
-    box.replaceChildren($("sizer") || make("div", { id: "sizer" }), ...rows);
+    box.replaceChildren($("sizer") || make("div", { id: "trace-sizer" }), ...rows);
     const selected = state.visible.indexOf(state.selected);
-    if (selected >= first && selected < last) box.setAttribute("aria-activedescendant", `row-${selected}`);
+    if (selected >= first && selected < last) box.setAttribute("aria-activedescendant", `trace-row-${selected}`);
     else box.removeAttribute("aria-activedescendant");
   }
 
   function row(node, at) {
     const [what, more] = words(node);
     const element = make("div", {
-      class: `row${node.match ? " match" : ""}`, id: `row-${at}`, role: "treeitem", "aria-level": node.depth + 1,
+      class: `row${node.match ? " match" : ""}`, id: `trace-row-${at}`, role: "treeitem", "aria-level": node.depth + 1,
       "aria-selected": node === state.selected, "aria-setsize": (node.parent ? node.parent.children : roots).length,
       "aria-posinset": node.place + 1,
     });
@@ -274,13 +322,13 @@
       ["tokens", s.spent ? `${tokens(s.spent)} in ${s.spent.calls} calls` : ""],
       ["cost", dollars(s.spent)],
     ];
-    const shown = new Set(["trace_id", "parent", "name", "start", "end", "status", "open", "links", "thread", "spent", "kind", "usage"]);
+    const shown = new Set(["trace_id", "parent", "name", "start", "end", "status", "open", "links", "thread", "spent", "kind", "usage", "idempotency_key", "via"]);
     const texts = [];
     for (const [key, value] of Object.entries(s)) {
       if (shown.has(key) || value === null || value === "") continue;
-      const simple = typeof value !== "object" && !(typeof value === "string" && (value.length > 60 || value.includes("\n")));
+      const simple = !["arguments", "result", "answer"].includes(key) && typeof value !== "object" && !(typeof value === "string" && (value.length > 60 || value.includes("\n")));
       if (simple) facts.push([key.replaceAll("_", " "), String(value)]);
-      else if (Array.isArray(value) && !value.length) continue;
+      else if (typeof value === "object" && !Object.keys(value).length) continue;
       else if (Array.isArray(value) && value.every((one) => typeof one === "string")) facts.push([key, value.join(", ")]);
       else if (key === "tools") facts.push(["tools", value.map((one) => `${one.tool} × ${one.calls}`).join(", ")]);
       else if (key === "runs") facts.push(["runs", value.map((one) => `${one.number} ${one.status}`).join(", ")]);
@@ -288,7 +336,7 @@
         if (s.input_before) texts.push(["input", `(${s.input_before} messages as in the call before)`]);
         for (const one of value) texts.push([`input · ${one.role}`, [one.content, ...(one.tool_calls || []).map((call) => `${call.name}(${pretty(call.arguments)})`)].filter(Boolean).join("\n")]);
       } else if (key === "calls") texts.push(["calls", value.map((call) => `${call.name}(${pretty(call.arguments)})`).join("\n")]);
-      else texts.push([key.replaceAll("_", " "), pretty(value)]);
+      else texts.push([{ arguments: "input", result: "output", answer: "output" }[key] || key.replaceAll("_", " "), pretty(value)]);
     }
     for (const link of s.links || []) facts.push([link.kind.replace("_", " "), `${link.trace_id} ${link.span_id}`]);
     const list = make("dl");
@@ -299,6 +347,9 @@
       parts.push(make("pre", {}, ...marked(note.text)));
     }
     for (const [key, value] of texts) parts.push(make("h3", {}, key), make("pre", { tabindex: "0" }, value));
+    const raw = make("details", {}, make("summary", {}, "Raw"));
+    raw.addEventListener("toggle", () => { if (raw.open && raw.children.length < 2) raw.append(make("pre", { tabindex: "0" }, JSON.stringify(s, null, 2))); });
+    parts.push(raw);
     $("span").replaceChildren(...parts);
     $("span").scrollTop = 0;
   }
@@ -332,7 +383,7 @@
       const angle = Math.PI + (2 * Math.PI * at) / around.length;
       place.set(name, [320 + 245 * Math.cos(angle), 200 + 150 * Math.sin(angle)]);
     });
-    svg.append(make("defs", {}, make("marker", { id: "tip", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, markerUnits: "userSpaceOnUse", orient: "auto" }, make("path", { d: "M0 0 8 4 0 8z" }))));
+    svg.append(make("defs", {}, make("marker", { id: "trace-tip", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, markerUnits: "userSpaceOnUse", orient: "auto" }, make("path", { d: "M0 0 8 4 0 8z" }))));
     const button = (element, label, act) => {
       element.setAttribute("role", "button");
       element.setAttribute("tabindex", "0");
@@ -424,13 +475,9 @@
   const zoom = (from, to) => { state.from = from; state.to = Math.max(to, from + 0.001); ruler(); draw(); };
   $("zoom").addEventListener("click", () => { if (state.selected) zoom(state.selected.start, state.selected.end); });
   $("whole").addEventListener("click", () => zoom(t0, t1));
-  $("theme").addEventListener("click", () => {
-    const dark = getComputedStyle(document.documentElement).colorScheme === "dark" ||
-      (!document.documentElement.className && matchMedia("(prefers-color-scheme: dark)").matches);
-    document.documentElement.className = dark ? "light" : "dark";
-  });
+  $("slowest").addEventListener("click", () => { $("search").value = ""; apply({ slowest: slow() }, "slowest"); });
   $("rows").addEventListener("scroll", () => requestAnimationFrame(draw));
-  addEventListener("resize", draw);
+  addEventListener("resize", draw, { signal });
   $("rows").addEventListener("keydown", (event) => {
     const at = state.visible.indexOf(state.selected), node = state.selected;
     const page = Math.max(1, Math.floor($("rows").clientHeight / ROW) - 1);
@@ -459,4 +506,4 @@
   lay();
   const deepest = nodes.filter((node) => node.failed).sort((a, b) => b.depth - a.depth || a.start - b.start)[0];
   if (nodes.length) select(deepest || nodes[0]);
-})();
+}

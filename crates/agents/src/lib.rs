@@ -17,7 +17,6 @@ use std::sync::Arc;
 pub use perihelion_star::pipeline;
 use perihelion_star::{Kinds, ToolLoop};
 
-/// Returns the kinds that there are.
 pub fn kinds() -> Kinds {
     Kinds::new(Arc::new(ToolLoop))
         .with(analyst::kind())

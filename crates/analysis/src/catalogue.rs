@@ -51,7 +51,6 @@ pub struct ForeignKey {
 }
 
 impl Catalogue {
-    /// Returns the table of that name.
     pub fn table(&self, name: &TableName) -> Option<&Table> {
         self.tables
             .iter()
@@ -87,7 +86,6 @@ impl Catalogue {
 }
 
 impl Table {
-    /// Returns the column of that name.
     pub fn column(&self, name: &str) -> Option<&Column> {
         self.columns.iter().find(|column| column.name.eq_ignore_ascii_case(name))
     }

@@ -24,7 +24,6 @@ pub enum Dialect {
 }
 
 impl Dialect {
-    /// Returns the name that people know it by.
     pub fn title(self) -> &'static str {
         match self {
             Self::Sqlite => "SQLite",

@@ -14,14 +14,38 @@ mod knowledge;
 pub mod limit;
 pub mod linking;
 mod literals;
-mod nearest;
 pub mod numbers;
+
+/// Returns the candidate most like `wrong`, if any is alike enough to be worth suggesting.
+pub fn nearest<'a>(wrong: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    candidates
+        .into_iter()
+        .map(|candidate| (strsim::jaro_winkler(wrong, candidate), candidate))
+        .filter(|(score, _)| *score > 0.75)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, candidate)| candidate)
+}
+
+/// Bytes of the large stack; only what is used of it becomes memory.
+const SIZE: usize = 128 << 20;
+
+/// Does work on a large stack: chains of operators and UNIONs make the trees of statements as deep as they are long. The trees are dropped there too, so `work` must not return them.
+pub(crate) fn on_large_stack<T: Send>(work: impl Fn() -> T + Sync) -> T {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(SIZE).spawn_scoped(scope, &work);
+        match thread.map(std::thread::ScopedJoinHandle::join) {
+            Ok(Ok(done)) => done,
+            Ok(Err(panic)) => std::panic::resume_unwind(panic),
+            // There are no more threads; most statements need no large stack.
+            Err(_) => work(),
+        }
+    })
+}
+
 #[cfg(test)]
 mod sample;
-mod stack;
 mod syntax;
 
 pub use catalogue::{Catalogue, Column, ForeignKey, Table};
 pub use dialect::Dialect;
 pub use knowledge::{Fitting, Freshness, Knowledge, Metric, VerifiedQuery};
-pub use nearest::nearest;

@@ -9,7 +9,7 @@ use sqlparser::ast::{
     UnaryOperator, Value,
 };
 
-use crate::stack::on_large_stack;
+use crate::on_large_stack;
 use crate::{Dialect, clauses, guard};
 
 /// Returns the statement with at most `most` rows; text that is no single query comes back as it is.

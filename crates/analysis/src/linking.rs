@@ -62,7 +62,6 @@ pub struct Linker<'a> {
 }
 
 impl<'a> Linker<'a> {
-    /// Reads the words of a catalogue.
     pub fn new(catalogue: &'a Catalogue) -> Self {
         let mut tables = Vec::with_capacity(catalogue.tables.len());
         let mut spread: HashMap<String, usize> = HashMap::new();
@@ -141,7 +140,6 @@ impl<'a> Linker<'a> {
         closed
     }
 
-    /// Returns the graph of keys between the tables.
     pub fn graph(&self) -> &JoinGraph<'a> {
         &self.graph
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::{hidden, questions, team};
+use super::{questions, team};
 use crate::http::Refusal;
 use perihelion_engine::ids::ThreadId;
 use perihelion_llm::Usage;
@@ -224,6 +224,11 @@ impl Conversation {
             // Its log was dropped, or it told nothing.
             (_, None) => match self.service.left_by(run).await {
                 Ok(left) => {
+                    let says_nothing = left.answer().is_none() && left.asked.is_empty();
+                    let why = left.error.as_ref().filter(|_| says_nothing && !left.has_moved_on());
+                    if let Some(why) = why.cloned() {
+                        return self.end(Ending::Failed(why));
+                    }
                     self.questions.clone_from(&left.asked);
                     // What another turn took is not this one's.
                     let own = (!left.has_moved_on()).then(|| left.state.usage_of_turn());
@@ -242,7 +247,6 @@ impl Conversation {
             Ending::Asks => questions::in_words(&self.questions),
             _ => answer.filter(|text| !text.is_empty()).unwrap_or_else(|| self.words.clone()),
         };
-        let text = hidden::without_endpoints(&self.service, text);
         // What was not sent piece by piece: a question, or the end of an answer.
         if let Some(rest) = text.strip_prefix(self.words.as_str()).filter(|rest| !rest.is_empty()) {
             self.ready.push_back(AnswerPart::Piece(rest.to_owned()));
@@ -252,10 +256,6 @@ impl Conversation {
 
     /// Ends without an answer.
     fn end(&mut self, ending: Ending) {
-        let ending = match ending {
-            Ending::Failed(why) => Ending::Failed(hidden::without_endpoints(&self.service, why)),
-            other => other,
-        };
         let usage = self.state.as_ref().map(|state| state.usage_of_turn()).unwrap_or_default();
         self.close(Outcome { text: self.words.clone(), ending, usage, is_cut: false });
     }

@@ -15,6 +15,7 @@ use serde_json::Value;
 use tokio::task::JoinSet;
 
 use super::{a2a, agent_server, callbacks};
+use crate::hidden::ModelAddresses;
 use crate::http::Places;
 use perihelion_engine::clock;
 use perihelion_servers::web::Addresses;
@@ -186,7 +187,9 @@ impl Deliveries {
         }
         let kind = if delivery.kind == a2a::KIND { a2a::MEDIA } else { "application/json" };
         headers.insert(http::header::CONTENT_TYPE, HeaderValue::from_static(kind));
-        let sent = self.client.post(url).headers(headers).body(payload.to_string()).send().await;
+        let addresses = ModelAddresses::of(&self.service.runtime().settings().models);
+        let payload = addresses.hidden(&payload.to_string()).into_owned();
+        let sent = self.client.post(url).headers(headers).body(payload).send().await;
         match sent.map(|answer| answer.status()) {
             Ok(status) if status.is_success() => Attempt::Taken,
             Ok(status) if may_pass(status) => {

@@ -1,72 +1,195 @@
-//! Texts for clients, without the addresses of the models: those are the operator's business.
+//! Answers to clients, without the addresses of the models: those are the operator's business.
+//!
+//! Enter at [`ModelAddresses::before`], which all routes stand behind, and at [`ModelAddresses::hidden`] for what is sent in another way.
+//! Invariant: no failure of a model tells a client where the model is. Deliberately absent: the files of an export, which
+//! are proven by a digest, and addresses in any other text.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
-use serde_json::Value;
+use axum::Router;
+use axum::body::{Body, Bytes, HttpBody as _, to_bytes};
+use axum::extract::State;
+use axum::middleware::map_response_with_state;
+use axum::response::Response;
+use futures::TryStreamExt as _;
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 
-use perihelion_service::Service;
 use perihelion_settings::config::{Models, Roles};
 
 /// What stands in the place of an address.
 const HIDDEN: &str = "(address hidden)";
 
-/// Removes the addresses of model endpoints from a text that names one of them as such.
-pub(crate) fn without_endpoints(service: &Service, text: String) -> String {
-    hide(text, &endpoints(&service.runtime().settings().models))
-}
+/// Comes before the address in every failure of a model.
+const NAMED: &str = "model endpoint http";
 
-/// Does the same in all texts of a value.
-pub(crate) fn in_json(service: &Service, mut value: Value) -> Value {
-    let endpoints = endpoints(&service.runtime().settings().models);
-    hide_within(&mut value, &endpoints);
-    value
-}
+/// The addresses of all model endpoints, longer ones first; cheap to clone.
+#[derive(Clone)]
+pub(crate) struct ModelAddresses(Arc<[String]>);
 
-fn hide_within(value: &mut Value, endpoints: &[String]) {
-    match value {
-        Value::String(text) => *text = hide(std::mem::take(text), endpoints),
-        Value::Array(items) => items.iter_mut().for_each(|item| hide_within(item, endpoints)),
-        Value::Object(fields) => {
-            fields.values_mut().for_each(|field| hide_within(field, endpoints));
-        }
-        _ => {}
+impl ModelAddresses {
+    pub(crate) fn of(models: &Models) -> Self {
+        let of_roles = Roles::NAMES.iter().map(|role| models.for_role(role));
+        let of_agents = models.agents.keys().map(|agent| models.for_agent(agent));
+        let urls = of_roles.chain(of_agents).filter_map(|one| one.url);
+        let urls: BTreeSet<String> = urls.map(|url| url.trim_end_matches('/').to_owned()).collect();
+        Self(urls.into_iter().rev().collect())
     }
-}
 
-/// Returns the addresses of all endpoints, longer ones first.
-fn endpoints(models: &Models) -> Vec<String> {
-    let of_roles = Roles::NAMES.iter().map(|role| models.for_role(role));
-    let of_agents = models.agents.keys().map(|agent| models.for_agent(agent));
-    let urls = of_roles.chain(of_agents).filter_map(|one| one.url);
-    let urls: BTreeSet<String> = urls.map(|url| url.trim_end_matches('/').to_owned()).collect();
-    urls.into_iter().rev().collect()
-}
+    /// Puts itself before all routes of a router.
+    pub(crate) fn before(self, router: Router) -> Router {
+        router.layer(map_response_with_state(self, in_response))
+    }
 
-fn hide(mut text: String, endpoints: &[String]) -> String {
-    for url in endpoints {
-        if text.contains(&format!("model endpoint {url}")) {
-            text = text.replace(url, HIDDEN);
+    /// Returns a text without the addresses of models that failed; of JSON, only the failing texts change.
+    pub(crate) fn hidden<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let mut written = String::new();
+        let mut rest = text;
+        while let Some(at) = rest.find(NAMED) {
+            let start = rest.get(..at).and_then(last_quote).map_or(0, |quote| quote + 1);
+            let length = rest.get(at..).and_then(first_quote).unwrap_or(rest.len() - at);
+            let (before, failure) = rest.split_at(start);
+            let (failure, after) = failure.split_at(at - start + length);
+            written.push_str(before);
+            written.push_str(&self.of_failure(failure));
+            rest = after;
+        }
+        if written.is_empty() {
+            return Cow::Borrowed(text);
+        }
+        written.push_str(rest);
+        Cow::Owned(written)
+    }
+
+    fn of_failure(&self, text: &str) -> String {
+        let mut shown = text.to_owned();
+        for named in text.split("model endpoint ").skip(1) {
+            let is_end = |c: char| c.is_whitespace() || "…\"\\".contains(c);
+            let named = named.split(is_end).next().unwrap_or_default();
+            let named = named.trim_end_matches([':', ',', ';', '.', ')']);
+            // Long texts are cut, perhaps within an address.
+            let is_it = |url: &&String| named.starts_with(*url) || url.starts_with(named);
+            let Some(url) = self.0.iter().find(is_it) else { continue };
+            shown = shown.replace(url, HIDDEN);
             if let Some(host) = url.split('/').nth(2) {
-                text = text.replace(host, HIDDEN);
+                shown = shown.replace(host, HIDDEN);
             }
+            shown = shown
+                .replace(&format!("model endpoint {named}"), &format!("model endpoint {HIDDEN}"));
         }
+        shown
     }
-    text
+
+    fn in_bytes(&self, bytes: Bytes) -> Bytes {
+        let shown = std::str::from_utf8(&bytes).ok().and_then(|text| match self.hidden(text) {
+            Cow::Owned(shown) => Some(shown),
+            Cow::Borrowed(_) => None,
+        });
+        shown.map_or(bytes, Bytes::from)
+    }
+}
+
+/// Finds the last quotation mark that is not escaped.
+fn last_quote(text: &str) -> Option<usize> {
+    text.match_indices('"').map(|(at, _)| at).rev().find(|at| is_bare(text, *at))
+}
+
+/// Finds the first quotation mark that is not escaped.
+fn first_quote(text: &str) -> Option<usize> {
+    text.match_indices('"').map(|(at, _)| at).find(|at| is_bare(text, *at))
+}
+
+fn is_bare(text: &str, at: usize) -> bool {
+    text.bytes().take(at).rev().take_while(|byte| *byte == b'\\').count() % 2 == 0
+}
+
+async fn in_response(State(addresses): State<ModelAddresses>, response: Response) -> Response {
+    let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let is_read = kind.is_some_and(|kind| {
+        let is_file = kind.contains("ndjson");
+        !is_file && ["json", "event-stream", "text/"].iter().any(|text| kind.contains(text))
+    });
+    if !is_read {
+        return response;
+    }
+    let (mut parts, body) = response.into_parts();
+    if body.size_hint().exact().is_none() {
+        // Each part of a stream is a whole event or value.
+        let parts_of = body.into_data_stream().map_ok(move |bytes| addresses.in_bytes(bytes));
+        return Response::from_parts(parts, Body::from_stream(parts_of));
+    }
+    let Ok(bytes) = to_bytes(body, usize::MAX).await else {
+        return Response::from_parts(parts, Body::empty());
+    };
+    let shown = addresses.in_bytes(bytes);
+    if parts.headers.contains_key(CONTENT_LENGTH) && !shown.is_empty() {
+        parts.headers.insert(CONTENT_LENGTH, shown.len().into());
+    }
+    Response::from_parts(parts, Body::from(shown))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use axum::response::IntoResponse as _;
+
+    const URL: &str = "http://10.0.0.7:8000/v1";
+
+    fn addresses() -> ModelAddresses {
+        ModelAddresses(Arc::from([URL.to_owned(), "https://models.test/v1".to_owned()]))
+    }
 
     #[test]
     fn an_address_is_hidden_where_it_is_named_as_a_model_s() {
-        let endpoints = ["http://10.0.0.7:8000/v1".to_owned()];
-        let failure =
-            "cannot reach the model endpoint http://10.0.0.7:8000/v1: 10.0.0.7:8000 refused";
-        let shown = hide(failure.to_owned(), &endpoints);
-        let wanted = "cannot reach the model endpoint (address hidden): (address hidden) refused";
-        assert_eq!(shown, wanted);
-        let answer = "The model runs at http://10.0.0.7:8000/v1.";
-        assert_eq!(hide(answer.to_owned(), &endpoints), answer, "an answer of the agents'");
+        for (text, shown) in [
+            (
+                "cannot reach the model endpoint http://10.0.0.7:8000/v1: 10.0.0.7:8000 refused",
+                "cannot reach the model endpoint (address hidden): (address hidden) refused",
+            ),
+            (
+                r#"{"answer": "It is at http://10.0.0.7:8000/v1.", "error": "a \"model endpoint http://10.0.0.7:8000/v1\" of 10.0.0.7:8000", "b": "10.0.0.7:8000"}"#,
+                r#"{"answer": "It is at http://10.0.0.7:8000/v1.", "error": "a \"model endpoint (address hidden)\" of (address hidden)", "b": "10.0.0.7:8000"}"#,
+            ),
+            (
+                r#"["model endpoint http://10.0.0.7:8000/v1", "model endpoint https://models.test/v1 at models.test"]"#,
+                r#"["model endpoint (address hidden)", "model endpoint (address hidden) at (address hidden)"]"#,
+            ),
+            ("the model endpoint http://10.0.0.7:80…", "the model endpoint (address hidden)…"),
+            ("the model endpoint http://10.0.", "the model endpoint (address hidden)."),
+        ] {
+            assert_eq!(addresses().hidden(text), shown);
+        }
+        for text in [
+            "The model runs at http://10.0.0.7:8000/v1.",
+            "Is the model endpoint http://elsewhere.test up?",
+            "10.0.0.7:8000",
+            "",
+        ] {
+            assert_eq!(addresses().hidden(text), text, "a text that no failure of a model wrote");
+        }
+    }
+
+    #[tokio::test]
+    async fn answers_in_one_piece_and_in_many_hide_it_and_files_stay() {
+        let text = format!("{{\"error\": \"the model endpoint {URL} did not answer\"}}");
+        for (kind, is_hidden) in [
+            ("application/json", true),
+            ("application/a2a+json", true),
+            ("text/event-stream", true),
+            ("text/html; charset=utf-8", true),
+            ("application/x-ndjson", false),
+            ("application/octet-stream", false),
+        ] {
+            let parts =
+                futures::stream::iter([Ok::<_, axum::BoxError>(text.clone()), Ok(text.clone())]);
+            for body in [Body::from(text.clone()), Body::from_stream(parts)] {
+                let response = ([(CONTENT_TYPE, kind)], body).into_response();
+                let shown = in_response(State(addresses()), response).await.into_body();
+                let shown = to_bytes(shown, usize::MAX).await.unwrap();
+                let shown = String::from_utf8(shown.to_vec()).unwrap();
+                assert_eq!(!shown.contains("10.0.0.7"), is_hidden, "{kind}: {shown}");
+            }
+        }
     }
 }

@@ -7,7 +7,6 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::hidden;
 use crate::http::Refusal;
 use perihelion_engine::ids::ThreadId;
 use perihelion_service::kept::Run;
@@ -104,8 +103,7 @@ pub(super) async fn asked_for(service: &Service, run: &Run) -> Result<Map<String
         found.insert("data".into(), json!(runtime.at_rest(thread).await?.data));
     }
     if turn.trace {
-        let events = json!(runtime.events(thread).await?);
-        found.insert("trace".into(), hidden::in_json(service, events));
+        found.insert("trace".into(), json!(runtime.events(thread).await?));
     }
     Ok(found)
 }

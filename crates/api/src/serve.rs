@@ -8,6 +8,7 @@ use axum::middleware::from_fn;
 use perihelion_http::{Exposed, Guard, Origins};
 
 use super::auth::{self, Gate, Setup};
+use super::hidden::ModelAddresses;
 use super::{a2a, agent_server, health, mcp, metrics, openai, openapi, own, page};
 use perihelion_runtime::Metrics;
 use perihelion_service::Service;
@@ -19,6 +20,7 @@ use perihelion_settings::config::Serve;
 /// said to everybody, and so are the page's files and the card by which other agents find this one.
 pub fn router(service: Service, metrics: Metrics, settings: &Serve) -> Router {
     service.tell(Arc::new(a2a::TaskAddresses));
+    let addresses = ModelAddresses::of(&service.runtime().settings().models);
     let numbers = metrics::numbers(metrics);
     let routes = Box::new(move |service| faces(service).merge(numbers.clone()));
     let gate = Gate::new(Setup { service: service.clone(), settings, routes });
@@ -32,7 +34,8 @@ pub fn router(service: Service, metrics: Metrics, settings: &Serve) -> Router {
     } else {
         guard
     };
-    guard.before(router).layer(from_fn(openai::with_error))
+    let router = guard.before(router).layer(from_fn(openai::with_error));
+    addresses.before(router)
 }
 
 /// Makes the routes of all faces over the service as somebody sees it.

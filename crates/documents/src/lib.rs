@@ -9,7 +9,6 @@
 //! in characters; what was deleted is found by nobody from that moment on and leaves no byte. Deliberately absent: models
 //! (they are asked through [`Describer`], [`Reranker`] and [`EmbeddingModel`]), and any knowledge of runs.
 
-mod add;
 mod attempt;
 mod child;
 mod describe;
@@ -20,18 +19,14 @@ mod external;
 mod flip;
 mod library;
 mod page;
-mod people;
 mod prepare;
 mod question;
 mod record;
 mod remove;
-mod rerank;
 mod retrieve;
 mod segments;
-mod text;
 mod usage;
 
-pub use add::Step;
 pub use attempt::Attempt;
 pub use child::Parser;
 pub use describe::Describer;
@@ -42,11 +37,10 @@ pub use library::{Library, Read};
 pub use page::{DocumentPage, PageAt};
 pub use perihelion_parse::{self as parse, Limits};
 pub use perihelion_recall::{EmbeddingError, EmbeddingModel, Scope, Weights};
-pub use prepare::{Input, Prepared};
-pub use question::{Filters, Query};
+pub use prepare::{Input, Prepared, Step};
+pub use question::{Filters, Query, Reranker, reordered};
 pub use record::{Description, Document};
 pub use remove::Deleted;
-pub use rerank::{Reranker, reordered};
 pub use retrieve::{Found, Passage, Retrieved, Source};
 pub use usage::{Quotas, Room, Usage};
 

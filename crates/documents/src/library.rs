@@ -59,7 +59,6 @@ impl Library {
         Self { scope: scope.clone(), ..self.clone() }
     }
 
-    /// Returns whose documents these are.
     pub fn scope(&self) -> &Scope {
         &self.scope
     }
@@ -222,13 +221,11 @@ impl Library {
         Ok(done)
     }
 
-    /// Closes the connections of the database.
     pub async fn close(&self) {
         self.index.database().close().await;
     }
 }
 
-/// Checks the name of a collection.
 pub(crate) fn check_collection(name: &str) -> Result<(), Error> {
     let fits = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
     if (1..=64).contains(&name.chars().count()) && name.chars().all(fits) {

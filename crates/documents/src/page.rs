@@ -8,8 +8,8 @@ use serde::Serialize;
 use serde_json::{Value as Json, json};
 use sqlx::AssertSqlSafe;
 
+use crate::segments::Places;
 use crate::segments::Range;
-use crate::text::Places;
 use crate::{Error, Library, Prepared};
 
 /// Which page is meant.

@@ -1,12 +1,12 @@
-//! Questions to the documents of a scope.
+//! Questions to the documents of a scope: what is asked, of which documents, and in which order the answers stand.
 
+use async_trait::async_trait;
 use chrono::{DateTime, Utc};
-use perihelion_parse::Format;
-use perihelion_recall::{Filter, Weights};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::people;
+use perihelion_parse::Format;
+use perihelion_recall::{Filter, Weights};
 
 /// Parents that are read.
 const PASSAGES: usize = 8;
@@ -62,7 +62,7 @@ pub(crate) fn filter(filters: &Filters) -> Filter {
         ("format", filters.format.as_deref().map(format)),
         ("section", section),
     ];
-    let person = filters.person.as_deref().map(|name| (people::key(name), people::IS.to_owned()));
+    let person = filters.person.as_deref().map(|name| (person_key(name), IS.to_owned()));
     Filter {
         attributes: attributes
             .into_iter()
@@ -72,5 +72,76 @@ pub(crate) fn filter(filters: &Filters) -> Filter {
         parents: filters.documents.clone(),
         since: filters.since,
         until: filters.until,
+    }
+}
+
+/// The value of an attribute that names somebody: a document has many authors, so a name is the attribute and not its value.
+pub(crate) const IS: &str = "yes";
+
+/// Returns the attribute that stands for a name, however it is written.
+pub(crate) fn person_key(name: &str) -> String {
+    format!("person {}", words(name).join(" "))
+}
+
+/// Returns the attributes that an author is found by: the name and its words.
+pub(crate) fn person_keys(name: &str) -> Vec<String> {
+    let mut keys: Vec<String> = words(name).iter().map(|word| person_key(word)).collect();
+    keys.push(person_key(name));
+    keys
+}
+
+fn words(name: &str) -> Vec<String> {
+    let words = name.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    words.map(str::to_lowercase).collect()
+}
+
+/// Something that ranks passages by how well they answer a question, usually a model.
+#[async_trait]
+pub trait Reranker: Send + Sync {
+    /// Returns the numbers of the passages, counted from 1, best first; none where it cannot.
+    async fn rank(&self, question: &str, passages: &[String]) -> Option<Vec<usize>>;
+}
+
+/// Returns the order that a ranking asks for: places of passages, each once.
+///
+/// Numbers that name no passage and repetitions are dropped; passages that it leaves out follow in the order in which they
+/// were. A ranking that names none is none.
+pub fn reordered(ranking: Option<Vec<usize>>, count: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = Vec::with_capacity(count);
+    for number in ranking.unwrap_or_default() {
+        let place = number.wrapping_sub(1);
+        if place < count && !order.contains(&place) {
+            order.push(place);
+        }
+    }
+    let rest: Vec<usize> = (0..count).filter(|place| !order.contains(place)).collect();
+    order.extend(rest);
+    order
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_found_in_full_and_by_a_word_however_it_is_written() {
+        let keys = person_keys("Ann  O'Hara");
+        for given in ["ann o'hara", "ANN O HARA", "Ann", "hara"] {
+            assert!(keys.contains(&person_key(given)), "{given}: {keys:?}");
+        }
+        assert!(!keys.contains(&person_key("Hara Ann")));
+    }
+}
+
+#[cfg(test)]
+mod rerank_tests {
+    use super::reordered;
+
+    #[test]
+    fn a_ranking_of_any_kind_leaves_every_passage_there_once() {
+        assert_eq!(reordered(Some(vec![3, 1, 2]), 3), [2, 0, 1]);
+        assert_eq!(reordered(Some(vec![2, 2, 9, 0]), 3), [1, 0, 2]);
+        assert_eq!(reordered(Some(Vec::new()), 3), [0, 1, 2]);
+        assert_eq!(reordered(None, 3), [0, 1, 2]);
     }
 }

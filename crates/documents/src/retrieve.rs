@@ -239,7 +239,6 @@ impl Library {
         Ok(Candidates { best, by_meaning, by_words_only })
     }
 
-    /// Returns the titles of documents, by their ids.
     async fn titles(&self, hits: &[(Hit, Payload)]) -> Result<BTreeMap<String, String>, Error> {
         let ids: BTreeSet<&String> = hits.iter().map(|(_, payload)| &payload.document).collect();
         if ids.is_empty() {
@@ -256,7 +255,6 @@ impl Library {
         rows.iter().map(|row| Ok((row.get(0)?, row.get(1)?))).collect()
     }
 
-    /// Returns the texts of parents.
     async fn parent_texts(
         &self,
         parents: Vec<ParentKey>,

@@ -1,21 +1,19 @@
-//! An OpenAI-compatible embeddings endpoint (`POST /embeddings`), and how a model endpoint is reached.
+//! An OpenAI-compatible embeddings endpoint (`POST /embeddings`).
 //!
-//! Enter at [`Endpoint`]; [`reach`] serves clients of chat models as well. Invariants: a request is tried again only
-//! where that may help; no error carries the key; vectors come back in the order of their texts and in one length, or not
+//! Enter at [`Endpoint`]. Invariants: a request is tried again only where that may help; no error carries the key; vectors come back in the order of their texts and in one length, or not
 //! at all. Deliberately absent: what a vector is used for.
-
-pub mod reach;
 
 use std::time::Duration;
 
 use async_trait::async_trait;
 use perihelion_engine::clock;
+use perihelion_http::reach::{self, Credentials};
 use perihelion_recall::{EmbeddingError, EmbeddingModel};
 use perihelion_settings::config::{self, Embeddings};
 use serde::Deserialize;
 use serde_json::json;
 
-use self::reach::Credentials;
+pub use perihelion_http::reach::cause;
 
 /// An embeddings endpoint.
 #[derive(Clone, Debug)]
@@ -52,9 +50,6 @@ struct Embedding {
 
 impl Endpoint {
     /// Prepares the client; connects to nothing.
-    ///
-    /// # Errors
-    /// When no HTTP client can be made.
     pub fn new(settings: &Embeddings) -> Result<Self, reqwest::Error> {
         config::tls::install();
         let http = reach::client(settings.connect_timeout, &settings.url)?;

@@ -7,14 +7,12 @@
 
 mod check;
 mod compare;
-mod junit;
 mod record;
 mod suite;
 
 pub use check::{Finding, Measured, check};
 pub use compare::{Change, Comparison, compare};
-pub use junit::junit;
-pub use record::{CaseRecord, Record, RunRecord, Verdict};
+pub use record::{CaseRecord, Record, RunRecord, Verdict, junit};
 pub use suite::{
     AnswerRules, Budget, Case, DataRules, Error, Expect, NameRules, Suite, ToolRules, Turn,
 };

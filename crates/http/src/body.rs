@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
-
-use crate::clock;
+use perihelion_engine::clock;
 
 /// Why the body of a request was not read to its end.
 #[derive(Debug, thiserror::Error)]

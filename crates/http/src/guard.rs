@@ -3,7 +3,6 @@
 //! A page can let a name of its own point at 127.0.0.1 and read what is served there; the browser still says by which
 //! name it asked (`Host`) and for whom (`Origin`). Both are checked on every route, reads included.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::Router;
@@ -13,7 +12,7 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header, uri::A
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse as _, Response};
 
-use crate::cors::Exposed;
+use crate::{cors::Exposed, reach::is_loopback_host};
 
 /// Whose pages may use the service.
 #[derive(Clone, Debug, Default)]
@@ -91,7 +90,7 @@ impl Guard {
         let host = host(headers).or_else(|| request.uri().host().map(str::to_owned));
         let named = host.as_deref().unwrap_or_default();
         let known = |hosts: &Vec<String>| hosts.iter().any(|one| one.eq_ignore_ascii_case(named));
-        if !is_loopback(named) && self.hosts.as_ref().is_some_and(|hosts| !known(hosts)) {
+        if !is_loopback_host(named) && self.hosts.as_ref().is_some_and(|hosts| !known(hosts)) {
             return Err("this server does not answer to this host name");
         }
         match headers.get(header::ORIGIN) {
@@ -135,13 +134,8 @@ fn host(headers: &HeaderMap) -> Option<String> {
 }
 
 fn is_local_page(origin: &Uri) -> bool {
-    matches!(origin.scheme_str(), Some("http" | "https")) && origin.host().is_some_and(is_loopback)
-}
-
-fn is_loopback(host: &str) -> bool {
-    let address = host.trim_start_matches('[').trim_end_matches(']');
-    host.eq_ignore_ascii_case("localhost")
-        || address.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+    matches!(origin.scheme_str(), Some("http" | "https"))
+        && origin.host().is_some_and(is_loopback_host)
 }
 
 #[cfg(test)]

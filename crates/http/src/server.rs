@@ -20,7 +20,7 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 use tower::ServiceExt as _;
 
 use crate::body::Paced;
-use crate::clock;
+use perihelion_engine::clock;
 
 /// How long the loop rests when the system has no descriptors or memory for another connection.
 const EXHAUSTED: Duration = Duration::from_millis(100);
@@ -73,9 +73,6 @@ pub struct Server {
 
 impl Server {
     /// Binds an address; port 0 takes a free one.
-    ///
-    /// # Errors
-    /// [`Error::Listen`].
     pub async fn bind(addr: SocketAddr, bounds: Bounds) -> Result<Self, Error> {
         let refused = |source| Error::Listen { addr, source };
         let listener = TcpListener::bind(addr).await.map_err(refused)?;
@@ -84,9 +81,6 @@ impl Server {
     }
 
     /// Takes a socket that is bound already.
-    ///
-    /// # Errors
-    /// Whatever the system says of the socket.
     pub fn on(listener: TcpListener, bounds: Bounds) -> std::io::Result<Self> {
         let addr = listener.local_addr()?;
         Ok(Self { listener, addr, bounds })

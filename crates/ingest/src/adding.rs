@@ -3,10 +3,9 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::nodes::{self, WorkUpdate};
+use crate::{DocumentThreads, Error, Work};
 use perihelion_documents::{Prepared, Step};
-
-use super::nodes::{self, Work, WorkUpdate};
-use super::threads::{DocumentThreads, Error};
 use perihelion_engine::checkpoint;
 use perihelion_engine::graph::{BuildError, Context, Graph, GraphBuilder, node_fn};
 use perihelion_engine::ids::ThreadId;

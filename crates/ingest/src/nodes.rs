@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use perihelion_documents::{Input, Prepared, Step};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::adding::Parts;
-use super::models::ModelDescriber;
+use crate::{ModelDescriber, adding::Parts};
+use perihelion_documents::{Input, Prepared, Step};
 use perihelion_engine::graph::{
     Context, EffectClass, EffectFailure, EffectRequest, NodeError, NodeOutput, Outcome,
 };

@@ -40,9 +40,6 @@ pub fn parser() -> Parser {
 }
 
 /// Returns the parser as the settings have it: helped by another one where they name one.
-///
-/// # Errors
-/// When no HTTP client can be made.
 fn parser_of(settings: &Settings) -> Result<Parser, reqwest::Error> {
     let own = &settings.documents;
     let reader = match &own.parser {
@@ -70,10 +67,6 @@ fn client() -> reqwest::ClientBuilder {
         .user_agent(concat!("perihelion/", env!("CARGO_PKG_VERSION")))
 }
 
-/// Returns the embeddings endpoint that the settings name, if any.
-///
-/// # Errors
-/// When no HTTP client can be made.
 pub fn embeddings(settings: &Settings) -> Result<Option<Endpoint>, reqwest::Error> {
     settings.embeddings.as_ref().map(Endpoint::new).transpose()
 }
@@ -88,10 +81,6 @@ fn quotas(settings: &Settings) -> Quotas {
     }
 }
 
-/// Makes the library on a database as the settings have it.
-///
-/// # Errors
-/// When no HTTP client can be made for the parser.
 pub fn library_of(
     settings: &Settings,
     database: Database,

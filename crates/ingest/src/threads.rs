@@ -50,7 +50,6 @@ pub struct AddedDocument {
     pub embedded: u64,
     /// Why it is found by words alone.
     pub by_words_only: Option<String>,
-    /// The thread that added it.
     pub thread: ThreadId,
 }
 
@@ -132,9 +131,6 @@ impl DocumentThreads {
     }
 
     /// Adds a document whose bytes nobody can read again but from here; the same bytes under the same name continue what was broken off.
-    ///
-    /// # Errors
-    /// As [`DocumentThreads::add`].
     pub async fn add_sent(
         &self,
         place: NewDocument,
@@ -168,17 +164,11 @@ impl DocumentThreads {
     }
 
     /// Returns every adding of a document, also of one that never got there.
-    ///
-    /// # Errors
-    /// [`Error::Documents`].
     pub async fn begun(&self, given: &str) -> Result<Vec<Attempt>, Error> {
         Ok(self.library.attempts(given).await?)
     }
 
     /// Deletes a document, and every thread that added it or one of its versions; also what is left of one that never got there.
-    ///
-    /// # Errors
-    /// [`Error::Documents`], [`Error::Store`].
     pub async fn delete(&self, given: &str) -> Result<Deleted, Error> {
         // The threads first: without the document nobody would find them.
         let attempts = self.begun(given).await?;

@@ -52,9 +52,6 @@ impl Prompts {
     }
 
     /// Does the same with further templates, each a name and its source, which the directory can replace as well.
-    ///
-    /// # Errors
-    /// As [`Prompts::new`].
     pub fn with(
         dir: Option<&Path>,
         more: impl IntoIterator<Item = (&'static str, &'static str)>,
@@ -94,9 +91,6 @@ impl Prompts {
     /// Renders a template to messages: system, and user where the template has such a part.
     ///
     /// The parts are told apart in the template, not in the rendered text, so no value can move the border.
-    ///
-    /// # Errors
-    /// As [`Prompts::render`].
     pub fn messages(&self, name: &str, context: impl Serialize) -> Result<Vec<ChatMessage>, Error> {
         let Some(has_user_part) = self.parts.get(name) else {
             let known = self.parts.keys().map(String::as_str).collect::<Vec<_>>().join(", ");

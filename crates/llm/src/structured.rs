@@ -43,9 +43,6 @@ pub async fn ask<T: JsonSchema + DeserializeOwned>(
 }
 
 /// Does the same for an answer that is to be more than valid: what `check` finds wrong is fed back as well.
-///
-/// # Errors
-/// As [`ask`].
 pub async fn ask_checked<T: JsonSchema + DeserializeOwned>(
     model: &dyn ChatModel,
     request: ChatRequest,
@@ -56,9 +53,6 @@ pub async fn ask_checked<T: JsonSchema + DeserializeOwned>(
 }
 
 /// Asks for an object that is valid against a schema of somebody else's, and repairs what is not.
-///
-/// # Errors
-/// As [`ask`].
 pub async fn ask_value(
     model: &dyn ChatModel,
     request: ChatRequest,
@@ -79,9 +73,6 @@ pub enum SchemaError {
 }
 
 /// Checks that a schema can be asked for: it is one, and describes an object.
-///
-/// # Errors
-/// [`SchemaError`].
 pub fn check_schema(schema: &Value) -> Result<(), SchemaError> {
     match schema.get("type").and_then(Value::as_str) {
         Some("object") => match jsonschema::validator_for(schema) {

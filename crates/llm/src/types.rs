@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::attached::Attached;
+use perihelion_http::reach;
 
 /// The part a model call plays; sent as `x-perihelion-role` and used to pick per-role settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -79,12 +80,10 @@ pub struct ChatMessage {
 }
 
 impl ChatMessage {
-    /// Makes a system message.
     pub fn system(content: impl Into<String>) -> Self {
         Self::text(MessageRole::System, content)
     }
 
-    /// Makes a user message.
     pub fn user(content: impl Into<String>) -> Self {
         Self::text(MessageRole::User, content)
     }
@@ -94,7 +93,6 @@ impl ChatMessage {
         Self::text(MessageRole::Assistant, content)
     }
 
-    /// Makes the answer to a tool call.
     pub fn tool(call_id: impl Into<String>, content: impl Into<String>) -> Self {
         let mut message = Self::text(MessageRole::Tool, content);
         message.tool_call_id = Some(call_id.into());
@@ -250,9 +248,6 @@ impl ChatResponse {
     }
 
     /// Returns the text of an answer that is to be one.
-    ///
-    /// # Errors
-    /// [`Error::Truncated`] and [`Error::Empty`].
     pub fn into_text(self) -> Result<String, Error> {
         if let Some(reason) = self.cut() {
             return Err(Error::Truncated { reason });
@@ -284,7 +279,6 @@ pub trait ChatModel: Send + Sync {
 /// Why a model call failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// No endpoint is configured.
     #[error(
         "no model endpoint is configured: set OPENAI_BASE_URL (and OPENAI_API_KEY), or try `perihelion demo`"
     )]
@@ -292,12 +286,10 @@ pub enum Error {
     /// The endpoint could not be reached.
     #[error("cannot reach the model endpoint {endpoint}: {reason}; {}", way_there(reason))]
     Unreachable { endpoint: String, reason: String },
-    /// The endpoint did not answer in time.
     #[error(
         "the model endpoint {endpoint} did not answer within {seconds} s; raise models.timeout_sec or check the endpoint"
     )]
     Timeout { endpoint: String, seconds: f64 },
-    /// The endpoint refused the request.
     #[error("the model endpoint {endpoint} refused the request with status {status}: {message}")]
     Refused { endpoint: String, status: u16, message: String },
     /// The endpoint's answer could not be understood.
@@ -334,7 +326,7 @@ pub enum Error {
 impl From<reqwest::Error> for Error {
     /// Says that no HTTP client could be made.
     fn from(error: reqwest::Error) -> Self {
-        let reason = format!("no HTTP client could be made: {error}");
+        let reason = format!("no HTTP client could be made: {}", reach::cause(&error));
         Self::Unreachable { endpoint: "(any)".to_owned(), reason }
     }
 }

@@ -5,9 +5,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::cleaning::{Cleaned, WrittenCall};
-use super::prompts::escape;
-use super::{ChatRequest, MessageRole};
+use crate::cleaning::{Cleaned, WrittenCall};
+use crate::{ChatRequest, MessageRole, escape};
 
 /// A call by name, its arguments as they were written.
 pub(super) type Call = (String, Value);

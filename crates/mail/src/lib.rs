@@ -5,19 +5,16 @@
 //! a marked one that is not in Sent is an error that a person decides. Deliberately absent: deleting and moving anybody's mail.
 
 mod account;
-mod charset;
 mod compose;
 mod error;
 mod imap;
 mod jmap;
 mod mailbox;
 mod message;
-mod mime;
 #[cfg(test)]
 mod mime_tests;
 mod query;
 mod sent;
-mod words;
 mod written;
 
 pub use account::{Account, Endpoint, JmapServer, Security, Servers};

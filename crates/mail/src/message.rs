@@ -1,11 +1,12 @@
 //! A message as a model reads it.
 
-use mail_parser::{Address, HeaderValue, MessageParser, MimeHeaders};
+use mail_parser::{HeaderValue, MessageParser, MimeHeaders};
+use perihelion_mime::{addresses, decoded, readable_text, repaired};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::Error;
 use crate::compose::Part;
-use crate::{Error, mime};
 
 /// Most characters of a message's text.
 const TEXT: usize = 40_000;
@@ -58,12 +59,12 @@ pub fn read(bytes: &[u8], folder: &str, uid: u32) -> Message {
 
 /// Reads a message; one without a Message-ID gets the name that is given.
 pub fn parse(bytes: &[u8], folder: &str, fallback: String) -> Message {
-    let bytes = mime::repaired(bytes);
+    let bytes = repaired(bytes);
     let Some(parsed) = MessageParser::default().parse(bytes.as_ref()) else {
-        let text = crate::charset::decoded(&bytes, None);
+        let text = decoded(&bytes, None);
         return Message { id: fallback, folder: folder.to_owned(), text, ..Message::default() };
     };
-    let mut text = mime::text(&parsed);
+    let mut text = readable_text(&parsed);
     if let Some((end, _)) = text.char_indices().nth(TEXT) {
         text.truncate(end);
         text.push('…');
@@ -121,23 +122,9 @@ fn ids(value: &HeaderValue<'_>) -> Vec<String> {
     }
 }
 
-pub fn addresses(value: Option<&Address<'_>>) -> Vec<String> {
-    let Some(value) = value else { return Vec::new() };
-    value
-        .iter()
-        .filter_map(|address| {
-            let email = address.address()?;
-            Some(match address.name() {
-                Some(name) if !name.is_empty() => format!("{name} <{email}>"),
-                _ => email.to_owned(),
-            })
-        })
-        .collect()
-}
-
 /// Reads what is attached to a message, as it came.
 pub fn parts(bytes: &[u8]) -> Vec<Part> {
-    let bytes = mime::repaired(bytes);
+    let bytes = repaired(bytes);
     let Some(parsed) = MessageParser::default().parse(bytes.as_ref()) else { return Vec::new() };
     let part = |part: &mail_parser::MessagePart<'_>| {
         let content_type = part.content_type().map(|found| match found.subtype() {

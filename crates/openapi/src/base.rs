@@ -15,7 +15,6 @@ pub struct Base {
 pub struct BaseChoice<'a> {
     /// Of the request's context.
     pub context: Option<&'a str>,
-    /// Of the environment.
     pub environment: Option<&'a str>,
     /// Of the configuration.
     pub configured: Option<&'a str>,

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use serde::Deserialize;
 use serde_json::Value;
 
 use crate::Error;
@@ -38,7 +39,6 @@ pub struct Server {
     pub variables: Vec<(String, String)>,
 }
 
-/// One operation.
 #[derive(Clone, Debug, Default)]
 pub struct Operation {
     /// Unique: the document's `operationId`, or method and path.
@@ -62,7 +62,8 @@ pub struct Operation {
 }
 
 /// Where a parameter stands in a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Location {
     Path,
     Query,
@@ -84,7 +85,8 @@ impl Location {
 }
 
 /// How lists and objects are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum Style {
     Simple,
     Label,
@@ -92,11 +94,12 @@ pub enum Style {
     Form,
     SpaceDelimited,
     PipeDelimited,
+    /// Of OpenAPI 2 alone, which calls it otherwise.
+    #[serde(skip)]
     TabDelimited,
     DeepObject,
 }
 
-/// One parameter.
 #[derive(Clone, Debug)]
 pub struct Parameter {
     pub name: String,
@@ -179,9 +182,6 @@ impl Catalogue {
     }
 
     /// Finds an operation as [`Catalogue::operation`] does, or by method and a path with its values filled in, which are returned.
-    ///
-    /// # Errors
-    /// As [`Catalogue::operation`].
     pub fn matched(&self, name: &str) -> Result<Matched<'_>, Error> {
         let refused = match self.operation(&braced(name)) {
             Ok(operation) => return Ok((operation, Vec::new())),
@@ -260,8 +260,8 @@ pub fn placeholders(path: &str) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
-/// Writes `:name` as `{name}`.
-fn braced(name: &str) -> String {
+/// Writes `:name` as `{name}`, where a segment begins with the colon.
+pub fn braced(name: &str) -> String {
     let segments = name.split('/').map(|segment| match segment.strip_prefix(':') {
         Some(placeholder) if !placeholder.is_empty() => format!("{{{placeholder}}}"),
         _ => segment.to_owned(),

@@ -2,17 +2,17 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::catalogue::Location;
-use crate::{Catalogue, Operation, pointer};
+use crate::{Catalogue, Location, Operation, pointer};
 
 /// How deep schemas are written out.
 const DEPTH: usize = 6;
 /// Most properties and schemas written out in one description.
 const BUDGET: usize = 400;
+/// What of a schema is kept as it is.
+const KEPT: &str = "type format enum default const minimum maximum pattern maxLength nullable";
 /// Longest description of a part, in characters.
 const TEXT: usize = 300;
 
-/// Describes an operation as JSON.
 #[must_use]
 pub fn describe(catalogue: &Catalogue, operation: &Operation) -> Value {
     let mut writer = Writer { catalogue, budget: BUDGET };
@@ -110,18 +110,7 @@ impl<'a> Writer<'a> {
     fn inline(&mut self, value: &'a Value, depth: usize, within: &mut Vec<&'a str>) -> Value {
         let Some(entries) = value.as_object() else { return value.clone() };
         let mut written = Map::new();
-        for key in [
-            "type",
-            "format",
-            "enum",
-            "default",
-            "const",
-            "minimum",
-            "maximum",
-            "pattern",
-            "maxLength",
-            "nullable",
-        ] {
+        for key in KEPT.split(' ') {
             if let Some(found) = entries.get(key) {
                 written.insert(key.to_owned(), bounded(found));
             }

@@ -4,13 +4,11 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::Catalogue;
-use crate::pointer;
+use crate::{Catalogue, pointer};
 
 /// How many compositions are followed one into another.
 const DEPTH: usize = 8;
 
-/// Returns whether a schema admits a type.
 pub fn has_type(catalogue: &Catalogue, schema: &Value, kind: &str) -> bool {
     any(catalogue, schema, DEPTH, &mut |schema| match schema.get("type") {
         Some(Value::String(own)) => own == kind,
@@ -23,7 +21,6 @@ pub fn has_type(catalogue: &Catalogue, schema: &Value, kind: &str) -> bool {
     })
 }
 
-/// Returns the properties that a schema requires.
 pub fn required(catalogue: &Catalogue, schema: &Value) -> Vec<String> {
     let mut names = BTreeSet::new();
     collect_required(catalogue, schema, DEPTH, &mut names);
@@ -41,7 +38,6 @@ pub fn property<'a>(catalogue: &'a Catalogue, schema: &'a Value, name: &str) -> 
     find_property(catalogue, schema, name, DEPTH)
 }
 
-/// Returns the name that a reference gives a schema.
 pub fn name(schema: &Value) -> Option<String> {
     schema.get("$ref").and_then(Value::as_str).map(|reference| pointer::name(reference).to_owned())
 }

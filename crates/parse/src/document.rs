@@ -57,99 +57,55 @@ pub struct Table {
 }
 
 /// What a reader should know about how a text was got.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Warning {
     /// These pages hold pictures and no text.
+    #[error("pages with pictures and no text: {}", listed(.pages))]
     PagesWithoutText { pages: Vec<u32> },
     /// Right-to-left text was put into reading order by guesswork.
+    #[error("right-to-left text whose order is doubtful, on pages: {}", listed(.pages))]
     DoubtfulOrder { pages: Vec<u32> },
     /// Right-to-left text on these pages is set in a font that calls some of its letters by others' names.
+    #[error("right-to-left text whose letters are doubtful, on pages: {}", listed(.pages))]
     DoubtfulLetters { pages: Vec<u32> },
     /// Some letters on these pages are missing: their fonts do not say what they are.
+    #[error("letters left out, which their fonts do not name, on pages: {}", listed(.pages))]
     LettersUnread { pages: Vec<u32> },
     /// These pages could not be read.
+    #[error("pages that cannot be read: {}", listed(.pages))]
     PagesUnread { pages: Vec<u32> },
     /// The bytes named no encoding; this one was guessed.
+    #[error("the encoding was guessed: {encoding}")]
     EncodingGuessed { encoding: String },
     /// Another parser read it, which may know of no pages.
+    #[error("read by another program{}: {program}", if *paged { "" } else { ", without pages" })]
     OtherParser {
         program: String,
         #[serde(default)]
         paged: bool,
     },
     /// Records with more or fewer fields than the header.
+    #[error("records with more or fewer fields than the header: {count}")]
     UnevenRecords { count: usize },
     /// Lines with a quotation mark that is never closed; each was read by itself.
+    #[error("lines with a quotation mark that is never closed: {count}")]
     LoneQuotes { count: usize },
     /// Characters of the text were broken, and are replaced or left out.
+    #[error("broken characters, replaced or left out: {count}")]
     DamagedText { count: usize },
     /// Cells of a sheet could not be read and are left out.
+    #[error("cells left out of sheet {sheet} ({reason}): {count}")]
     CellsUnread { sheet: String, count: usize, reason: String },
     /// Formulas without a stored result, which stand there as formulas.
+    #[error("formulas without a stored result, shown as formulas: {count}")]
     FormulasWithoutResults { count: usize },
     /// Parts of the file could not be read and are left out.
+    #[error("damaged parts, left out: {}", .parts.join(", "))]
     PartsUnread { parts: Vec<String> },
     /// Files attached to a mail, which are not read.
+    #[error("attachments, not read: {}", .names.join(", "))]
     AttachmentsUnread { names: Vec<String> },
-}
-
-impl std::fmt::Display for Warning {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::PagesWithoutText { pages } => {
-                write!(f, "pages with pictures and no text: {}", listed(pages))
-            }
-            Self::DoubtfulOrder { pages } => {
-                write!(f, "right-to-left text whose order is doubtful, on pages: {}", listed(pages))
-            }
-            Self::DoubtfulLetters { pages } => {
-                write!(
-                    f,
-                    "right-to-left text whose letters are doubtful, on pages: {}",
-                    listed(pages)
-                )
-            }
-            Self::LettersUnread { pages } => {
-                write!(
-                    f,
-                    "letters left out, which their fonts do not name, on pages: {}",
-                    listed(pages)
-                )
-            }
-            Self::PagesUnread { pages } => {
-                write!(f, "pages that cannot be read: {}", listed(pages))
-            }
-            Self::EncodingGuessed { encoding } => write!(f, "the encoding was guessed: {encoding}"),
-            Self::OtherParser { program, paged: true } => {
-                write!(f, "read by another program: {program}")
-            }
-            Self::OtherParser { program, paged: false } => {
-                write!(f, "read by another program, without pages: {program}")
-            }
-            Self::UnevenRecords { count } => {
-                write!(f, "records with more or fewer fields than the header: {count}")
-            }
-            Self::LoneQuotes { count } => {
-                write!(f, "lines with a quotation mark that is never closed: {count}")
-            }
-            Self::DamagedText { count } => {
-                write!(f, "broken characters, replaced or left out: {count}")
-            }
-            Self::CellsUnread { sheet, count, reason } => {
-                write!(f, "cells left out of sheet {sheet} ({reason}): {count}")
-            }
-            Self::FormulasWithoutResults { count } => {
-                write!(f, "formulas without a stored result, shown as formulas: {count}")
-            }
-            Self::PartsUnread { parts } => {
-                write!(f, "damaged parts, left out: {}", parts.join(", "))
-            }
-            Self::AttachmentsUnread { names } => {
-                write!(f, "attachments, not read: {}", names.join(", "))
-            }
-        }
-    }
 }
 
 fn listed(pages: &[u32]) -> String {

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use encoding_rs::Encoding;
+use perihelion_mime::{named_in_page, unshifted};
 
 use crate::{Error, Warning};
 
@@ -34,10 +35,10 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Decoded, Error> {
 
 /// Decodes a page, which may name its encoding itself.
 pub(crate) fn decode_html(bytes: &[u8]) -> Result<Decoded, Error> {
-    decode_as(bytes, named_in_html(bytes))
+    decode_as(bytes, named_in_page(bytes).as_deref())
 }
 
-fn decode_as(bytes: &[u8], named: Option<&'static Encoding>) -> Result<Decoded, Error> {
+fn decode_as(bytes: &[u8], named: Option<&str>) -> Result<Decoded, Error> {
     // Programs fill what they did not write with zeros.
     let end = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
     // Before UTF-16: its little-endian mark is the beginning of UTF-32's.
@@ -54,6 +55,9 @@ fn decode_as(bytes: &[u8], named: Option<&'static Encoding>) -> Result<Decoded, 
         return Ok(Decoded::new(&text));
     }
     let bytes = &bytes[..end];
+    if let Some(text) = unshifted(bytes, named) {
+        return Ok(Decoded::new(&text));
+    }
     if is_binary(bytes) {
         return Err(Error::Encoding("the bytes are not a text".into()));
     }
@@ -65,6 +69,7 @@ fn decode_as(bytes: &[u8], named: Option<&'static Encoding>) -> Result<Decoded, 
     let mut detector = chardetng::EncodingDetector::new(chardetng::Iso2022JpDetection::Allow);
     detector.feed(bytes, true);
     let guess = detector.guess(None, chardetng::Utf8Detection::Allow);
+    let named = named.and_then(|named| Encoding::for_label(named.as_bytes()));
     let named = named.filter(|named| is_so_encoded(bytes, named, guess));
     let mut decoded = Decoded::new(&named.unwrap_or(guess).decode_without_bom_handling(bytes).0);
     if named.is_none() {
@@ -139,20 +144,6 @@ fn is_binary(bytes: &[u8]) -> bool {
     let sample = &bytes[..bytes.len().min(8192)];
     let control = |byte: &&u8| matches!(**byte, 0..=8 | 14..=26 | 28..=31);
     sample.iter().filter(control).count().saturating_sub(1) * 50 > sample.len()
-}
-
-fn named_in_html(bytes: &[u8]) -> Option<&'static Encoding> {
-    let head = String::from_utf8_lossy(&bytes[..bytes.len().min(2048)]).to_ascii_lowercase();
-    // A declaration of XML says it before the page's own does.
-    let declared = head.strip_prefix("<?xml").and_then(|rest| rest.split_once("?>"));
-    let declared = declared.and_then(|(own, _)| own.split_once("encoding="));
-    let (_, after) = declared.or_else(|| head.split_once("charset="))?;
-    let label: String = after
-        .trim_start_matches(['"', '\'', ' '])
-        .chars()
-        .take_while(|c| c.is_ascii_alphanumeric() || "-_:".contains(*c))
-        .collect();
-    Encoding::for_label(label.as_bytes())
 }
 
 #[cfg(test)]
@@ -253,6 +244,29 @@ mod tests {
         let declared = "<?xml version='1.0' encoding='windows-1251'?><html><p>да</p></html>";
         let (bytes, _, _) = encoding_rs::WINDOWS_1251.encode(declared);
         assert!(decode_html(&bytes).unwrap().text.contains("да"));
+    }
+
+    #[test]
+    fn encodings_of_seven_bits_that_shift_are_read_in_texts_and_pages() {
+        // By Python's codecs.
+        let korean = b"\x1b$)C\x0e>H3gGO<<?d\x0f, \x0eH8@G4B <<\x0f \x0e=C?!\x0f.";
+        let chinese = b"~{Dz:C#,Gk2iJU8=<~!#~} OK";
+        for (bytes, name, words) in [
+            (&korean[..], "iso-2022-kr", "\u{c548}\u{b155}\u{d558}\u{c138}\u{c694}, "),
+            (
+                chinese,
+                "hz-gb-2312",
+                "\u{60a8}\u{597d}\u{ff0c}\u{8bf7}\u{67e5}\u{6536}\u{9644}\u{4ef6}\u{3002} OK",
+            ),
+        ] {
+            assert!(text(bytes).starts_with(words), "{name}: {}", text(bytes));
+            for named in [name, "utf-8", "us-ascii", "no-such"] {
+                let head = format!("<html><head><meta charset=\"{named}\"></head><p>");
+                let page = [head.as_bytes(), bytes, b"</p></html>"].concat();
+                let decoded = decode_html(&page).unwrap().text;
+                assert!(decoded.contains(words), "{named} for {name}: {decoded}");
+            }
+        }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::Error;
 
 /// A kind of document that can be parsed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Format {
     Pdf,
@@ -24,6 +24,7 @@ pub enum Format {
     Csv,
     Html,
     Markdown,
+    #[default]
     Text,
 }
 

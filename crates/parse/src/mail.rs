@@ -1,8 +1,7 @@
 //! Mails (EML, MHTML): fields that a reader looks at, the text, and mails within them; attachments are named.
 
-use std::borrow::Cow;
-
 use mail_parser::{Addr, Message, MessageParser, MessagePart, MimeHeaders as _, PartType};
+use perihelion_mime::{part_text, repaired};
 
 use crate::builder::{Builder, one_line};
 use crate::{Error, Format, Limits, Parsed, Warning};
@@ -11,13 +10,14 @@ use crate::{Error, Format, Limits, Parsed, Warning};
 const DEEPEST: usize = 5;
 
 pub(crate) fn parse(bytes: &[u8], limits: &Limits) -> Result<Parsed, Error> {
-    let bytes = closed(bytes);
+    let bytes = repaired(bytes);
     let message = MessageParser::default()
         .parse(bytes.as_ref())
         .ok_or_else(|| Error::broken(Format::Eml, "it has no fields"))?;
     let mut writer = Writer { builder: Builder::new(Format::Eml), unread: Vec::new(), broken: 0 };
     writer.builder.title = message.subject().map(one_line);
-    writer.builder.authors = crate::authors::names(people(message.from().map(|from| from.iter())));
+    writer.builder.authors =
+        crate::builder::author_names(people(message.from().map(|from| from.iter())));
     let is_written = writer.message(&message, 0);
     let Writer { mut builder, unread, broken } = writer;
     limits.check_text(builder.len())?;
@@ -41,22 +41,6 @@ pub(crate) fn parse(bytes: &[u8], limits: &Limits) -> Result<Parsed, Error> {
     Ok(builder.finish())
 }
 
-/// Ends parts that are not ended, which the reader below would not see: of a mail that was cut off, all.
-fn closed(bytes: &[u8]) -> Cow<'_, [u8]> {
-    let text = String::from_utf8_lossy(bytes);
-    let named = text.split("boundary=").skip(1).map(|after| match after.strip_prefix('"') {
-        Some(quoted) => quoted.split('"').next().unwrap_or_default(),
-        None => after.split([';', ' ', '\r', '\n']).next().unwrap_or_default(),
-    });
-    let ends = named.filter(|name| !name.is_empty()).map(|name| format!("--{name}--"));
-    let open: Vec<String> = ends.filter(|end| !text.contains(end.as_str())).collect();
-    if open.is_empty() {
-        return Cow::Borrowed(bytes);
-    }
-    let open: String = open.iter().rev().map(|end| format!("\r\n{end}\r\n")).collect();
-    Cow::Owned([bytes, open.as_bytes()].concat())
-}
-
 struct Writer {
     builder: Builder,
     /// Names of attachments.
@@ -73,7 +57,8 @@ impl Writer {
         self.fields(message);
         let part = |id: &u32| message.parts.get(*id as usize);
         let says = |part: &&MessagePart<'_>| {
-            part.text_contents().is_some_and(|text| text.chars().any(char::is_alphanumeric))
+            part.text_contents().is_some()
+                && part_text(message, part).chars().any(char::is_alphanumeric)
         };
         let is_attached = |part: &&MessagePart<'_>| {
             part.content_disposition().is_some_and(|kind| kind.is_attachment())
@@ -87,7 +72,7 @@ impl Writer {
         };
         let mut is_written = false;
         for part in body.iter().filter(|part| !is_attached(part)) {
-            is_written |= self.text(part);
+            is_written |= self.text(message, part);
         }
         for part in &message.parts {
             let is_alternative = message.html_body.iter().chain(&message.text_body).any(|id| {
@@ -96,11 +81,14 @@ impl Writer {
             match &part.body {
                 PartType::Multipart(_) => {}
                 PartType::Message(inner) if depth < DEEPEST => {
-                    is_written |= self.message(inner, depth + 1);
+                    // Read again, because its own parts may be broken as well.
+                    let bytes = repaired(inner.raw_message());
+                    let inner = MessageParser::default().parse(bytes.as_ref());
+                    is_written |= inner.is_some_and(|inner| self.message(&inner, depth + 1));
                 }
                 _ if is_calendar(part) => {
                     if !is_written {
-                        is_written = self.calendar(part.text_contents().unwrap_or_default());
+                        is_written = self.calendar(&part_text(message, part));
                     }
                 }
                 PartType::Text(_) | PartType::Html(_) if is_alternative && !is_attached(&part) => {}
@@ -125,12 +113,12 @@ impl Writer {
     }
 
     /// Writes a part of the text; returns whether it says something.
-    fn text(&mut self, part: &MessagePart<'_>) -> bool {
-        let text = part.text_contents().unwrap_or_default();
+    fn text(&mut self, message: &Message<'_>, part: &MessagePart<'_>) -> bool {
+        let text = part_text(message, part);
         self.broken += text.chars().filter(|c| *c == '\u{FFFD}').count();
         let before = self.builder.len();
         match &part.body {
-            PartType::Html(_) => drop(crate::html::write(text, &mut self.builder)),
+            PartType::Html(_) => drop(crate::html::write(&text, &mut self.builder)),
             _ => {
                 let text = text.replace("\r\n", "\n");
                 let keeps = |c: &char| !c.is_control() || matches!(c, '\n' | '\t');

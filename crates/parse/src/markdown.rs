@@ -19,7 +19,7 @@ pub(crate) fn parse(decoded: Decoded, limits: &Limits) -> Result<Parsed, Error> 
     Ok(Parsed {
         format: Format::Markdown,
         title: front_matter(&text, "title").into_iter().next(),
-        authors: crate::authors::names(
+        authors: crate::builder::author_names(
             ["author", "authors"].into_iter().flat_map(|key| front_matter(&text, key)),
         ),
         pages: Vec::new(),

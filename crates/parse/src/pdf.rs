@@ -79,7 +79,7 @@ pub(crate) fn parse(bytes: &[u8], limits: &Limits) -> Result<Parsed, Error> {
     let mut builder = Builder::new(Format::Pdf);
     builder.title = title(&document);
     builder.authors =
-        crate::authors::names(document.metadata().author.as_deref().map(failure_text));
+        crate::builder::author_names(document.metadata().author.as_deref().map(failure_text));
     let where_so = |is_so: fn(&[Row]) -> bool| -> Vec<u32> {
         let numbered = pages.iter().zip(1u32..).filter(|(rows, _)| is_so(rows));
         numbered.map(|(_, number)| number).collect()

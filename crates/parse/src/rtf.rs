@@ -37,11 +37,19 @@ struct Group {
     is_hidden: bool,
 }
 
+impl Default for Group {
+    fn default() -> Self {
+        Self { place: Place::Body, font: -1, instead: 1, is_hidden: false }
+    }
+}
+
+#[derive(Default)]
 struct Reader<'a> {
     rest: &'a [u8],
     groups: Vec<Group>,
     group: Group,
-    page: &'static Encoding,
+    /// Of the whole document; that of Windows where it does not say.
+    page: Option<&'static Encoding>,
     fonts: HashMap<i32, &'static Encoding>,
     /// Levels of the styles that are headings.
     headings: HashMap<i32, u8>,
@@ -68,32 +76,8 @@ struct Reader<'a> {
 }
 
 pub(crate) fn parse(bytes: &[u8], limits: &Limits) -> Result<Parsed, Error> {
-    let group = Group { place: Place::Body, font: -1, instead: 1, is_hidden: false };
-    let mut reader = Reader {
-        rest: bytes,
-        groups: Vec::new(),
-        group,
-        page: encoding_rs::WINDOWS_1252,
-        fonts: HashMap::new(),
-        headings: HashMap::new(),
-        style: 0,
-        level: None,
-        depth: 0,
-        bytes: Vec::new(),
-        high: None,
-        passed: 0,
-        text: String::new(),
-        aside: String::new(),
-        asides: Vec::new(),
-        style_name: String::new(),
-        marker: String::new(),
-        title: String::new(),
-        author: String::new(),
-        row: Vec::new(),
-        in_table: false,
-        grid: Grid::default(),
-        builder: Builder::new(Format::Rtf),
-    };
+    let builder = Builder::new(Format::Rtf);
+    let mut reader = Reader { rest: bytes, builder, ..Reader::default() };
     while reader.step()? {
         limits.check_text(reader.builder.len() + reader.text.len())?;
     }
@@ -105,7 +89,7 @@ pub(crate) fn parse(bytes: &[u8], limits: &Limits) -> Result<Parsed, Error> {
         builder.paragraph(&aside);
     }
     builder.title = Some(crate::builder::one_line(&title));
-    builder.authors = crate::authors::names([author]);
+    builder.authors = crate::builder::author_names([author]);
     if is_cut_off {
         builder.warnings.push(Warning::PartsUnread { parts: vec!["the end of the file".into()] });
     }
@@ -221,8 +205,8 @@ impl Reader<'_> {
                 let count = number.and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
                 self.rest = self.rest.get(count..).unwrap_or_default();
             }
-            "ansicpg" => self.page = code_page::of_number(number.unwrap_or(0)).unwrap_or(self.page),
-            "mac" => self.page = encoding_rs::MACINTOSH,
+            "ansicpg" => self.page = code_page::of_number(number.unwrap_or(0)).or(self.page),
+            "mac" => self.page = Some(encoding_rs::MACINTOSH),
             "f" => self.group.font = number.unwrap_or(0),
             "fcharset" if self.group.place == Place::Fonts => {
                 if let Some(page) = code_page::of_charset(number.unwrap_or(0)) {
@@ -306,7 +290,8 @@ impl Reader<'_> {
             return;
         }
         let bytes = std::mem::take(&mut self.bytes);
-        let page = self.fonts.get(&self.group.font).copied().unwrap_or(self.page);
+        let page = self.fonts.get(&self.group.font).copied().or(self.page);
+        let page = page.unwrap_or(encoding_rs::WINDOWS_1252);
         for c in page.decode_without_bom_handling(&bytes).0.chars() {
             self.push(c);
         }

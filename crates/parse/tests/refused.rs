@@ -218,6 +218,17 @@ fn mails_are_read_whatever_they_are_made_of() {
         (event, "SUMMARY: The rent is 800."),
         (inner.as_str(), "The rent is 800."),
         (japanese, "日本"),
+        (
+            "Content-Type: text/plain; charset=iso-2022-kr\n\n\x1b$)C\x0eA6<v\x0f \x0e0#88\x0f",
+            "조수 간만",
+        ),
+        ("Content-Type: text/plain; charset=hz-gb-2312\n\n~{31O+UGBd~}", "潮汐涨落"),
+        ("Content-Type: text/html\n\n<meta charset=hz-gb-2312><p>~{31O+UGBd~}</p>", "潮汐涨落"),
+        // Parts that do not end, within each other.
+        (
+            "Content-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type: multipart/alternative; boundary=c\n\n--c\nContent-Type: text/plain\n\nThe rent is 800.",
+            "The rent is 800.",
+        ),
         (attached.as_str(), "The rent is 800."),
     ] {
         for ends in ["\n", "\r\n"] {

@@ -25,22 +25,35 @@ impl Backend {
         Ok(Self::Sqlite(Arc::new(Sqlite::open(path, read_only)?)))
     }
 
-    async fn run(self, batch: Vec<Statement>, writes: bool) -> Result<Vec<Rows>, Error> {
+    fn wait(self, batch: Vec<Statement>, writes: bool) -> Result<Vec<Rows>, Error> {
         match self {
-            Self::Postgres(postgres) => postgres.run(&batch, writes).await,
-            Self::Sqlite(sqlite) => {
-                let job = tokio::task::spawn_blocking(move || sqlite.run(&batch, writes));
-                job.await.map_err(|_| Error::Closed)?
+            Self::Sqlite(sqlite) => sqlite.run(&batch, writes),
+            // On the thread of its connection: else each message would wake another thread.
+            Self::Postgres(postgres) => {
+                let runtime = runtime::shared()?;
+                let job = runtime.spawn(async move { postgres.run(&batch, writes).await });
+                runtime.block_on(job).map_err(|_| Error::Closed)?
             }
         }
     }
 
-    fn wait(self, batch: Vec<Statement>, writes: bool) -> Result<Vec<Rows>, Error> {
+    /// Runs statements on another thread, and there what follows from their rows.
+    fn spawn(
+        self,
+        batch: Vec<Statement>,
+        writes: bool,
+        then: impl FnOnce(Result<Vec<Rows>, Error>) + Send + 'static,
+    ) -> Result<(), Error> {
+        let runtime = runtime::shared()?;
         match self {
-            Self::Sqlite(sqlite) => sqlite.run(&batch, writes),
-            // The statements survive the caller: a signal that ends it does not end them.
-            other => runtime::shared()?.block_on(other.run(batch, writes)),
+            Self::Sqlite(sqlite) => {
+                runtime.spawn_blocking(move || then(sqlite.run(&batch, writes)));
+            }
+            Self::Postgres(postgres) => {
+                runtime.spawn(async move { then(postgres.run(&batch, writes).await) });
+            }
         }
+        Ok(())
     }
 }
 
@@ -126,8 +139,7 @@ impl Database {
     fn submit(&self, batch: &Bound<'_, PyAny>, writes: bool, done: Py<PyAny>) -> PyResult<()> {
         let batch = statements(batch)?;
         let backend = self.backend()?;
-        runtime::shared()?.spawn(async move {
-            let result = backend.run(batch, writes).await;
+        backend.spawn(batch, writes, move |result| {
             Python::try_attach(|py| {
                 let answered = match result.map_err(PyErr::from).and_then(|all| answers(py, &all)) {
                     Ok(all) => done.call1(py, (all, py.None())),
@@ -137,7 +149,7 @@ impl Database {
                     error.write_unraisable(py, Some(done.bind(py)));
                 }
             });
-        });
+        })?;
         Ok(())
     }
 

@@ -5,6 +5,7 @@ use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use pyo3::exceptions::PyTypeError;
+use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 use xxhash_rust::xxh3::xxh3_128;
@@ -51,6 +52,8 @@ type Change<'py> = (Bound<'py, PyBytes>, Bound<'py, PyAny>, usize, usize);
 pub struct Elements {
     is_dict: bool,
     all: Vec<Arc<Element>>,
+    /// The addresses of the items of a list, side by side: comparing them is most of the work on a long one.
+    addresses: Vec<usize>,
     turn: usize,
     size: usize,
 }
@@ -149,21 +152,57 @@ fn inserted(parts: &[Part]) -> Vec<usize> {
     places
 }
 
+/// Returns the address of an item, or 0 beyond the end of the list.
+///
+/// A reference to the item would touch its memory, which costs more than the comparison.
+#[expect(unsafe_code, reason = "pyo3 has no way to an item without taking a reference to it")]
+fn address(list: &Bound<'_, PyList>, index: usize) -> usize {
+    if index >= list.len() {
+        return 0;
+    }
+    // SAFETY: the list is alive and attached to the interpreter, and the index is in it; the pointer is not followed.
+    unsafe { ffi::PyList_GetItem(list.as_ptr(), index as ffi::Py_ssize_t) as usize }
+}
+
+fn addresses(elements: &[Arc<Element>]) -> impl Iterator<Item = usize> + '_ {
+    elements.iter().map(|element| element.identity().1)
+}
+
 impl Elements {
-    /// Returns the marks of the elements; none for those that were changed in place, as far as they are checked now.
-    fn marks(&mut self, py: Python<'_>) -> Vec<Option<(usize, usize)>> {
-        let mut marks: Vec<_> = self.all.iter().map(|element| Some(element.identity())).collect();
+    /// Returns the places of elements that were changed in place, as far as they are checked now.
+    fn changed(&mut self, py: Python<'_>) -> Vec<usize> {
         let tail = self.all.len().saturating_sub(TAIL);
         let turn = if self.turn < tail { self.turn } else { 0 };
         let end = (turn + TURN).min(tail);
         self.turn = end;
-        for index in (turn..end).chain(tail..self.all.len()) {
-            let element = &self.all[index];
-            if fingerprint::of(element.value.bind(py)) != element.fingerprint {
-                marks[index] = None;
-            }
-        }
-        marks
+        let is_changed = |index: &usize| {
+            let element = &self.all[*index];
+            fingerprint::of(element.value.bind(py)) != element.fingerprint
+        };
+        (turn..end).chain(tail..self.all.len()).filter(is_changed).collect()
+    }
+
+    /// Returns the items that were appended to a list whose other items are the same; `None` after any other change.
+    fn appended<'py>(&self, value: &Bound<'py, PyAny>) -> Option<Bound<'py, PyList>> {
+        let count = self.all.len();
+        let list = value.cast::<PyList>().ok().filter(|list| list.len() >= count)?;
+        let is_same =
+            self.addresses.iter().enumerate().all(|(index, known)| address(list, index) == *known);
+        is_same.then(|| list.get_slice(count, list.len()))
+    }
+
+    /// Returns the parts of a new value and the places of its inserted elements, wherever they are.
+    fn parts(&self, new: &[Pair<'_>], changed: &[usize]) -> (Vec<Part>, Vec<usize>) {
+        let mut old: Vec<_> = self.all.iter().map(|element| Some(element.identity())).collect();
+        changed.iter().for_each(|index| old[*index] = None);
+        let address = |object: &Bound<'_, PyAny>| object.as_ptr() as usize;
+        let marks: Vec<_> = new
+            .iter()
+            .map(|(key, value)| (key.as_ref().map_or(0, address), address(value)))
+            .collect();
+        let parts = difference(&old, &marks);
+        let places = inserted(&parts);
+        (parts, places)
     }
 }
 
@@ -173,7 +212,9 @@ impl Elements {
     #[new]
     fn new(value: &Bound<'_, PyAny>, encoded: &[u8], is_plain: bool) -> PyResult<Self> {
         let all = elements(value, encoded, is_plain)?;
-        Ok(Self { is_dict: value.is_instance_of::<PyDict>(), size: size(&all), all, turn: 0 })
+        let is_dict = value.is_instance_of::<PyDict>();
+        let addresses = addresses(&all).collect();
+        Ok(Self { is_dict, size: size(&all), all, addresses, turn: 0 })
     }
 
     /// Bytes of the encoding of all elements.
@@ -192,14 +233,19 @@ impl Elements {
         if value.is_instance_of::<PyDict>() != self.is_dict {
             return Ok(None);
         }
+        let changed = self.changed(py);
+        if changed.is_empty()
+            && let Some(items) = self.appended(value)
+        {
+            let mut parts = Vec::new();
+            push_kept(&mut parts, 0, self.all.len());
+            let count = items.len();
+            parts.extend((count > 0).then_some(Part::Inserted { length: count }));
+            let written = PyBytes::new(py, &assemble::write(&parts));
+            return Ok(Some((written, items.into_any(), self.all.len(), count)));
+        }
         let new = pairs(value)?;
-        let address = |object: &Bound<'_, PyAny>| object.as_ptr() as usize;
-        let marks: Vec<_> = new
-            .iter()
-            .map(|(key, value)| (key.as_ref().map_or(0, address), address(value)))
-            .collect();
-        let parts = difference(&self.marks(py), &marks);
-        let places = inserted(&parts);
+        let (parts, places) = self.parts(&new, &changed);
         let chosen = places.iter().map(|place| &new[*place]);
         let added = if self.is_dict {
             let dict = PyDict::new(py);
@@ -244,9 +290,17 @@ impl Elements {
         let added = elements(added, encoded, is_plain)?;
         let parts = assemble::read(parts)?;
         let grown = self.size + size(&added);
-        let is_appended = matches!(parts.first(), Some(Part::Kept { start: 0, length }) if *length == self.all.len());
+        let before = self.all.len();
+        let is_appended =
+            matches!(parts.first(), Some(Part::Kept { start: 0, length }) if *length == before);
         assemble::apply(&parts, &mut self.all, added)?;
-        self.size = if is_appended && parts.len() < 3 { grown } else { size(&self.all) };
+        if is_appended && parts.len() < 3 {
+            self.size = grown;
+        } else {
+            self.size = size(&self.all);
+            self.addresses.clear();
+        }
+        self.addresses.extend(addresses(&self.all[self.addresses.len()..]));
         Ok(())
     }
 }

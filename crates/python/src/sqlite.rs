@@ -12,8 +12,8 @@ use crate::value::{Rows, Statement, Value};
 /// How long another process may lock the file, in milliseconds.
 const BUSY_MILLISECONDS: u64 = 30_000;
 
-/// The log is written back into the file after so many pages, 1 MB.
-const LOG_PAGES: i64 = 256;
+/// The log is written back into the file after so many pages, 0.5 MB: about 25 steps.
+const LOG_PAGES: i64 = 128;
 
 /// A SQLite database, in a file or in memory.
 #[derive(Debug)]

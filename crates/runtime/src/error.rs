@@ -62,7 +62,7 @@ pub enum Error {
     /// A document could not be added; `class` is the reason in one word.
     #[error("cannot add {path}: {reason}")]
     Document { path: String, class: String, reason: String },
-    #[error("cannot create an HTTP client for the embeddings endpoint: {0}")]
+    #[error("cannot create an HTTP client for the embeddings endpoint: {}", perihelion_embeddings::cause(.0))]
     Client(reqwest::Error),
     /// A change of a state that cannot be made.
     #[error("cannot change the state: {0}")]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::ending;
 use super::live::Live;
 use super::report::{RunStatusView, data_of};
-use super::threads::is_abandoned;
+use super::threads::{LiveStatus, is_abandoned};
 use super::{Answer, Error, RunReport, Runtime, ThreadView, read_state};
 use perihelion_engine::checkpoint::{RunStatus, ThreadStatus};
 use perihelion_engine::clock;
@@ -147,6 +147,9 @@ impl Runtime {
             ThreadStatus::Idle => RunStatusView::Done,
             ThreadStatus::Interrupted => RunStatusView::Interrupted,
             ThreadStatus::Busy | ThreadStatus::Queued => RunStatusView::Queued,
+            ThreadStatus::Failed if LiveStatus::of(&info) == LiveStatus::Stopped => {
+                RunStatusView::Stopped
+            }
             ThreadStatus::Failed | ThreadStatus::Parked => RunStatusView::Failed,
         };
         let run_id = run.map(|run| run.to_string()).unwrap_or_default();

@@ -24,6 +24,8 @@ pub enum RunStatusView {
     Done,
     Interrupted,
     Failed,
+    /// Stopped before its end; it can continue.
+    Stopped,
     /// Left to the workers.
     Queued,
 }
@@ -126,7 +128,7 @@ impl RunReport {
             }
             RunResult::Queued => (RunStatusView::Queued, Vec::new(), None),
             RunResult::Cancelled => (
-                RunStatusView::Failed,
+                RunStatusView::Stopped,
                 Vec::new(),
                 Some("the run was stopped; completed steps are saved".to_owned()),
             ),

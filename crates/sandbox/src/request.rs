@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::outcome::{FILE_SHOWN, FILES_SHOWN};
+use crate::program::{FILE_SHOWN, FILES_SHOWN};
 use crate::{Error, Fault, FaultType, File, Limits, Outcome, Program, Table};
 
 /// Runs one program inside the interpreter.

@@ -1,14 +1,27 @@
 //! What a bundled server needs, tried without serving: `perihelion mcp --check NAME`.
 
+use std::time::Duration;
+
+use perihelion_sandbox::{Program, Python, Tier};
+use perihelion_web::Kind;
+
+use super::web::{SEARCH_KEY, SEARCH_URL, WireName};
 use super::{Bundled, Error, api, mail, python, web};
 
+/// Longest wait for the host of an API.
+const REACHING: Duration = Duration::from_secs(10);
+
 /// How something that a server needs stands.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(tag = "status", content = "message")]
 pub enum Finding {
+    #[serde(rename = "ok")]
     Good(String),
     /// It works, but not all of it.
+    #[serde(rename = "warning")]
     Odd(String),
     /// What to fix.
+    #[serde(rename = "error")]
     Bad(String),
 }
 
@@ -24,7 +37,6 @@ impl Finding {
         format!("{mark} {}", text.replace(['\n', '\r'], " "))
     }
 
-    /// Reads a line.
     #[must_use]
     pub fn read(line: &str) -> Option<Self> {
         let (mark, text) = line.split_once(' ')?;
@@ -36,7 +48,22 @@ impl Finding {
         }
     }
 
-    pub(super) fn bad(error: &dyn std::fmt::Display) -> Self {
+    /// Returns whether something is to be fixed.
+    pub fn is_bad(&self) -> bool {
+        matches!(self, Self::Bad(_))
+    }
+
+    /// Says it in other words.
+    #[must_use]
+    pub fn map(self, words: impl FnOnce(String) -> String) -> Self {
+        match self {
+            Self::Good(text) => Self::Good(words(text)),
+            Self::Odd(text) => Self::Odd(words(text)),
+            Self::Bad(text) => Self::Bad(words(text)),
+        }
+    }
+
+    fn bad(error: &dyn std::fmt::Display) -> Self {
         Self::Bad(error.to_string())
     }
 }
@@ -48,10 +75,10 @@ impl Bundled {
     /// Tries what the server needs; servers that need nothing but to be started find nothing.
     pub async fn check(self) -> Vec<Finding> {
         let found = match self {
-            Self::Python(options) => python::check(&options).await.map_err(Error::from),
-            Self::Api(options) => api::check(&options).await.map_err(Error::from),
-            Self::Web(options) => web::check(&options).await.map_err(Error::from),
-            Self::Mail(options) => mail::check(&options).await.map_err(Error::from),
+            Self::Python(options) => of_python(&options).await.map_err(Error::from),
+            Self::Api(options) => of_api(&options).await.map_err(Error::from),
+            Self::Web(options) => of_web(&options).await.map_err(Error::from),
+            Self::Mail(options) => of_mail(&options).await.map_err(Error::from),
             Self::Sql(_)
             | Self::SqlWorker
             | Self::Files(_)
@@ -60,6 +87,107 @@ impl Bundled {
         };
         found.unwrap_or_else(|error| vec![Finding::bad(&error)])
     }
+}
+
+/// Runs a program, to see that the sandbox stands.
+async fn of_python(options: &python::Options) -> Result<Vec<Finding>, python::Error> {
+    let tier = options.tier();
+    let limits = options.limits();
+    let packages = options.site_packages.clone();
+    let name = match tier {
+        Tier::Wasm => "the bundled Python",
+        Tier::System => "the system's Python under bubblewrap",
+    };
+    let program = Program { code: "6 * 7".to_owned(), ..Program::default() };
+    let outcome = tokio::task::spawn_blocking(move || -> Result<_, perihelion_sandbox::Error> {
+        Python::open(tier, &packages)?.run(&program, &limits)
+    })
+    .await??;
+    Ok(vec![match outcome.error {
+        None => Finding::Good(format!("{name} runs programs")),
+        Some(error) => Finding::Bad(format!("{name} fails at 6 * 7: {}", error.message)),
+    }])
+}
+
+/// Reads the description, and asks the host of its base address for an answer of any kind.
+async fn of_api(options: &api::Options) -> Result<Vec<Finding>, api::Error> {
+    let server = api::Server::open(options)?;
+    let api = server.api();
+    let operations = &api.catalogue.operations;
+    let path = options.spec.display();
+    let read = Finding::Good(format!("{path} describes {} operations", operations.len()));
+    let host = match operations.first().map(|operation| api.own_base(operation)) {
+        None => return Ok(vec![read]),
+        Some(Ok(base)) => reach(base.as_str()).await?,
+        Some(Err(error)) => Finding::Odd(format!(
+            "no base address is known, so each request has to bring one in its context: {error}; set --base-url"
+        )),
+    };
+    Ok(vec![read, host])
+}
+
+/// Any answer will do: what the API says to a stranger at its root is its own affair.
+async fn reach(base: &str) -> Result<Finding, api::Error> {
+    perihelion_settings::config::tls::install();
+    let client = reqwest::Client::builder()
+        .timeout(REACHING)
+        .redirect(reqwest::redirect::Policy::none())
+        .build()
+        .map_err(api::Error::Client)?;
+    let Err(error) = client.head(base).send().await else {
+        return Ok(Finding::Good(format!("{base} answers")));
+    };
+    // The innermost reason says more than the outermost.
+    let causes = std::iter::successors(Some(&error as &dyn std::error::Error), |it| it.source());
+    let cause = causes.last().map(ToString::to_string).unwrap_or_default();
+    Ok(Finding::Bad(format!("HttpError: {base} gives no answer: {cause}; is --base-url right?")))
+}
+
+/// Asks the search provider for something, where that costs nothing.
+async fn of_web(options: &web::Options) -> Result<Vec<Finding>, web::Error> {
+    let web = options.open()?;
+    let is_set = |text: &str| !text.trim().is_empty();
+    let has_url = options.search_url.as_deref().is_some_and(is_set);
+    let has_key = std::env::var(SEARCH_KEY).is_ok_and(|key| is_set(&key));
+    let finding = match options.search_wire {
+        WireName::Searxng if !has_url => Finding::Odd(format!(
+            "ConfigurationError: no search provider is configured, so only named pages are read; set {SEARCH_URL} or --search-url"
+        )),
+        WireName::Searxng => match web.search("perihelion", Kind::Basic, 1).await {
+            Ok(_) => Finding::Good("the search provider answers".to_owned()),
+            Err(error) => Finding::bad(&error),
+        },
+        WireName::Brave | WireName::Tavily if !has_key => Finding::Bad(format!(
+            "ConfigurationError: the search provider wants a key; set {SEARCH_KEY}"
+        )),
+        WireName::Brave | WireName::Tavily => Finding::Good(
+            "the search provider has a key; it was not asked, since each search is paid".to_owned(),
+        ),
+    };
+    Ok(vec![finding])
+}
+
+/// Logs in where mail is kept and where it is sent, and sees which folders there are.
+async fn of_mail(options: &mail::Options) -> Result<Vec<Finding>, mail::Error> {
+    let mailbox = options.open().await?;
+    let login = Finding::Good(format!("{} takes the login", mailbox.server()));
+    let folders = match mailbox.special_folders().await {
+        Ok((Some(sent), Some(drafts))) => {
+            Finding::Good(format!("sent mail is in {sent}, drafts are in {drafts}"))
+        }
+        Ok((sent, drafts)) => {
+            let missing = [("Sent", sent), ("Drafts", drafts)].into_iter();
+            let missing = missing.filter_map(|(name, found)| found.is_none().then_some(name));
+            let missing = missing.collect::<Vec<_>>().join(" and ");
+            Finding::Odd(format!("there is no folder for {missing}; it is made when it is needed"))
+        }
+        Err(error) => Finding::bad(&error),
+    };
+    let outgoing = match mailbox.check_outgoing().await {
+        Ok(server) => Finding::Good(format!("{server} takes the login")),
+        Err(error) => Finding::bad(&error),
+    };
+    Ok(vec![login, folders, outgoing])
 }
 
 #[cfg(test)]

@@ -24,9 +24,9 @@ pub struct DemoData {
 /// Changes whenever the data do, so that an older set is replaced.
 const VERSION: &str = "tz-2026b-2";
 
-macro_rules! document {
-    ($path:literal) => {
-        ($path, include_str!(concat!("../../../examples/data/documents/", $path)))
+macro_rules! documents {
+    ($($path:literal)*) => {
+        &[$(($path, include_str!(concat!("../../../examples/data/documents/", $path)))),*]
     };
 }
 
@@ -70,35 +70,16 @@ const INDEXES: &[&str] = &[
     "CREATE INDEX transitions_by_time ON transitions (changed_at)",
 ];
 
-const DOCUMENTS: &[(&str, &str)] = &[
-    document!("calendars.txt"),
-    document!("news/2010.txt"),
-    document!("news/2011.txt"),
-    document!("news/2012.txt"),
-    document!("news/2013.txt"),
-    document!("news/2014.txt"),
-    document!("news/2015.txt"),
-    document!("news/2016.txt"),
-    document!("news/2017.txt"),
-    document!("news/2018.txt"),
-    document!("news/2019.txt"),
-    document!("news/2020.txt"),
-    document!("news/2021.txt"),
-    document!("news/2022.txt"),
-    document!("news/2023.txt"),
-    document!("news/2024.txt"),
-    document!("news/2025.txt"),
-    document!("news/2026.txt"),
-    document!("news/before-2010.txt"),
-    document!("regions/africa.txt"),
-    document!("regions/antarctica.txt"),
-    document!("regions/asia.txt"),
-    document!("regions/australasia.txt"),
-    document!("regions/europe.txt"),
-    document!("regions/northamerica.txt"),
-    document!("regions/southamerica.txt"),
-    document!("theory.txt"),
-];
+const DOCUMENTS: &[(&str, &str)] = documents! {
+    "calendars.txt"
+    "news/2010.txt" "news/2011.txt" "news/2012.txt" "news/2013.txt"
+    "news/2014.txt" "news/2015.txt" "news/2016.txt" "news/2017.txt" "news/2018.txt" "news/2019.txt"
+    "news/2020.txt" "news/2021.txt" "news/2022.txt" "news/2023.txt" "news/2024.txt" "news/2025.txt"
+    "news/2026.txt" "news/before-2010.txt"
+    "regions/africa.txt" "regions/antarctica.txt" "regions/asia.txt" "regions/australasia.txt"
+    "regions/europe.txt" "regions/northamerica.txt" "regions/southamerica.txt"
+    "theory.txt"
+};
 
 macro_rules! paper {
     ($name:literal) => {

@@ -5,7 +5,6 @@
 //! its own documents. Deliberately absent: anything of agents, graphs or prompts; these
 //! are servers like any other and are started and pinned as such.
 
-mod answer;
 pub mod api;
 mod check;
 pub mod demo_data;
@@ -24,9 +23,8 @@ use std::net::SocketAddr;
 
 use rmcp::ServiceExt;
 
-pub use answer::{answer, config, failure, respond};
 pub use check::Finding;
-pub use toolbox::{Serving, Toolbox};
+pub use toolbox::{Serving, Toolbox, answer, config, failure, respond};
 
 /// A bundled server and its settings, as given on the command line.
 #[derive(Clone, Debug, clap::Subcommand)]

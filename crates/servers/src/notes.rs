@@ -18,8 +18,7 @@ use rmcp::{tool, tool_router};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::answer::{config, lines, respond};
-use crate::toolbox::Toolbox;
+use crate::toolbox::{Toolbox, config, lines, respond};
 
 /// Where a caller's idempotency key travels in `_meta`.
 pub const IDEMPOTENCY_KEY: &str = "dev.perihelion/idempotency-key";

@@ -73,9 +73,9 @@ pub(super) fn decide(driven: Driven, thread: RunState, cancelled: bool, stopping
         RunStatusView::Queued if stopping => End::Left,
         RunStatusView::Queued if cancelled => End::StoppedElsewhere,
         RunStatusView::Queued => End::Again,
-        RunStatusView::Failed if cancelled => interrupted,
-        RunStatusView::Failed if stopping => End::Left,
-        RunStatusView::Failed => {
+        RunStatusView::Failed | RunStatusView::Stopped if cancelled => interrupted,
+        RunStatusView::Failed | RunStatusView::Stopped if stopping => End::Left,
+        RunStatusView::Failed | RunStatusView::Stopped => {
             End::Settled(RunStatus::Error, Some(why.unwrap_or_else(|| failed(None))))
         }
     }
@@ -103,7 +103,8 @@ impl Driven {
 
 /// Returns why a run failed, as clients are shown it.
 pub(super) fn why(report: &RunReport) -> Option<Value> {
-    (report.status == RunStatusView::Failed).then(|| failed(report.error.as_deref()))
+    matches!(report.status, RunStatusView::Failed | RunStatusView::Stopped)
+        .then(|| failed(report.error.as_deref()))
 }
 
 /// Returns why a run failed, as clients are shown it, by the text that its thread has.

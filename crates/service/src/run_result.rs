@@ -1,6 +1,7 @@
 //! How runs left their threads, by what is kept for good: steps and questions, not the log of what was told, which is
 //! dropped after a while.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -30,6 +31,8 @@ pub struct Left {
     pub is_done: bool,
     /// How the thread stands by now, where no later run has begun.
     pub now: Option<ClientStatus>,
+    /// Why the thread failed, if that is how it stands.
+    pub error: Option<String>,
 }
 
 impl Left {
@@ -81,11 +84,14 @@ impl Service {
             // Another turn asks for itself.
             let asked = if state.turn == turn { view.open } else { Vec::new() };
             let is_done = view.info.status == ThreadStatus::Idle;
-            return Ok(Left { turn, state, asked, is_done, now: Some(view.status) });
+            let error = view.info.shown_error().map(Cow::into_owned);
+            let error = error.filter(|_| view.status == ClientStatus::Error);
+            return Ok(Left { turn, state, asked, is_done, now: Some(view.status), error });
         };
         let asked = self.asked_at(thread, step + 1, None).await?;
         let is_done = self.is_done_at(thread, step).await?;
-        let left = Left { turn: 0, state: Arc::default(), asked, is_done, now: None };
+        let state = Arc::default();
+        let left = Left { turn: 0, state, asked, is_done, now: None, error: None };
         Ok(match self.state_at(thread, step).await? {
             Some(state) => Left { turn: self.turn_of(run, state.turn).await?, state, ..left },
             None => left,

@@ -8,7 +8,6 @@ pub fn monotonic() -> Instant {
     Instant::now()
 }
 
-/// Returns the milliseconds since a reading.
 pub fn elapsed_ms(since: Instant) -> u64 {
     u64::try_from(monotonic().duration_since(since).as_millis()).unwrap_or(u64::MAX)
 }

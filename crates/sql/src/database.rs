@@ -6,7 +6,7 @@ use perihelion_analysis::guard::{Guarded, Permitted, Policy, TableName, guard};
 use perihelion_analysis::{Catalogue, Dialect, fanout, joins, limit, nearest};
 
 use crate::answer::{Answer, Limits};
-use crate::listing::{Table, Validation, summary};
+use crate::answer::{Table, Validation, summary};
 use crate::postgres::Postgres;
 use crate::worker::{Question, Reply, Workers};
 use crate::{Error, Filter, Options, hint};

@@ -1,8 +1,10 @@
 //! Writes a result as a file that other programs open.
 
-mod xlsx;
+use std::io::{Cursor, Write as _};
 
 use serde_json::Value;
+use zip::ZipWriter;
+use zip::write::SimpleFileOptions;
 
 use crate::{Answer, Error};
 
@@ -33,7 +35,7 @@ pub fn export(answer: &Answer, format: Format) -> Result<Vec<u8>, Error> {
     let written: Result<Vec<u8>, std::io::Error> = match format {
         Format::Json => serde_json::to_vec_pretty(answer).map_err(std::io::Error::from),
         Format::Csv => csv(answer),
-        Format::Xlsx => xlsx::workbook(answer),
+        Format::Xlsx => workbook(answer),
     };
     written.map_err(Error::Export)
 }
@@ -56,5 +58,113 @@ fn cell(value: &Value) -> String {
         }
         Value::String(text) => text.clone(),
         other => other.to_string(),
+    }
+}
+
+/// Most characters of a cell; a result has fewer rows and columns than a sheet.
+const MOST_CHARACTERS: usize = 32_767;
+
+/// The parts of a workbook that do not depend on its cells.
+const PARTS: [(&str, &str); 5] = [
+    (
+        "[Content_Types].xml",
+        r#"<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types"><Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/><Override PartName="/xl/workbook.xml" ContentType="application/vnd.openxmlformats-officedocument.spreadsheetml.sheet.main+xml"/><Override PartName="/xl/worksheets/sheet1.xml" ContentType="application/vnd.openxmlformats-officedocument.spreadsheetml.worksheet+xml"/><Override PartName="/xl/styles.xml" ContentType="application/vnd.openxmlformats-officedocument.spreadsheetml.styles+xml"/></Types>"#,
+    ),
+    (
+        "_rels/.rels",
+        r#"<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships"><Relationship Id="rId1" Type="http://schemas.openxmlformats.org/officeDocument/2006/relationships/officeDocument" Target="xl/workbook.xml"/></Relationships>"#,
+    ),
+    (
+        "xl/workbook.xml",
+        r#"<workbook xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main" xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships"><sheets><sheet name="Sheet1" sheetId="1" r:id="rId1"/></sheets></workbook>"#,
+    ),
+    (
+        "xl/_rels/workbook.xml.rels",
+        r#"<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships"><Relationship Id="rId1" Type="http://schemas.openxmlformats.org/officeDocument/2006/relationships/worksheet" Target="worksheets/sheet1.xml"/><Relationship Id="rId2" Type="http://schemas.openxmlformats.org/officeDocument/2006/relationships/styles" Target="styles.xml"/></Relationships>"#,
+    ),
+    (
+        "xl/styles.xml",
+        r#"<styleSheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"><fonts count="2"><font><sz val="11"/><name val="Calibri"/></font><font><b/><sz val="11"/><name val="Calibri"/></font></fonts><fills count="2"><fill><patternFill patternType="none"/></fill><fill><patternFill patternType="gray125"/></fill></fills><borders count="1"><border/></borders><cellStyleXfs count="1"><xf/></cellStyleXfs><cellXfs count="2"><xf/><xf fontId="1" applyFont="1"/></cellXfs></styleSheet>"#,
+    ),
+];
+
+/// Writes the workbook; fails for what a sheet cannot hold.
+fn workbook(answer: &Answer) -> Result<Vec<u8>, std::io::Error> {
+    let mut sheet = String::from(
+        r#"<worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"><sheetData><row>"#,
+    );
+    for name in &answer.columns {
+        text(&mut sheet, name, r#" s="1""#)?;
+    }
+    for row in &answer.rows {
+        sheet.push_str("</row><row>");
+        for value in row {
+            match value {
+                Value::Null => sheet.push_str("<c/>"),
+                Value::Bool(true) => sheet.push_str(r#"<c t="b"><v>1</v></c>"#),
+                Value::Bool(false) => sheet.push_str(r#"<c t="b"><v>0</v></c>"#),
+                Value::Number(number) => sheet.push_str(&format!("<c><v>{number}</v></c>")),
+                other => text(&mut sheet, &cell(other), "")?,
+            }
+        }
+    }
+    sheet.push_str("</row></sheetData></worksheet>");
+    let mut file = ZipWriter::new(Cursor::new(Vec::new()));
+    for (name, content) in PARTS.into_iter().chain([("xl/worksheets/sheet1.xml", &*sheet)]) {
+        file.start_file(name, SimpleFileOptions::default())?;
+        file.write_all(content.as_bytes())?;
+    }
+    Ok(file.finish()?.into_inner())
+}
+
+/// Writes a cell of text, without what XML cannot hold.
+fn text(sheet: &mut String, text: &str, style: &str) -> Result<(), std::io::Error> {
+    if text.chars().count() > MOST_CHARACTERS {
+        return Err(std::io::Error::other(format!(
+            "a cell has at most {MOST_CHARACTERS} characters"
+        )));
+    }
+    sheet.push_str(&format!(r#"<c t="inlineStr"{style}><is><t xml:space="preserve">"#));
+    for letter in text.chars() {
+        match letter {
+            '&' => sheet.push_str("&amp;"),
+            '<' => sheet.push_str("&lt;"),
+            '>' => sheet.push_str("&gt;"),
+            '\t' | '\n' | '\r' => sheet.push(letter),
+            '\u{fffe}' | '\u{ffff}' => {}
+            letter if letter < ' ' => {}
+            letter => sheet.push(letter),
+        }
+    }
+    sheet.push_str("</t></is></c>");
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn values_keep_their_kinds_and_text_is_escaped() {
+        let answer = Answer {
+            columns: vec!["a & b".into()],
+            rows: [json!("=1+1"), json!(1.5), json!(true), Value::Null, json!("<x>\u{1}")]
+                .map(|value| vec![value])
+                .into(),
+            ..Answer::default()
+        };
+        let file = workbook(&answer).unwrap();
+        let mut archive = zip::ZipArchive::new(Cursor::new(file)).unwrap();
+        let mut sheet = String::new();
+        archive.by_name("xl/worksheets/sheet1.xml").unwrap().read_to_string(&mut sheet).unwrap();
+        for part in
+            ["a &amp; b</t>", ">'=1+1<", "<c><v>1.5<", r#"<c t="b"><v>1<"#, "<c/>", ">&lt;x&gt;<"]
+        {
+            assert!(sheet.contains(part), "{part}: {sheet}");
+        }
     }
 }

@@ -8,9 +8,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::Error;
+use crate::answer::Reference;
 use crate::answer::{Answer, Limits};
 use crate::database::{Database, find, kind, quoted};
-use crate::listing::Reference;
 
 /// Rows shown when a table is described.
 const SAMPLE_ROWS: usize = 3;

@@ -93,7 +93,6 @@ fn line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Writes found values, one per line.
 pub fn of_values(found: &FoundValues) -> String {
     let mut lines: Vec<String> = found
         .values
@@ -112,7 +111,6 @@ pub fn of_values(found: &FoundValues) -> String {
     lines.join("\n")
 }
 
-/// Writes ways to join tables, one per line.
 pub fn of_paths(paths: &JoinPaths) -> String {
     let mut lines: Vec<String> = paths
         .paths
@@ -131,7 +129,6 @@ pub fn of_paths(paths: &JoinPaths) -> String {
     lines.join("\n")
 }
 
-/// Writes what is known of a statement.
 pub fn of_validation(validation: &Validation) -> String {
     let mut text = match &validation.problem {
         Some(problem) => problem.clone(),

@@ -3,14 +3,12 @@
 //! A tool that only reads still tells the one it reads from what it asks for: an address made up by a model can carry away what the model
 //! knows. Part of an address that was shown is shown as well: it says nothing that its owner did not write.
 
-use perihelion_web::{Mention, mentions};
 use serde_json::{Map, Value};
 
-use super::artifacts::content_of;
-use super::state::GraphState;
-use super::tool_schema;
+use crate::{GraphState, artifacts::content_of, tool_names};
 use perihelion_engine::graph::{NodeError, TaskContext};
 use perihelion_mcp::ToolDefinition;
+use perihelion_web::{Mention, mentions};
 
 /// What was shown of addresses so far: by the state in which an agent began, and by what came after.
 pub(super) struct Shown<'a> {
@@ -53,9 +51,6 @@ impl<'a> Shown<'a> {
     ///
     /// It is looked for as the recipient of the arguments could: [`mentions`]. Artifacts that are kept beside the state are read one by one, and
     /// only where nothing else shows an address.
-    ///
-    /// # Errors
-    /// [`NodeError`] when an artifact cannot be read.
     pub(super) async fn unknown(
         &self,
         ctx: &TaskContext,
@@ -66,7 +61,7 @@ impl<'a> Shown<'a> {
         if unknown.is_empty() {
             return Ok(None);
         }
-        let schema = tool_schema::shown(&tool.input_schema).to_string();
+        let schema = tool_names::shown(&tool.input_schema).to_string();
         unknown.retain(|one| !one.stands_in(&tool.description) && !one.stands_in(&schema));
         for (key, artifact) in self.state.global_state.iter() {
             if unknown.is_empty() {

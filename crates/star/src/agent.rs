@@ -1,15 +1,13 @@
-//! The seam at which agents are plugged in: a card, and a node that turns an assignment into a result (S1.06, S3.12).
+//! The seam at which agents are plugged in, and the agent that is bound to one MCP server (S1.06, S1.09, S3.12).
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use super::parts::StarParts;
-use super::state::GraphState;
-use super::team::Team;
-use perihelion_engine::graph::NodeEntry;
-use perihelion_llm::Role;
-use perihelion_mcp::{ServerInfo, ToolDefinition};
+use crate::{Assignment, GraphState, Job, Kinds, StarParts, TOOLS, Team, report::reported, seen};
+use perihelion_engine::graph::{Context, Node, NodeEntry, NodeError, NodeOutput};
+use perihelion_mcp::{self as mcp, AgentBinding, ServerInfo, ToolDefinition};
 
 /// What others know of an agent.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -26,16 +24,6 @@ pub struct AgentCard {
     pub open_world: bool,
     /// What the operator should know of how it works, such as a fallback.
     pub notice: Option<String>,
-}
-
-/// A model call that a kind of agent makes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct ModelStage {
-    pub role: Role,
-    /// Sent as `x-perihelion-stage`.
-    pub stage: &'static str,
-    /// Name of the answer's schema.
-    pub schema: &'static str,
 }
 
 /// How an agent's work is drawn in a trace.
@@ -63,7 +51,6 @@ pub trait Agent: Send + Sync {
         None
     }
 
-    /// Returns the team that it is, if it is one.
     fn team(&self) -> Option<&Arc<Team>> {
         None
     }
@@ -75,9 +62,85 @@ pub trait Agent: Send + Sync {
     fn span_kind(&self) -> SpanKind {
         SpanKind::Agent
     }
+}
 
-    /// Returns the model calls that it makes beside those of every agent.
-    fn model_stages(&self) -> &[ModelStage] {
-        &[]
+pub struct ServerAgent {
+    card: AgentCard,
+    server: Arc<ServerInfo>,
+    kinds: Arc<Kinds>,
+}
+
+impl ServerAgent {
+    pub fn new(server: ServerInfo, kinds: &Arc<Kinds>) -> Self {
+        Self::named(mcp::agent_name(&server.name), server, kinds)
+    }
+
+    /// Makes an agent of another name than its server's.
+    pub(super) fn named(name: String, mut server: ServerInfo, kinds: &Arc<Kinds>) -> Self {
+        let bound = kinds.bind(&server);
+        let kind = bound.kind.name().to_owned();
+        if kind != TOOLS || server.agent != AgentBinding::default() {
+            // Noted with the run: a replay works as the agent did then, whatever its kind is by default later.
+            server.agent.kind = Some(kind.clone());
+        }
+        let card = AgentCard {
+            name,
+            kind,
+            capabilities: server.description.clone(),
+            tools: server.tools.clone(),
+            open_world: server.open_world,
+            notice: bound.notice,
+        };
+        Self { card, server: Arc::new(server), kinds: Arc::clone(kinds) }
+    }
+}
+
+impl Agent for ServerAgent {
+    fn card(&self) -> &AgentCard {
+        &self.card
+    }
+
+    fn menu_line(&self, first: &[usize]) -> String {
+        let line = mcp::menu_line(&self.server, first);
+        let name = format!("{}:", mcp::agent_name(&self.server.name));
+        line.strip_prefix(&name).map_or(line.as_str(), str::trim).to_owned()
+    }
+
+    fn server(&self) -> Option<&Arc<ServerInfo>> {
+        Some(&self.server)
+    }
+
+    fn node(&self, star: &Arc<StarParts>) -> NodeEntry<GraphState> {
+        NodeEntry::new(Arc::new(ServerNode {
+            name: self.card.name.clone(),
+            server: Arc::clone(&self.server),
+            kinds: Arc::clone(&self.kinds),
+            star: Arc::clone(star),
+        }))
+    }
+}
+
+struct ServerNode {
+    name: String,
+    server: Arc<ServerInfo>,
+    kinds: Arc<Kinds>,
+    star: Arc<StarParts>,
+}
+
+#[async_trait]
+impl Node<GraphState> for ServerNode {
+    async fn run(&self, ctx: Context<GraphState>) -> Result<NodeOutput<GraphState>, NodeError> {
+        let server = Arc::new(ctx.observe(seen::SERVER, &*self.server).await?);
+        let assignment: Assignment = ctx.input()?;
+        let bound = self.kinds.bind(&server);
+        let job = Job {
+            ctx: ctx.clone(),
+            star: Arc::clone(&self.star),
+            agent: self.name.clone(),
+            server: Arc::clone(&server),
+            assignment: assignment.clone(),
+            tools: bound.tools,
+        };
+        reported(&ctx, &self.name, &server.name, &assignment, bound.kind.work(job)).await
     }
 }

@@ -1,4 +1,4 @@
-//! Asks people to allow calls: all calls of one answer of the model together, each for itself, and for a time.
+//! Asks people to allow calls: all calls of one answer of the model together, each for itself, and for a time; reads what they say besides.
 //!
 //! An approval is bound to what was shown, which is what is sent: the question's id is derived from server, tool,
 //! exact arguments and the time of asking, and from nothing that another process may see otherwise; each of several
@@ -7,15 +7,17 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::answer::{ApprovalAnswer, Word};
-use super::event::AgentEvent;
+use super::model::{RecordedModel, stop_or_failure};
 use super::question::{Approval, kind};
-use super::result::{AgentError, ErrorKind};
-use super::sources::Sources;
-use super::window::clip;
+use super::window::{self, clip};
+use super::{AgentError, AgentEvent, ErrorKind, Instruction, InstructionKind, Sources, StarParts};
 use perihelion_engine::graph::{Interrupt, NodeError, TaskContext};
+use perihelion_llm::{self as llm, ChatRequest, Role};
 use perihelion_mcp::{self as mcp, ToolDefinition};
 
 /// Characters of arguments that are written out for a person.
@@ -164,9 +166,6 @@ impl Gated<'_> {
 ///
 /// Every round draws the time once and ends only when all of its questions are answered, so that a
 /// node that runs again after a crash asks the same questions.
-///
-/// # Errors
-/// [`NodeError::Interrupted`] with all questions that are still open.
 pub(super) async fn decide(
     ctx: &TaskContext,
     calls: &[Gated<'_>],
@@ -244,4 +243,37 @@ impl From<ApprovalAnswer> for Decision {
             }
         }
     }
+}
+
+/// Name of the stage that classifies instructions.
+const STAGE: &str = "instruction";
+
+/// What the classifier answers, under the schema name `instruction_kind`.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
+struct Classified {
+    /// `override` only where the instruction says to do something else in place of the task.
+    kind: InstructionKind,
+}
+
+/// Asks how an instruction stands to a task; where no model says so, it adds to it.
+pub(super) async fn classify(
+    model: &RecordedModel<'_>,
+    (ctx, star): (&TaskContext, &StarParts),
+    agent: &str,
+    task: &str,
+    text: String,
+) -> Result<Instruction, NodeError> {
+    let prompt = json!({ "task": task, "instruction": text });
+    let messages = star.prompts.messages(STAGE, prompt).map_err(window::prompt_failed)?;
+    let request = ChatRequest::new(Role::Classifier, star.thread(ctx.place()), messages);
+    let request = request.agent(agent).stage(STAGE);
+    let kind = match llm::ask::<Classified>(model, request, "instruction_kind").await {
+        Ok(answer) => answer.value.kind,
+        Err(error) => {
+            let error = stop_or_failure(error)?;
+            tracing::debug!(%error, "an instruction could not be classified; it adds to the task");
+            InstructionKind::default()
+        }
+    };
+    Ok(Instruction { kind, text })
 }

@@ -6,10 +6,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::built_in::READ_ARTIFACT;
-use super::sources::Sources;
-use super::state::Artifact;
-use super::window::clip;
+use crate::{Artifact, Sources, tool_names::READ_ARTIFACT, window::clip};
 use perihelion_engine::checkpoint::{self, Steps, read_blob};
 use perihelion_engine::graph::{Blob, Dict, NodeError, TaskContext};
 use perihelion_engine::ids::ThreadId;
@@ -123,9 +120,6 @@ impl Artifacts {
     }
 
     /// Reads a piece, or says in a sentence for the model why there is none; the same state gives the same piece.
-    ///
-    /// # Errors
-    /// [`NodeError`] when the whole is not in the store any more, or altered there.
     pub(super) async fn read(
         &self,
         ctx: &TaskContext,
@@ -185,9 +179,6 @@ impl Artifacts {
 }
 
 /// Returns the whole of an artifact.
-///
-/// # Errors
-/// As [`Artifacts::read`].
 pub(super) async fn content_of(
     ctx: &TaskContext,
     key: &str,

@@ -1,9 +1,12 @@
-//! A task on its way to an agent.
+//! A task on its way to an agent: where its words come from, and what people who approve its calls add (S3.10).
+
+use std::collections::BTreeSet;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::sources::Sources;
+/// Where a text comes from: `server.tool` of results, `server` of a server's own definitions.
+pub type Sources = BTreeSet<String>;
 
 /// A task as an agent receives it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,7 +42,6 @@ impl Assignment {
         text
     }
 
-    /// Returns the value of the entity of this name.
     pub fn entity(&self, name: &str) -> Option<&str> {
         self.entities.iter().find(|entity| entity.name == name).map(|entity| entity.value.as_str())
     }
@@ -61,4 +63,53 @@ pub struct DependencyOutput {
     pub task: String,
     pub agent: String,
     pub output: String,
+}
+
+/// How an instruction stands to the task.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum InstructionKind {
+    /// It adds to the task.
+    #[default]
+    Enhance,
+    /// It takes the place of the task.
+    Override,
+}
+
+/// An instruction, and how it stands to the task.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Instruction {
+    pub kind: InstructionKind,
+    pub text: String,
+}
+
+/// Returns a task as instructions left it, in the order in which they were given.
+pub(super) fn effective(task: &str, instructions: &[Instruction]) -> String {
+    let mut effective = task.to_owned();
+    for Instruction { kind, text } in instructions {
+        match kind {
+            InstructionKind::Override => effective.clone_from(text),
+            InstructionKind::Enhance => {
+                effective.push_str("\n\nIn addition, as a person asked who approved a call: ");
+                effective.push_str(text);
+            }
+        }
+    }
+    effective
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// S3.10
+    #[test]
+    fn instructions_add_to_the_task_or_take_its_place_in_their_order() {
+        let one = |kind, text: &str| Instruction { kind, text: text.into() };
+        let add = one(InstructionKind::Enhance, "sign it");
+        let other = one(InstructionKind::Override, "delete it");
+        assert!(effective("write", std::slice::from_ref(&add)).ends_with("a call: sign it"));
+        assert_eq!(effective("write", &[add.clone(), other.clone()]), "delete it");
+        assert!(effective("write", &[other, add]).starts_with("delete it\n\nIn addition"));
+    }
 }

@@ -8,9 +8,8 @@ use base64::engine::general_purpose::STANDARD;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::artifacts::{MAX_BYTES, content_of};
-use super::sources::Sources;
-use super::state::{Artifact, GraphState};
+use crate::artifacts::{MAX_BYTES, content_of};
+use crate::{Artifact, GraphState, Sources};
 use perihelion_engine::graph::{Blob, NodeError, TaskContext};
 use perihelion_llm::{Attached, ChatRequest, MessageRole, Role, data_url, is_text};
 
@@ -64,9 +63,6 @@ pub(super) struct Taken {
 }
 
 /// Checks what is attached to a message and makes artifacts of it.
-///
-/// # Errors
-/// What is wrong, with the name of the file.
 pub(super) fn take(given: Vec<Attachment>) -> Result<Taken, String> {
     if given.len() > MAX_FILES {
         return Err(format!("{} files with one message, at most: {MAX_FILES}", given.len()));
@@ -213,9 +209,6 @@ pub(super) fn of_state(state: &GraphState) -> Vec<Carried> {
 }
 
 /// Brings back what the attachments of a request refer to, for as long as a model is asked.
-///
-/// # Errors
-/// [`NodeError`] when one of them cannot be read.
 pub(super) async fn loaded(
     ctx: &TaskContext,
     request: &ChatRequest,

@@ -3,10 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::ending::FinishReason;
-use super::limits::StarLimits;
-use super::result::ResultStatus;
-use super::state::{Decided, GraphState, Routing, Search, Spent};
+use crate::{Decided, FinishReason, GraphState, ResultStatus, Routing, Search, Spent, StarLimits};
 use perihelion_engine::graph::NodeLocation;
 
 /// Why a turn must end now.
@@ -58,13 +55,8 @@ pub(super) fn progress(state: &GraphState, plan: &[String]) -> String {
 /// choices for the second time. Progress is an output, an artifact or a plan that the turn did not have before.
 pub(super) fn count(routing: &Routing, mut agents: Vec<String>, progress: String) -> Routing {
     agents.sort();
-    let mut decided = routing.earlier.clone();
-    if !routing.last.is_empty() {
-        let agents = routing.last.clone();
-        let progress = routing.progress.clone();
-        decided.push(Decided { agents, progress });
-    }
-    let earlier = decided.clone();
+    let earlier = decisions(routing);
+    let mut decided = earlier.clone();
     decided.push(Decided { agents: agents.clone(), progress: progress.clone() });
     let repeated = cycle(&decided).is_some();
     Routing {
@@ -75,6 +67,13 @@ pub(super) fn count(routing: &Routing, mut agents: Vec<String>, progress: String
         round: routing.round + 1,
         ..routing.clone()
     }
+}
+
+/// Returns the decisions of the turn so far that chose agents.
+fn decisions(routing: &Routing) -> Vec<Decided> {
+    let last = Decided { agents: routing.last.clone(), progress: routing.progress.clone() };
+    let last = Some(last).filter(|last| !last.agents.is_empty());
+    routing.earlier.iter().cloned().chain(last).collect()
 }
 
 /// Returns the length of the shortest cycle that the newest decision completes without progress.
@@ -102,10 +101,7 @@ fn has_progress(decided: &[Decided], since: usize) -> bool {
 
 /// Says which choices were repeated.
 pub(super) fn repetition(routing: &Routing) -> String {
-    let mut decided = routing.earlier.clone();
-    let agents = routing.last.clone();
-    let progress = routing.progress.clone();
-    decided.push(Decided { agents, progress });
+    let decided = decisions(routing);
     match cycle(&decided) {
         Some(length @ 2..) => {
             let choices: Vec<String> =
@@ -143,10 +139,9 @@ pub(super) fn count_searches(routing: &Routing, searches: Vec<Search>) -> Routin
 
 /// Clears the count: the user said something new.
 pub(super) fn cleared(routing: &Routing) -> Routing {
-    let last = Vec::new();
-    let progress = String::new();
     let round = routing.round + 1;
-    Routing { retry_count: 0, last, progress, earlier: Vec::new(), round, ..routing.clone() }
+    let Routing { last, progress, earlier, .. } = Routing::default();
+    Routing { retry_count: 0, last, progress, earlier, round, ..routing.clone() }
 }
 
 /// Returns why the run must end now, if a bound is reached.

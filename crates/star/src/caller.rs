@@ -5,17 +5,11 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use super::approval::{self, Decision, Gated};
-use super::artifacts::Artifacts;
-use super::breaker;
-use super::event::AgentEvent;
-use super::kind::Job;
-use super::report::CallRecord;
-use super::result::Table;
-use super::seen;
-use super::sources::Sources;
-use super::state::Preferences;
-use super::window::clip;
+use crate::approval::{self, Decision, Gated};
+use crate::{
+    AgentEvent, CallRecord, Job, Preferences, Sources, Table, artifacts::Artifacts, breaker, seen,
+    window::clip,
+};
 use perihelion_engine::clock;
 use perihelion_engine::graph::{NodeError, TaskContext};
 use perihelion_mcp::{self as mcp, CallPolicy, ToolDefinition, ToolOutcome};
@@ -37,7 +31,6 @@ pub struct ToolReply {
 }
 
 impl ToolReply {
-    /// Makes the reply of a tool.
     pub(super) fn of_text(text: String, is_error: bool) -> Self {
         Self { text, is_error, ..Self::default() }
     }
@@ -88,7 +81,6 @@ impl CallLog {
     }
 }
 
-/// Who calls, for what.
 #[derive(Clone, Copy)]
 pub(super) struct Caller<'a> {
     /// Of the agent's node, or of a stage below it.
@@ -141,9 +133,6 @@ impl Caller<'_> {
     /// Asks people about those of the calls that need their word, all at once; `None` stands for a call that needs none.
     ///
     /// Nobody is asked about arguments that do not fit the tool's schema: where there is a decision, they fit.
-    ///
-    /// # Errors
-    /// [`NodeError`] while a person has to decide, or when the run stops.
     pub(super) async fn ask_people(
         &self,
         wanted: &[Wanted<'_>],

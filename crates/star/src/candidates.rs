@@ -1,13 +1,9 @@
-//! Candidates by words: agents that fit a request by what they say they can do, and stand when no model decides (S2.03).
+//! Candidates by words: agents that fit a request and stand when no model decides, how a turn was planned, and searches (S2.03, S2.09).
 
-use super::assignment::Assignment;
-use super::event::AgentEvent;
-use super::limits::StarLimits;
-use super::menu::{Menu, MenuQuery};
-use super::planned;
-use super::roster::Roster;
-use super::seen;
-use super::state::{GraphState, GraphUpdate, Planner, Spent};
+use crate::{
+    AgentEvent, Assignment, GraphState, GraphUpdate, Menu, Planner, Roster, Search, Spent,
+    StarLimits, SupervisorDecision, decision::Accepted, menu::MenuQuery, seen,
+};
 use perihelion_engine::graph::{Context, NodeError};
 use perihelion_llm::Error;
 
@@ -18,9 +14,6 @@ const CONFIDENCE: f64 = 0.4;
 const MOST: usize = 3;
 
 /// Finds the agents of the menu that fit the request, those that the user prefers first; noted, for agents come and go.
-///
-/// # Errors
-/// [`NodeError`] when they cannot be noted.
 pub(super) async fn candidates(
     ctx: &Context<GraphState>,
     roster: &Roster,
@@ -87,8 +80,8 @@ pub(super) fn stand(
         rationale: why,
         order,
         confidence: Some(CONFIDENCE),
-        candidates: planned::candidates(menu, candidates),
-        guardrails: planned::guardrails(state, limits),
+        candidates: fitting_first(menu, candidates),
+        guardrails: guardrails(state, limits),
         by_words: true,
     };
     let update = GraphUpdate::new()
@@ -104,4 +97,98 @@ pub(super) fn stands(state: &GraphState) -> bool {
     let by_words = |planner: &Planner| planner.turn == state.turn && planner.by_words;
     let is_good = |result: &super::AgentResult| result.status == super::ResultStatus::Success;
     state.planner.as_ref().is_some_and(by_words) && state.results_of_turn().any(is_good)
+}
+
+/// Returns how the turn is planned after a decision.
+pub(super) fn after(
+    state: &GraphState,
+    decision: &SupervisorDecision,
+    menu: &Menu,
+    limits: &StarLimits,
+    accepted: &Result<Accepted, Vec<String>>,
+    fitting: &[String],
+) -> Planner {
+    let before = state.planner.clone().filter(|planner| planner.turn == state.turn);
+    let before = before.unwrap_or_default();
+    let mut order = before.order;
+    if let Ok(Accepted::Work { stages, .. }) = accepted {
+        order.extend(stages.iter().flatten().map(|task| task.agent.clone()));
+    }
+    Planner {
+        turn: state.turn,
+        rationale: if before.by_words {
+            format!("{}; {}", before.rationale, decision.thought_process)
+        } else {
+            decision.thought_process.clone()
+        },
+        order,
+        confidence: decision.confidence.or(before.confidence),
+        candidates: match before.candidates.as_slice() {
+            [] => fitting_first(menu, fitting),
+            known => fitting_first(menu, known),
+        },
+        guardrails: guardrails(state, limits),
+        by_words: before.by_words,
+    }
+}
+
+/// Names the agents that could be chosen, those first that fit.
+fn fitting_first(menu: &Menu, fitting: &[String]) -> Vec<String> {
+    let others = menu.shown.iter().map(|(name, _)| name).filter(|name| !fitting.contains(name));
+    fitting.iter().chain(others).cloned().collect()
+}
+
+/// Names the bounds of a turn.
+fn guardrails(state: &GraphState, limits: &StarLimits) -> Vec<String> {
+    let limits = limits.for_turn(state);
+    let mut bounds = vec![
+        format!("steps: {}", limits.max_steps),
+        format!("tool calls per task: {}", limits.max_tool_calls),
+        format!("repeated routings: {}", limits.breaker_retries),
+    ];
+    bounds.extend(limits.max_tokens.map(|most| format!("tokens: {most}")));
+    bounds.extend(limits.max_nano_usd.map(|most| format!("USD: {}", most as f64 / 1e9)));
+    bounds.extend(limits.turn_tool_calls.map(|most| format!("tool calls: {most}")));
+    bounds.extend(limits.deadline_sec.map(|most| format!("seconds: {most}")));
+    bounds.extend(state.preferences.max_turns.map(|most| format!("turns: {most}")));
+    bounds.extend(state.preferences.disable.iter().map(|name| format!("not used: {name}")));
+    bounds
+}
+
+/// Agents that one search finds at most.
+const FOUND: usize = 5;
+
+/// What is kept of a query.
+const QUERY_CHARS: usize = 200;
+
+/// Makes the searches of a decision; what they find is noted like what a node sees.
+pub(super) async fn perform(
+    ctx: &Context<GraphState>,
+    roster: &Roster,
+    menu: &Menu,
+    queries: Vec<String>,
+) -> Result<Vec<Search>, NodeError> {
+    let state = ctx.state();
+    if queries.is_empty() {
+        return Ok(Vec::new());
+    }
+    let tenant = &ctx.place().tenant;
+    let disabled = &state.preferences.disable;
+    let find = |query: &String| roster.find_agents(tenant, query, disabled, FOUND);
+    // Noted together: a replay reads back one thing of a name for each task.
+    let found: Vec<Vec<String>> =
+        ctx.observe(seen::FOUND, &queries.iter().map(find).collect::<Vec<_>>()).await?;
+    let search = |(query, found): (String, Vec<String>)| {
+        let query = in_brief(&query);
+        AgentEvent::Search { query: query.clone(), found: found.clone() }.publish(ctx);
+        let is_new = found.iter().any(|name| menu.hidden.contains(name));
+        Search { query, found, is_new, round: state.routing.round + 1 }
+    };
+    Ok(queries.into_iter().zip(found).map(search).collect())
+}
+
+/// Returns the beginning of a query, on one line: it is kept in the state and told in every further prompt of the turn.
+fn in_brief(query: &str) -> String {
+    let line = query.split_whitespace().collect::<Vec<_>>().join(" ");
+    line.chars().take(QUERY_CHARS).collect()
 }

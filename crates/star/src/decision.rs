@@ -3,10 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::FIND_AGENT;
-use super::assignment::{Assignment, Entity};
-use super::choices::Choices;
-use super::{node, searched};
+use crate::{Assignment, Entity, FIND_AGENT, dispatch::Choices, menu, node};
 use perihelion_engine::graph::stages;
 
 /// Entities of one task; more of them are material, which belongs into the task's words or an artifact.
@@ -63,9 +60,6 @@ pub(super) enum Accepted {
 }
 
 /// Checks a decision against what it may choose from and turns its tasks into stages and searches.
-///
-/// # Errors
-/// Sentences for the supervisor that name what is wrong.
 pub(super) fn accept(
     decision: &SupervisorDecision,
     choices: &Choices<'_>,
@@ -173,17 +167,17 @@ fn problems(tasks: &[PlannedTask], choices: &Choices<'_>) -> Vec<String> {
     if tasks.len() > MAX_TASKS {
         problems.push(format!("one decision may have {MAX_TASKS} tasks at most: {}", tasks.len()));
     }
-    if searches.len() > searched::SHOWN {
+    if searches.len() > menu::SHOWN {
         problems.push(format!(
             "{FIND_AGENT} may stand in one decision {} times at most: {}",
-            searched::SHOWN,
+            menu::SHOWN,
             searches.len()
         ));
     }
     if searches.len() > choices.searches() {
         problems.push(format!(
             "{FIND_AGENT} may be asked {} times for one request, {} more: choose from the menu, or qa",
-            searched::MOST,
+            menu::MOST,
             choices.searches()
         ));
     }
@@ -338,7 +332,7 @@ mod tests {
         assert!(unknown.contains("mean mcp_agent_mail?"), "{unknown}");
         assert!(unknown.ends_with("and 1 more that find_agent finds"), "{unknown}");
         let search = crate::Search { query: "q".into(), found: vec![], is_new: true, round: 1 };
-        state.routing.searches = vec![search; searched::MOST];
+        state.routing.searches = vec![search; menu::MOST];
         let spent = refuse(&state, decision(&[FIND_AGENT], &[]));
         assert!(
             spent.starts_with("find_agent may be asked 8 times for one request, 0 more"),

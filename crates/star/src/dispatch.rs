@@ -1,12 +1,13 @@
-//! Hands tasks out, stage by stage: no model is asked while every upstream task succeeded (S3.01).
+//! What a decision may choose from, and how its tasks are handed out, stage by stage (S3.01).
 
 use serde_json::json;
 
-use super::assignment::{Assignment, DependencyOutput};
-use super::event::AgentEvent;
-use super::result::{AgentResult, ResultStatus};
-use super::state::{GraphState, GraphUpdate, Routing};
+use crate::{
+    AGENT_PREFIX, AgentEvent, AgentResult, Assignment, DependencyOutput, FIND_AGENT, GraphState,
+    GraphUpdate, Menu, ResultStatus, Routing, menu,
+};
 use perihelion_engine::graph::{Context, NodeOutput, Target};
+use perihelion_settings::config::strict::did_you_mean;
 
 /// Sends the first of the stages out and keeps the rest.
 pub(super) fn dispatch(
@@ -32,6 +33,11 @@ pub(super) fn dispatch(
     NodeOutput::goto(update.routing(routing).stages(rest).next_step(next), targets)
 }
 
+/// Goes to one of the fixed nodes.
+pub(super) fn to(update: GraphUpdate, node: &str) -> NodeOutput<GraphState> {
+    NodeOutput::goto(update.next_step(vec![node.to_owned()]), [Target::node(node)])
+}
+
 /// Sends out the next stage of the plan as it stands.
 pub(super) fn next_stage(ctx: &Context<GraphState>) -> NodeOutput<GraphState> {
     let state = ctx.state();
@@ -54,7 +60,6 @@ pub(super) fn not_started(state: &GraphState, why: &str) -> Vec<String> {
         .collect()
 }
 
-/// Returns an assignment with the outputs of the tasks that it depends on.
 fn with_outputs(mut task: Assignment, state: &GraphState) -> Assignment {
     let output = |result: &AgentResult| DependencyOutput {
         task: result.task.clone(),
@@ -69,4 +74,81 @@ fn with_outputs(mut task: Assignment, state: &GraphState) -> Assignment {
     task.dependency_outputs = upstream.iter().map(|result| output(result)).collect();
     task.tainted_by.extend(upstream.iter().flat_map(|result| result.tainted_by.iter().cloned()));
     task
+}
+
+/// What a decision may choose from.
+#[derive(Debug)]
+pub(super) struct Choices<'a> {
+    menu: &'a Menu,
+    /// Searches that the turn may still have.
+    searches: usize,
+    /// Agents with tasks that they handed back in this turn, and why.
+    handed_back: Vec<(&'a str, &'a str, &'a str)>,
+}
+
+impl<'a> Choices<'a> {
+    pub(super) fn of(menu: &'a Menu, state: &'a GraphState) -> Self {
+        let handed_back = state.results_of_turn().filter(|result| result.not_mine);
+        let handed_back = handed_back.map(|result| {
+            let why = result.error_message().unwrap_or_default();
+            (result.agent.as_str(), result.task.trim(), why)
+        });
+        Self { menu, searches: menu::left(state), handed_back: handed_back.collect() }
+    }
+
+    /// Tells whether a name is that of the search, which there is where agents are hidden.
+    pub(super) fn is_search(&self, name: &str) -> bool {
+        name.trim() == FIND_AGENT && !self.menu.hidden.is_empty()
+    }
+
+    /// Returns how many searches the turn may still have.
+    pub(super) fn searches(&self) -> usize {
+        self.searches
+    }
+
+    fn names(&self) -> impl Iterator<Item = &str> {
+        let shown = self.menu.shown.iter().map(|(name, _)| name.as_str());
+        shown.chain(self.menu.hidden.iter().map(String::as_str))
+    }
+
+    /// Returns the name that the menu has for what a decision wrote: the same, or the one it left the prefix off.
+    pub(super) fn full_name<'n>(&'n self, written: &'n str) -> &'n str {
+        let written = written.trim();
+        if self.names().any(|known| known == written) {
+            return written;
+        }
+        self.names()
+            .find(|known| known.strip_prefix(AGENT_PREFIX) == Some(written))
+            .unwrap_or(written)
+    }
+
+    /// Returns what is wrong with a name.
+    pub(super) fn unknown(&self, name: &str) -> Option<String> {
+        if self.names().any(|known| known == name) {
+            return None;
+        }
+        if self.menu.shown.is_empty() {
+            return Some(format!("there is no agent named {name}; the menu is empty: choose qa"));
+        }
+        let hint = did_you_mean(name, self.names());
+        let shown: Vec<&str> = self.menu.shown.iter().map(|(name, _)| name.as_str()).collect();
+        let more = match self.menu.hidden.len() {
+            0 => String::new(),
+            more if self.searches > 0 => format!(", and {more} more that {FIND_AGENT} finds"),
+            more => format!(", and {more} more"),
+        };
+        Some(format!(
+            "there is no agent named {name}{hint}; the menu has: {}{more}",
+            shown.join(", ")
+        ))
+    }
+
+    /// Returns what is wrong with giving an agent a task that it handed back.
+    pub(super) fn refused(&self, agent: &str, task: &str) -> Option<String> {
+        let same = |(whose, what, _): &&(&str, &str, &str)| *whose == agent && *what == task.trim();
+        let (.., why) = self.handed_back.iter().find(same)?;
+        Some(format!(
+            "{agent} handed this very task back ({why}): choose another agent, or change the task"
+        ))
+    }
 }

@@ -1,4 +1,4 @@
-//! How a turn ended: by an answer, or early and why.
+//! How a turn ended, by an answer or early and why, and how an output was judged.
 
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -70,6 +70,30 @@ fn reason_of(text: &str) -> FinishReason {
         .iter()
         .any(|start| text.starts_with(start));
     if is_limit { FinishReason::Limit } else { FinishReason::NoProgress }
+}
+
+/// What became of an output that was judged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum ReflectionVerdict {
+    Approved,
+    Fixed,
+    Rejected,
+    /// No verdict could be had.
+    #[default]
+    Unverified,
+}
+
+impl ReflectionVerdict {
+    /// Returns the word that is kept with results.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Approved => "APPROVED",
+            Self::Fixed => "FIXED",
+            Self::Rejected => "REJECTED",
+            Self::Unverified => "UNVERIFIED",
+        }
+    }
 }
 
 #[cfg(test)]

@@ -3,8 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::ending::FinishReason;
-use super::verdict::ReflectionVerdict;
+use crate::{FinishReason, ReflectionVerdict};
 use perihelion_engine::graph::TaskContext;
 use perihelion_llm::Usage;
 

@@ -11,12 +11,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 
-use super::answer::{Action, ElicitationAnswer};
-use super::approval::{self, Decision};
-use super::caller::{Caller, ToolReply};
-use super::event::AgentEvent;
-use super::kind::Job;
-use super::question::{Elicitation, Question};
+use crate::answer::{Action, ElicitationAnswer};
+use crate::approval::{self, Decision};
+use crate::question::{Elicitation, Question};
+use crate::{AgentEvent, Job, ToolReply, caller::Caller};
 use perihelion_engine::graph::{EffectClass, EffectFailure, EffectRequest, NodeError, Outcome};
 use perihelion_engine::journal::{OutcomeUnknown, Verdict};
 use perihelion_mcp::{
@@ -29,9 +27,6 @@ const MAX_ROUNDS: usize = 32;
 
 impl Caller<'_> {
     /// Checks and sends one call that people were asked about where it needs their word.
-    ///
-    /// # Errors
-    /// [`NodeError`] when a person must decide first, or the run stops; a failure of the call is a reply.
     pub(super) async fn perform(
         &self,
         tool: &ToolDefinition,
@@ -97,9 +92,6 @@ enum RoundOutcome {
 
 impl Exchange<'_> {
     /// Performs the call; what fails is told as data.
-    ///
-    /// # Errors
-    /// [`NodeError`] when a person must answer or decide first, or the run stops.
     pub(super) async fn perform(
         &self,
         arguments: &Map<String, Value>,
@@ -208,12 +200,7 @@ impl Exchange<'_> {
             self.publish_call(call_round, false);
         }
         Ok(match outcome {
-            Outcome::Failed(text) => RoundOutcome::Reply(Reply::Done(ToolOutcome {
-                is_error: true,
-                text,
-                structured: None,
-                via: None,
-            })),
+            Outcome::Failed(text) => RoundOutcome::Reply(Reply::Done(ToolOutcome::failed(text))),
             Outcome::Value(value) => {
                 RoundOutcome::deserialize(&value).unwrap_or_else(|_| RoundOutcome::Reported(value))
             }

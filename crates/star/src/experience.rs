@@ -1,10 +1,10 @@
-//! What outlives a thread, as the star uses it: how tasks were solved before, and what is known of a user (S1.11, S3.03).
+//! What outlives a thread, as the star uses it: how tasks were solved, what is known of a user, teams (S1.10, S1.11, S3.03).
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::report::CallRecord;
+use crate::{CallRecord, Material, TeamDesign};
 use perihelion_mcp::ServerInfo;
 
 /// How a task like the present one was solved before.
@@ -30,7 +30,6 @@ pub struct Work<'a> {
     /// It was approved as it stood, and nobody of the open world had a part in it.
     pub is_exemplary: bool,
     pub succeeded: bool,
-    /// The skills that were shown.
     pub skills: &'a [ShownSkill],
 }
 
@@ -74,4 +73,23 @@ pub trait Experience: Send + Sync {
 
     /// Begins to remember what a user said, and returns at once.
     fn heard(&self, heard: Heard);
+}
+
+/// Keeps teams, and has them offered.
+#[async_trait]
+pub trait Founder: Send + Sync {
+    /// Returns what teams of a tenant can be made of: servers with their tools, and the teams that there are.
+    ///
+    /// # Errors
+    /// Why it cannot be found out.
+    async fn material(&self, tenant: &str) -> Result<(Vec<ServerInfo>, Material), String>;
+
+    /// Keeps a design of a tenant and offers the team; one that is kept as it is already stays the version that it is.
+    ///
+    /// # Errors
+    /// Why it was not kept.
+    async fn found(&self, tenant: &str, design: &TeamDesign) -> Result<u32, String>;
+
+    /// Returns whether a person has to agree first.
+    fn asks(&self) -> bool;
 }

@@ -5,16 +5,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::agent::ModelStage;
-use super::assignment::Assignment;
-use super::limits::StarLimits;
-use super::model::RecordedModel;
-use super::parts::StarParts;
-use super::report::Report;
-use super::state::GraphState;
+use crate::{Assignment, GraphState, Report, StarLimits, StarParts, model::RecordedModel};
 use perihelion_engine::graph::{Context, NodeError, TaskContext};
 use perihelion_mcp::{ServerInfo, ToolDefinition};
-use perihelion_settings::config::strict::nearest;
+use perihelion_settings::config::strict::did_you_mean;
 
 /// The kind that every server's agent can be: a model in a loop with the server's tools.
 pub const TOOLS: &str = "tools";
@@ -91,11 +85,6 @@ pub trait Kind: Send + Sync {
         &[]
     }
 
-    /// Returns the model calls that it makes.
-    fn model_stages(&self) -> &[ModelStage] {
-        &[]
-    }
-
     /// Works on one assignment.
     ///
     /// # Errors
@@ -157,8 +146,7 @@ impl Kinds {
             return Ok(());
         }
         let known = self.names().collect::<Vec<_>>().join(", ");
-        let near = nearest(name, self.names());
-        let hint = near.map_or_else(String::new, |near| format!(" (did you mean {near}?)"));
+        let hint = did_you_mean(name, self.names());
         Err(format!("there is no kind of agent of that name{hint}; the kinds are {known}: {name}"))
     }
 

@@ -6,20 +6,15 @@
 
 mod addresses;
 mod agent;
-mod allowance;
 pub mod answer;
 mod approval;
 mod artifacts;
 mod assignment;
 mod attachments;
 mod breaker;
-mod built_in;
 mod caller;
 mod candidates;
-mod choices;
 mod citing;
-mod clarification;
-mod classify;
 mod decision;
 pub mod diagram;
 mod directory;
@@ -28,9 +23,6 @@ mod ending;
 mod event;
 mod exchange;
 mod experience;
-mod finding;
-mod founder;
-mod instruction;
 mod kind;
 mod limits;
 mod menu;
@@ -40,7 +32,6 @@ pub mod nodes;
 mod offline;
 mod parts;
 pub mod pipeline;
-mod planned;
 mod preprocess;
 mod qa;
 pub mod question;
@@ -52,10 +43,6 @@ mod result;
 mod retrieval_tests;
 mod roster;
 mod sanitised;
-mod search;
-mod searched;
-mod server_agent;
-mod sources;
 mod spans;
 mod star;
 mod state;
@@ -66,32 +53,24 @@ mod team;
 mod together;
 mod tool_loop;
 mod tool_names;
-mod tool_schema;
-mod tool_search;
 mod toolbox;
-mod trace_context;
-mod user_memory;
-mod verdict;
 mod window;
 
-pub use agent::{Agent, AgentCard, ModelStage, SpanKind};
-pub use allowance::Allowance;
-pub use assignment::{Assignment, DependencyOutput, Entity};
+pub use agent::{Agent, AgentCard, ServerAgent, SpanKind};
+pub use assignment::{Assignment, DependencyOutput, Entity, Instruction, InstructionKind, Sources};
 pub use attachments::Attachment;
-pub use built_in::is_built_in;
 pub use caller::ToolReply;
+pub use citing::Finding;
 pub use citing::{CheckedCitations, check_citations};
 pub use decision::{PlannedTask, SupervisorDecision};
-pub use ending::{EarlyEnd, FinishReason};
+pub use ending::{EarlyEnd, FinishReason, ReflectionVerdict};
 pub use event::{AgentEvent, MessagePiece};
-pub use experience::{Experience, Heard, Known, ShownSkill, Work};
-pub use finding::Finding;
-pub use founder::Founder;
-pub use instruction::{Instruction, InstructionKind};
+pub use experience::{Experience, Founder, Heard, Known, ShownSkill, Work};
 pub use kind::{Bound, Job, Kind, Kinds, Profile, TOOLS, ToolRole};
-pub use limits::{MenuSize, StarLimits};
+pub use limits::{Allowance, MenuSize, StarLimits};
 pub use menu::Menu;
-pub use parts::{Home, StarOptions, StarParts};
+pub use parts::{Home, StarOptions, StarParts, TraceContext};
+pub use perihelion_settings::config::AGENT_PREFIX;
 pub use preprocess::{Request, RequestError};
 pub use reflection::{Reflection, ReflectionStatus};
 pub use report::{CallRecord, Report};
@@ -99,24 +78,18 @@ pub use result::{
     AgentError, AgentResult, Chart, ErrorKind, QuoteLocation, ResultStatus, Source, Table, ToolUse,
 };
 pub use roster::Roster;
-pub use server_agent::ServerAgent;
-pub use sources::Sources;
 pub use spans::{Written, is_supervisor, span_kind};
 pub use star::{GRAPH, Star};
-pub use state::message_id;
 pub use state::{
-    Artifact, Citation, Decided, GraphState, GraphUpdate, Message, Planner, Preferences, REMOVE,
-    REMOVE_ALL, Routing, Search, Spent, Summary, TaskRecord,
+    Artifact, Citation, Decided, GraphState, GraphUpdate, Message, Messages, Planner, Preferences,
+    REMOVE, REMOVE_ALL, Routing, Search, Spent, Summary, TaskRecord, message_id,
 };
 pub use team::{
     ARCHITECT, Architect, Brief, Material, TEAM_PREFIX, Team, TeamAgent, TeamDesign, TeamMember,
     clean_name, design,
 };
 pub use tool_loop::ToolLoop;
-pub use trace_context::TraceContext;
-pub use verdict::ReflectionVerdict;
-
-pub use perihelion_settings::config::AGENT_PREFIX;
+pub use tool_names::is_built_in;
 
 /// What nodes observe, by the names under which the journal keeps it.
 pub mod seen {

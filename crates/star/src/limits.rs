@@ -1,10 +1,8 @@
-//! The bounds of the star's work, as the settings have them and as a turn keeps them.
+//! The bounds of the star's work, as the settings have them, as a turn keeps them, and as a caller tightens them.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-
-use super::allowance::Allowance;
 
 /// The part of a run's time that is kept for its answer, and the longest that it can be.
 const ANSWER_PART: u32 = 5;
@@ -70,4 +68,43 @@ pub struct MenuSize {
     pub all: usize,
     /// Of more agents, those shown because they fit.
     pub fitting: usize,
+}
+
+/// Bounds of one turn beside those of the settings; none: not bounded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Allowance {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steps: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    /// Billionths of a US dollar.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nano_usd: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_calls: Option<u64>,
+    /// Of each run of the turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<u64>,
+}
+
+impl Allowance {
+    /// Returns the tighter one of each bound.
+    #[must_use]
+    pub fn within(self, other: Self) -> Self {
+        Self {
+            steps: tighter(self.steps, other.steps),
+            tokens: tighter(self.tokens, other.tokens),
+            nano_usd: tighter(self.nano_usd, other.nano_usd),
+            tool_calls: tighter(self.tool_calls, other.tool_calls),
+            seconds: tighter(self.seconds, other.seconds),
+        }
+    }
+}
+
+/// Returns the tighter one of two bounds.
+fn tighter(one: Option<u64>, other: Option<u64>) -> Option<u64> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    }
 }

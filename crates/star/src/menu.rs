@@ -1,11 +1,10 @@
-//! The supervisor's menu: all agents while they are few, else those that fit, and how many more there are.
+//! The supervisor's menu: all agents while they are few, else those that fit or were searched for, and how many more there are.
 
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::searched;
-use super::state::GraphState;
+use super::state::{GraphState, Search};
 
 /// How much what was said and planned besides counts of what the present request does.
 const BESIDES: f64 = 0.3;
@@ -81,14 +80,14 @@ impl<'a> MenuQuery<'a> {
         query.extend(text.map(|message| (BESIDES, message.content.as_str())));
         query.extend(state.plan.iter().map(|step| (BESIDES, step.as_str())));
         kept.extend(names_in(&state.plan));
-        let found = searched::latest(state).flat_map(|search| &search.found).map(String::as_str);
+        let found = latest(state).flat_map(|search| &search.found).map(String::as_str);
         Self {
             tenant,
             disabled: &state.preferences.disable,
             kept,
             found: found.collect(),
             query,
-            searched: searched::latest(state).map(|search| (1.0, search.query.as_str())).collect(),
+            searched: latest(state).map(|search| (1.0, search.query.as_str())).collect(),
         }
     }
 }
@@ -100,6 +99,23 @@ fn names_in(plan: &[String]) -> impl Iterator<Item = &str> {
     words.filter(|word| {
         word.starts_with(super::AGENT_PREFIX) || word.starts_with(super::TEAM_PREFIX)
     })
+}
+
+/// Searches of one turn.
+pub(super) const MOST: usize = 8;
+
+/// Searches of one decision at most, and those whose findings stay in the menu; of earlier ones, the names are shown.
+pub(super) const SHOWN: usize = 2;
+
+/// Returns the searches whose findings the menu shows.
+pub(super) fn latest(state: &GraphState) -> impl Iterator<Item = &Search> {
+    let searches = &state.routing.searches;
+    searches.iter().skip(searches.len().saturating_sub(SHOWN))
+}
+
+/// Returns how many more searches the turn may have.
+pub(super) fn left(state: &GraphState) -> usize {
+    MOST.saturating_sub(state.routing.searches.len())
 }
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
 //! Messages of the conversation, and how they are merged by ID (S1.01).
 
+use std::ops::Deref;
+
 use serde::{Deserialize, Serialize};
 
-use super::node;
-use super::sources::Sources;
-use perihelion_engine::graph::Log;
+use crate::{Sources, node};
+use perihelion_engine::graph::{Dict, Log};
 use perihelion_llm::Attached;
 
 /// One message of the conversation.
@@ -34,24 +35,79 @@ pub const REMOVE: &str = "remove";
 /// The ID by which a message of role [`REMOVE`] removes all messages before it.
 pub const REMOVE_ALL: &str = "__remove_all__";
 
+/// The messages of a conversation in their order, each found by its ID however many there are; stored as the list alone.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(from = "Log<Message>", into = "Log<Message>")]
+pub struct Messages {
+    list: Log<Message>,
+    /// Where the message of an ID is.
+    places: Dict<usize>,
+}
+
+impl Messages {
+    fn push(&mut self, message: Message) {
+        self.places.insert_mut(message.id.clone(), self.list.len());
+        self.list.push_back_mut(message);
+    }
+}
+
+impl Deref for Messages {
+    type Target = Log<Message>;
+
+    fn deref(&self) -> &Log<Message> {
+        &self.list
+    }
+}
+
+impl<'a> IntoIterator for &'a Messages {
+    type Item = &'a Message;
+    type IntoIter = <&'a Log<Message> as IntoIterator>::IntoIter;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.list.iter()
+    }
+}
+
+impl FromIterator<Message> for Messages {
+    fn from_iter<T: IntoIterator<Item = Message>>(messages: T) -> Self {
+        let mut all = Self::default();
+        messages.into_iter().for_each(|message| all.push(message));
+        all
+    }
+}
+
+impl From<Log<Message>> for Messages {
+    fn from(list: Log<Message>) -> Self {
+        let places = list.iter().enumerate().map(|(at, message)| (message.id.clone(), at));
+        Self { places: places.collect(), list }
+    }
+}
+
+impl From<Messages> for Log<Message> {
+    fn from(messages: Messages) -> Self {
+        messages.list
+    }
+}
+
 /// Merges messages by ID: a known one is replaced where it is, a new one is appended.
 ///
-/// A replaced message keeps its taint, so that sending it again cannot remove the mark. Takes as long as there are
-/// messages, for each that is merged.
-pub(super) fn merge_messages(current: &mut Log<Message>, more: Log<Message>) {
+/// A replaced message keeps its taint, so that sending it again cannot remove the mark. Only a removal takes as long as
+/// there are messages.
+pub(super) fn merge_messages(current: &mut Messages, more: Messages) {
     for message in &more {
         if message.role == REMOVE {
-            let is_removed = |one: &&Message| message.id == REMOVE_ALL || one.id == message.id;
-            *current = current.iter().filter(|one| !is_removed(one)).cloned().collect();
+            let stays = |one: &&Message| message.id != REMOVE_ALL && one.id != message.id;
+            *current = current.iter().filter(stays).cloned().collect();
             continue;
         }
-        match current.iter().enumerate().rev().find(|(_, one)| one.id == message.id) {
-            None => current.push_back_mut(message.clone()),
+        let known = current.places.get(&message.id).copied();
+        match known.and_then(|at| Some((at, current.get(at)?))) {
+            None => current.push(message.clone()),
             Some((_, known)) if known.is_same_text(message) => {}
             Some((at, known)) => {
                 let mut message = message.clone();
                 message.tainted_by.extend(known.tainted_by.iter().cloned());
-                current.set_mut(at, message);
+                current.list.set_mut(at, message);
             }
         }
     }
@@ -128,5 +184,29 @@ mod tests {
         assert_eq!(write(vec![message("b", REMOVE, ""), message("x", REMOVE, "")]).0, "a=3 c=4");
         let all = vec![message(REMOVE_ALL, REMOVE, ""), message("d", "user", "5")];
         assert_eq!(write(all).0, "d=5");
+    }
+
+    /// A scan of the thread for each message would compare three thousand million IDs here.
+    #[test]
+    fn a_new_message_is_merged_as_fast_into_an_old_thread_as_into_a_young_one() {
+        let began = perihelion_engine::clock::monotonic();
+        let mut messages = Messages::default();
+        for number in 0..80_000 {
+            let more = [message(&number.to_string(), "user", "")].into_iter().collect();
+            merge_messages(&mut messages, more);
+        }
+        assert_eq!(messages.len(), 80_000);
+        assert!(began.elapsed().as_secs() < 20, "{:?}", began.elapsed());
+    }
+
+    #[test]
+    fn messages_are_stored_as_a_list_and_found_again() {
+        let stored = serde_json::json!([message("a", "user", "1"), message("b", "user", "2")]);
+        let mut messages: Messages = serde_json::from_value(stored.clone()).unwrap();
+        assert_eq!(serde_json::to_value(&messages).unwrap(), stored);
+        let more = [message("a", "user", "3"), message("c", "user", "4")];
+        merge_messages(&mut messages, more.into_iter().collect());
+        let shown: Vec<&str> = messages.iter().map(|one| one.content.as_str()).collect();
+        assert_eq!(shown, ["3", "2", "4"]);
     }
 }

@@ -1,26 +1,22 @@
 //! A model behind the node's context: each call is recorded, paid once, and counted.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::attachments::{self, Carried};
-use super::breaker;
-use super::event::MessagePiece;
-use super::limits::StarLimits;
-use super::parts::StarParts;
-use super::state::{GraphState, Spent};
-use super::user_memory::Asker;
+use crate::attachments::{self, Carried};
+use crate::{GraphState, MessagePiece, Spent, StarLimits, StarParts, breaker};
 use perihelion_engine::clock;
 use perihelion_engine::graph::{
     EffectClass, EffectFailure, EffectRequest, NodeError, NodeLocation, Outcome, StreamMode,
     TaskContext,
 };
-use perihelion_llm::{ChatModel, ChatRequest, ChatResponse, Error, TokenSink};
+use perihelion_llm::{ChatModel, ChatRequest, ChatResponse, Error, MessageRole, TokenSink};
 use perihelion_settings::metrics::{self, ModelCall, Timer};
 
 /// Calls a model for one node, recorded in the node's journal.
@@ -31,9 +27,7 @@ pub(super) struct RecordedModel<'a> {
     began: i64,
     /// The bounds of the turn.
     limits: StarLimits,
-    /// Publish the pieces of streamed answers.
-    streamed: bool,
-    /// Calls may last until the deadline itself, and not only as long as other work.
+    /// Its pieces are published, and calls may last until the deadline itself and not only as long as other work.
     is_answer: bool,
     spent: Mutex<Spent>,
     /// Whether a call was made, and not only read back, since somebody last asked.
@@ -61,23 +55,16 @@ struct Paid {
 
 impl<'a> RecordedModel<'a> {
     pub(super) fn new(ctx: &'a TaskContext, parts: &'a StarParts) -> Self {
-        let spent = Mutex::default();
-        let live = AtomicBool::new(false);
-        let began = ctx.place().run.started_micros();
-        let limits = parts.limits;
-        let asker = None;
-        let attached = Vec::new();
         Self {
             ctx,
             parts,
-            began,
-            limits,
-            streamed: false,
+            began: ctx.place().run.started_micros(),
+            limits: parts.limits,
             is_answer: false,
-            spent,
-            live,
-            asker,
-            attached,
+            spent: Mutex::default(),
+            live: AtomicBool::new(false),
+            asker: None,
+            attached: Vec::new(),
         }
     }
 
@@ -97,14 +84,13 @@ impl<'a> RecordedModel<'a> {
 
     /// Writes the turn's answer: streamed to the run's listeners, and until the deadline itself.
     pub(super) fn answering(mut self) -> Self {
-        self.streamed = true;
         self.is_answer = true;
         self
     }
 
     /// Returns what all calls so far have cost; answers that turned out to be unusable are paid as well.
     pub(super) fn spent(&self) -> Spent {
-        *self.spent.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.spent.lock()
     }
 
     /// Returns whether a call was made, and not only read back, since this was last asked.
@@ -144,7 +130,7 @@ impl<'a> RecordedModel<'a> {
             let piece = MessagePiece { text: piece.to_owned() };
             self.ctx.port().emit(StreamMode::Messages, json!(piece));
         };
-        let sink: Option<TokenSink<'_>> = if self.streamed { Some(&mut publish) } else { None };
+        let sink: Option<TokenSink<'_>> = if self.is_answer { Some(&mut publish) } else { None };
         let no_effect = |text: String| EffectFailure::NoEffect(text);
         self.live.store(true, Ordering::Relaxed);
         let carrying = if request.messages.iter().any(|message| !message.attached.is_empty()) {
@@ -152,8 +138,7 @@ impl<'a> RecordedModel<'a> {
                 Ok(loaded) => Some(loaded),
                 Err(error) => {
                     let text = error.to_string();
-                    let mut kept = failure.lock().unwrap_or_else(PoisonError::into_inner);
-                    *kept = Some(Error::Interrupted(Box::new(error)));
+                    *failure.lock() = Some(Error::Interrupted(Box::new(error)));
                     return Err(no_effect(text));
                 }
             }
@@ -187,7 +172,7 @@ impl<'a> RecordedModel<'a> {
             Err(error) => {
                 metrics::model_called(timer, role, ModelCall::Failed(error.class()));
                 let text = error.to_string();
-                *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                *failure.lock() = Some(error);
                 Err(no_effect(text))
             }
         }
@@ -218,11 +203,11 @@ impl ChatModel for RecordedModel<'_> {
             Ok(Outcome::Value(value)) => {
                 let paid: Paid = serde_json::from_value(value).map_err(|e| unreadable(&e))?;
                 let spent = Spent { usage: paid.response.usage, nano_usd: paid.nano_usd, steps: 0 };
-                *self.spent.lock().unwrap_or_else(PoisonError::into_inner) += spent;
+                *self.spent.lock() += spent;
                 Ok(paid.response)
             }
             Ok(Outcome::Failed(text)) => {
-                let live = failure.into_inner().unwrap_or_else(PoisonError::into_inner);
+                let live = failure.into_inner();
                 Err(live.unwrap_or(Error::Recorded(text)))
             }
             Err(error) => Err(Error::Interrupted(Box::new(error))),
@@ -242,5 +227,54 @@ pub(super) fn stop_or_failure(error: Error) -> Result<Error, NodeError> {
             Err(other) => Ok(Error::Interrupted(other)),
         },
         other => Ok(other),
+    }
+}
+
+/// Whose run it is, and what they asked (S3.03).
+///
+/// What is known of a user is added where a request leaves, below what is recorded: a thread holds nothing of it, so that
+/// what a user wants to be forgotten is gone, and a replay needs none of it.
+#[derive(Clone, Debug)]
+pub(super) struct Asker {
+    tenant: Arc<str>,
+    user: String,
+    question: String,
+}
+
+impl Asker {
+    /// Returns who asks in a thread; none where nobody said.
+    pub(super) fn of(place: &NodeLocation, state: &GraphState) -> Option<Self> {
+        let user = state.user.clone()?;
+        let tenant = Arc::clone(&place.tenant);
+        Some(Self { tenant, user, question: state.input_request.clone() })
+    }
+
+    /// Returns a request with what is known of the user before its first user message; none where nothing is.
+    pub(super) async fn introduce(
+        &self,
+        parts: &StarParts,
+        request: &ChatRequest,
+    ) -> Option<ChatRequest> {
+        let experience = parts.experience.as_ref()?;
+        let known = experience.known(&self.tenant, &self.user, &self.question).await;
+        if known.is_empty() {
+            return None;
+        }
+        let entries: Vec<_> = known
+            .iter()
+            .map(|one| {
+                let since = one.since.format("%Y-%m-%d").to_string();
+                json!({ "kind": one.kind, "key": one.key, "value": one.value, "since": since })
+            })
+            .collect();
+        let text = parts.prompts.render("user_memory", json!({ "entries": entries }));
+        let text = text
+            .inspect_err(|error| tracing::warn!(%error, "the user's memory is left out"))
+            .ok()?;
+        let mut request = request.clone();
+        let first =
+            request.messages.iter_mut().find(|message| message.role == MessageRole::User)?;
+        first.content = format!("{}\n\n{}", text.trim_end(), first.content);
+        Some(request)
     }
 }

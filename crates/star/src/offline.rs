@@ -4,12 +4,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::kind::Kinds;
-use super::parts::StarOptions;
-use super::roster::{RecordedAgents, Roster};
-use super::server_agent::ServerAgent;
-use super::star::Star;
-use super::team::{ARCHITECT, Architect, TEAM_PREFIX, TeamAgent};
+use crate::{
+    ARCHITECT, Architect, Kinds, Roster, ServerAgent, Star, StarOptions, TEAM_PREFIX, TeamAgent,
+    roster::RecordedAgents,
+};
 use perihelion_engine::graph::BuildError;
 use perihelion_llm::{self as llm, ChatModel, ChatRequest, ChatResponse, TokenSink};
 use perihelion_mcp::{
@@ -18,9 +16,6 @@ use perihelion_mcp::{
 
 impl Star {
     /// Assembles the graph for replays: no model, no servers, an agent of one of the kinds under every name.
-    ///
-    /// # Errors
-    /// As [`Star::new`].
     pub fn offline(kinds: Arc<Kinds>, options: StarOptions) -> Result<Self, BuildError> {
         let nothing = Arc::new(Offline);
         let roster = Roster::of_recorded(recorded(kinds));

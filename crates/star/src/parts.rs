@@ -1,15 +1,12 @@
-//! What the star's nodes share, and the bounds of a turn.
+//! What the star's nodes share, the bounds of a turn, and how a tool call learns its place in a trace.
 
 use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::allowance::Allowance;
-use super::experience::Experience;
-use super::founder::Founder;
-use super::limits::StarLimits;
-use super::state::GraphState;
-use super::trace_context::TraceContext;
+use async_trait::async_trait;
+
+use crate::{Allowance, Experience, Founder, GraphState, StarLimits};
 use perihelion_engine::checkpoint::Store;
 use perihelion_engine::graph::{Graph, NodeLocation, State};
 use perihelion_engine::runner::Runner;
@@ -140,4 +137,11 @@ impl StarParts {
             depth: self.depth + 1,
         }
     }
+}
+
+/// Names the span of a tool call before there is one, so that the server's own spans can hang under it.
+#[async_trait]
+pub trait TraceContext: Send + Sync {
+    /// Returns the W3C `traceparent` of the call with this idempotency key; none when it cannot be told.
+    async fn traceparent(&self, place: &NodeLocation, key: &str) -> Option<String>;
 }

@@ -7,18 +7,14 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 
-use super::allowance::Allowance;
-use super::attachments::{self, Attachment};
-use super::limits::StarLimits;
-use super::model::RecordedModel;
-use super::parts::StarParts;
-use super::state::{GraphState, GraphUpdate, Message, Preferences, Routing, Spent};
-use super::summing;
-use super::team::clean_name;
-use super::{AGENT_PREFIX, TEAM_PREFIX, node, seen};
+use crate::{
+    AGENT_PREFIX, Allowance, Attachment, GraphState, GraphUpdate, Message, Preferences, Routing,
+    Spent, StarLimits, StarParts, TEAM_PREFIX, attachments, clean_name, model::RecordedModel, node,
+    seen, summing,
+};
 use perihelion_engine::graph::{Context, Node, NodeError, NodeOutput};
 use perihelion_llm::structured;
-use perihelion_settings::config::strict::nearest;
+use perihelion_settings::config::strict::did_you_mean;
 
 /// Longest accepted question, in bytes.
 const MAX_QUESTION: usize = 256 * 1024;
@@ -142,18 +138,13 @@ impl Request {
                 allowance: self.allowance,
                 ..Preferences::default()
             });
-        let input =
-            if taken.artifacts.is_empty() { input } else { input.global_state(taken.artifacts) };
-        let input = if self.messages.is_empty() {
-            input
-        } else {
-            input.messages(self.messages.into_iter().collect())
-        };
-        // Who said so once asks on in the thread.
-        let user = self.user.filter(|user| !user.trim().is_empty());
-        Ok(match user {
-            Some(user) => input.user(Some(user)),
-            None => input,
+        let messages = self.messages;
+        Ok(GraphUpdate {
+            global_state: Some(taken.artifacts).filter(|artifacts| !artifacts.is_empty()),
+            messages: (!messages.is_empty()).then(|| messages.into_iter().collect()),
+            // Who said so once asks on in the thread.
+            user: self.user.filter(|user| !user.trim().is_empty()).map(Some),
+            ..input
         })
     }
 }
@@ -178,20 +169,18 @@ fn agent_name(name: &str, agents: &[String]) -> Result<String, RequestError> {
         }
     }
     let short = agents.iter().map(|agent| agent.strip_prefix(AGENT_PREFIX).unwrap_or(agent));
-    let hint =
-        nearest(&wanted, short).map_or_else(String::new, |best| format!(" (did you mean {best}?)"));
+    let hint = did_you_mean(&wanted, short);
     Err(RequestError::UnknownAgent { name: name.trim().to_owned(), hint })
 }
 
 /// Finds the team of a name, with or without the prefix.
 fn team_name(name: &str, agents: &[String]) -> Result<String, RequestError> {
     let name = clean_name(name);
-    let mut teams = agents.iter().filter_map(|agent| agent.strip_prefix(TEAM_PREFIX));
+    let teams = agents.iter().filter_map(|agent| agent.strip_prefix(TEAM_PREFIX));
     if let Some(team) = teams.clone().find(|team| *team == name) {
         return Ok(format!("{TEAM_PREFIX}{team}"));
     }
-    let hint = nearest(&name, &mut teams)
-        .map_or_else(String::new, |best| format!(" (did you mean {best}?)"));
+    let hint = did_you_mean(&name, teams);
     Err(RequestError::UnknownTeam { name, hint })
 }
 
@@ -244,14 +233,11 @@ impl Node<GraphState> for Preprocess {
             .routing(routing)
             .finish_reason(None)
             .answer(None);
-        let update = match limits {
-            Some(limits) => update.limits(Some(limits)),
-            None => update,
-        };
-        Ok(NodeOutput::update(match summary {
-            Some(summary) => update.summary(Some(summary)).spent(spent),
-            None if spent != Spent::default() => update.spent(spent),
-            None => update,
+        Ok(NodeOutput::update(GraphUpdate {
+            limits: limits.map(Some),
+            spent: Some(spent).filter(|spent| summary.is_some() || *spent != Spent::default()),
+            summary: summary.map(Some),
+            ..update
         }))
     }
 }

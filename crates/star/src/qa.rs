@@ -5,14 +5,11 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::json;
 
-use super::citing::check_citations;
-use super::ending::{EarlyEnd, FinishReason};
-use super::event::MessagePiece;
-use super::model::{RecordedModel, stop_or_failure};
-use super::parts::StarParts;
-use super::result::{AgentResult, ErrorKind, ResultStatus};
-use super::state::{GraphState, GraphUpdate, Message};
-use super::{node, taint, window};
+use crate::model::{RecordedModel, stop_or_failure};
+use crate::{
+    AgentResult, EarlyEnd, ErrorKind, FinishReason, GraphState, GraphUpdate, Message, MessagePiece,
+    ResultStatus, StarParts, check_citations, node, taint, window,
+};
 use perihelion_engine::graph::{Context, Node, NodeError, NodeOutput, StreamMode};
 use perihelion_llm::{ChatModel, ChatRequest, Error, Role, structured};
 use perihelion_settings::metrics;
@@ -84,11 +81,8 @@ impl Node<GraphState> for Qa {
             .spent(model.spent())
             .next_step(vec![perihelion_engine::graph::END.to_owned()]);
         // An earlier reason stands: this one may follow from it.
-        let update = match early.filter(|_| state.finish_reason.is_none()) {
-            None => update,
-            early => update.finish_reason(early),
-        };
-        Ok(NodeOutput::goto(update, []))
+        let finish_reason = early.filter(|_| state.finish_reason.is_none()).map(Some);
+        Ok(NodeOutput::goto(GraphUpdate { finish_reason, ..update }, []))
     }
 }
 

@@ -4,8 +4,9 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::sources::Sources;
-use perihelion_engine::graph::{Interrupt, NodeError, TaskContext};
+use crate::{GraphState, GraphUpdate, Message, Routing, Sources, breaker, dispatch, node, taint};
+use perihelion_engine::graph::{Context, Interrupt, NodeError, NodeOutput, TaskContext};
+
 pub use perihelion_engine::journal::OutcomeUnknown;
 
 /// Kinds of questions, as they stand in an interrupt.
@@ -26,7 +27,6 @@ pub mod kind {
 pub enum Question {
     /// Kind `approval`.
     Approval(Approval),
-    /// Kind `outcome_unknown`.
     OutcomeUnknown(OutcomeUnknown),
     /// Kind `elicitation`.
     Elicitation(Elicitation),
@@ -176,9 +176,6 @@ impl Question {
     }
 
     /// Puts the question and returns the answer once there is one.
-    ///
-    /// # Errors
-    /// [`NodeError::Interrupted`] until it is answered: pass it on with `?`.
     pub(super) async fn put(&self, ctx: &TaskContext) -> Result<Value, NodeError> {
         ctx.interrupt(self.kind().unwrap_or("question"), self).await
     }
@@ -190,10 +187,65 @@ pub fn asked_by(interrupt: &Interrupt) -> String {
     question.agent().map_or_else(|| interrupt.node.clone(), str::to_owned)
 }
 
+/// Lets questions of an agent's own graph be the agent's, by whose name people know it.
+pub(super) fn asked_as(agent: &str, error: NodeError) -> NodeError {
+    let NodeError::Interrupted(mut open) = error else { return error };
+    open.iter_mut().for_each(|question| agent.clone_into(&mut question.node));
+    NodeError::Interrupted(open)
+}
+
 /// Reads an answer to a clarification: a text, an object with a `text`, or anything else as JSON.
 pub fn text_of(answer: &Value) -> String {
     let text = answer.as_str().or_else(|| answer.get("text").and_then(Value::as_str));
     text.map_or_else(|| answer.to_string(), str::to_owned)
+}
+
+/// Questions that one request may put to the user.
+const MOST: u32 = 5;
+
+/// Returns what is wrong with one more question.
+pub(super) fn too_many(state: &GraphState) -> Option<String> {
+    (state.routing.asked >= MOST).then(|| {
+        format!(
+            "the user was asked {MOST} questions for this request already: decide by what is known, make assumptions and \
+             state them, or choose qa"
+        )
+    })
+}
+
+/// Keeps the question for the next step, which puts it.
+///
+/// It is committed first, so that the answer finds the same question after days, whatever changed
+/// in the menu or the prompts meanwhile.
+pub(super) fn prepare(
+    state: &GraphState,
+    update: GraphUpdate,
+    question: String,
+) -> NodeOutput<GraphState> {
+    let asked = state.routing.asked + 1;
+    let routing = Routing { question: Some(question), asked, ..breaker::cleared(&state.routing) };
+    dispatch::to(update.routing(routing), node::SUPERVISOR)
+}
+
+/// Suspends the run with the question and continues with the answer as a part of the history.
+pub(super) async fn put(
+    ctx: &Context<GraphState>,
+    question: String,
+) -> Result<NodeOutput<GraphState>, NodeError> {
+    let asked =
+        Question::Clarification { question: question.clone(), options: Vec::new(), agent: None };
+    let answer = asked.put(ctx).await?;
+    let state = ctx.state();
+    let place = |who| (state.turn, ctx.place().step, who);
+    let question = Message {
+        name: Some(node::SUPERVISOR.to_owned()),
+        tainted_by: taint::of_talk(state),
+        ..Message::new(place("question"), "assistant", question)
+    };
+    let answer = Message::new(place("clarification"), "user", text_of(&answer));
+    let messages = [question, answer].into_iter().collect();
+    let routing = Routing { question: None, ..state.routing.clone() };
+    Ok(dispatch::to(GraphUpdate::new().messages(messages).routing(routing), node::SUPERVISOR))
 }
 
 #[cfg(test)]

@@ -4,16 +4,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::assignment::Assignment;
-use super::event::AgentEvent;
-use super::instruction::{self, Instruction};
-use super::kind::Job;
-use super::model::{RecordedModel, stop_or_failure};
-use super::report::CallRecord;
-use super::result::{AgentError, ErrorKind};
-use super::state::GraphState;
-use super::verdict::ReflectionVerdict;
-use super::window;
+use crate::model::{RecordedModel, stop_or_failure};
+use crate::{
+    AgentError, AgentEvent, Assignment, CallRecord, ErrorKind, GraphState, Instruction, Job,
+    ReflectionVerdict, assignment, window,
+};
 use perihelion_engine::graph::{NodeError, TaskContext};
 use perihelion_llm::{self as llm, ChatRequest, Role};
 use perihelion_settings::metrics;
@@ -70,9 +65,6 @@ fn is_given(state: &GraphState, assignment: &Assignment) -> bool {
 }
 
 /// Has an attempt judged, counts the verdict and publishes it.
-///
-/// # Errors
-/// [`NodeError`] only when the node must stop; a reflector that fails leaves the output unverified.
 pub(super) async fn judge(
     model: &RecordedModel<'_>,
     attempt: Attempted<'_>,
@@ -102,7 +94,7 @@ async fn verdict_on(
     attempt: &Attempted<'_>,
 ) -> Result<Judged, NodeError> {
     let Attempted { job, calls, instructions, output, .. } = attempt;
-    let task = instruction::effective(&job.assignment.described(), instructions);
+    let task = assignment::effective(&job.assignment.described(), instructions);
     let shown = |call: &CallRecord| {
         let CallRecord { tool, arguments, output, is_error, .. } = call;
         json!({ "tool": tool, "arguments": arguments.to_string(), "output": output, "is_error": is_error })

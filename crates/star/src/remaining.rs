@@ -1,9 +1,6 @@
 //! What is left of a turn's bounds: shown to the supervisor, and divided among the tasks of a stage (S1.05).
 
-use super::allowance::Allowance;
-use super::breaker;
-use super::limits::StarLimits;
-use super::state::GraphState;
+use crate::{Allowance, GraphState, StarLimits, breaker};
 use perihelion_engine::graph::NodeLocation;
 
 /// The part of the steps from which on they are told of where nothing else is bounded.

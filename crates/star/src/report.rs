@@ -5,16 +5,11 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::assignment::Assignment;
-use super::built_in::{FIND_TOOL, is_built_in};
-use super::event::AgentEvent;
-use super::finding::Finding;
-use super::instruction::Instruction;
-use super::result::{AgentError, AgentResult, ErrorKind, ResultStatus, Source, Table, ToolUse};
-use super::sanitised::sanitised;
-use super::seen;
-use super::sources::Sources;
-use super::state::{Artifact, Citation, GraphState, GraphUpdate, Message, Spent};
+use crate::{
+    AgentError, AgentEvent, AgentResult, Artifact, Assignment, Citation, ErrorKind, Finding,
+    GraphState, GraphUpdate, Instruction, Message, ReflectionVerdict, ResultStatus, Source,
+    Sources, Spent, Table, ToolUse, is_built_in, sanitised::sanitised, seen, tool_names::FIND_TOOL,
+};
 use perihelion_engine::clock;
 use perihelion_engine::graph::{Context, NodeError, NodeOutput};
 use perihelion_settings::metrics::{self, Timer};
@@ -51,13 +46,12 @@ fn named_by(source: &Source) -> Value {
 }
 
 /// How the work on one assignment ended.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Report {
     /// The newest finding, also when the work failed after it.
     pub finding: Finding,
     pub error: Option<AgentError>,
-    /// `APPROVED`, `FIXED`, `REJECTED`, or `UNVERIFIED` where no verdict could be had.
-    pub reflection: String,
+    pub reflection: ReflectionVerdict,
     /// Rounds of work, each judged once.
     pub attempts: u32,
     pub calls: Vec<CallRecord>,
@@ -70,28 +64,9 @@ pub struct Report {
     pub spent: Spent,
 }
 
-impl Default for Report {
-    fn default() -> Self {
-        Self {
-            finding: Finding::default(),
-            error: None,
-            reflection: "UNVERIFIED".to_owned(),
-            attempts: 0,
-            calls: Vec::new(),
-            artifacts: BTreeMap::new(),
-            tainted_by: Sources::new(),
-            instructions: Vec::new(),
-            spent: Spent::default(),
-        }
-    }
-}
-
 /// Has an agent's node work on an assignment, and makes what it reports an update of the state.
 ///
 /// `server` is the name of the agent's server; empty where it has none, whose calls say which server they went to.
-///
-/// # Errors
-/// [`NodeError`] as `work` has it.
 pub(super) async fn reported(
     ctx: &Context<GraphState>,
     agent: &str,
@@ -111,7 +86,7 @@ pub(super) async fn reported(
     }
     AgentEvent::AgentResult {
         agent: agent.to_owned(),
-        reflection: report.reflection.clone(),
+        reflection: report.reflection.as_str().to_owned(),
         error: report.error.as_ref().map(ToString::to_string),
         not_mine,
         usage: report.spent.usage,
@@ -178,7 +153,7 @@ impl Report {
             not_mine: self.error.as_ref().is_some_and(|e| e.kind == ErrorKind::PlanningDeclined),
             output: self.finding.output,
             error: self.error,
-            reflection: self.reflection,
+            reflection: self.reflection.as_str().to_owned(),
             attempts: self.attempts,
             tools: uses.collect(),
             usage: self.spent.usage,

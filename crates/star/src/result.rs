@@ -3,9 +3,7 @@
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::ending::FinishReason;
-use super::instruction::Instruction;
-use super::sources::Sources;
+use crate::{FinishReason, Instruction, Sources};
 use perihelion_llm::{self as llm, Usage};
 
 /// How an agent's work ended.
@@ -76,7 +74,6 @@ pub struct AgentResult {
 }
 
 impl AgentResult {
-    /// Returns the error's message, where the agent failed.
     pub fn error_message(&self) -> Option<&str> {
         self.error.as_ref().map(|error| error.message.as_str())
     }
@@ -151,7 +148,6 @@ fn cells(row: &Value, columns: &[String]) -> Option<Vec<Value>> {
 /// A chart of a result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Chart {
-    /// A Vega-Lite specification.
     pub vega_lite: Value,
     /// The same, drawn.
     pub svg: String,

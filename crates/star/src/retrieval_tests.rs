@@ -2,12 +2,10 @@
 
 use std::sync::Arc;
 
-use super::directory::Directory;
-use super::{AGENT_PREFIX, Menu};
-use crate::MenuSize;
-use crate::menu::MenuQuery;
-use crate::roster::Roster;
-use crate::{Agent, Kinds, ServerAgent, ToolLoop};
+use crate::{
+    AGENT_PREFIX, Agent, Kinds, Menu, MenuSize, Roster, ServerAgent, ToolLoop,
+    directory::Directory, menu::MenuQuery,
+};
 use perihelion_mcp::{ServerInfo, ToolDefinition};
 
 #[path = "../../../tests/fixtures/catalogue_mcp_server/catalogue.rs"]

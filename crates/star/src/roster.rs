@@ -1,14 +1,14 @@
 //! The roster: which agents there are now; nodes are found here by name while threads are open (S1.09).
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock};
 
-use super::agent::{Agent, AgentCard};
-use super::directory::{Directory, Fit};
-use super::limits::MenuSize;
-use super::menu::{Menu, MenuQuery};
-use super::parts::Withdraw;
-use super::team::{ARCHITECT, TEAM_PREFIX};
+use parking_lot::RwLock;
+
+use crate::directory::{Directory, Fit};
+use crate::{
+    ARCHITECT, Agent, AgentCard, Menu, MenuSize, TEAM_PREFIX, menu::MenuQuery, parts::Withdraw,
+};
 use perihelion_mcp::{self as mcp, ServerInfo};
 
 /// Makes the agent of a name, whatever the name is; nothing is known of it but what was recorded.
@@ -105,29 +105,27 @@ impl Roster {
         if name == ARCHITECT {
             return Some("teams.architect is \"off\" in the settings".to_owned());
         }
-        self.absences.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+        self.absences.read().get(name).cloned()
     }
 
     /// Takes these agents in place of those there were; teams stay.
     pub fn set(&self, agents: impl IntoIterator<Item = Arc<dyn Agent>>) {
-        let mut listed = self.listed.write().unwrap_or_else(PoisonError::into_inner);
+        let mut listed = self.listed.write();
         *listed = Arc::new(Listed::of(agents.into_iter().collect(), listed.teams.clone()));
     }
 
-    /// Returns an agent as a tenant sees it.
     pub(super) fn find_for(&self, tenant: &str, name: &str) -> Option<Arc<dyn Agent>> {
         self.listed().view(tenant).agents.get(name).cloned()
     }
 
     /// Takes these teams in place of those that a tenant had.
     pub fn set_teams(&self, tenant: &str, teams: impl IntoIterator<Item = Arc<dyn Agent>>) {
-        let mut listed = self.listed.write().unwrap_or_else(PoisonError::into_inner);
+        let mut listed = self.listed.write();
         let mut all = listed.teams.clone();
         all.insert(tenant.to_owned(), teams.into_iter().collect());
         *listed = Arc::new(Listed::of(listed.bound.clone(), all));
     }
 
-    /// Returns the cards of the agents that a tenant sees, by name.
     pub fn cards(&self, tenant: &str) -> Vec<AgentCard> {
         self.listed().view(tenant).agents.values().map(|agent| agent.card().clone()).collect()
     }
@@ -135,7 +133,7 @@ impl Roster {
     /// Says why servers of the file have no agents.
     pub fn set_absences(&self, reasons: impl IntoIterator<Item = (String, String)>) {
         let reasons = reasons.into_iter().map(|(server, why)| (mcp::agent_name(&server), why));
-        *self.absences.write().unwrap_or_else(PoisonError::into_inner) = reasons.collect();
+        *self.absences.write() = reasons.collect();
     }
 
     /// Returns the servers that agents are bound to, by name.
@@ -232,7 +230,7 @@ impl Roster {
     }
 
     fn listed(&self) -> Arc<Listed> {
-        Arc::clone(&self.listed.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.listed.read())
     }
 }
 
@@ -240,12 +238,12 @@ impl Withdraw for Roster {
     fn withdraw(&self, agent: &str, why: String) {
         {
             // Under one lock: a reload or another withdrawal at the same time is not to be undone.
-            let mut listed = self.listed.write().unwrap_or_else(PoisonError::into_inner);
+            let mut listed = self.listed.write();
             let stays = |one: &&Arc<dyn Agent>| one.card().name != agent;
             let bound = listed.bound.iter().filter(stays).cloned().collect();
             *listed = Arc::new(Listed::of(bound, listed.teams.clone()));
         }
-        let mut absences = self.absences.write().unwrap_or_else(PoisonError::into_inner);
+        let mut absences = self.absences.write();
         absences.insert(agent.to_owned(), why);
     }
 }

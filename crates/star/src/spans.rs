@@ -8,12 +8,8 @@ use std::collections::BTreeMap;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::agent::SpanKind;
-use super::ending::EarlyEnd;
-use super::node;
-use super::pipeline::{GRAPH_PREFIX, Outcome};
-use super::result::AgentResult;
-use super::state::Routing;
+use crate::pipeline::{GRAPH_PREFIX, Outcome};
+use crate::{AgentResult, EarlyEnd, Routing, SpanKind, node};
 
 /// Returns how the work of a node is drawn.
 pub fn span_kind(graph: &str, node: &str) -> SpanKind {

@@ -2,14 +2,10 @@
 
 use std::sync::{Arc, Weak};
 
-use super::node;
-use super::parts::{StarOptions, StarParts};
-use super::preprocess::Preprocess;
-use super::qa::Qa;
-use super::roster::Roster;
-use super::state::GraphState;
-use super::supervisor::Supervisor;
-use super::trace_context::TraceContext;
+use crate::{
+    GraphState, Roster, StarOptions, StarParts, TraceContext, node, preprocess::Preprocess, qa::Qa,
+    supervisor::Supervisor,
+};
 use perihelion_engine::graph::{BuildError, Graph, GraphBuilder, NodeEntry, Resolver};
 use perihelion_llm::ChatModel;
 use perihelion_mcp::ToolHost;

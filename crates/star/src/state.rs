@@ -5,14 +5,10 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::allowance::Allowance;
-use super::assignment::Assignment;
-use super::ending::EarlyEnd;
-use super::limits::StarLimits;
-use super::message::merge_messages;
-pub use super::message::{Message, REMOVE, REMOVE_ALL, message_id};
+use crate::{Allowance, Assignment, EarlyEnd, Sources, StarLimits, message::merge_messages};
+
+pub use super::message::{Message, Messages, REMOVE, REMOVE_ALL, message_id};
 use super::result::AgentResult;
-use super::sources::Sources;
 use perihelion_engine::graph::{Blob, Blobs, Dict, Log};
 use perihelion_llm::{Attached, Usage};
 
@@ -138,7 +134,6 @@ pub struct Routing {
     pub round: u32,
     /// Tasks handed out last, whose results are awaited.
     pub dispatched: Vec<String>,
-    /// First step of the turn.
     pub first_step: u64,
     /// The id of the message that is the turn's request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -249,7 +244,7 @@ perihelion_engine::graph_state! {
         /// Number of the request in the thread, from 1.
         turn: u32 => overwrite,
         /// Merged by id; an update can also take messages away.
-        messages: Log<Message> => with(merge_messages),
+        messages: Messages => with(merge_messages),
         tasks: Log<TaskRecord> => append,
         results: Log<AgentResult> => append,
         citations: Log<Citation> => append,
@@ -345,7 +340,6 @@ impl GraphState {
             .find(|message| message.is_answer() && message.id.starts_with(&begins))
     }
 
-    /// Returns the messages, the newest first.
     pub(super) fn newest_messages(&self) -> impl Iterator<Item = &Message> {
         (0..self.messages.len()).rev().filter_map(|index| self.messages.get(index))
     }

@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::model::{RecordedModel, stop_or_failure};
-use super::parts::StarParts;
-use super::state::{GraphState, Message, Summary};
-use super::window::{self, clip};
+use crate::model::{RecordedModel, stop_or_failure};
+use crate::window::{self, clip};
+use crate::{GraphState, Message, StarParts, Summary};
 use perihelion_engine::graph::{Context, NodeError};
 use perihelion_llm::{ChatModel as _, ChatRequest, Role};
 
@@ -25,9 +24,6 @@ const SUMMARY_CHARS: usize = 4_000;
 pub(super) const KEY: &str = "conversation_summary";
 
 /// Sums the conversation up where it is time to, before a turn begins; `None` where it is not, or no model does it.
-///
-/// # Errors
-/// [`NodeError`] when the run stops.
 pub(super) async fn sum_up(
     ctx: &Context<GraphState>,
     parts: &Arc<StarParts>,

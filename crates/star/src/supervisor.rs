@@ -5,23 +5,17 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::json;
 
-use super::assignment::Assignment;
-use super::breaker::Exhausted;
-use super::choices::Choices;
-use super::decision::{Accepted, SupervisorDecision, accept};
-use super::ending::{EarlyEnd, FinishReason};
-use super::event::AgentEvent;
-use super::experience::Heard;
-use super::menu::{Menu, MenuQuery};
-use super::model::{RecordedModel, stop_or_failure};
-use super::parts::StarParts;
-use super::roster::Roster;
-use super::state::{GraphState, GraphUpdate, Search, Spent, TaskRecord};
-use super::{
-    breaker, candidates, clarification, dispatch, node, planned, remaining, search, searched, seen,
-    taint, window,
+use crate::breaker::{self, Exhausted};
+use crate::decision::{Accepted, accept};
+use crate::dispatch::Choices;
+use crate::menu::{self, MenuQuery};
+use crate::model::{RecordedModel, stop_or_failure};
+use crate::{
+    AgentEvent, Assignment, EarlyEnd, FinishReason, GraphState, GraphUpdate, Heard, Menu, Roster,
+    Search, Spent, StarParts, SupervisorDecision, TaskRecord, candidates, dispatch, node, question,
+    remaining, seen, taint, window,
 };
-use perihelion_engine::graph::{Context, Node, NodeError, NodeOutput, Target};
+use perihelion_engine::graph::{Context, Node, NodeError, NodeOutput};
 use perihelion_llm::{self as llm, ChatRequest, Role};
 use perihelion_settings::metrics;
 
@@ -36,7 +30,7 @@ impl Node<GraphState> for Supervisor {
     async fn run(&self, ctx: Context<GraphState>) -> Result<NodeOutput<GraphState>, NodeError> {
         let state = ctx.state();
         if let Some(question) = state.routing.question.clone() {
-            return clarification::put(&ctx, question).await;
+            return question::put(&ctx, question).await;
         }
         let now = ctx.note_time().await?.timestamp_micros();
         if let Some(exhausted) = breaker::exhausted(state, &self.parts.limits, ctx.place(), now) {
@@ -117,7 +111,7 @@ impl Supervisor {
         let prefix = format!("{}.{}", state.turn, state.routing.round + 1);
         let accepted = accept(&decision, &Choices::of(&menu, state), &state.input_request, &prefix);
         let planner =
-            planned::after(state, &decision, &menu, &self.parts.limits, &accepted, &candidates);
+            candidates::after(state, &decision, &menu, &self.parts.limits, &accepted, &candidates);
         let update = GraphUpdate::new().spent(spent).stages(Vec::new()).errors(Vec::new());
         let update = update.planner(Some(planner));
         match accepted {
@@ -126,14 +120,14 @@ impl Supervisor {
                 Ok(finish(ctx, update.plan(decision.plan), alone))
             }
             Ok(Accepted::Clarify(question)) => {
-                if let Some(problem) = clarification::too_many(state) {
+                if let Some(problem) = question::too_many(state) {
                     let why = FinishReason::NoProgress;
                     return Ok(self.again(ctx, spent, skipped, vec![problem], why));
                 }
-                Ok(clarification::prepare(state, update.plan(decision.plan), question))
+                Ok(question::prepare(state, update.plan(decision.plan), question))
             }
             Ok(Accepted::Work { stages, queries }) => {
-                let searches = search::perform(ctx, &self.roster, &menu, queries).await?;
+                let searches = candidates::perform(ctx, &self.roster, &menu, queries).await?;
                 if stages.is_empty() {
                     // What the supervisor was told is still to be acted upon.
                     let update = update.errors(errors).plan(decision.plan);
@@ -203,7 +197,7 @@ impl Supervisor {
             // Those that fit the request by words, best first.
             "candidates": if menu.shown.len() > 1 { candidates } else { &[] },
             "hidden": menu.hidden.len(),
-            "searches_left": searched::left(state),
+            "searches_left": menu::left(state),
             "searches": state.routing.searches,
             "results": window::results(state, window::OUTPUT_CHARS),
             "artifacts": window::artifacts(state),
@@ -277,8 +271,7 @@ impl Supervisor {
         if tripped {
             return finish(ctx, update, Some(Exhausted { bound: "no_decision", why, reason }));
         }
-        let update = update.next_step(vec![node::SUPERVISOR.to_owned()]);
-        NodeOutput::goto(update, [Target::node(node::SUPERVISOR)])
+        dispatch::to(update, node::SUPERVISOR)
     }
 
     /// Asks again with what searches for agents found, unless the breaker has had enough.
@@ -295,8 +288,7 @@ impl Supervisor {
             let reason = "searches for agents found no further one, several times in a row";
             return finish(ctx, update, Some(Exhausted::repeated(reason)));
         }
-        let update = update.next_step(vec![node::SUPERVISOR.to_owned()]);
-        NodeOutput::goto(update, [Target::node(node::SUPERVISOR)])
+        dispatch::to(update, node::SUPERVISOR)
     }
 
     fn dispatch(
@@ -350,7 +342,5 @@ fn finish(
         }
     }
     let reason = exhausted.map(|end| EarlyEnd { reason: end.why, text: end.reason });
-    let update =
-        update.stages(Vec::new()).finish_reason(reason).next_step(vec![node::QA.to_owned()]);
-    NodeOutput::goto(update, [Target::node(node::QA)])
+    dispatch::to(update.stages(Vec::new()).finish_reason(reason), node::QA)
 }

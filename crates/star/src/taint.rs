@@ -4,11 +4,7 @@
 //! its message, to the one who is shown these, and to the tasks that a supervisor makes of them. It is never
 //! washed off by a model that puts things in other words.
 
-use super::assignment::Assignment;
-use super::attachments;
-use super::sources::Sources;
-use super::state::GraphState;
-use super::window;
+use crate::{Assignment, GraphState, Sources, attachments, window};
 
 /// Returns what stands behind the supervisor's words, and QA's, who are shown the same.
 pub(super) fn of_talk(state: &GraphState) -> Sources {

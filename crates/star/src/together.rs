@@ -14,9 +14,6 @@ use perihelion_llm::ToolCall;
 
 impl Toolbox<'_> {
     /// Performs the calls of an answer, `limit` of the task at most, and returns what the model is told of each.
-    ///
-    /// # Errors
-    /// [`NodeError`] when people must decide first, with all that they are asked, or the run stops.
     pub(super) async fn call_all(
         &mut self,
         calls: &[ToolCall],
@@ -93,7 +90,6 @@ fn all(replies: Vec<Result<ToolReply, NodeError>>) -> Result<Vec<ToolReply>, Nod
     if open.is_empty() { Ok(given) } else { Err(NodeError::Interrupted(open)) }
 }
 
-/// Tells whether a call is among others.
 fn is_among(call: &ToolCall, others: &[ToolCall]) -> bool {
     others.iter().any(|other| other.name == call.name && other.arguments == call.arguments)
 }

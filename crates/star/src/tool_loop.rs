@@ -3,25 +3,14 @@
 use async_trait::async_trait;
 use serde_json::json;
 
-use super::breaker;
-use super::built_in::is_built_in;
-use super::caller::Caller;
-use super::experience::{ShownSkill, Work};
-use super::finding::Finding;
-use super::kind::{Job, Kind, TOOLS};
-use super::model::RecordedModel;
-use super::pipeline::StageError;
-use super::reflection::{Attempted, Judged, judge, rejected};
-use super::report::{CallRecord, Report};
-use super::result::{AgentError, ErrorKind};
-use super::toolbox::Toolbox;
-use super::verdict::ReflectionVerdict;
-use super::{approval, classify, instruction, remaining, seen, taint, window};
+use crate::reflection::{Attempted, Judged, judge, rejected};
+use crate::{
+    AgentError, CallRecord, ErrorKind, Finding, Job, Kind, ReflectionVerdict, Report, ShownSkill,
+    TOOLS, Work, approval, assignment, breaker, caller::Caller, is_built_in, model::RecordedModel,
+    pipeline::StageError, remaining, seen, taint, toolbox::Toolbox, window,
+};
 use perihelion_engine::graph::NodeError;
 use perihelion_llm::{self as llm, ChatMessage, ChatModel, ChatRequest, ChatResponse, Role};
-
-/// The verdict on work that stands as it was done.
-const APPROVED: &str = "APPROVED";
 
 /// What is said to a model whose answer was longer than it may be.
 const SHORTER: &str = "Your last answer was longer than the output limit and was discarded. Answer again, much shorter.";
@@ -122,7 +111,7 @@ fn learn(job: &Job, report: &Report, skills: &[ShownSkill]) {
         source: &source,
         calls: &report.calls,
         is_exemplary: succeeded
-            && report.reflection == APPROVED
+            && report.reflection == ReflectionVerdict::Approved
             && report.tainted_by.is_empty()
             && report.instructions.is_empty(),
         succeeded,
@@ -155,7 +144,7 @@ impl Loop<'_> {
                 number: report.attempts,
             };
             let Judged { verdict, text } = judge(self.model, attempt).await?;
-            report.reflection = verdict.as_str().to_owned();
+            report.reflection = verdict;
             match verdict {
                 ReflectionVerdict::Approved | ReflectionVerdict::Unverified => return Ok(()),
                 ReflectionVerdict::Fixed => {
@@ -235,8 +224,8 @@ impl Loop<'_> {
     async fn take_in(&self, tools: &mut Toolbox<'_>) -> Result<(), NodeError> {
         let Job { ctx, star, agent, assignment, .. } = self.job;
         for (place, text) in tools.words_of_approvers() {
-            let task = instruction::effective(&assignment.described(), &tools.instructions);
-            let wanted = classify::classify(self.model, (ctx, star), agent, &task, text).await?;
+            let task = assignment::effective(&assignment.described(), &tools.instructions);
+            let wanted = approval::classify(self.model, (ctx, star), agent, &task, text).await?;
             tools.take_in(place, wanted);
         }
         Ok(())

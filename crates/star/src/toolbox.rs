@@ -4,18 +4,13 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::addresses::Shown;
-use super::approval::Decision;
-use super::artifacts::Artifacts;
-use super::built_in::{self, FIND_TOOL, NOT_MINE, READ_ARTIFACT, is_built_in};
-use super::caller::{CallLog, Caller, ToolReply, Wanted};
-use super::instruction::{Instruction, InstructionKind};
-use super::kind::Job;
-use super::report::CallRecord;
-use super::tool_names::ToolNames;
-use super::tool_schema;
-use super::tool_search::ToolSearch;
-use super::window::{clip, prompt_failed};
+use crate::caller::{CallLog, Caller, Wanted};
+use crate::tool_names::{self, FIND_TOOL, NOT_MINE, READ_ARTIFACT, ToolNames};
+use crate::window::{clip, prompt_failed};
+use crate::{
+    CallRecord, Instruction, InstructionKind, Job, ToolReply, addresses::Shown, approval::Decision,
+    artifacts::Artifacts, directory::ToolSearch, is_built_in,
+};
 use perihelion_engine::graph::NodeError;
 use perihelion_llm::{ToolCall, ToolSpec};
 use perihelion_mcp::{CallPolicy, ToolDefinition};
@@ -94,13 +89,17 @@ impl<'a> Toolbox<'a> {
         let spec = |(tool, name): (&ToolDefinition, &str)| ToolSpec {
             name: name.to_owned(),
             description: tool.description.clone(),
-            parameters: tool_schema::shown(&tool.input_schema),
+            parameters: tool_names::shown(&tool.input_schema),
         };
         let all = self.caller.job.server.tools.iter().zip(self.names.iter()).enumerate();
         let shown = all.filter(|(number, _)| self.shows(*number)).map(|(_, tool)| spec(tool));
         let search =
-            self.search.as_ref().map(|_| built_in::find_tool(self.caller.job.server.tools.len()));
-        shown.chain(search).chain(self.log.artifacts.spec()).chain([built_in::not_mine()]).collect()
+            self.search.as_ref().map(|_| tool_names::find_tool(self.caller.job.server.tools.len()));
+        shown
+            .chain(search)
+            .chain(self.log.artifacts.spec())
+            .chain([tool_names::not_mine()])
+            .collect()
     }
 
     /// Tells whether tools are shown that were searched for, beside which there are more.
@@ -123,9 +122,6 @@ impl<'a> Toolbox<'a> {
     ///
     /// The model wrote all of them before it saw any of their results. Returns the first tool that would need a person's
     /// word where the request does not wait for people.
-    ///
-    /// # Errors
-    /// [`NodeError`] while a person has to decide, or when the run stops.
     pub(super) async fn ask_people(
         &mut self,
         calls: &[ToolCall],
@@ -208,9 +204,6 @@ impl<'a> Toolbox<'a> {
     }
 
     /// Sends a call of a tool of the server; a failure is a reply.
-    ///
-    /// # Errors
-    /// [`NodeError`] when a person must decide first, or the run stops.
     pub(super) async fn send(&self, prepared: &Prepared<'_>) -> Result<ToolReply, NodeError> {
         let Prepared { call, tool, decision, is_refused, .. } = prepared;
         if *is_refused {
@@ -226,9 +219,6 @@ impl<'a> Toolbox<'a> {
     }
 
     /// Performs a call of whatever tool there is, the agent's own ones included; a failure is a reply.
-    ///
-    /// # Errors
-    /// As [`Toolbox::send`].
     pub(super) async fn reply(&mut self, prepared: &Prepared<'_>) -> Result<ToolReply, NodeError> {
         let call = prepared.call;
         if prepared.is_refused || prepared.tool.is_some() {
@@ -253,9 +243,6 @@ impl<'a> Toolbox<'a> {
     }
 
     /// Notes how a call ended, and returns what the model is told of it.
-    ///
-    /// # Errors
-    /// [`NodeError`] when the prompt's template cannot be rendered.
     pub(super) fn note(
         &mut self,
         prepared: Prepared<'_>,

@@ -2,9 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::assignment::Assignment;
-use super::result::{AgentResult, ResultStatus};
-use super::state::{Artifact, GraphState, Message};
+use crate::{AgentResult, Artifact, Assignment, GraphState, Message, ResultStatus};
 use perihelion_engine::graph::NodeError;
 use perihelion_llm as llm;
 
@@ -102,7 +100,6 @@ pub(super) fn artifacts(state: &GraphState) -> Vec<Value> {
     listed(state).map(shown).collect()
 }
 
-/// Returns the artifacts that [`artifacts`] shows.
 pub(super) fn listed(state: &GraphState) -> impl Iterator<Item = (&String, &Artifact)> {
     let own = format!("{}.", state.turn);
     // Keys begin with the turn, and `/` is the character that follows `.`.

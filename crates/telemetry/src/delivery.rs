@@ -1,6 +1,7 @@
 //! Delivers traces to the collector and makes the exports that runs leave in the outbox.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::Mutex;
 
@@ -8,7 +9,8 @@ use super::exporter::ContinuedRuns;
 use super::group::may_continue;
 use super::otlp::Sink;
 use super::rows::first_run;
-use super::{About, Error, Labels, Span, View, Which, bill, project, read, spans_of};
+use super::span::last_run;
+use super::{Error, Labels, Span, View, Which, bill, project, read, spans_of};
 use perihelion_engine::checkpoint::{self, PendingExport, RunRow, RunStatus, Store, ThreadStatus};
 use perihelion_engine::clock;
 use perihelion_engine::failpoint::{Point, wrap};
@@ -39,9 +41,7 @@ pub(super) struct Delivery {
     continued: ContinuedRuns,
     /// One delivery at a time: a slow collector gets no more requests for being slow.
     sink: Mutex<Sink>,
-    delivered: AtomicU64,
-    failed: AtomicU64,
-    rejected: AtomicU64,
+    counts: std::sync::Mutex<ExportCounts>,
     warned: AtomicBool,
 }
 
@@ -55,38 +55,30 @@ impl Delivery {
         prices: Prices,
         continued: ContinuedRuns,
     ) -> Self {
-        Self {
-            view,
-            labels,
-            prices,
-            continued,
-            sink: Mutex::new(sink),
-            delivered: AtomicU64::new(0),
-            failed: AtomicU64::new(0),
-            rejected: AtomicU64::new(0),
-            warned: AtomicBool::new(false),
-        }
+        let sink = Mutex::new(sink);
+        let counts = std::sync::Mutex::default();
+        Self { view, labels, prices, continued, sink, counts, warned: AtomicBool::new(false) }
     }
 
     /// Returns what became of the traces so far.
     pub(super) fn counts(&self) -> ExportCounts {
-        let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        ExportCounts {
-            delivered: read(&self.delivered),
-            failed: read(&self.failed),
-            rejected_spans: read(&self.rejected),
-        }
+        *self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn count(&self, add: impl FnOnce(&mut ExportCounts)) {
+        add(&mut self.counts.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
     /// Delivers the trace of a run that has ended, and before it what its thread is due; tells whether all arrived.
     pub(super) async fn newest(&self, store: &dyn Store, thread: ThreadId, run: RunId) -> bool {
         let sink = self.sink.lock().await;
-        let (rows, number) = match read(store, thread, Which::Run(run)).await {
-            Ok(read) => read,
-            Err(error) => return self.failed(&error.to_string()),
+        let read = async {
+            let (rows, number) = read(store, thread, Which::Run(run)).await?;
+            let spans = project(&rows, number, self.view)?;
+            Ok::<_, Error>((rows, number, spans))
         };
-        let spans = match project(&rows, number, self.view) {
-            Ok(spans) => spans,
+        let (rows, number, spans) = match read.await {
+            Ok(read) => read,
             Err(error) => return self.failed(&error.to_string()),
         };
         let first = spans.first().map_or(number, |root| root.run);
@@ -102,7 +94,7 @@ impl Delivery {
         if from < first && !self.runs(&sink, store, thread, from, first - 1).await {
             return false;
         }
-        let last = last_run(&spans).unwrap_or(number);
+        let last = last_run(&spans).map_or(number, |run| run.number);
         self.deliver(&sink, store, thread, last, spans).await
     }
 
@@ -164,7 +156,7 @@ impl Delivery {
                 }
                 Err(error) => return self.failed(&error.to_string()),
             };
-            let last = last_run(&spans).unwrap_or(next);
+            let last = last_run(&spans).map_or(next, |run| run.number);
             // The rest of it is still being written.
             if last > upto {
                 return true;
@@ -190,8 +182,10 @@ impl Delivery {
         bill(&mut spans, &self.prices);
         match wrap(Point::TraceSend, sink.deliver(&spans, self.view.content)).await {
             Ok(refused) => {
-                self.delivered.fetch_add(1, Ordering::Relaxed);
-                self.rejected.fetch_add(refused, Ordering::Relaxed);
+                self.count(|counts| {
+                    counts.delivered += 1;
+                    counts.rejected_spans += refused;
+                });
                 metrics::delivered("traces", true);
                 metrics::spans_delivered((spans.len() as u64).saturating_sub(refused), refused);
                 if refused > 0 {
@@ -213,7 +207,7 @@ impl Delivery {
 
     /// Counts a failure; always false, for it did not arrive.
     pub(super) fn failed(&self, why: &str) -> bool {
-        self.failed.fetch_add(1, Ordering::Relaxed);
+        self.count(|counts| counts.failed += 1);
         metrics::delivered("traces", false);
         self.warn(why);
         false
@@ -246,18 +240,6 @@ async fn beginning(store: &dyn Store, thread: ThreadId, runs: &[RunRow], number:
 ///
 /// What its lease says is not asked: clocks may differ, and a process that stood still may wake.
 fn may_continue_later(spans: &[Span]) -> bool {
-    spans.first().is_some_and(|root| match &root.about {
-        About::Workflow { runs, .. } => {
-            root.open && runs.last().is_some_and(|run| run.status == RunStatus::Running)
-        }
-        _ => false,
-    })
-}
-
-/// Returns the number of the last run in a trace.
-fn last_run(spans: &[Span]) -> Option<u32> {
-    match &spans.first()?.about {
-        About::Workflow { runs, .. } => runs.last().map(|run| run.number),
-        _ => None,
-    }
+    let is_running = last_run(spans).is_some_and(|run| run.status == RunStatus::Running);
+    is_running && spans.first().is_some_and(|root| root.open)
 }

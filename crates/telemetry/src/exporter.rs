@@ -90,21 +90,17 @@ impl Exporter {
     pub fn run_ended(&self, store: Arc<dyn Store>, thread: ThreadId, run: RunId) {
         if self.tasks.len() >= WAITING {
             self.delivery.failed(&format!("more than {WAITING} traces wait for the collector"));
-            return self.plan(store);
+            return self.planner(store)();
         }
         let delivery = Arc::clone(&self.delivery);
         let stop = self.stop.clone();
         let again = self.planner(Arc::clone(&store));
         self.tasks.spawn(async move {
-            tokio::select! {
-                () = stop.cancelled() => {
-                    delivery.failed("the process ended before it was delivered");
-                }
-                arrived = delivery.newest(store.as_ref(), thread, run) => {
-                    if !arrived {
-                        again();
-                    }
-                }
+            let newest = delivery.newest(store.as_ref(), thread, run);
+            match stop.run_until_cancelled(newest).await {
+                None => drop(delivery.failed("the process ended before it was delivered")),
+                Some(true) => {}
+                Some(false) => again(),
             }
         });
     }
@@ -115,19 +111,10 @@ impl Exporter {
         let stop = self.stop.clone();
         let again = self.planner(Arc::clone(&store));
         self.tasks.spawn(async move {
-            tokio::select! {
-                () = stop.cancelled() => {}
-                arrived = delivery.round(store.as_ref()) => {
-                    if !arrived {
-                        again();
-                    }
-                }
+            if stop.run_until_cancelled(delivery.round(store.as_ref())).await == Some(false) {
+                again();
             }
         });
-    }
-
-    fn plan(&self, store: Arc<dyn Store>) {
-        self.planner(store)();
     }
 
     /// Makes what plans rounds until one brings everything, with growing waits, unless that is planned already.
@@ -142,23 +129,21 @@ impl Exporter {
             }
             rounds.spawn(async move {
                 let mut wait = FIRST_WAIT;
-                loop {
-                    tokio::select! {
-                        () = stop.cancelled() => break,
-                        () = clock::sleep(wait) => {}
+                let rounds = async {
+                    loop {
+                        clock::sleep(wait).await;
+                        wait = (wait * 2).min(LONGEST_WAIT);
+                        if delivery.round(store.as_ref()).await {
+                            break;
+                        }
                     }
-                    wait = (wait * 2).min(LONGEST_WAIT);
-                    tokio::select! {
-                        () = stop.cancelled() => break,
-                        arrived = delivery.round(store.as_ref()) => if arrived { break },
-                    }
-                }
+                };
+                stop.run_until_cancelled(rounds).await;
                 planned.store(false, Ordering::Relaxed);
             });
         }
     }
 
-    /// Returns what became of the traces so far.
     pub fn counts(&self) -> ExportCounts {
         self.delivery.counts()
     }

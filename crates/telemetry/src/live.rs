@@ -108,7 +108,6 @@ pub struct LiveSpans {
 }
 
 impl LiveSpans {
-    /// Makes it with what knows the traces of runs.
     pub fn new(parents: Arc<Parents>) -> Self {
         Self { parents }
     }

@@ -7,7 +7,6 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
 use opentelemetry::trace::{Event, Link, SpanContext, SpanKind, TraceFlags, TraceState};
 use opentelemetry::{InstrumentationScope, KeyValue};
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
@@ -19,6 +18,7 @@ use prost::Message as _;
 use secrecy::SecretString;
 
 use super::dialect::{self, names};
+use super::span::last_run;
 use super::wire::{Refusal, Wire};
 use super::{About, Span, SpanId, Status, TraceId};
 
@@ -99,7 +99,7 @@ impl Sink {
         waiting.reverse();
         while let Some(batch) = waiting.pop() {
             match self.wire.send_with_patience(&request(batch.clone())).await {
-                Ok(taken) => rejected += taken.rejected,
+                Ok(refused) => rejected += refused,
                 Err(Refusal::Unreadable(reason)) => {
                     (refusals, why) = (refusals + 1, reason);
                     if batch.len() == 1 || refusals >= SEARCH {
@@ -110,13 +110,7 @@ impl Sink {
                     let second = first.split_off(first.len() / 2);
                     waiting.extend([second, first]);
                 }
-                Err(
-                    Refusal::Passing { reason, .. }
-                    | Refusal::Denied(reason)
-                    | Refusal::Absent(reason),
-                ) => {
-                    return Err(Error::Delivery(reason));
-                }
+                Err(refusal) => return Err(Error::Delivery(refusal.reason())),
             }
         }
         if rejected >= spans.len() as u64 && !why.is_empty() {
@@ -132,10 +126,8 @@ impl Sink {
     /// # Errors
     /// [`Error::Delivery`] saying what is wrong.
     pub async fn check(&self) -> Result<(), Error> {
-        match self.wire.send(&request(Vec::new())).await {
-            Ok(_) => Ok(()),
-            Err(refusal) => Err(Error::Delivery(refusal.reason())),
-        }
+        let sent = self.wire.send(&request(Vec::new())).await;
+        sent.map(drop).map_err(|refusal| Error::Delivery(refusal.reason()))
     }
 }
 
@@ -170,9 +162,7 @@ fn wire_spans(spans: &[Span], content: bool) -> Vec<WireSpan> {
 }
 
 fn request(spans: Vec<WireSpan>) -> ExportTraceServiceRequest {
-    let scope = InstrumentationScope::builder(crate::PROGRAM)
-        .with_version(env!("CARGO_PKG_VERSION"))
-        .build();
+    let scope = scope();
     let resource = opentelemetry_proto::tonic::resource::v1::Resource {
         attributes: ResourceAttributesWithSchema::from(&resource()).attributes.0,
         ..Default::default()
@@ -196,9 +186,12 @@ pub fn to_json(spans: &[Span], content: bool) -> Result<String, serde_json::Erro
     serde_json::to_string_pretty(&to_request(spans, content))
 }
 
-/// Writes a trace as an OTLP request.
 pub fn to_request(spans: &[Span], content: bool) -> ExportTraceServiceRequest {
     request(wire_spans(spans, content))
+}
+
+fn scope() -> InstrumentationScope {
+    InstrumentationScope::builder(crate::PROGRAM).with_version(env!("CARGO_PKG_VERSION")).build()
 }
 
 /// Says who sends: this program, with what `OTEL_RESOURCE_ATTRIBUTES` adds.
@@ -215,11 +208,7 @@ pub(super) fn resource() -> Resource {
 /// Some backends keep the first version of a span, some the last, so the final id is kept for the final
 /// version; what is sent after a failed run is a whole tree all the same.
 fn as_sent(spans: &[Span]) -> Vec<Span> {
-    let newest = spans.iter().find_map(|span| match &span.about {
-        About::Workflow { runs, .. } => runs.last().map(|run| run.number),
-        _ => None,
-    });
-    let run = newest.unwrap_or_default();
+    let run = last_run(spans).map(|run| run.number).unwrap_or_default();
     let open: HashMap<SpanId, SpanId> = spans
         .iter()
         .filter(|span| span.open)
@@ -256,8 +245,8 @@ fn data(span: &Span, content: bool) -> SpanData {
             _ => SpanKind::Internal,
         },
         name: span.name.clone().into(),
-        start_time: moment(span.start),
-        end_time: moment(span.end),
+        start_time: span.start.into(),
+        end_time: span.end.into(),
         attributes: dialect::attributes(span, content),
         dropped_attributes_count: 0,
         events,
@@ -267,14 +256,8 @@ fn data(span: &Span, content: bool) -> SpanData {
             Status::Ok => opentelemetry::trace::Status::Ok,
             Status::Error { message } => opentelemetry::trace::Status::error(message.clone()),
         },
-        instrumentation_scope: InstrumentationScope::builder(crate::PROGRAM)
-            .with_version(env!("CARGO_PKG_VERSION"))
-            .build(),
+        instrumentation_scope: scope(),
     }
-}
-
-fn moment(at: DateTime<Utc>) -> std::time::SystemTime {
-    at.into()
 }
 
 fn wire(id: SpanId) -> opentelemetry::SpanId {

@@ -27,12 +27,10 @@ pub struct Parents {
 }
 
 impl Parents {
-    /// Makes it for the threads of a store.
     pub fn new(store: Arc<dyn Store>, scope: Scope) -> Self {
         Self { store, scope, known: Mutex::default() }
     }
 
-    /// Returns how traces are cut.
     pub(super) fn scope(&self) -> Scope {
         self.scope
     }

@@ -44,7 +44,6 @@ pub struct Span {
 }
 
 impl Span {
-    /// Returns how long it took.
     pub fn duration(&self) -> TimeDelta {
         self.end - self.start
     }
@@ -54,9 +53,16 @@ impl Span {
         self.within.unwrap_or(self.thread)
     }
 
-    /// Returns whether it failed.
     pub fn failed(&self) -> bool {
         matches!(self.status, Status::Error { .. })
+    }
+}
+
+/// Returns the last run in a trace.
+pub(super) fn last_run(spans: &[Span]) -> Option<&RunOfTrace> {
+    match &spans.first()?.about {
+        About::Workflow { runs, .. } => runs.last(),
+        _ => None,
     }
 }
 
@@ -124,7 +130,6 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// Returns the word used on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Edge => "edge",

@@ -69,21 +69,15 @@ impl<'a> SpanBuilder<'a> {
     ) -> Self {
         let is_agent = self.kind(node) == SpanKind::Agent;
         Self {
-            root: SpanId::root(child.info.id, group.first().number),
-            parent: Some(parent),
-            within: Some(child.info.id),
-            closed: self.closed || group.is_closed(),
-            spans: Vec::new(),
-            namespace: &child.info.namespace,
-            graph: &child.info.graph,
-            agent: is_agent.then(|| node.to_owned()).or_else(|| self.agent.clone()),
-            began: group.first().started_at,
-            until: group.until,
-            subgraphs: self.subgraphs.clone(),
-            view: self.view,
             thread: self.thread,
             run: self.run,
             trace: self.trace,
+            parent: Some(parent),
+            within: Some(child.info.id),
+            closed: self.closed || group.is_closed(),
+            agent: is_agent.then(|| node.to_owned()).or_else(|| self.agent.clone()),
+            subgraphs: self.subgraphs.clone(),
+            ..Self::new(child, group, self.view)
         }
     }
 

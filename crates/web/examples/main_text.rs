@@ -15,9 +15,10 @@ use perihelion_web::{Limits, read};
 use serde_json::Value;
 use url::Url;
 
-/// A page, what is expected of it, and its name.
+/// A page, what is expected of it, its name, and its kind where the cases tell it.
 struct Case {
     name: String,
+    kind: String,
     html: String,
     expected: String,
 }
@@ -51,10 +52,13 @@ fn folder(name: &str) -> Option<PathBuf> {
 fn report(pages: &str, cases: impl Iterator<Item = Case>, worst: usize) {
     let address = Url::parse("http://fakehost/test/page.html").unwrap();
     let limits = Limits { characters: 10_000_000, ..Limits::default() };
+    let mut kinds: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     let mut scores: Vec<(f64, String)> = cases
         .map(|case| {
             let page = read(&address, "text/html", &case.html, &limits);
-            (f1(&without_targets(&page.text), &case.expected), case.name)
+            let score = f1(&without_targets(&page.text), &case.expected);
+            kinds.entry(case.kind).or_default().push(score);
+            (score, case.name)
         })
         .collect();
     assert!(!scores.is_empty(), "there are no cases in that folder");
@@ -63,6 +67,10 @@ fn report(pages: &str, cases: impl Iterator<Item = Case>, worst: usize) {
     let median = scores[scores.len() / 2].0;
     let count = scores.len();
     println!("{pages}: {count} pages, F1 {mean:.3} on average, {median:.3} in the middle");
+    for (kind, scores) in kinds.iter().filter(|(kind, _)| !kind.is_empty()) {
+        let mean = scores.iter().sum::<f64>() / scores.len() as f64;
+        println!("  {mean:.3} {kind}, {} pages", scores.len());
+    }
     for (score, name) in scores.iter().take(worst) {
         println!("  {score:.3} {name}");
     }
@@ -109,7 +117,12 @@ fn mozilla(folder: &Path) -> impl Iterator<Item = Case> {
     entries(folder).into_iter().filter_map(|case| {
         let html = std::fs::read_to_string(case.join("source.html")).ok()?;
         let expected = std::fs::read_to_string(case.join("expected.html")).ok()?;
-        Some(Case { name: stem(&case), html, expected: without_tags(&expected) })
+        Some(Case {
+            name: stem(&case),
+            kind: String::new(),
+            html,
+            expected: without_tags(&expected),
+        })
     })
 }
 
@@ -118,7 +131,7 @@ fn articles(folder: &Path) -> impl Iterator<Item = Case> {
     entries(&folder.join("html")).into_iter().filter_map(move |path| {
         let name = stem(&path);
         let expected = truth.get(&name)?.get("articleBody")?.as_str()?.to_owned();
-        Some(Case { html: unpacked(&path), expected, name })
+        Some(Case { html: unpacked(&path), expected, kind: String::new(), name })
     })
 }
 
@@ -128,7 +141,8 @@ fn kinds(folder: &Path) -> impl Iterator<Item = Case> {
         let name = stem(&path);
         let truth = json(&truths.join(format!("{name}.json")));
         let expected = truth.pointer("/ground_truth/main_content")?.as_str()?.to_owned();
-        Some(Case { html: unpacked(&path), expected, name })
+        let kind = truth.pointer("/_internal/page_type/primary")?.as_str()?.to_owned();
+        Some(Case { html: unpacked(&path), expected, kind, name })
     })
 }
 

@@ -141,7 +141,9 @@ impl Web {
         let (bytes, is_cut) = bounded(&mut answer, self.limits.bytes)
             .await
             .map_err(|error| self.failed(url, &error))?;
-        let text = decoded(&bytes, &media);
+        let parameter = media.split(';').find_map(|part| part.trim().strip_prefix("charset="));
+        let charset = parameter.map(|name| name.trim_matches(['"', '\'', ' ']));
+        let text = perihelion_mime::decoded_page(&bytes, charset);
         let limits = self.limits;
         let here = url.clone();
         // Reading a large page takes long enough to hold others up.
@@ -251,16 +253,4 @@ pub async fn bounded(
         }
     }
     Ok((bytes, false))
-}
-
-/// Decodes a text: as UTF-8 where it is, else byte by byte, as the oldest pages are.
-fn decoded(bytes: &[u8], media: &str) -> String {
-    match std::str::from_utf8(bytes) {
-        Ok(text) => text.to_owned(),
-        Err(error) if error.error_len().is_none() => String::from_utf8_lossy(bytes).into_owned(),
-        Err(_) if media.contains("iso-8859-1") || media.contains("windows-1252") => {
-            bytes.iter().map(|byte| char::from(*byte)).collect()
-        }
-        Err(_) => String::from_utf8_lossy(bytes).into_owned(),
-    }
 }

@@ -1,8 +1,9 @@
 //! The main text of a page, by two readers.
 //!
 //! One looks for the region that is named as the text and leaves out what is named otherwise ([`crate::regions`], [`crate::boilerplate`]); the
-//! other scores the tree for one article (Mozilla's Readability). If the first finds little, or no paragraphs, the second one counts; if both
-//! find little, what the page says of itself to search engines, and all paragraphs. Invariant: the page is parsed once.
+//! other scores the tree for one article (Mozilla's Readability). If the first finds no region, little, or no paragraphs, the second one counts;
+//! if both find little, what the page says of itself to search engines, and all paragraphs. Where that is a small part of a page that is no
+//! article, the page counts, but for its navigation. Invariant: the page is parsed once.
 
 use dom_query::Document;
 use dom_smoothie::{Metadata, Readability};
@@ -60,19 +61,19 @@ pub fn main_text(url: &Url, html: &str) -> MainText {
     let cleaned = whole.clone();
     drop_elements(&cleaned);
     let mut found = Found::of(regions(&cleaned));
-    if found.length < SHORT {
+    let has_region = found.length >= SHORT;
+    if !has_region {
         found = found.or_if_longer(paragraphs(&cleaned));
     }
-    if let Some(article) = article.filter(|article| is_better(article, &found)) {
+    if let Some(article) = article.filter(|article| is_better(article, &found, has_region, &says)) {
         drop_elements(&article.document);
         found = Found::of(article.document);
     }
     if found.length < SHORT {
         found = found.or_if_longer(last_resort(&whole, &says.bodies));
     }
-    if is_forum || (found.length < LONG && !is_article(&whole)) {
+    if let Some(share) = share(&says, &found, has_region, is_forum) {
         let page = Found::of(everything(page.clone(), is_forum));
-        let share = if is_forum { 1.5 } else { 5.0 };
         if found.length as f64 * share < page.length as f64 {
             found = page;
         }
@@ -81,7 +82,9 @@ pub fn main_text(url: &Url, html: &str) -> MainText {
     let mut text = markdown(&found.document, url);
     let plain = squeezed(&found.document.root().text());
     let lead = metadata.excerpt.as_deref().and_then(|about| lead(&page, about));
-    for part in lead.into_iter().chain(says.descriptions) {
+    // An article tells of itself, and of several things the first is the one that the page is about.
+    let about = says.descriptions.into_iter().filter(|_| says.kind != "article").take(1);
+    for part in lead.into_iter().chain(about) {
         if !plain.contains(part.get(..part.floor_char_boundary(LEAD)).unwrap_or(&part)) {
             text = format!("{part}\n\n{text}");
         }
@@ -101,19 +104,37 @@ fn article(url: &Url, page: &Document) -> (Metadata, Option<Found>) {
     (metadata, Some(Found::of(Document::fragment(article.content))))
 }
 
-fn is_better(article: &Found, found: &Found) -> bool {
-    if article.length == 0 || found.length == article.length || found.length > 2 * article.length {
+fn is_better(article: &Found, found: &Found, has_region: bool, says: &Says) -> bool {
+    if article.length == 0 || found.length == article.length {
+        return false;
+    }
+    if !has_region && article.length >= SHORT && article.length * 5 >= found.length * 6 {
+        return true;
+    }
+    if found.length > 2 * article.length {
         return false;
     }
     let count = |name: &str| found.document.select(name).length();
+    let times = if says.is_article || says.kind == "article" { 4 } else { 3 };
     found.length == 0
-        || article.length > 2 * found.length
+        || article.length * 2 > found.length * times
         || (article.length > 2 * SHORT && (count("p") == 0 || count("table") > count("p")))
 }
 
-/// Tells whether a page says of itself that it is one article, and not a list of things.
-fn is_article(document: &Document) -> bool {
-    document.select("meta[property='og:type'][content='article']").exists()
+/// Returns how many times as long as what was found the page must be to be taken whole; none if it is not, however long.
+fn share(says: &Says, found: &Found, has_region: bool, is_forum: bool) -> Option<f64> {
+    if is_forum {
+        Some(1.5)
+    } else if found.length < SHORT {
+        Some(3.0)
+    } else if says.kind == "article" || found.length >= LONG {
+        None
+    } else if found.length < LONG / 2 && !says.is_article && (says.kind == "website" || !has_region)
+    {
+        Some(2.0)
+    } else {
+        Some(5.0)
+    }
 }
 
 /// Takes the whole page but for what is certainly around its text.
@@ -156,11 +177,16 @@ struct Says {
     bodies: Vec<String>,
     /// What things are that it offers, in words.
     descriptions: Vec<String>,
+    /// Whether it is one article, and not a list of things.
+    is_article: bool,
+    /// What it is to those who link to it.
+    kind: String,
 }
 
 impl Says {
     fn of(document: &Document) -> Self {
-        let mut says = Self::default();
+        let kind = document.select("meta[property='og:type']").attr_or("content", "");
+        let mut says = Self { kind: kind.to_string(), ..Self::default() };
         for script in document.select("script[type='application/ld+json']").nodes() {
             if let Ok(value) = serde_json::from_str::<Value>(&script.text()) {
                 says.read(&value);
@@ -176,6 +202,7 @@ impl Says {
                 let text = |name: &str| fields.get(name).and_then(Value::as_str);
                 self.bodies.extend(text("articleBody").or(text("reviewBody")).map(str::to_owned));
                 let kind = text("@type").unwrap_or_default();
+                self.is_article |= matches!(kind, "Article" | "NewsArticle" | "BlogPosting");
                 if matches!(kind, "Product" | "ProductGroup" | "VideoObject")
                     && let Some(about) = text("description")
                 {

@@ -101,6 +101,48 @@ async fn redirects_robots_and_odd_answers_are_refused_by_name() {
 
 /// S3.07
 #[tokio::test]
+async fn a_page_is_read_in_its_character_set_wherever_that_is_named() {
+    let cases: [(&str, &[u8], &str); 8] = [
+        ("Shift_JIS", b"\x92\xaa\x82\xcc\x96\x9e\x82\xbf\x88\xf8\x82\xab", "潮の満ち引き"),
+        ("gb2312", b"\xb3\xb1\xcf\xab\xd5\xc7\xc2\xe4", "潮汐涨落"),
+        ("windows-1251", b"\xcf\xf0\xe8\xeb\xe8\xe2 \xe8 \xee\xf2\xeb\xe8\xe2", "Прилив и отлив"),
+        ("euc-kr", b"\xc1\xb6\xbc\xf6 \xb0\xa3\xb8\xb8", "조수 간만"),
+        ("iso-2022-kr", b"\x1b$)C\x0eA6<v\x0f \x0e0#88\x0f", "조수 간만"),
+        ("hz-gb-2312", b"~{31O+UGBd~}", "潮汐涨落"),
+        ("iso-2022-jp", b"\x1b$BD,$NK~$A0z$-\x1b(B", "潮の満ち引き"),
+        ("iso-8859-1", b"Flut f\xfcr M\xfcller", "Flut für Müller"),
+    ];
+    let mut router = Router::new();
+    for (name, bytes, text) in cases {
+        // Named by the server, by the page, by neither, and wrongly.
+        for (way, header, meta) in [
+            ("header", format!("text/html; charset=\"{name}\""), String::new()),
+            ("meta", "text/html".to_owned(), format!("<meta charset=\"{name}\">")),
+            ("neither", "text/html".to_owned(), String::new()),
+            ("wrong", "text/html; charset=utf-8".to_owned(), String::new()),
+        ] {
+            let head = format!("<html><head>{meta}<title>x</title></head><body><p>");
+            let is_told = way == "header" || way == "meta";
+            let line = [bytes, b". "].concat().repeat(if is_told { 1 } else { 20 });
+            let page = [head.as_bytes(), &line, b"</p></body></html>"].concat();
+            let answer = move || async move { ([("content-type", header)], page) };
+            router = router.route(&format!("/{way}/{name}"), get(answer));
+        }
+        let whole = format!("<html><meta charset=\"{name}\"><p>{text}</p></html>");
+        router = router.route(&format!("/utf-8/{name}"), get(|| async { Html(whole) }));
+    }
+    let address = serve(router).await;
+    let web = web(&[&address], None);
+    for (name, _, text) in cases {
+        for way in ["header", "meta", "neither", "wrong", "utf-8"] {
+            let page = web.fetch(&format!("http://{address}/{way}/{name}")).await.unwrap();
+            assert!(page.text.contains(text), "{name} by {way}: {}", page.text);
+        }
+    }
+}
+
+/// S3.07
+#[tokio::test]
 async fn a_search_is_spoken_in_the_wire_of_its_provider() {
     let searxng = r#"{"results": [{"title": "Sea", "url": "https://sea.test/", "content": "Salt", "publishedDate": "2024-01-02"},
                                   {"title": "Bad", "url": "javascript:alert(1)"}], "unresponsive_engines": []}"#;

@@ -13,7 +13,11 @@ terminationGracePeriodSeconds: 60
 securityContext: { runAsNonRoot: true, runAsUser: 10001, fsGroup: 10001, seccompProfile: { type: RuntimeDefault } }
 volumes:
   - { name: settings, configMap: { name: {{ .Release.Name }} } }
+  {{- with .Values.data.claim }}
+  - { name: data, persistentVolumeClaim: { claimName: {{ . }} } }
+  {{- else }}
   - { name: data, emptyDir: {} }
+  {{- end }}
   - { name: tmp, emptyDir: {} }
 {{- end }}
 

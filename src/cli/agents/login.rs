@@ -6,11 +6,11 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::output;
-use super::status::using;
-use crate::cli::{Error, Exit, browser, environment};
+use super::show::{short_name, using};
+use crate::cli::system::open_in_browser;
+use crate::cli::{Error, Exit, environment};
 use perihelion_runtime::{self as runtime, LoggedOut, LoginMade, log_in, log_out};
 use perihelion_settings::config::Settings;
-use perihelion_star::AGENT_PREFIX;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -31,12 +31,8 @@ pub(super) struct LoginArgs {
     #[arg(long)]
     no_open: bool,
     /// Seconds to wait for the login to finish
-    #[arg(long, default_value_t = 300, value_name = "SECONDS", value_parser = seconds())]
+    #[arg(long, default_value_t = 300, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     timeout_sec: u64,
-}
-
-fn seconds() -> clap::builder::RangedU64ValueParser {
-    clap::value_parser!(u64).range(1..=86_400)
 }
 
 #[derive(Debug, clap::Args)]
@@ -51,26 +47,23 @@ pub(super) async fn login(
     args: &LoginArgs,
     json: bool,
 ) -> Result<Exit, Error> {
-    let name = short(&args.name);
+    let name = short_name(&args.name);
     let begun = log_in(settings, &environment, name).await?;
     let address = begun.address().to_owned();
     output::note(&format!("to log in to {name}, open this address in a browser on this machine:"));
     output::note(&address);
     let wanted = args.open || (!args.no_open && std::io::stderr().is_terminal());
-    if wanted && let Err(why) = browser::open(&address) {
+    if wanted && let Err(why) = open_in_browser(&address) {
         output::note(&format!("cannot open the browser: {why}"));
     }
     output::note(&format!("waiting up to {} s for the login to finish", args.timeout_sec));
     let LoginMade { login, server } = begun.finish(Duration::from_secs(args.timeout_sec)).await?;
     let tools = server.as_ref().map(|info| info.tools.len()).ok();
-    if json {
-        output::json(&json!({
-            "server": login.server, "issuer": login.issuer, "scopes": login.scopes,
-            "renewable": login.is_renewable, "tools": tools,
-        }))?;
-    } else {
-        output::text(&login_line(&login.server, &login, tools))?;
-    }
+    let shown = json!({
+        "server": login.server, "issuer": login.issuer, "scopes": login.scopes,
+        "renewable": login.is_renewable, "tools": tools,
+    });
+    output::either(json, &shown, || login_line(&login.server, &login, tools))?;
     if !using(settings).is_empty() {
         output::note(
             "running processes use the login from their next call, or after: perihelion agents reload",
@@ -103,40 +96,24 @@ pub(super) async fn logout(
     args: &LogoutArgs,
     json: bool,
 ) -> Result<Exit, Error> {
-    let name = short(&args.name);
+    let name = short_name(&args.name);
     let done = log_out(settings, &environment, name).await?;
-    let (was, revoked, why) = match &done {
-        LoggedOut::WasNot => (false, false, "not logged in".to_owned()),
-        LoggedOut::Revoked => (true, true, "its tokens were revoked".to_owned()),
-        LoggedOut::Forgotten => (
-            true,
-            false,
+    let was = !matches!(done, LoggedOut::WasNot);
+    let revoked = matches!(done, LoggedOut::Revoked);
+    let why = match &done {
+        LoggedOut::WasNot => "not logged in".to_owned(),
+        LoggedOut::Revoked => "its tokens were revoked".to_owned(),
+        LoggedOut::Forgotten => {
             "its authorization server cannot revoke tokens; they remain valid until they expire"
-                .to_owned(),
-        ),
-        LoggedOut::NotRevoked(why) => (
-            true,
-            false,
-            format!(
-                "its tokens were not revoked and may remain valid until they expire: {}",
-                output::one_line(why)
-            ),
+                .to_owned()
+        }
+        LoggedOut::NotRevoked(why) => format!(
+            "its tokens were not revoked and may remain valid until they expire: {}",
+            output::one_line(why)
         ),
     };
-    if json {
-        output::json(
-            &json!({ "server": name, "was_logged_in": was, "revoked": revoked, "detail": why }),
-        )?;
-    } else {
-        output::text(&format!(
-            "{}: {why}",
-            if was { format!("logged out of {name}") } else { name.to_owned() }
-        ))?;
-    }
+    let shown = json!({ "server": name, "was_logged_in": was, "revoked": revoked, "detail": why });
+    let out = if was { "logged out of " } else { "" };
+    output::either(json, &shown, || format!("{out}{name}: {why}"))?;
     Ok(Exit::Done)
-}
-
-fn short(name: &str) -> &str {
-    let name = name.trim();
-    name.strip_prefix(AGENT_PREFIX).unwrap_or(name)
 }

@@ -1,18 +1,14 @@
 //! `perihelion agents`: lists, shows, approves and imports MCP servers and their agents.
 
-mod approve;
-mod import;
 mod login;
-mod reload;
+mod servers;
 mod show;
-mod status;
 
-use super::{Error, Exit, Signals, environment, looking, output};
-use perihelion_agents::kinds;
-use perihelion_runtime::{Agents, review, servers_schema};
+use super::{Error, Exit, Signals, environment, opening, output};
+use perihelion_runtime::{review, servers_schema};
 use perihelion_settings::config::Settings;
 
-pub(super) use reload::words;
+pub(super) use servers::words;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -53,7 +49,7 @@ enum Command {
     /// Show how a server differs from its pin, and accept the changes.
     ///
     /// A server with a changed name, version, instructions or tools stays in quarantine until you approve it.
-    Approve(approve::Args),
+    Approve(servers::ApproveArgs),
     /// Log in to an HTTP server with a browser.
     Login(login::LoginArgs),
     /// Delete a login, and revoke its tokens if the authorization server supports it.
@@ -61,7 +57,7 @@ enum Command {
     /// Make running processes on this machine reload the servers file and list all tools again.
     Reload,
     /// Convert servers of Claude, VS Code or Codex to tables of the servers file. Secrets are not copied.
-    Import(import::Args),
+    Import(servers::ImportArgs),
     /// Print the JSON Schema of the servers file, for editors.
     Schema,
 }
@@ -80,32 +76,27 @@ async fn perform(
     json: bool,
     refresh: bool,
 ) -> Result<Exit, Error> {
-    let survey = async |refresh: bool| {
-        let found = looking::shown(false, async |looks| {
-            Agents::survey(settings, &environment, &kinds(), refresh, looks).await
-        });
-        found.await
-    };
     match command {
         Command::Schema => output::bytes(schema()?.as_bytes())?,
         Command::Approve(args) => {
             let found = review(settings, &environment, args.server()).await?;
-            approve::run(found, &args, json)?;
+            servers::approve(found, &args, json)?;
         }
-        Command::Import(args) => return import::run(settings, &args),
+        Command::Import(args) => return servers::import(settings, &args),
         Command::Login(args) => return login::login(settings, &args, json).await,
         Command::Logout(args) => return login::logout(settings, &args, json).await,
-        Command::Reload => return reload::run(settings, json).await,
+        Command::Reload => return servers::reload(settings, json).await,
         Command::List { refresh: again } => {
-            status::list(&survey(again || refresh).await?, settings, json)?;
+            show::list(&opening::survey(settings, again || refresh).await?, settings, json)?;
         }
-        Command::Show { name } => show::run(&survey(refresh).await?, &name, json)?,
+        Command::Show { name } => {
+            show::show(&opening::survey(settings, refresh).await?, &name, json)?;
+        }
     }
     Ok(Exit::Done)
 }
 
 /// Returns the JSON Schema of the servers file as the text that is published.
 pub fn schema() -> Result<String, Error> {
-    let text = serde_json::to_string_pretty(&servers_schema());
-    Ok(format!("{}\n", text.map_err(|error| Error::Output(error.into()))?))
+    Ok(format!("{}\n", output::pretty(&servers_schema())?))
 }

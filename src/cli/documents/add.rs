@@ -77,7 +77,6 @@ pub(super) async fn run(documents: &Documents, args: &Args) -> Result<Exit, Erro
     Ok(if failed > 0 { Exit::Failed } else { Exit::Done })
 }
 
-/// Warns if a document was added without vectors.
 pub(super) fn warn(added: &AddedDocument) {
     if let Some(why) = &added.by_words_only {
         output::warning(&format!("indexed for keyword search only: {why}"));

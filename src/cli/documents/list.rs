@@ -1,10 +1,14 @@
 //! `documents list`, `show`, `export`, `delete`, `prune` and `reindex`.
 
+use std::sync::Arc;
+
 use chrono::DateTime;
 use serde_json::json;
 
 use super::{InCollection, placed};
-use crate::cli::{Error, Exit, output};
+use crate::cli::bars::Form;
+use crate::cli::output::{self, BARS};
+use crate::cli::{Error, Exit};
 use perihelion_engine::clock;
 use perihelion_runtime::{self as runtime, Document, DocumentRoom, Documents};
 use perihelion_settings::config::Age;
@@ -54,14 +58,6 @@ pub(super) async fn run(
     json: bool,
 ) -> Result<Exit, Error> {
     let listed = documents.list(place.named()).await?;
-    if json {
-        output::json(&listed)?;
-        return Ok(Exit::Done);
-    }
-    if listed.is_empty() {
-        output::note("no documents yet; add some with `perihelion documents add PATH`");
-        return Ok(Exit::Done);
-    }
     let rows = listed.iter().map(|one| {
         [
             one.id.chars().take(12).collect(),
@@ -73,8 +69,11 @@ pub(super) async fn run(
         ]
     });
     let head = ["id", "title", "collection", "format", "chunks", "changed"];
-    output::text(&output::table(head, rows.collect()))?;
-    output::note(&used(&documents.room().await?));
+    let none = "no documents yet; add some with `perihelion documents add PATH`";
+    output::listed(json, &listed, none, || output::table(head, rows.collect()))?;
+    if !json && !listed.is_empty() {
+        output::note(&used(&documents.room().await?));
+    }
     Ok(Exit::Done)
 }
 
@@ -143,7 +142,6 @@ pub(super) async fn export(documents: &Documents, place: &InCollection) -> Resul
     Ok(Exit::Done)
 }
 
-/// Deletes documents by their age.
 pub(super) async fn prune(
     documents: &Documents,
     max_age: Option<Age>,
@@ -206,10 +204,50 @@ pub(super) async fn delete(
     }
     let gone = documents.delete(&args.document).await?;
     let title = gone.title();
-    if json {
-        output::json(&json!({ "document": gone.id, "title": title, "deleted": true }))?
-    } else {
-        output::text(&format!("deleted  {}  {title}", gone.id))?
+    let shown = json!({ "document": gone.id, "title": title, "deleted": true });
+    output::either(json, &shown, || format!("deleted  {}  {title}", gone.id))?;
+    Ok(Exit::Done)
+}
+
+#[derive(Debug, clap::Args)]
+#[group(skip)]
+pub struct ReindexArgs {
+    #[command(flatten)]
+    within: InCollection,
+    /// Hide progress
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+pub(super) async fn reindex(documents: &Documents, args: &ReindexArgs) -> Result<Exit, Error> {
+    if let Some(collection) = args.within.named() {
+        output::note(&format!(
+            "all collections share one model, so every collection is embedded, not only: {collection}"
+        ));
+    }
+    // How many texts are left is not known before they are read.
+    let bar = BARS.shown(Form::Spinner).filter(|_| !args.quiet);
+    let shown = bar.clone();
+    let quiet = args.quiet;
+    let listener = move |done: u64| {
+        let text = format!("embedded {done} texts");
+        match &shown {
+            Some(bar) => bar.set_message(text),
+            None if quiet => {}
+            None => output::note(&text),
+        }
+    };
+    let done = documents.reindex(Arc::new(listener)).await;
+    if let Some(bar) = bar {
+        bar.end();
+    }
+    match done? {
+        Some(count) => {
+            output::text(&format!("embedded {count} texts; searches now use this model"))?
+        }
+        None => output::note(
+            "no embeddings endpoint is configured, so documents use keyword search only; set PERIHELION_EMBEDDINGS_URL",
+        ),
     }
     Ok(Exit::Done)
 }

@@ -2,9 +2,7 @@
 //! and rank.
 
 mod add;
-mod evaluate;
 mod list;
-mod reindex;
 mod search;
 mod watch;
 
@@ -56,9 +54,9 @@ enum Command {
     /// Delete documents that have not changed for a long time.
     Prune(list::PruneArgs),
     /// Embed documents of all collections with the configured model, and search with that model.
-    Reindex(reindex::Args),
+    Reindex(list::ReindexArgs),
     /// Measure retrieval with your own judgements.
-    Evaluate(evaluate::Args),
+    Evaluate(search::EvaluateArgs),
 }
 
 pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
@@ -73,8 +71,8 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
         Command::Export(place) => list::export(&documents, &place).await,
         Command::Delete(args) => list::delete(&documents, &args, json).await,
         Command::Prune(args) => list::prune(&documents, max_age, &args, json).await,
-        Command::Reindex(args) => reindex::run(&documents, &args).await,
-        Command::Evaluate(args) => evaluate::run(&documents, &args, json).await,
+        Command::Reindex(args) => list::reindex(&documents, &args).await,
+        Command::Evaluate(args) => search::evaluate(&documents, &args, json).await,
     };
     documents.close().await;
     done

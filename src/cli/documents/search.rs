@@ -1,10 +1,14 @@
-//! `documents search`.
+//! `documents search` and `evaluate`.
+
+use std::path::PathBuf;
 
 use chrono::{DateTime, NaiveDate, Utc};
 
 use super::{InCollection, placed};
-use crate::cli::{Error, Exit, output};
-use perihelion_runtime::{DocumentFilters, DocumentQuery, Documents};
+use crate::cli::{Error, Exit, files, output};
+use perihelion_runtime::{
+    DocumentFilters, DocumentQuery, Documents, SearchWeights, read_judgements,
+};
 
 /// Most hits of one search.
 const MOST: usize = 1_000;
@@ -71,8 +75,7 @@ pub(super) async fn run(documents: &Documents, args: &Args, json: bool) -> Resul
         let found = documents.retrieve(&query).await?;
         warn(found.by_words_only.as_deref());
         if json {
-            output::json(&found)?;
-            return Ok(Exit::Done);
+            return output::json(&found).map(|()| Exit::Done);
         }
         for passage in &found.passages {
             let source = &passage.source;
@@ -87,8 +90,7 @@ pub(super) async fn run(documents: &Documents, args: &Args, json: bool) -> Resul
     let found = documents.search(&query).await?;
     warn(found.by_words_only.as_deref());
     if json {
-        output::json(&found)?;
-        return Ok(Exit::Done);
+        return output::json(&found).map(|()| Exit::Done);
     }
     let hits = found.hits;
     if hits.is_empty() {
@@ -112,4 +114,59 @@ fn warn(by_words_only: Option<&str>) {
             "used keyword search only, because the embeddings endpoint failed: {why}"
         ));
     }
+}
+
+#[derive(Debug, clap::Args)]
+#[group(skip)]
+pub struct EvaluateArgs {
+    /// Judgements as JSON Lines, each with a `question` and a `quote`, a `document` or both
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Fail if recall among the first ten hits is lower
+    #[arg(long, value_name = "0-1")]
+    least_recall: Option<f64>,
+    /// Weight of keyword search. Defaults to the settings
+    #[arg(long, alias = "words", value_name = "N", value_parser = weight, requires = "vector_weight")]
+    keyword_weight: Option<f64>,
+    /// Weight of vector search. Defaults to the settings
+    #[arg(long, alias = "meaning", value_name = "N", value_parser = weight, requires = "keyword_weight")]
+    vector_weight: Option<f64>,
+    /// Rank the hits with the model, as the documents agent does, and check whole passages
+    #[arg(long)]
+    rerank: bool,
+}
+
+fn weight(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(weight) if weight.is_finite() && weight >= 0.0 => Ok(weight),
+        _ => Err("expected a number of at least 0".to_owned()),
+    }
+}
+
+pub(super) async fn evaluate(
+    documents: &Documents,
+    args: &EvaluateArgs,
+    json: bool,
+) -> Result<Exit, Error> {
+    let judgements =
+        read_judgements(&files::read(&args.file)?).map_err(perihelion_runtime::Error::from)?;
+    let weights = args.keyword_weight.zip(args.vector_weight);
+    let weights = weights.map(|(words, meaning)| SearchWeights { words, meaning });
+    let measures = documents.evaluate(&judgements, weights, args.rerank).await?;
+    if json {
+        output::json(&measures)?;
+    } else {
+        output::text(&format!(
+            "questions  {}\nrecall@10  {:.3}\nMRR        {:.3}\nnDCG@10    {:.3}",
+            measures.questions,
+            measures.recall_at_10,
+            measures.mean_reciprocal_rank,
+            measures.ndcg_at_10
+        ))?;
+        for missed in &measures.missed {
+            output::note(&format!("not found: {missed}"));
+        }
+    }
+    let enough = args.least_recall.is_none_or(|least| measures.recall_at_10 >= least);
+    Ok(if enough { Exit::Done } else { Exit::Failed })
 }

@@ -39,7 +39,6 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    /// Begins to show a run.
     pub(super) fn begin(quiet: bool, every_line: bool, thread: ThreadId) -> Self {
         Self {
             quiet,
@@ -89,6 +88,7 @@ impl Progress {
             RunStatusView::Interrupted => "waiting for a person",
             RunStatusView::Queued => "queued for a worker",
             RunStatusView::Failed => "ended early",
+            RunStatusView::Stopped => "stopped",
         };
         let steps = output::count(report.steps, "step");
         self.line(&format!("{status} in {steps}, {tokens} tokens"));

@@ -1,15 +1,10 @@
 //! `perihelion threads`: looks after threads; needs the database and nothing else.
 
-mod cancel;
-mod fork;
-mod history;
+mod change;
 mod list;
 mod prune;
-mod remove;
 mod show;
-mod state;
 mod transfer;
-mod update;
 
 use super::{Error, Exit, Globals};
 use crate::cli::output::one_line;
@@ -43,23 +38,23 @@ enum Command {
     /// List threads, most recently updated first (the default).
     List(list::Args),
     /// Show the runs and open questions of a thread, and how to answer them.
-    Show(show::Args),
+    Show(show::ShowArgs),
     /// List the steps of a thread, newest first.
-    History(history::Args),
+    History(show::HistoryArgs),
     /// Show the state of a thread at its newest step or at any other step.
-    State(state::Args),
+    State(show::StateArgs),
     /// Create a thread that shares the history of another thread up to a step.
-    Fork(fork::Args),
+    Fork(change::ForkArgs),
     /// Cancel the current run of a thread in any process. Completed steps are preserved.
-    Cancel(cancel::Args),
+    Cancel(change::CancelArgs),
     /// Change the state of a thread. The change is recorded as a step.
-    Update(update::Args),
+    Update(change::UpdateArgs),
     /// Export a thread to a file or to standard output.
     Export(transfer::ExportArgs),
     /// Import a thread from a file written by `export`. Use - for standard input.
     Import(transfer::ImportArgs),
     /// Delete a thread with all of its data. Forks keep the history they share.
-    Delete(remove::DeleteArgs),
+    Delete(change::DeleteArgs),
     /// Delete old threads and shorten long threads, by options or by the [retention] settings.
     Prune(prune::Args),
 }
@@ -108,22 +103,28 @@ async fn perform(
 ) -> Result<(), Error> {
     match args.command.unwrap_or(Command::List(args.list)) {
         Command::List(args) => list::run(threads, &args).await,
-        Command::Show(args) => show::run(threads, &args, &globals.invocation()).await,
-        Command::History(args) => history::run(threads, &args).await,
-        Command::State(args) => state::run(threads, &args).await,
-        Command::Fork(args) => fork::run(threads, &args, &globals.invocation()).await,
-        Command::Cancel(args) => cancel::run(threads, settings, &args, &globals.invocation()).await,
-        Command::Update(args) => update::run(threads, settings, &args).await,
+        Command::Show(args) => show::show(threads, &args, &globals.invocation()).await,
+        Command::History(args) => show::history(threads, &args).await,
+        Command::State(args) => show::state(threads, &args).await,
+        Command::Fork(args) => change::fork(threads, &args, &globals.invocation()).await,
+        Command::Cancel(args) => {
+            change::cancel(threads, settings, &args, &globals.invocation()).await
+        }
+        Command::Update(args) => change::update(threads, settings, &args).await,
         Command::Export(args) => transfer::export(threads, &args).await,
         Command::Import(args) => transfer::import(threads, &args).await,
-        Command::Delete(args) => remove::delete(threads, &args).await,
+        Command::Delete(args) => change::delete(threads, &args).await,
         Command::Prune(args) => prune::run(threads, settings, &args).await,
     }
 }
 
-/// Shows a thread's title in one line.
 fn title(info: &ThreadInfo) -> String {
     info.shown_title().map_or_else(|| "-".to_owned(), |title| one_line(&title))
+}
+
+/// Names the nodes that run next.
+fn next_nodes(next: &[String]) -> String {
+    if next.is_empty() { "the end".to_owned() } else { next.join(", ") }
 }
 
 /// Shows a time to the second.

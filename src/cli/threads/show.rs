@@ -1,16 +1,18 @@
-//! `threads show`.
+//! `threads show`, `history` and `state`.
 
 use serde_json::json;
 
 use super::list::as_json;
-use super::{Error, moment, title};
+use super::{Error, moment, next_nodes, title};
 use crate::cli::globals::quoted;
 use crate::cli::{output, questions};
-use perihelion_engine::checkpoint::RunStatus;
-use perihelion_runtime::{LiveStatus, ThreadView, Threads};
+use perihelion_engine::checkpoint::{RunRow, RunStatus};
+use perihelion_engine::ids::RunId;
+use perihelion_runtime::{LiveStatus, StepView, ThreadView, Threads};
+use perihelion_star::{GraphState, ResultStatus};
 
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct ShowArgs {
     /// Thread. Defaults to the newest thread
     pub(super) thread: Option<String>,
     /// Print JSON
@@ -18,21 +20,23 @@ pub struct Args {
     json: bool,
 }
 
-pub(super) async fn run(threads: &Threads, args: &Args, invocation: &str) -> Result<(), Error> {
+pub(super) async fn show(
+    threads: &Threads,
+    args: &ShowArgs,
+    invocation: &str,
+) -> Result<(), Error> {
     let thread = threads.find(args.thread.as_deref()).await?;
     let ThreadView { info, runs, open, .. } = threads.view(thread).await?;
     let status = LiveStatus::of(&info);
+    let under_way = runs.last().filter(|_| status == LiveStatus::Busy).map(|run| run.id);
     if args.json {
         let mut all = as_json(&info);
-        let runs = runs.iter().map(|run| {
+        let rows = runs.iter().map(|run| {
             let mut row = json!(run);
-            let is_last = runs.last().is_some_and(|last| last.id == run.id);
-            if run.status == RunStatus::Running && !(is_last && status == LiveStatus::Busy) {
-                row["status"] = json!("crashed");
-            }
+            row["status"] = json!(status_of(run, under_way));
             row
         });
-        all["runs"] = runs.collect();
+        all["runs"] = rows.collect();
         all["interrupts"] = json!(open);
         return output::json(&all);
     }
@@ -51,15 +55,11 @@ pub(super) async fn run(threads: &Threads, args: &Args, invocation: &str) -> Res
     text.push_str(&format!("created  {}\n", moment(info.created_at)));
     text.push_str(&format!("updated  {}\n", moment(info.updated_at)));
     if !runs.is_empty() {
-        // A run whose process died has no end of its own; the next one began where it stood.
-        let under_way = runs.last().filter(|_| status == LiveStatus::Busy).map(|run| run.id);
         let rows = runs.iter().map(|run| {
-            let crashed = run.status == RunStatus::Running && under_way != Some(run.id);
-            let status = if crashed { "crashed" } else { run.status.as_str() };
             [
                 run.number.to_string(),
                 run.id.to_string(),
-                status.to_owned(),
+                status_of(run, under_way).to_owned(),
                 moment(run.started_at),
                 run.ended_at.map_or_else(|| "-".to_owned(), moment),
             ]
@@ -74,4 +74,146 @@ pub(super) async fn run(threads: &Threads, args: &Args, invocation: &str) -> Res
         text.push_str(&format!("\nto continue, run: {invocation} resume {id}\n"));
     }
     output::text(&text)
+}
+
+/// Returns the status of a run in the words that its thread has for it.
+fn status_of(run: &RunRow, under_way: Option<RunId>) -> &'static str {
+    match run.status {
+        // A run whose process died has no end of its own; the next one began where it stood.
+        RunStatus::Running if under_way != Some(run.id) => LiveStatus::Crashed.as_str(),
+        RunStatus::Cancelled => LiveStatus::Stopped.as_str(),
+        other => other.as_str(),
+    }
+}
+
+#[derive(Debug, clap::Args)]
+pub struct HistoryArgs {
+    /// Thread. Defaults to the newest thread
+    pub(super) thread: Option<String>,
+    /// Only list steps before this step
+    #[arg(long, value_name = "STEP")]
+    before: Option<u64>,
+    /// Maximum number of steps, or 0 for all
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    limit: u32,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) async fn history(threads: &Threads, args: &HistoryArgs) -> Result<(), Error> {
+    let thread = threads.find(args.thread.as_deref()).await?;
+    let limit = if args.limit == 0 { u32::MAX } else { args.limit };
+    let steps = threads.history(thread, args.before, limit).await?;
+    if args.json {
+        return output::json(&steps);
+    }
+    let ThreadView { info, runs, .. } = threads.view(thread).await?;
+    let shared = info.forked_from.map_or(0, |(_, step)| step);
+    let run = |step: &StepView| match runs.iter().find(|run| run.id == step.run_id) {
+        Some(run) => run.number.to_string(),
+        None if step.step <= shared => "shared".to_owned(),
+        None => "-".to_owned(),
+    };
+    let rows = steps.iter().map(|step| {
+        [
+            step.step.to_string(),
+            run(step),
+            step.kind.as_str().to_owned(),
+            step.nodes.join(", "),
+            step.wrote.join(", "),
+            step.next.join(", "),
+            step.bytes.to_string(),
+            moment(step.at),
+        ]
+    });
+    let head = ["step", "run", "kind", "ran", "wrote", "next", "bytes", "at"];
+    output::text(&output::table(head, rows.collect()))?;
+    if let Some(oldest) = steps.last().map(|step| step.step).filter(|step| *step > 1) {
+        output::note(&if threads.history(thread, Some(oldest), 1).await?.is_empty() {
+            format!("the steps before {oldest} were pruned")
+        } else {
+            format!("for older steps, pass --before {oldest}")
+        });
+    }
+    Ok(())
+}
+
+#[derive(Debug, clap::Args)]
+pub struct StateArgs {
+    /// Thread. Defaults to the newest thread
+    pub(super) thread: Option<String>,
+    /// Step. Defaults to the newest step
+    #[arg(long, value_name = "STEP")]
+    at: Option<u64>,
+    /// Print the whole state as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Characters of an agent's output in the summary.
+const SHOWN: usize = 200;
+
+pub(super) async fn state(threads: &Threads, args: &StateArgs) -> Result<(), Error> {
+    let thread = threads.find(args.thread.as_deref()).await?;
+    if !threads.is_of_star(thread).await? {
+        // The types of another graph are not known here: it is shown as it is kept.
+        return output::json(&threads.raw_state(thread, args.at).await?);
+    }
+    let view = threads.state(thread, args.at).await?;
+    let info = &view.info;
+    let next = next_nodes(&view.next);
+    let whole = json!({
+        "thread_id": info.id, "step": view.seq, "next": view.next, "state": *view.state,
+    });
+    output::either(args.json, &whole, || {
+        format!("step {} of {}, next: {next}\n{}", view.seq, info.head, summary(&view.state))
+    })
+}
+
+fn summary(state: &GraphState) -> String {
+    let mut text = format!("request  {}\n", output::one_line(&state.input_request));
+    for (key, value) in &state.request_context {
+        text.push_str(&format!("  {key} = {}\n", output::one_line(value)));
+    }
+    if !state.plan.is_empty() {
+        text.push_str("plan\n");
+    }
+    for (index, step) in state.plan.iter().enumerate() {
+        text.push_str(&format!("  {}. {}\n", index + 1, output::one_line(step)));
+    }
+    for result in state.results_of_turn() {
+        let word = match result.status {
+            ResultStatus::Success => &result.reflection,
+            ResultStatus::Failed => "failed",
+        };
+        let message = result.error_message().unwrap_or(&result.output);
+        text.push_str(&format!(
+            "result   {} ({word}): {}\n",
+            result.agent,
+            output::brief(message, SHOWN)
+        ));
+    }
+    for (key, artifact) in state.global_state.iter() {
+        text.push_str(&format!(
+            "artifact {key}: {} bytes from {}\n",
+            artifact.bytes, artifact.source
+        ));
+    }
+    if let Some(reason) = &state.finish_reason {
+        text.push_str(&format!("ended    {}\n", output::one_line(&reason.text)));
+    }
+    if let Some(answer) = &state.answer {
+        text.push_str(&format!("answer\n{answer}\n"));
+    }
+    let usage = state.spent.usage;
+    text.push_str(&format!(
+        "turn {}, {} messages, {} input tokens and {} output tokens in the whole thread\n",
+        state.turn,
+        state.messages.len(),
+        usage.input_tokens,
+        usage.output_tokens
+    ));
+    text.push_str("pass --json to see the whole state\n");
+    text
 }

@@ -71,13 +71,9 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
     // Trouble is 2, since 1 says that they differ.
     let (a, b) = both.await.map_err(|error| Error::CannotCompare(Box::new(error)))?;
     let diff = a.compare(&b);
-    if args.json {
-        let compared = Compared { same: diff.is_same(), a: &a.head, b: &b.head, diff: &diff };
-        output::json(&compared)?;
-    } else {
-        let detail = if args.all { Detail::All } else { Detail::Folded };
-        output::text(&render(&a, &b, &diff, detail))?;
-    }
+    let compared = Compared { same: diff.is_same(), a: &a.head, b: &b.head, diff: &diff };
+    let detail = if args.all { Detail::All } else { Detail::Folded };
+    output::either(args.json, &compared, || render(&a, &b, &diff, detail))?;
     Ok(if diff.is_same() { Exit::Done } else { Exit::Failed })
 }
 

@@ -1,7 +1,13 @@
-//! `trace export`: sends the traces of threads to a collector, however old they are.
+//! `trace export` and `trace serve`: traces for collectors and other viewers, however old they are.
 
-use crate::cli::{Error, Exit, output};
-use perihelion_runtime::{Replayed, Replayer, Threads};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::cli::{Error, Exit, Signals, output};
+use perihelion_api as api;
+use perihelion_http::{Bounds, Server};
+use perihelion_runtime::{Metrics, Replayed, Replayer, Threads, open_store, trace_finder};
 use perihelion_settings::config::{Invalid, Settings, check_collector};
 
 #[derive(Debug, clap::Args)]
@@ -12,7 +18,7 @@ Examples:
 
 IDs derive from the thread ID and the run number, so a trace sent twice is the same trace. Content is only sent if
 traces.content is set. The headers in the settings are only sent to the configured endpoint.")]
-pub(super) struct Args {
+pub(super) struct ExportArgs {
     /// Threads to export, by UUID or name
     #[arg(value_name = "THREAD", required = true)]
     threads: Vec<String>,
@@ -37,7 +43,7 @@ fn endpoint(text: &str) -> Result<String, Invalid> {
     check_collector(text).map(|()| text.to_owned())
 }
 
-pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
+pub(super) async fn export(settings: Settings, args: ExportArgs) -> Result<Exit, Error> {
     let Protocol::Otlp = args.to;
     let replayer = Replayer::new(&settings, args.endpoint)?;
     let threads = Threads::open_to_read(&settings).await?;
@@ -75,4 +81,54 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
             Ok(Exit::Failed)
         }
     }
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  perihelion trace serve
+  perihelion trace serve --addr 127.0.0.1:0
+  perihelion trace serve --ui ./jaeger-ui/build
+
+Implements the Jaeger query API for clients such as the Jaeger UI and the Jaeger data source of Grafana. Prometheus
+finds the status of threads at /metrics. With --ui, this process also serves a build of the Jaeger UI. It has no
+authentication, so it only listens on loopback. Content is only shown if traces.content is set.")]
+pub(super) struct ServeArgs {
+    /// Loopback address to listen on
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:16686")]
+    addr: SocketAddr,
+    /// Directory with a build of the Jaeger UI to serve
+    #[arg(long, value_name = "DIR")]
+    ui: Option<PathBuf>,
+}
+
+pub(super) async fn serve(settings: Settings, args: ServeArgs) -> Result<Exit, Error> {
+    if !args.addr.ip().is_loopback() {
+        return Err(Error::NotLoopback(args.addr));
+    }
+    if let Some(directory) = args.ui.as_ref().filter(|ui| !ui.join("index.html").is_file()) {
+        return Err(Error::NoJaegerUi(directory.clone()));
+    }
+    let signals = Signals::listen()?;
+    let store = open_store(&settings).await?;
+    let finder = trace_finder(Arc::clone(&store), &settings);
+    let metrics = Metrics::new(&settings, Arc::clone(&store))?;
+    let mut router = api::jaeger::router(finder).merge(api::metrics::router(metrics));
+    if let Some(directory) = &args.ui {
+        router = router.fallback_service(api::jaeger::interface(directory));
+    }
+    let router = api::loopback_only(router);
+    let listen = |source| Error::Listen { addr: args.addr, source };
+    let served = async {
+        let listener = tokio::net::TcpListener::bind(args.addr).await.map_err(listen)?;
+        let addr = listener.local_addr().map_err(listen)?;
+        output::note(&format!("serving traces at http://{addr}; press Ctrl-C to stop"));
+        let stopped = async move { signals.stopped().await };
+        let server = Server::on(listener, Bounds::default()).map_err(listen)?;
+        server.serve_until(router, stopped).await;
+        Ok(())
+    };
+    let served = served.await;
+    store.close().await;
+    served.map(|()| Exit::Done)
 }

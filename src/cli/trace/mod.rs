@@ -1,21 +1,20 @@
 //! `perihelion trace`: runs as trees, read from the database; no backend is needed.
 //!
-//! [`tree`] draws one and [`panels`] what led to an analyst's answer, [`follow`] tells it as it runs, [`diff`] compares two, [`open`] makes a page of it,
-//! [`export`] sends old ones to a collector, [`serve`] lets other viewers read them.
+//! [`tree`] draws one and [`panels`] what led to an analyst's answer, [`follow`] tells it as it runs, [`diff`] compares two, [`open_page`] makes a page of it,
+//! [`export`] sends old ones to a collector, and lets other viewers read them.
 
 mod diff;
 mod export;
 mod follow;
-mod open;
 mod panels;
-mod serve;
 mod tree;
 mod words;
 
 use std::path::PathBuf;
 
 use self::tree::{Detail, render};
-use super::{Error, Exit, output};
+use super::system::open_in_browser;
+use super::{Error, Exit, files, output};
 use perihelion_runtime::{Threads, Trace};
 use perihelion_settings::config::Settings;
 
@@ -71,16 +70,16 @@ enum Command {
     /// Compare the traces of two runs or threads: decisions, reviews, texts, time and cost.
     Diff(diff::Args),
     /// Send the traces of threads to a collector, including old traces.
-    Export(export::Args),
+    Export(export::ExportArgs),
     /// Serve the traces in the database to the Jaeger UI and other Jaeger clients.
-    Serve(serve::Args),
+    Serve(export::ServeArgs),
 }
 
 pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
     match args.command {
         Some(Command::Diff(args)) => return diff::run(settings, args).await,
-        Some(Command::Export(args)) => return export::run(settings, args).await,
-        Some(Command::Serve(args)) => return serve::run(settings, args).await,
+        Some(Command::Export(args)) => return export::export(settings, args).await,
+        Some(Command::Serve(args)) => return export::serve(settings, args).await,
         None => {}
     }
     let threads = Threads::open_to_read(&settings).await?;
@@ -106,7 +105,7 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
         let json = trace.to_otlp_json(&settings).map_err(|error| Error::Output(error.into()))?;
         output::text(&json)?;
     } else if args.open || args.out.is_some() {
-        open::run(&trace, args.out, args.open)?;
+        open_page(&trace, args.out, args.open)?;
     } else if args.json {
         output::json(&trace)?;
     } else {
@@ -116,7 +115,6 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
     Ok(Exit::Done)
 }
 
-/// Names a trace in a line.
 fn head_line(trace: &Trace) -> String {
     let thread = trace.head.thread_id;
     let title = trace.head.title.as_ref().map(|title| format!(" ({})", output::brief(title, 80)));
@@ -139,4 +137,18 @@ async fn read(
     let thread = threads.find(Some(name)).await?;
     let trace = threads.traces(settings).read(thread, run).await;
     trace.map_err(|error| Error::from(error).about(name))
+}
+
+/// Writes the page and says where; opens it where that is wanted and there is a display.
+fn open_page(trace: &Trace, out: Option<PathBuf>, open: bool) -> Result<(), Error> {
+    let page = trace.to_page().map_err(|error| Error::Output(error.into()))?;
+    let path = out.unwrap_or_else(|| {
+        std::env::temp_dir().join(format!("perihelion-trace-{}.html", trace.head.trace_id))
+    });
+    files::replace_text(&path, &page)?;
+    output::text(&path.display().to_string())?;
+    if open && let Err(why) = open_in_browser(&path) {
+        output::note(&format!("cannot open the page: {why}"));
+    }
+    Ok(())
 }

@@ -44,7 +44,6 @@ pub(super) fn render(trace: &Trace, detail: Detail) -> String {
     tree.out
 }
 
-/// Names the thread and the trace.
 pub(super) fn head(trace: &Trace) -> String {
     let mut line = format!("thread {}", trace.head.thread_id);
     if let Some(title) = &trace.head.title {
@@ -162,7 +161,6 @@ impl Tree<'_> {
     }
 }
 
-/// Returns the word that a note begins with.
 pub(super) fn noted(kind: NoteKind) -> &'static str {
     match kind {
         NoteKind::Loop => "again",

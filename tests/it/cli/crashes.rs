@@ -3,6 +3,7 @@
 use nix::sys::signal::Signal;
 use perihelion::llm::Role;
 use perihelion::llm::scripted::{Reply, Rule, Script};
+use serde_json::json;
 
 use super::world::{SERVERS, World, ended, noting, reading, select, signal};
 
@@ -23,7 +24,12 @@ async fn the_first_ctrl_c_keeps_what_was_done_and_says_how_to_continue() {
         world.model.wait_for_requests(CALLS).await;
         signal(&child, by);
         let stopped = ended(child).await.code(1);
-        assert_eq!(stopped.json()["status"], "failed");
+        assert_eq!(stopped.json()["status"], "stopped");
+        let shown = world.run(&["threads", "show", "n", "--json"]).await.code(0).json();
+        assert_eq!(
+            (&shown["status"], &shown["runs"][0]["status"]),
+            (&json!("stopped"), &json!("stopped"))
+        );
         let thread = stopped.json()["thread_id"].as_str().unwrap().to_owned();
         let stopped = stopped.says("stopped. To continue, run: perihelion resume n");
 

@@ -191,3 +191,32 @@ async fn doctor_tells_whether_a_service_is_ready() {
     let other = world.run(&["doctor", "--service", &address]).await.code(1);
     assert!(other.stdout.contains("not ready"), "{other:#?}");
 }
+
+#[tokio::test]
+async fn doctor_names_the_parts_of_the_system_and_what_each_is_for() {
+    let mut world = World::new(answering()).await;
+    std::fs::create_dir(world.path("bin")).unwrap();
+    world.write("bin/bwrap", "");
+    world.write("authorities.pem", "");
+    let bin = world.path("bin").display().to_string();
+    world.set("PATH", &bin);
+    world.set("SSL_CERT_FILE", &world.path("authorities.pem").display().to_string());
+    world.set("PERIHELION_DOCUMENTS_PARSER", "./read-scans.sh");
+    let doctor = world.run(&["doctor"]).await.code(0).stdout;
+    for line in [
+        &*format!("✓ bubblewrap: {bin}/bwrap; confines MCP servers and Python programs"),
+        "! Python: not found; runs the programs of the bundled python server; install the package python3",
+        "! document parser: not found; reads scans and unknown formats; correct documents.parser",
+    ] {
+        assert!(doctor.lines().any(|one| one == line), "{line} is not in:\n{doctor}");
+    }
+    let report = world.run(&["doctor", "--json"]).await.code(0).json();
+    assert_eq!(report["checks"][0]["status"], "ok", "{report}");
+    let parts = report["parts"].as_array().unwrap();
+    let of = |name: &str| parts.iter().find(|part| part["name"] == name).unwrap();
+    assert_eq!(of("bubblewrap")["path"], format!("{bin}/bwrap"));
+    assert!(of("certificates")["path"].is_string() && of("pager")["path"].is_null(), "{report}");
+    let version = world.run(&["--version"]).await.code(0).stdout;
+    assert!(version.contains(report["version"].as_str().unwrap()), "{version}");
+    assert!(version.contains("features: "), "{version}");
+}

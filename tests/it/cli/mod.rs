@@ -20,6 +20,7 @@ mod pruning;
 mod quarantine;
 mod questions;
 mod refusals;
+mod releases;
 mod residence;
 mod runs;
 mod secrets;

@@ -1,10 +1,17 @@
 //! One runner per thread: the second is told so, and one that lost the thread writes nothing.
 
-use perihelion::checkpoint::{Claim, Error as StoreError, RunStatus, ThreadStatus};
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use perihelion::checkpoint::{
+    Claim, Error as StoreError, MemoryStore, RunStatus, Store, ThreadStatus,
+};
+use perihelion::failpoint::{self, Point, Side};
 use perihelion::graph::{Context, node_fn};
+use perihelion::ids::ThreadId;
 use perihelion::runner::{Error, RunOptions};
 use serde_json::json;
-use std::time::Duration;
 
 use super::world::*;
 use crate::store_suite::{on_every_store, stores::Fixture};
@@ -138,4 +145,59 @@ async fn what_cannot_be_read_is_not_taken(on: &Fixture) {
     let text = refused.to_string();
     assert!(text.contains("state schema 2, this version knows 1; upgrade"), "{text}");
     assert_eq!(on.store.info(thread).await.unwrap(), before);
+}
+
+/// A holder that ends its run between the heir's look at the thread and its claim has lost nothing.
+#[test]
+fn a_run_that_ends_while_another_process_claims_its_thread_is_no_lost_one() {
+    const HOLDER: &str = "the holder";
+    const HEIR: &str = "the heir";
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let graph = graph(|graph| graph.node("a", World::default().speaker("a")).entry("a"));
+    let thread = ThreadId::new();
+    let (at_end, ending) = mpsc::channel();
+    let (at_claim, claiming) = mpsc::channel();
+    let (gone, ended) = mpsc::channel();
+    let holder = Mutex::new((at_end, claiming, gone));
+    let heir = Mutex::new((at_claim, ended));
+    // The heir has read the thread, which is busy; only then the holder ends, and only then the heir claims.
+    let is_armed =
+        failpoint::arm(move |point, side| match (thread::current().name(), point, side) {
+            (Some(HOLDER), Point::RunEnd, Side::Before) => {
+                let (at_end, claiming, _) = &*holder.lock().unwrap();
+                at_end.send(()).unwrap();
+                claiming.recv().unwrap();
+            }
+            (Some(HOLDER), Point::RunEnd, Side::After) => {
+                holder.lock().unwrap().2.send(()).unwrap()
+            }
+            (Some(HEIR), Point::Claim, Side::Before) => {
+                let (at_claim, ended) = &*heir.lock().unwrap();
+                at_claim.send(()).unwrap();
+                ended.recv().unwrap();
+            }
+            _ => {}
+        });
+    assert!(is_armed, "another test of this process has armed the points");
+    let runner = runner(&graph, &store);
+    thread::scope(|scope| {
+        let on_thread = |name: &str| thread::Builder::new().name(name.to_owned());
+        let one = || block_on(start(&runner, thread));
+        let one = on_thread(HOLDER).spawn_scoped(scope, one).unwrap();
+        ending.recv().unwrap();
+        let two = || block_on(runner.resume(thread, RunOptions::default()));
+        let two = on_thread(HEIR).spawn_scoped(scope, two).unwrap();
+        assert!(is_done(&one.join().unwrap()));
+        let two = two.join().unwrap().unwrap();
+        assert!(is_done(&two) && lines(&two.state) == ["input", "a"], "{:?}", two.state);
+    });
+    let info = block_on(store.info(thread)).unwrap();
+    assert_eq!((info.status, info.error), (ThreadStatus::Idle, None));
+    let again = block_on(runner.resume(thread, RunOptions::default()));
+    assert!(matches!(again, Err(Error::Finished { .. })), "{again:?}");
+}
+
+fn block_on<T>(work: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(work)
 }

@@ -1,81 +1,60 @@
-/** The shell: navigation, the view of the address, the palette. */
+/** The page: ways around, the view of the address, keys that work everywhere. */
 
 import { useEffect, useState } from "preact/hooks";
 import { ChatView } from "./chat/chat-view.tsx";
+import { ThreadsView } from "./chat/thread-list.tsx";
 import { MemoryView, SkillsView } from "./data/knowledge.tsx";
 import { ServersView } from "./data/servers.tsx";
 import { TeamsView } from "./data/teams.tsx";
 import { DocumentsView } from "./documents/documents.tsx";
-import { FleetView } from "./fleet/fleet.tsx";
+import { HealthView } from "./fleet/health.tsx";
+import { RunsView } from "./fleet/runs.tsx";
+import { UsageView } from "./fleet/usage.tsx";
 import { CompareView } from "./inspector/compare.tsx";
+import { GraphView } from "./inspector/graph.tsx";
 import { ReplayView } from "./inspector/replay.tsx";
 import { StepsView } from "./inspector/steps.tsx";
 import { TraceView } from "./inspector/trace.tsx";
-import { AccountView } from "./people/account.tsx";
-import { InboxView, refreshWaiting, waiting } from "./people/inbox.tsx";
-import { LoginView, Logout, needsLogin } from "./people/login.tsx";
+import { KeysDialog, useKeys } from "./keys.tsx";
 import { Palette } from "./palette.tsx";
+import { Asking } from "./parts/confirm.tsx";
 import { Notices } from "./parts/notice.tsx";
 import { Empty } from "./parts/states.tsx";
-import { nextTheme, theme } from "./parts/theme.ts";
+import { AccountView } from "./people/account.tsx";
+import { InboxView, refreshWaiting, waiting } from "./people/inbox.tsx";
+import { LoginView, needsLogin } from "./people/login.tsx";
 import { link, route } from "./router.ts";
-
-const VIEWS = [
-  { title: "Chat", address: link("chat") },
-  { title: "Inbox", address: link("inbox") },
-  { title: "Agents", address: link("agents") },
-  { title: "Teams", address: link("teams") },
-  { title: "Documents", address: link("documents") },
-  { title: "Skills", address: link("skills") },
-  { title: "Memory", address: link("memory") },
-  { title: "Fleet", address: link("fleet") },
-  { title: "Account", address: link("account") },
-];
+import { DemoBanner, OutageBanner, PhoneBars, Sidebar } from "./shell.tsx";
 
 export function App() {
-  const [palette, setPalette] = useState(false);
+  const [open, setOpen] = useState<"palette" | "keys" | null>(null);
+  useKeys(setOpen);
   useEffect(() => {
-    const key = (event: KeyboardEvent) => {
-      if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
-        event.preventDefault();
-        setPalette((open) => !open);
-      }
-    };
-    addEventListener("keydown", key);
     void refreshWaiting();
     const timer = setInterval(() => void refreshWaiting(), 15_000);
-    return () => {
-      removeEventListener("keydown", key);
-      clearInterval(timer);
-    };
+    return () => clearInterval(timer);
   }, []);
   useEffect(() => {
     document.title = waiting.value ? `(${waiting.value}) Perihelion` : "Perihelion";
   }, [waiting.value]);
   if (needsLogin.value) return <LoginView />;
-  const [view = "chat"] = route.value.path;
+  const search = () => setOpen("palette");
   return (
     <>
       <a class="skip" href="#main" onClick={(event) => (event.preventDefault(), document.getElementById("main")?.focus())}>Skip to content</a>
-      <header class="bar">
-        <span class="brand">Perihelion</span>
-        <nav aria-label="Views">
-          {VIEWS.map((each) => (
-            <a key={each.address} href={each.address} aria-current={each.address === link(view) ? "page" : undefined}>
-              {each.title}
-              {each.title === "Inbox" && waiting.value > 0 && <span class="badge" aria-label={`${waiting.value} waiting`}>{waiting.value}</span>}
-            </a>
-          ))}
-        </nav>
-        <button type="button" class="plain" onClick={() => setPalette(true)} title="Go to a view or thread (Ctrl K)">Go to…</button>
-        <Logout />
-        <button type="button" class="plain" onClick={nextTheme} aria-label={`Theme: ${theme.value}`}>◐</button>
-      </header>
+      <Sidebar onSearch={search} />
+      <PhoneBars onSearch={search} />
+      <div class="banners">
+        <OutageBanner />
+        <DemoBanner />
+      </div>
       <main id="main" tabIndex={0}>
         <View />
       </main>
       <Notices />
-      {palette && <Palette views={VIEWS} onClose={() => setPalette(false)} />}
+      <Asking />
+      {open === "palette" && <Palette onClose={() => setOpen(null)} />}
+      {open === "keys" && <KeysDialog onClose={() => setOpen(null)} />}
     </>
   );
 }
@@ -85,6 +64,8 @@ function View() {
   switch (view) {
     case "chat":
       return <ChatView thread={id} />;
+    case "threads":
+      return <ThreadsView />;
     case "inbox":
       return <InboxView />;
     case "agents":
@@ -97,19 +78,38 @@ function View() {
       return <SkillsView />;
     case "memory":
       return <MemoryView />;
+    case "runs":
+      return <RunsView query={query} />;
+    case "health":
     case "fleet":
-      return <FleetView />;
+      return <HealthView />;
+    case "usage":
+      return <UsageView />;
     case "account":
       return <AccountView />;
-    case "inspect":
-      return id ? <StepsView key={`${id} ${query}`} thread={id} query={query} /> : <ChatView thread={undefined} />;
-    case "replay":
-      return id ? <ReplayView key={id} thread={id} /> : <ChatView thread={undefined} />;
-    case "compare":
-      return id ? <CompareView key={id} thread={id} query={query} /> : <ChatView thread={undefined} />;
-    case "trace":
-      return id ? <TraceView thread={id} /> : <ChatView thread={undefined} />;
     default:
-      return <Empty title="Page not found"><p><a href={link("chat")}>Go to threads</a></p></Empty>;
+      return id ? <ThreadTool key={`${view} ${id} ${query}`} view={view} thread={id} query={query} /> : <NotFound />;
   }
+}
+
+/** A view of one thread beside its conversation. */
+function ThreadTool({ view, thread, query }: { view: string; thread: string; query: URLSearchParams }) {
+  switch (view) {
+    case "inspect":
+      return <StepsView thread={thread} query={query} />;
+    case "trace":
+      return <TraceView thread={thread} query={query} />;
+    case "graph":
+      return <GraphView thread={thread} />;
+    case "replay":
+      return <ReplayView thread={thread} />;
+    case "compare":
+      return <CompareView thread={thread} query={query} />;
+    default:
+      return <NotFound />;
+  }
+}
+
+function NotFound() {
+  return <Empty title="Page not found"><p><a href={link("threads")}>Go to threads</a></p></Empty>;
 }

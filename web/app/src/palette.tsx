@@ -2,13 +2,15 @@
 
 import { useMemo, useState } from "preact/hooks";
 import { threads } from "./api/threads.ts";
-import { threadTitle } from "./chat/thread-list.tsx";
-import { PLACES } from "./inspector/head.tsx";
+import { threadTitle } from "./chat/titles.ts";
+import { PLACES as THREAD_PLACES } from "./chat/thread-head.tsx";
 import { Dialog } from "./parts/dialog.tsx";
 import { useLater } from "./parts/later.ts";
 import { useLoad } from "./parts/load.ts";
 import { nextTheme } from "./parts/theme.ts";
+import { Icon } from "./parts/icon.tsx";
 import { link, route } from "./router.ts";
+import { PLACES } from "./views.ts";
 
 /** What can be chosen: an address, or something to do. */
 interface Entry {
@@ -17,18 +19,13 @@ interface Entry {
   open: () => void;
 }
 
-interface Props {
-  views: { title: string; address: string }[];
-  onClose: () => void;
-}
-
 const at = (title: string, address: string): Entry => ({ id: address, title, open: () => void (location.hash = address) });
 
 /** The other views of the thread that is open. */
 function ofThread(): Entry[] {
   const [view, id] = route.value.path;
-  if (!id || !PLACES.some(([place]) => place === view)) return [];
-  return PLACES.filter(([place]) => place !== view).map(([place, title]) => at(`This thread: ${title}`, link(place, id)));
+  if (!id || !THREAD_PLACES.some(([place]) => place === view)) return [];
+  return THREAD_PLACES.filter(([place]) => place !== view).map(([place, title]) => at(`This thread: ${title}`, link(place, id)));
 }
 
 const DEEDS: Entry[] = [
@@ -36,7 +33,7 @@ const DEEDS: Entry[] = [
   { id: "theme", title: "Switch between light and dark", open: nextTheme },
 ];
 
-export function Palette({ views, onClose }: Props) {
+export function Palette({ onClose }: { onClose: () => void }) {
   const [words, setWords] = useState("");
   const [chosen, setChosen] = useState(0);
   const wanted = words.trim().toLowerCase();
@@ -44,9 +41,9 @@ export function Palette({ views, onClose }: Props) {
   const list = useLoad(() => threads.search({ title }), [title], { keep: true });
   const found = useMemo(() => {
     const known = (list.data ?? []).map((thread) => at(threadTitle(thread), link("chat", thread.thread_id)));
-    const all = [...views.map((view) => at(view.title, view.address)), ...ofThread(), ...DEEDS, ...known];
+    const all = [...PLACES.map((view) => at(view.title, view.address)), ...ofThread(), ...DEEDS, ...known];
     return all.filter((entry) => entry.title.toLowerCase().includes(wanted)).slice(0, 16);
-  }, [wanted, list.data, views]);
+  }, [wanted, list.data]);
   function key(event: KeyboardEvent) {
     if (event.key === "ArrowDown") setChosen(Math.min(chosen + 1, found.length - 1));
     else if (event.key === "ArrowUp") setChosen(Math.max(chosen - 1, 0));
@@ -59,11 +56,11 @@ export function Palette({ views, onClose }: Props) {
     onClose();
   }
   return (
-    <Dialog title="Go to" onClose={onClose}>
-      <input type="text" autofocus role="combobox" aria-expanded="true" aria-controls="palette-found" aria-activedescendant={`palette-${chosen}`} aria-label="View or thread" value={words} onInput={(event) => (setWords(event.currentTarget.value), setChosen(0))} onKeyDown={key} />
+    <Dialog title="Search" onClose={onClose}>
+      <input type="text" autofocus role="combobox" aria-expanded="true" aria-controls="palette-found" aria-activedescendant={`palette-${chosen}`} aria-label="View or thread" placeholder="View, thread or action" value={words} onInput={(event) => (setWords(event.currentTarget.value), setChosen(0))} onKeyDown={key} />
       <ul id="palette-found" role="listbox" aria-label="Found" class="palette">
         {found.map((entry, index) => (
-          <li key={entry.id} id={`palette-${index}`} role="option" aria-selected={index === chosen} onClick={() => choose(entry)}>{entry.title}</li>
+          <li key={entry.id} id={`palette-${index}`} role="option" aria-selected={index === chosen} onClick={() => choose(entry)}><Icon name="chevron-right" /> {entry.title}</li>
         ))}
       </ul>
     </Dialog>

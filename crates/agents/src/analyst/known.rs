@@ -18,10 +18,6 @@ pub fn of(stage: &Stage<Turn>) -> Result<Knowledge, AgentError> {
     })
 }
 
-/// Reads the content of a file.
-///
-/// # Errors
-/// With what does not belong there.
 pub fn read(content: &Value) -> Result<Knowledge, String> {
     serde_json::from_value(content.clone()).map_err(|error| error.to_string())
 }

@@ -5,7 +5,6 @@
 //! it; every number of an answer is looked up in the preview. Deliberately absent: a database driver; any SQL
 //! server that can be called by MCP will do, by the profiles here or a mapping in its table.
 
-mod answers;
 mod known;
 mod panels;
 mod server;
@@ -15,7 +14,7 @@ mod turn;
 
 use std::sync::Arc;
 
-use super::pipeline::{Kind, Pipeline, Role};
+use super::pipeline::{Kind, Pipeline};
 use turn::Turn;
 
 /// Most attempts at a statement in one turn.
@@ -55,12 +54,6 @@ pub fn kind() -> Arc<dyn Kind> {
         .template("analyst_review", include_str!("../../../../prompts/analyst_review.md"))
         .template("analyst_triage", include_str!("../../../../prompts/analyst_triage.md"))
         .template("analyst_interpret", include_str!("../../../../prompts/analyst_interpret.md"))
-        .model(Role::Classifier, "intent", "intent")
-        .model(Role::Agent, "clarify", "clarification")
-        .model(Role::Agent, "generate", "sql_draft")
-        .model(Role::Reflector, "review", "sql_review")
-        .model(Role::Agent, "triage", "sql_triage")
-        .model(Role::Agent, "interpret", "interpretation")
         .stage("survey", stages::survey)
         .stage("intent", stages::intent)
         .stage("clarify", stages::clarify)

@@ -2,8 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::answers::{Interpretation, SqlTriage};
-use super::turn::{Preview, Turn};
+use super::turn::{Interpretation, Preview, SqlTriage, Turn};
 use crate::pipeline::Stage;
 
 /// Name of the document among the agent's artifacts.

@@ -33,9 +33,6 @@ pub async fn survey(stage: &Stage<Turn>) -> Result<Survey, StageError> {
 ///
 /// Postgres writes each row as JSON itself where the server is not ours: what stands between writes counts as text and
 /// dates by its own clock.
-///
-/// # Errors
-/// [`StageError`] that is passed on.
 pub async fn query(
     stage: &Stage<Turn>,
     sql: &str,

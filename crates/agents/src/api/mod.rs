@@ -3,16 +3,14 @@
 //! Enter at [`kind`]. Invariant: what is sent is what the server renders from the plan, within its base address and with its own
 //! credentials. Deliberately absent: addresses and tokens in prompts.
 
-mod find;
 mod plan;
 mod send;
-mod summary;
 
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::pipeline::{Kind, Pipeline, Role};
+use crate::pipeline::{Kind, Pipeline};
 
 perihelion_engine::graph_state! {
     /// What the stages hand on.
@@ -53,11 +51,9 @@ pub fn kind() -> Arc<dyn Kind> {
         .natural_for("api")
         .template("api_plan", include_str!("../../../../prompts/api_plan.md"))
         .template("api_summary", include_str!("../../../../prompts/api_summary.md"))
-        .model(Role::Agent, "plan", "api_request_plan")
-        .model(Role::Summarizer, "summary", "")
-        .stage("find", find::find)
+        .stage("find", send::find)
         .stage("plan", plan::plan)
         .stage("send", send::send)
-        .stage("summary", summary::summary)
+        .stage("summary", send::summary)
         .into_kind()
 }

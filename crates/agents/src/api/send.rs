@@ -1,9 +1,11 @@
-//! Sends the planned request; one that cannot be rendered or was refused for its values goes back to the planner.
+//! Finds the operations that may serve, sends the planned request and says what came of it; a request that cannot be rendered or was refused for its values goes back to the planner.
 
 use serde_json::{Map, Value, json};
 
 use super::{Call, CallUpdate, REPAIRS};
-use crate::pipeline::{AgentError, ErrorKind, Stage, StageResult, Step};
+use crate::pipeline::{
+    AgentError, Ask, ErrorKind, Finding, Role, Source, Stage, StageResult, Step, Table,
+};
 
 /// Characters of a refusal that the planner is shown.
 const ERROR: usize = 1_000;
@@ -53,4 +55,101 @@ fn reads(arguments: &Value) -> bool {
     let operation = arguments["operation"].as_str().unwrap_or_default();
     let method = operation.split_whitespace().next().unwrap_or_default();
     matches!(method, "GET" | "HEAD" | "OPTIONS")
+}
+
+/// Candidates that the planner is shown.
+const CANDIDATES: usize = 12;
+/// How many of them are described in full.
+const DESCRIBED: usize = 4;
+/// Characters of one description.
+const SHOWN: usize = 4_000;
+
+pub async fn find(stage: Stage<Call>) -> StageResult<Call> {
+    let reply = stage.call("find", json!({ "query": stage.query(), "limit": CANDIDATES })).await?;
+    if reply.is_error {
+        return Err(AgentError::new(ErrorKind::Tool, reply.text).into());
+    }
+    let found = reply.structured.unwrap_or_default();
+    let mut candidates =
+        found.get("operations").and_then(Value::as_array).cloned().unwrap_or_default();
+    if candidates.is_empty() {
+        return Step::decline("the API has no operation that fits the task");
+    }
+    for (number, candidate) in candidates.iter_mut().enumerate() {
+        let mut description = String::new();
+        if number < DESCRIBED && stage.has_tool("describe") {
+            let name = candidate.get("operation").cloned().unwrap_or_default();
+            let described = stage.call("describe", json!({ "operation": name })).await?;
+            description =
+                described.text.chars().take(SHOWN).filter(|_| !described.is_error).collect();
+        }
+        *candidate = shown(candidate, description);
+    }
+    let documentation = found.get("documentation").cloned().unwrap_or_else(|| json!([]));
+    Ok(Step::next(
+        CallUpdate::new().candidates(Value::Array(candidates)).documentation(documentation),
+    ))
+}
+
+/// Returns what the planner is shown of a candidate, every key of it.
+fn shown(candidate: &Value, description: String) -> Value {
+    let text = |key: &str| candidate.get(key).and_then(Value::as_str).unwrap_or_default();
+    json!({
+        "method": text("method"),
+        "path": text("path"),
+        "summary": text("summary"),
+        "required": candidate.get("required").cloned().unwrap_or_else(|| json!([])),
+        "yields": text("yields"),
+        "description": description,
+    })
+}
+
+/// Characters of an answer that the model is shown.
+const SAID: usize = 8_000;
+
+pub async fn summary(stage: Stage<Call>) -> StageResult<Call> {
+    let answer = stage.state().answer.clone();
+    let body = answer.get("body").cloned().unwrap_or_default();
+    let text = body.as_str().map_or_else(|| body.to_string(), str::to_owned);
+    let shown: String = text.chars().take(SAID).collect();
+    let operation = stage.state().arguments["operation"].as_str().unwrap_or_default().to_owned();
+    let prompt = json!({
+        "task": stage.task(),
+        "operation": operation,
+        "status": answer.get("status"),
+        "is_cut": shown.len() < text.len() || answer.get("truncated").and_then(Value::as_bool).unwrap_or_default(),
+        "body": &shown,
+    });
+    let ask = Ask::new(Role::Summarizer, "summary", "").prompt("api_summary", prompt);
+    // The data of the API is kept when the summary fails.
+    let words = stage.ask_text_or(ask, shown).await?;
+    let source = Source {
+        source: format!("{}.call_operation", stage.server().name),
+        reference: Some(operation),
+        ..Source::default()
+    };
+    let mut finding = Finding::text(words).source(source);
+    if let Some(table) = table(&body) {
+        finding = finding.table(table);
+    }
+    Ok(Step::done(finding))
+}
+
+/// Reads a list of objects as a table: the body itself, or its one list.
+fn table(body: &Value) -> Option<Table> {
+    let list = match body {
+        Value::Array(list) => list,
+        Value::Object(entries) => {
+            let mut lists = entries.values().filter_map(Value::as_array);
+            let list = lists.next()?;
+            if lists.next().is_some() {
+                return None;
+            }
+            list
+        }
+        _ => return None,
+    };
+    let rows: Vec<&Map<String, Value>> =
+        list.iter().map(Value::as_object).collect::<Option<_>>()?;
+    Some(Table::of_objects(&rows)).filter(|table| !table.columns.is_empty())
 }

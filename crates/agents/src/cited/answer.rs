@@ -1,10 +1,14 @@
-//! Answers from the passages alone, and checks what the answer cites.
+//! Ranks the passages, answers from them alone, and checks what the answer cites.
 
+use std::collections::BTreeSet;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::passage::Passage;
-use super::{Work, WorkUpdate};
+use super::{Passage, READ, Work, WorkUpdate};
 use crate::pipeline::{Ask, Finding, Role, Source, Stage, StageError, StageResult, Step};
+use perihelion_documents::reordered;
 
 /// How sure an agent is that found nothing.
 pub(crate) const NOTHING: f64 = 0.1;
@@ -77,5 +81,98 @@ fn source(stage: &Stage<Work>, passage: &Passage) -> Source {
         reference: Some(passage.reference()),
         quote: Some(passage.quote.clone()),
         place: passage.place(),
+    }
+}
+
+/// Characters of a passage that the ranking model reads.
+const PREVIEW: usize = 1_200;
+
+/// What the model answers: the given numbers, best first.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+struct Rerank {
+    ranking: Vec<u32>,
+}
+
+pub(crate) async fn rerank(stage: Stage<Work>) -> StageResult<Work> {
+    let passages = stage.state().passages.clone();
+    let ranking = match passages.len() {
+        0 | 1 => None,
+        _ => {
+            let previews: Vec<_> = (1..)
+                .zip(&passages)
+                .map(|(number, passage)| {
+                    let text: String = passage.quote.chars().take(PREVIEW).collect();
+                    json!({ "number": number, "title": passage.title, "section": passage.section, "text": text })
+                })
+                .collect();
+            let variables = json!({ "question": stage.task(), "passages": previews });
+            let ask =
+                Ask::new(Role::Reranker, "rerank", "rerank").prompt("documents_rerank", variables);
+            match stage.ask::<Rerank>(ask).await {
+                Ok(answer) => {
+                    Some(answer.ranking.into_iter().map(|number| number as usize).collect())
+                }
+                Err(StageError::Failed(error)) => {
+                    tracing::warn!(%error, "what was found keeps its order");
+                    None
+                }
+                Err(stop) => return Err(stop),
+            }
+        }
+    };
+    let order = reordered(ranking, passages.len());
+    Ok(Step::next(WorkUpdate::new().passages(best(&order, &passages))))
+}
+
+/// Takes the best, and of each side that is compared its share, where it has so many.
+fn best(order: &[usize], passages: &[Passage]) -> Vec<Passage> {
+    let sides = passages.iter().map(|passage| passage.side + 1).max().unwrap_or(1);
+    let share = (READ / sides).max(1);
+    let ranked: Vec<&Passage> = order.iter().filter_map(|place| passages.get(*place)).collect();
+    let mut of_side = vec![0; sides];
+    let mut taken: BTreeSet<usize> = BTreeSet::new();
+    for (rank, passage) in ranked.iter().enumerate() {
+        if of_side[passage.side] < share {
+            of_side[passage.side] += 1;
+            taken.insert(rank);
+        }
+    }
+    // What the sides leave free is the best's.
+    for rank in 0..ranked.len() {
+        if taken.len() >= READ {
+            break;
+        }
+        taken.insert(rank);
+    }
+    taken.into_iter().take(READ).filter_map(|rank| ranked.get(rank).copied().cloned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// S3.06
+    #[test]
+    fn each_side_keeps_its_share_of_what_is_read_whatever_the_ranking_prefers() {
+        let passage = |n: usize| Passage {
+            document: n.to_string(),
+            side: usize::from(n >= 10),
+            ..Passage::default()
+        };
+        let passages: Vec<Passage> = (0..14).map(passage).collect();
+        let order: Vec<usize> = (0..14).collect();
+        let of = |passages: &[Passage]| -> Vec<String> {
+            best(&order, passages).iter().map(|passage| passage.document.clone()).collect()
+        };
+        assert_eq!(of(&passages), ["0", "1", "2", "3", "10", "11", "12", "13"]);
+        // One of the sides has little: the other one gets the rest.
+        assert_eq!(of(&passages[..11]), ["0", "1", "2", "3", "4", "5", "6", "10"]);
+        assert_eq!(of(&passages[..10]).len(), READ);
+    }
+
+    /// The agent reads as many passages as the library's own retrieval does.
+    #[test]
+    fn as_many_passages_are_read_as_retrieval_gives() {
+        assert_eq!(READ, perihelion_documents::Query::new("a question").limit);
     }
 }

@@ -79,7 +79,6 @@ impl Filters {
         self.sides.iter().any(|side| !side.by.is_empty())
     }
 
-    /// Returns the filters as a report names them.
     pub fn named(&self) -> String {
         let each = |side: &Side| {
             if side.name.is_empty() {

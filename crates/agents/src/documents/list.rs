@@ -1,12 +1,12 @@
-//! Which documents there are, where the server can say so: found by their names, and shown to who asks for them.
+//! Which documents there are, where the server can say so: found by their names, and shown in the answer to who asks for them.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::cited::Work;
-use crate::pipeline::{Stage, StageError};
+use crate::cited::{self, Work, WorkUpdate};
+use crate::pipeline::{Finding, Stage, StageError, StageResult, Step};
 
 /// Documents that a list shows at most.
 const SHOWN: usize = 50;
@@ -87,4 +87,27 @@ pub(super) async fn lines(stage: &Stage<Work>) -> Result<Vec<String>, StageError
         lines.push(format!("… and {} more", known.len() - SHOWN));
     }
     Ok(lines)
+}
+
+/// What the model answers to be shown the list; prompts/documents_answer.md tells it so.
+const LIST: &str = "LIST";
+
+pub(super) async fn answer(stage: Stage<Work>) -> StageResult<Work> {
+    if !stage.has_tool("list") {
+        return cited::answer(stage).await;
+    }
+    if stage.state().passages.is_empty() {
+        let mut output = cited::nothing(stage.state());
+        match lines(&stage).await?.as_slice() {
+            [] => output.push_str("\n\nThere are no documents."),
+            lines => output.push_str(&format!("\n\nThe documents are:\n- {}", lines.join("\n- "))),
+        }
+        return Ok(Step::done(Finding::text(output).confidence(cited::NOTHING)));
+    }
+    let mut written = cited::write(&stage, json!({ "can_list": true })).await?;
+    if written.trim() == LIST {
+        let documents = lines(&stage).await?;
+        written = cited::write(&stage, json!({ "documents": documents })).await?;
+    }
+    Ok(Step::done_with(WorkUpdate::new(), cited::finding(&stage, &written)))
 }

@@ -4,18 +4,15 @@
 //! it names one, and without a passage it says that the documents do not say. Deliberately absent: adding and
 //! deleting documents, which are tools of the same server for the plain kind.
 
-mod answer;
 mod filters;
 mod list;
-mod read;
 mod search;
 
 use std::sync::Arc;
 
 use super::cited::{self, Work};
-use super::pipeline::{Kind, Pipeline, Role};
+use super::pipeline::{Kind, Pipeline};
 
-/// Returns the kind.
 pub fn kind() -> Arc<dyn Kind> {
     Pipeline::<Work>::new("documents")
         .about("answers from documents, with page, section and quote")
@@ -33,10 +30,9 @@ pub fn kind() -> Arc<dyn Kind> {
         .natural_for("documents")
         .template("documents_rerank", include_str!("../../../../prompts/documents_rerank.md"))
         .template("documents_answer", include_str!("../../../../prompts/documents_answer.md"))
-        .model(Role::Reranker, "rerank", "rerank")
         .stage("search", search::search)
         .stage("rerank", cited::rerank)
-        .stage("read", read::read)
-        .stage("answer", answer::answer)
+        .stage("read", search::read)
+        .stage("answer", list::answer)
         .into_kind()
 }

@@ -1,10 +1,11 @@
-//! Searches as planned, and reads the threads of what was found.
+//! Has the model plan the searches before any message is read, searches so, and reads the threads of what was found.
 
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
-use super::plan::Action;
 use super::{Letter, LetterUpdate, Mail, Reading};
-use crate::pipeline::{AgentError, ErrorKind, Finding, Stage, StageResult, Step};
+use crate::pipeline::{AgentError, Ask, ErrorKind, Finding, Role, Stage, StageResult, Step};
 
 /// Searches that are tried.
 const SEARCHES: usize = 4;
@@ -109,4 +110,46 @@ fn clip(text: &mut String) {
         text.truncate(end);
         text.push('…');
     }
+}
+
+/// What is to be done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum Action {
+    /// Find and read, and say what stands there.
+    #[default]
+    Read,
+    /// Write a new message.
+    Draft,
+    /// Answer one.
+    Reply,
+    /// Hand one on.
+    Forward,
+    /// Send a draft that there is.
+    Send,
+}
+
+/// What the model answers.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Plan {
+    pub action: Action,
+    /// `inbox`, `sent`, `drafts` or a folder's name.
+    pub folder: String,
+    /// Searches in that folder, tried in this order until one finds something; narrow ones first.
+    pub queries: Vec<String>,
+    /// The task asks that what is written be sent, not only drafted.
+    pub send: bool,
+    pub reason: String,
+}
+
+pub async fn plan(stage: Stage<Letter>) -> StageResult<Letter> {
+    if let Some(sent) = &stage.state().sent {
+        // Whatever is to be said better of it, it left.
+        return Ok(Step::done(Finding::text(sent.clone())));
+    }
+    let prompt = stage.variables(Value::Null);
+    let ask = Ask::new(Role::Agent, "plan", "mail_plan").prompt("mail_plan", prompt);
+    let plan: Plan = stage.ask(ask).await?;
+    let update = LetterUpdate::new().plan(plan).messages(Vec::new()).draft(None).wanted(None);
+    Ok(Step::next(update.problem(None).writes(0)))
 }

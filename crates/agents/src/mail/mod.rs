@@ -4,20 +4,17 @@
 //! that sends it shows all of it, and a task sends at most one. Deliberately absent: searches that messages ask for; they are all
 //! planned before one is read.
 
-mod answer;
-mod keep;
 mod look;
-mod message;
-mod plan;
 mod send;
 mod write;
 
 use std::sync::Arc;
 
-use crate::pipeline::{Kind, Pipeline, Role};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
-use self::message::{Mail, Reading};
-use self::plan::Plan;
+use self::look::Plan;
+use crate::pipeline::{Kind, Pipeline};
 
 perihelion_engine::graph_state! {
     /// What the stages hand on.
@@ -64,14 +61,63 @@ pub fn kind() -> Arc<dyn Kind> {
         .template("mail_plan", include_str!("../../../../prompts/mail_plan.md"))
         .template("mail_write", include_str!("../../../../prompts/mail_write.md"))
         .template("documents_answer", include_str!("../../../../prompts/documents_answer.md"))
-        .model(Role::Agent, "plan", "mail_plan")
-        .model(Role::Agent, "write", "mail_draft")
-        .model(Role::Agent, "answer", "")
-        .stage("plan", plan::plan)
+        .stage("plan", look::plan)
         .stage("look", look::look)
         .stage("write", write::write)
-        .stage("keep", keep::keep)
+        .stage("keep", send::keep)
         .stage("send", send::send)
-        .stage("answer", answer::answer)
+        .stage("answer", send::answer)
         .into_kind()
+}
+
+/// A message of a list or a thread.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Mail {
+    pub id: String,
+    pub folder: String,
+    pub from: String,
+    pub to: Vec<String>,
+    pub cc: Vec<String>,
+    pub bcc: Vec<String>,
+    pub subject: String,
+    pub date: Option<String>,
+    pub text: String,
+    pub attachments: Vec<String>,
+}
+
+/// What a list or a thread is read from.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Reading {
+    pub messages: Vec<Mail>,
+}
+
+impl Reading {
+    /// Reads what a tool gave; another server's answer without data is no message.
+    pub fn of(data: Option<Value>) -> Vec<Mail> {
+        let read = data.and_then(|data| serde_json::from_value::<Self>(data).ok());
+        read.unwrap_or_default().messages
+    }
+}
+
+impl Mail {
+    /// Returns all of a draft that the person who approves its sending has to see.
+    pub fn shown(&self) -> Value {
+        json!({
+            "from": self.from,
+            "to": self.to,
+            "cc": self.cc,
+            "bcc": self.bcc,
+            "subject": self.subject,
+            "text": self.text,
+            "attachments": self.attachments,
+        })
+    }
+
+    /// Returns who it goes to.
+    pub fn recipients(&self) -> String {
+        let all = self.to.iter().chain(&self.cc).chain(&self.bcc);
+        all.map(String::as_str).collect::<Vec<_>>().join(", ")
+    }
 }

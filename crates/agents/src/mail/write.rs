@@ -4,8 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::plan::Action;
-use super::{Letter, LetterUpdate, Mail};
+use super::{Letter, LetterUpdate, Mail, look::Action};
 use crate::pipeline::{
     AgentError, Ask, Clarification, ErrorKind, Role, Stage, StageError, StageResult, Step,
 };
@@ -130,9 +129,6 @@ fn wanted(
 /// Reads artifacts, so that they are attached whole and never go through the model.
 ///
 /// Returns what is to be told of a key that there is not.
-///
-/// # Errors
-/// [`StageError::Stop`] when one of them cannot be read.
 async fn attached(
     stage: &Stage<Letter>,
     keys: &[String],

@@ -43,9 +43,6 @@ pub async fn values(stage: &Stage<Computation>) -> Result<Map<String, Value>, St
 }
 
 /// Describes the inputs to the model: their names, and how each begins.
-///
-/// # Errors
-/// As [`values`].
 pub async fn described(stage: &Stage<Computation>) -> Result<Value, StageError> {
     let described = values(stage).await?.into_iter().map(|(name, value)| {
         let text = value.to_string();
@@ -71,7 +68,6 @@ fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// Reads a text as data, where it is some.
 fn data(text: &str) -> Option<Value> {
     let text = text.trim();
     if !text.starts_with(['{', '[']) {

@@ -3,16 +3,14 @@
 //! Enter at [`kind`]. Invariant: data of upstream agents reaches a program as inputs, never through the model's own text. Deliberately
 //! absent: running anything here; that is the server's, and whether a person is asked before is the gate's.
 
-mod code;
 mod inputs;
 mod run;
-mod summary;
 
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::pipeline::{Kind, Pipeline, Role};
+use crate::pipeline::{Kind, Pipeline};
 
 perihelion_engine::graph_state! {
     /// What the stages hand on.
@@ -41,10 +39,8 @@ pub fn kind() -> Arc<dyn Kind> {
         .natural_for("python")
         .template("python_code", include_str!("../../../../prompts/python_code.md"))
         .template("python_summary", include_str!("../../../../prompts/python_summary.md"))
-        .model(Role::Agent, "code", "computation")
-        .model(Role::Summarizer, "summary", "")
-        .stage("code", code::code)
+        .stage("code", run::code)
         .stage("run", run::run)
-        .stage("summary", summary::summary)
+        .stage("summary", run::summary)
         .into_kind()
 }

@@ -1,11 +1,12 @@
-//! Reads the pages that were found, several at once, and takes from each what bears on the question.
+//! Finds pages, those that the task names first; reads them, several at once, and takes from each what bears on the question.
 
 use std::collections::BTreeSet;
 
 use serde_json::json;
 
-use super::{Passage, Work, WorkUpdate};
+use super::{Hit, PAGES, Passage, Work, WorkUpdate};
 use crate::pipeline::{Stage, StageResult, Step, ToolReply};
+use perihelion_web::mentions_in;
 
 /// Characters of a passage, and passages of one page.
 const LONGEST: usize = 1_500;
@@ -86,6 +87,57 @@ fn shared(part: &str, wanted: &BTreeSet<String>) -> usize {
     words(part).intersection(wanted).count()
 }
 
+/// Words that ask for what is new.
+const NEWS: [&str; 6] = ["news", "today", "latest", "yesterday", "this week", "breaking"];
+/// Characters of a question that a search engine is given.
+const QUERY: usize = 400;
+
+pub(super) async fn search(stage: Stage<Work>) -> StageResult<Work> {
+    let mut pages: Vec<Hit> = addresses(stage.task());
+    for output in &stage.assignment().dependency_outputs {
+        pages.extend(addresses(&output.output));
+    }
+    let mut remarks = Vec::new();
+    if pages.is_empty() && stage.has_tool("search") {
+        let query: String = stage.query().chars().take(QUERY).collect();
+        stage.progress(format!("searching for: {}", query.chars().take(100).collect::<String>()));
+        let arguments = json!({ "query": query, "kind": kind_of(stage.query()) });
+        let reply = stage.call("search", arguments).await?;
+        match reply.structured.as_ref().and_then(|data| data["results"].as_array()) {
+            Some(results) if !reply.is_error => {
+                let hits =
+                    results.iter().filter_map(|hit| serde_json::from_value(hit.clone()).ok());
+                pages.extend(hits.filter(|hit: &Hit| !hit.url.is_empty()));
+            }
+            _ => remarks.push(reply.text),
+        }
+    }
+    pages.dedup_by(|one, other| one.url == other.url);
+    pages.truncate(PAGES);
+    // Until its page is read, a result stands for itself.
+    let passages = pages.into_iter().map(|hit| Passage {
+        document: hit.url,
+        title: hit.title,
+        quote: hit.snippet,
+        ..Passage::default()
+    });
+    Ok(Step::next(WorkUpdate::new().passages(passages.collect()).remarks(remarks)))
+}
+
+fn kind_of(task: &str) -> &'static str {
+    let task = task.to_lowercase();
+    if NEWS.iter().any(|word| task.contains(word)) { "news" } else { "basic" }
+}
+
+/// Finds the addresses that stand in a text with their schemes.
+fn addresses(text: &str) -> Vec<Hit> {
+    let named = mentions_in(text).into_iter().map(|one| one.written);
+    named
+        .filter(|url| url.starts_with("http://") || url.starts_with("https://"))
+        .map(|url| Hit { title: url.clone(), url, ..Hit::default() })
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -99,5 +151,23 @@ mod tests {
         let wanted = words("When do high tides come?");
         let best = parts.iter().max_by_key(|part| shared(part, &wanted)).unwrap();
         assert!(best.contains("twice a day") && best.chars().count() <= LONGEST, "{best}");
+    }
+}
+
+#[cfg(test)]
+mod search_tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_found_without_what_a_sentence_puts_around_them() {
+        let found =
+            addresses("Read (https://sea.test/a?b=1), then https://sea.test/c. Not ftp://x.");
+        let found: Vec<&str> = found.iter().map(|hit| hit.url.as_str()).collect();
+        assert_eq!(found, ["https://sea.test/a?b=1", "https://sea.test/c"]);
+    }
+
+    #[test]
+    fn what_is_new_is_searched_among_news() {
+        assert_eq!((kind_of("The latest on tides"), kind_of("What are tides?")), ("news", "basic"));
     }
 }

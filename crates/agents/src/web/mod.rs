@@ -5,14 +5,13 @@
 //! the links of pages, which the plain kind does, one by one and gated.
 
 mod fetch;
-mod search;
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use super::cited;
-use super::pipeline::{Kind, Pipeline, Role};
+use super::pipeline::{Kind, Pipeline};
 
 pub(super) use self::cited::{Passage, Work, WorkUpdate};
 
@@ -28,7 +27,6 @@ struct Hit {
     snippet: String,
 }
 
-/// Returns the kind.
 pub fn kind() -> Arc<dyn Kind> {
     Pipeline::<Work>::new("web")
         .about("answers from pages of the web, with address and quote")
@@ -38,8 +36,7 @@ pub fn kind() -> Arc<dyn Kind> {
         .natural_for("web")
         .template("documents_rerank", include_str!("../../../../prompts/documents_rerank.md"))
         .template("documents_answer", include_str!("../../../../prompts/documents_answer.md"))
-        .model(Role::Reranker, "rerank", "rerank")
-        .stage("search", search::search)
+        .stage("search", fetch::search)
         .stage("fetch", fetch::fetch)
         .stage("rerank", cited::rerank)
         .stage("answer", cited::answer)

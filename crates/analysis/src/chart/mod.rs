@@ -6,11 +6,10 @@
 mod data;
 mod png;
 mod svg;
-mod vega;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 pub use data::Values;
 pub use png::{Error as PaintError, png};
@@ -67,7 +66,62 @@ pub enum Error {
 /// [`Error`] that names the column or bound at fault.
 pub fn draw(chart: &Chart, columns: &[String], rows: &[Vec<Value>]) -> Result<Drawn, Error> {
     let values = Values::read(chart, columns, rows)?;
-    Ok(Drawn { vega_lite: vega::specification(chart, &values), svg: svg::picture(chart, &values) })
+    Ok(Drawn { vega_lite: specification(chart, &values), svg: svg::picture(chart, &values) })
+}
+
+/// Returns the specification, with the values in it.
+pub fn specification(chart: &Chart, values: &Values) -> Value {
+    let rows: Vec<Value> = values
+        .points
+        .iter()
+        .map(|point| {
+            let mut row = Map::new();
+            let x = point.x_number.filter(|_| values.numeric_x);
+            row.insert(chart.x.clone(), x.map_or_else(|| json!(point.x), |x| json!(x)));
+            row.insert(chart.y.clone(), json!(point.y));
+            if let Some(series) = &chart.series {
+                row.insert(series.clone(), json!(point.series));
+            }
+            Value::Object(row)
+        })
+        .collect();
+    // A field's name with a dot would be read as a path.
+    let field = |name: &str| name.replace('\\', "\\\\").replace('.', "\\.").replace('[', "\\[");
+    let x_type =
+        if values.numeric_x && chart.kind != Kind::Bar { "quantitative" } else { "ordinal" };
+    let y = json!({ "field": field(&chart.y), "type": "quantitative", "title": chart.y });
+    let color = chart
+        .series
+        .as_ref()
+        .map(|series| json!({ "field": field(series), "type": "nominal", "title": series }));
+    let mut encoding = match chart.kind {
+        Kind::Pie => json!({
+            "theta": y,
+            "color": { "field": field(&chart.x), "type": "nominal", "title": chart.x },
+        }),
+        _ => json!({
+            "x": { "field": field(&chart.x), "type": x_type, "title": chart.x, "sort": null },
+            "y": y,
+        }),
+    };
+    if let (Some(color), Kind::Bar | Kind::Line | Kind::Area | Kind::Scatter) = (color, chart.kind)
+    {
+        encoding["color"] = color;
+    }
+    let mark = match chart.kind {
+        Kind::Bar => "bar",
+        Kind::Line => "line",
+        Kind::Area => "area",
+        Kind::Scatter => "point",
+        Kind::Pie => "arc",
+    };
+    json!({
+        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
+        "title": chart.title,
+        "data": { "values": rows },
+        "mark": mark,
+        "encoding": encoding,
+    })
 }
 
 #[cfg(test)]

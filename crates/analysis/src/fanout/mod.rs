@@ -20,7 +20,7 @@ use sqlparser::ast::{
 };
 
 use crate::joins::key_of;
-use crate::stack::on_large_stack;
+use crate::on_large_stack;
 use crate::{Catalogue, Dialect, Table, guard};
 use columns::{Aggregates, Names};
 use equalities::Equalities;

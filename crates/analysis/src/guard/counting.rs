@@ -17,13 +17,11 @@ pub fn is_meant(parts: &[&Ident], dialect: Dialect) -> bool {
     dialect == Dialect::TSql && parts.len() == PARTS.len() && parts.iter().zip(PARTS).all(same)
 }
 
-/// Returns its name in full.
 pub fn name() -> ObjectName {
     let part = |part| Ident::with_quote(Dialect::TSql.quote_mark(), part);
     ObjectName::from(PARTS.map(part).to_vec())
 }
 
-/// Returns its columns.
 pub fn columns() -> Vec<String> {
     COLUMNS.map(str::to_owned).to_vec()
 }

@@ -33,7 +33,7 @@ use sqlparser::ast::{DescribeAlias, Statement, UtilityOption, Visit};
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
 
-use crate::stack::on_large_stack;
+use crate::on_large_stack;
 use crate::{Dialect, clauses};
 
 /// Longest accepted statement, in bytes.

@@ -72,7 +72,6 @@ pub fn take(expr: &mut Expr) -> Expr {
     std::mem::replace(expr, Expr::Value(Value::Null.into()))
 }
 
-/// Writes the call of a function.
 pub fn call(name: ObjectName, arguments: Vec<Expr>) -> Expr {
     let args = arguments.into_iter().map(|arg| FunctionArg::Unnamed(FunctionArgExpr::Expr(arg)));
     Expr::Function(Function {
@@ -144,7 +143,6 @@ impl VisitorMut for Former {
     }
 }
 
-/// Writes a name of `FROM`.
 pub fn table(name: ObjectName) -> TableFactor {
     TableFactor::Table {
         name,

@@ -81,7 +81,8 @@ fn of_team(kept: &KeptTeam) -> Value {
 
 /// Makes a skill. Without a description of its own, it has the one in `usual`.
 fn skill(id: &str, name: &str, described: &str, usual: &str, tag: &str) -> Value {
-    let description = if described.trim().is_empty() { usual } else { described };
+    let says_something = described.chars().any(char::is_alphanumeric);
+    let description = if says_something { described } else { usual };
     json!({ "id": id, "name": name, "description": description, "tags": [tag] })
 }
 
@@ -107,4 +108,30 @@ fn common(headers: &HeaderMap, others: Vec<Value>) -> Value {
         "defaultOutputModes": ["text/plain"],
         "skills": skills,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_skill_is_described_whatever_its_agent_says_of_itself() {
+        for (described, shown) in [
+            ("Reads invoices", "Reads invoices"),
+            ("発票を読む", "発票を読む"),
+            ("", "Works with tools"),
+            (" \n\t", "Works with tools"),
+            ("\u{200b}\u{feff}", "Works with tools"),
+            ("…", "Works with tools"),
+        ] {
+            let skill = skill("mcp_agent_a", "a", described, "Works with tools", "mcp");
+            assert_eq!(skill["description"], shown, "{described:?}");
+        }
+        let card = common(&HeaderMap::new(), Vec::new());
+        let texts = [&card["description"], &card["skills"][0]["description"]];
+        assert!(
+            texts.iter().all(|text| text.as_str().is_some_and(|text| text.len() > 10)),
+            "{card}"
+        );
+    }
 }

@@ -1,7 +1,7 @@
 //! How tasks stand, by the rows of their runs and by what these left, never by the log of what was told.
 
 use super::refusal::Refusal;
-use crate::{hidden, questions};
+use crate::questions;
 use perihelion_engine::checkpoint::ThreadStatus;
 use perihelion_engine::ids::ThreadId;
 use perihelion_service::kept::{Run, RunStatus};
@@ -44,12 +44,9 @@ pub(super) async fn of_run(service: &Service, run: &Run) -> Result<WithText, Ref
         Some(state) => {
             let why = run.error.as_ref().filter(|_| state == State::Failed);
             let why = why.and_then(|why| why["message"].as_str());
-            Ok((state, why.map(|why| hidden::without_endpoints(service, why.to_owned()))))
+            Ok((state, why.map(str::to_owned)))
         }
-        None => {
-            let (state, text) = by_what_it_left(&service.left_by(run).await?);
-            Ok((state, text.map(|text| hidden::without_endpoints(service, text))))
-        }
+        None => Ok(by_what_it_left(&service.left_by(run).await?)),
     }
 }
 
@@ -97,7 +94,7 @@ fn by_what_it_left(left: &Left) -> WithText {
         Some(ClientStatus::Idle) => (State::Completed, None),
         Some(ClientStatus::Busy) => (State::Working, None),
         Some(ClientStatus::Interrupted) => (State::InputRequired, None),
-        Some(ClientStatus::Error) => (State::Failed, None),
+        Some(ClientStatus::Error) => (State::Failed, left.error.clone()),
         None if left.is_done && !left.has_moved_on() => (State::Completed, None),
         // Another turn began, and its questions were abandoned.
         None => (State::Canceled, None),

@@ -4,18 +4,17 @@
 //! pages, where the reader knows of pages, and is parsed like any other document.
 
 mod docling;
-mod failure;
 mod pages;
 mod program;
 
 use std::path::PathBuf;
+use std::process::ExitStatus;
 use std::time::Duration;
 
-pub use docling::Docling;
-pub use failure::Failure;
-pub(crate) use pages::Paged;
-
 use crate::Error;
+
+pub use docling::Docling;
+pub(crate) use pages::Paged;
 
 /// A parser of somebody else's.
 #[derive(Clone, Debug)]
@@ -85,6 +84,50 @@ impl External {
         let read = read.unwrap_or_else(|_| Err(Failure::Timeout(self.timeout.as_secs_f64())));
         read.map_err(|source| self.failed(path, source))
     }
+}
+
+/// Why a parser of somebody else's did not read a document.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    #[error("it cannot be started: {0}")]
+    Start(#[source] std::io::Error),
+    #[error("it cannot be read: {0}")]
+    Pipe(#[from] std::io::Error),
+    #[error("{status}{}{output}", if .output.is_empty() { "" } else { ": " })]
+    Exit { status: ExitStatus, output: String },
+    #[error("it is not done within {0} s (documents.parser_timeout_sec)")]
+    Timeout(f64),
+    #[error("it writes more than {0} bytes")]
+    TooLong(usize),
+    #[error("its output cannot be read: {0}")]
+    Unreadable(#[source] perihelion_parse::Error),
+    /// Without the address, and with the innermost cause.
+    #[error("{}", causes(.0))]
+    Request(#[source] reqwest::Error),
+    #[error("status {0}: set its key in PERIHELION_DOCUMENTS_PARSER_API_KEY")]
+    Key(u16),
+    #[error("status {status}: {text}")]
+    Status { status: u16, text: String },
+    #[error("its answer cannot be read: {0}")]
+    Answer(#[from] serde_json::Error),
+    #[error("{0}")]
+    Task(String),
+}
+
+impl From<reqwest::Error> for Failure {
+    fn from(error: reqwest::Error) -> Self {
+        Self::Request(error.without_url())
+    }
+}
+
+fn causes(error: &reqwest::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(inner) = cause {
+        text = format!("{text}: {inner}");
+        cause = inner.source();
+    }
+    text
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
+use chrono::{DateTime, Utc};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::Span;
@@ -25,8 +26,8 @@ pub(super) struct ClaimedThread<S: State> {
     pub restored: Restored<S>,
     /// The thread's status before it was taken.
     pub was: ThreadStatus,
-    /// It was taken from the process that held it when it was read.
-    is_from_holder: bool,
+    /// It was taken from the process that held it when it was read, at this time or later.
+    from_holder: Option<DateTime<Utc>>,
     pub run: RunId,
     /// The store's clock.
     pub clock: Clock,
@@ -90,6 +91,7 @@ impl<S: State> Runner<S> {
         let thread = before.id;
         let was = before.status;
         let is_from_holder = before.owner.is_some() && before.fence + 1 == info.fence;
+        let from_holder = is_from_holder.then_some(before.updated_at);
         if before.owner.is_some() {
             report(|observer| observer.lease_taken_over());
         }
@@ -110,7 +112,7 @@ impl<S: State> Runner<S> {
         Ok(ClaimedThread {
             restored,
             was,
-            is_from_holder,
+            from_holder,
             run,
             clock,
             stop,
@@ -192,7 +194,8 @@ impl<S: State> Runner<S> {
         let wrote = writer.map(|run| run.status);
         // Otherwise another process finished the thread since it was read.
         let last = writer.map_or(0, |run| run.number);
-        let is_lost = claimed.is_from_holder
+        let has_ended = |since| writer.is_some_and(|run| run.ended_at > Some(since));
+        let is_lost = claimed.from_holder.is_some_and(|since| !has_ended(since))
             || runs.iter().any(|run| run.number > last && run.id != claimed.run);
         let is_end_missing = match wrote {
             Some(RunStatus::Failed) => claimed.was == ThreadStatus::Failed,

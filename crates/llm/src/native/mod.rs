@@ -37,7 +37,6 @@ impl Reader {
         }
     }
 
-    /// Reads a whole answer.
     pub(super) fn whole(&self, value: Value) -> Value {
         match self {
             Self::ChatCompletions => value,

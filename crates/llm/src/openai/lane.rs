@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use perihelion_embeddings::reach;
 use secrecy::ExposeSecret as _;
 use serde_json::Value;
 
@@ -12,9 +11,9 @@ use super::transport::{self, BodyError, Events, SendError, Transport};
 use super::wire::{self, Unusable};
 use crate::cleaning::{Cleaned, Cleaner};
 use crate::native::{self, Reader};
-use crate::types::BROKEN;
-use crate::{ChatRequest, ChatResponse, Error, TokenSink, fit, written_calls};
+use crate::{ChatRequest, ChatResponse, Error, TokenSink, fit, types::BROKEN, written_calls};
 use perihelion_engine::clock;
+use perihelion_http::reach;
 use perihelion_settings::config::ModelSettings;
 use perihelion_settings::metrics;
 
@@ -290,7 +289,7 @@ impl Lane {
     /// Reads why a body did not arrive; `before` begins what is said of it.
     fn broken(&self, before: &str, error: BodyError) -> Failed {
         let reason = match &error {
-            BodyError::Broken(error) if before.is_empty() => transport::cause(error),
+            BodyError::Broken(error) if before.is_empty() => reach::cause(error),
             error => format!("{before}{error}"),
         };
         // What is too long would come again.
@@ -310,7 +309,7 @@ impl Lane {
             }
             SendError::Lost(error) => {
                 let is_builder = error.is_builder();
-                self.unreachable(&transport::cause(&error.without_url()), !is_builder)
+                self.unreachable(&reach::cause(&error.without_url()), !is_builder)
             }
         }
     }

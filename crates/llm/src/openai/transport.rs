@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use perihelion_embeddings::reach::{self, Credentials, WHOLE_BYTES};
+use perihelion_http::reach::{self, Credentials, WHOLE_BYTES};
 use reqwest::Response;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
@@ -101,7 +101,7 @@ pub(super) fn about_the_key(settings: &ModelSettings) -> String {
 /// Why no more of a body could be read.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum BodyError {
-    #[error("the connection broke: {}", cause(.0))]
+    #[error("the connection broke: {}", reach::cause(.0))]
     Broken(#[source] reqwest::Error),
     #[error("the answer is longer than {WHOLE_BYTES} bytes")]
     TooLong,
@@ -200,22 +200,6 @@ impl Events {
         }
         false
     }
-}
-
-/// Returns the innermost cause of an error, which holds the useful part ("connection refused").
-pub(super) fn cause(error: &dyn std::error::Error) -> String {
-    let mut last = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let wording = cause.to_string();
-        // The system's number for it says nothing more.
-        let words = wording.split(" (os error ").next().unwrap_or_default();
-        if !words.is_empty() {
-            last = words.to_owned();
-        }
-        source = cause.source();
-    }
-    last
 }
 
 /// Writes the headers by which gateways attribute cost.

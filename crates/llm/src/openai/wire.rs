@@ -9,16 +9,13 @@ use async_openai::types::chat::{
 use serde_json::{Map, Value, json};
 
 use super::dialect::{Forms, JsonForm};
-use crate::attached;
-use crate::prompts;
-use crate::schema::sendable;
 use crate::types::{BROKEN, FILTERED, LENGTH};
 use crate::{
     ChatMessage, ChatRequest, ChatResponse, MessageRole, OutputFormat, ToolCall, ToolSpec, Usage,
+    attached, prompts, schema::sendable,
 };
 use perihelion_settings::config::{Inputs, ModelSettings};
 
-/// Writes the body of a Chat Completions request.
 pub(super) fn body(
     request: &ChatRequest,
     settings: &ModelSettings,
@@ -140,9 +137,6 @@ pub(super) enum Unusable {
 }
 
 /// Reads a whole answer.
-///
-/// # Errors
-/// [`Unusable`].
 pub(super) fn response(value: &Value, model: &str) -> Result<ChatResponse, Unusable> {
     let Some(choices) = value.get("choices").filter(|choices| !choices.is_null()) else {
         return Err(Unusable::Refused(format!("it has no `choices`: {value}")));

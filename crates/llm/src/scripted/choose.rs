@@ -68,7 +68,6 @@ impl RecordedRequest {
         self.messages().iter().filter(|message| message["role"] == "tool").count()
     }
 
-    /// Returns whether some message contains a text.
     pub fn contains(&self, text: &str) -> bool {
         self.messages().iter().any(|message| text_of(message).contains(text))
     }
@@ -101,7 +100,6 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    /// Counts a call and notes its number in the request.
     pub(super) fn number(&mut self, request: &mut RecordedRequest) {
         let key = (request.role.clone(), request.agent.clone(), request.thread.clone());
         let count = self.calls.entry(key).or_default();

@@ -7,9 +7,8 @@ use axum::response::Response;
 use futures::{StreamExt as _, stream};
 use serde_json::{Value, json};
 
-use super::choose::RecordedRequest;
 use super::native::{self, Wire};
-use super::script::Reply;
+use super::{choose::RecordedRequest, script::Reply};
 use crate::Usage;
 use perihelion_engine::clock;
 

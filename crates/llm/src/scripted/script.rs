@@ -40,14 +40,6 @@ impl Script {
         strict::parse(path, text).map_err(|error| Error::Script(error.to_string()))
     }
 
-    /// Reads a script from JSON.
-    ///
-    /// # Errors
-    /// [`Error::Script`] with line and column.
-    pub fn from_json(text: &str) -> Result<Self, Error> {
-        serde_json::from_str(text).map_err(|error| Error::Script(error.to_string()))
-    }
-
     /// Appends a rule.
     pub fn rule(mut self, rule: Rule) -> Self {
         self.rules.push(rule);
@@ -143,13 +135,11 @@ impl Rule {
         Self { reply, ..Self::default() }
     }
 
-    /// Restricts the rule to a role.
     pub fn role(mut self, role: Role) -> Self {
         self.role = Some(role);
         self
     }
 
-    /// Restricts the rule to an agent.
     pub fn agent(mut self, agent: impl Into<String>) -> Self {
         self.agent = Some(agent.into());
         self
@@ -251,7 +241,6 @@ impl Reply {
         Self { content: Some(Value::String(text.into())), ..Self::default() }
     }
 
-    /// Answers with a JSON value.
     pub fn json(value: Value) -> Self {
         Self { content: Some(value), ..Self::default() }
     }

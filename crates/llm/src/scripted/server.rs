@@ -17,10 +17,8 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::choose::{Counts, RecordedRequest};
-use super::embeddings;
 use super::native::{self, Wire};
-use super::reply;
-use super::script::Script;
+use super::{embeddings, reply, script::Script};
 use crate::Error;
 use perihelion_engine::clock;
 
@@ -30,7 +28,6 @@ const BODY_BYTES: usize = 64 * 1024 * 1024;
 /// Characters of the last message that the error for an unscripted request shows.
 const SHOWN_CHARS: usize = 300;
 
-/// Starts scripted models.
 pub struct ScriptedModel;
 
 impl ScriptedModel {

@@ -5,14 +5,12 @@
 //! way, the question is kept, and the call that is made again finds its answers here.
 
 use parking_lot::Mutex;
-
 use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction};
 use serde_json::Value;
 
 use super::form;
-use crate::configuration::redact::Secrets;
-use crate::transport::open_calls::Askable;
-use crate::types::{Answers, Asked, Question, Wants, declined, schema};
+use crate::types::{Answers, Asked, Question, Wants, declined, schema, text};
+use crate::{configuration::redact::Secrets, transport::open_calls::Askable};
 
 /// More questions at once than this are not a question but a questionnaire.
 const MAX_QUESTIONS: usize = 20;
@@ -51,9 +49,6 @@ pub(crate) enum Unaskable {
 }
 
 /// Reads the questions of an `input_required` result, or of a task.
-///
-/// # Errors
-/// [`Unaskable`].
 pub(crate) fn read(answer: &Value, secrets: &Secrets) -> Result<Asked, Unaskable> {
     let requests = answer.get("inputRequests").and_then(Value::as_object);
     let mut asked = Asked::default();
@@ -93,7 +88,7 @@ pub(crate) fn read(answer: &Value, secrets: &Secrets) -> Result<Asked, Unaskable
 
 /// Reads one question; an error says why it is not put to a person.
 fn question(key: &str, params: &Value, secrets: &Secrets) -> Result<Question, Unaskable> {
-    if params.to_string().len() > MAX_QUESTION_BYTES {
+    if text::json_bytes(params) > MAX_QUESTION_BYTES {
         return Err(Unaskable::LongQuestion);
     }
     let message = params.get("message").and_then(Value::as_str).unwrap_or_default();

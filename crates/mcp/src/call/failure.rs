@@ -5,7 +5,6 @@
 use rmcp::{ErrorData, ServiceError, model::ErrorCode};
 use tokio_util::sync::CancellationToken;
 
-use super::outcome;
 use crate::configuration::ServerConfig;
 use crate::transport::delivery::{self, Delivery};
 use crate::transport::oauth::Access;
@@ -54,28 +53,14 @@ impl Call<'_> {
     }
 }
 
-/// What the failure of a request says about the server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Signs {
-    /// It answers, if only with a refusal.
-    Well,
-    /// It does not do what it should.
-    Ill,
-    /// The connection is gone, for all calls on it.
-    Lost,
-}
-
-/// Tells what the failure of a request says about the server.
-pub(super) fn signs(failure: &Failure) -> Signs {
+/// Tells whether a request failed by the server's own refusal, which shows that it answers.
+pub(super) fn is_refusal(failure: &Failure) -> bool {
     match failure {
-        Failure::NotHandedOver | Failure::Closed => Signs::Lost,
-        Failure::Service(ServiceError::McpError(_)) => Signs::Well,
-        Failure::Service(ServiceError::TransportSend(error))
-            if delivery::of(error.error.as_ref()) == Delivery::Refused =>
-        {
-            Signs::Well
+        Failure::Service(ServiceError::McpError(_)) => true,
+        Failure::Service(ServiceError::TransportSend(error)) => {
+            delivery::of(error.error.as_ref()) == Delivery::Refused
         }
-        Failure::TimedOut(_) | Failure::Service(_) => Signs::Ill,
+        _ => false,
     }
 }
 
@@ -127,5 +112,5 @@ fn rpc_error(call: &Call<'_>, error: &ErrorData) -> Result<ToolOutcome, Error> {
         return Err(call.refused(&format!("{message} (code {})", error.code.0)));
     }
     let text = format!("the server reported an error (code {}): {message}", error.code.0);
-    Ok(outcome::failed(call.clean(&text)))
+    Ok(ToolOutcome::failed(call.clean(&text)))
 }

@@ -4,9 +4,8 @@ use rmcp::model::ServerResult;
 use serde_json::Value;
 
 use super::elicitation;
-use crate::configuration::redact::Secrets;
-use crate::trust::hidden;
-use crate::types::{Reply, TaskHandle, ToolOutcome, schema::Checker, text};
+use crate::types::{Reply, TaskHandle, ToolOutcome, text};
+use crate::{configuration::redact::Secrets, trust::hidden, types::schema::Checker};
 
 /// Reads an answer, bounded, validated, and free of the server's own secrets.
 pub(crate) fn read(
@@ -18,20 +17,22 @@ pub(crate) fn read(
 ) -> Reply {
     // Back to JSON: one malformed block must not cost the whole answer, so blocks are read one by one.
     let Ok(answer) = serde_json::to_value(result) else {
-        return Reply::Done(failed("the answer of the server cannot be read".into()));
+        return Reply::Done(ToolOutcome::failed("the answer of the server cannot be read"));
     };
-    let size = answer.to_string().len();
+    let size = text::json_bytes(&answer);
     if size > max_bytes {
         return Reply::Done(too_large(tool, size, max_bytes));
     }
     match answer.get("resultType").and_then(Value::as_str) {
         Some("input_required") => match elicitation::read(&answer, secrets) {
             Ok(asked) => Reply::Asked { asked },
-            Err(reason) => Reply::Done(failed(format!("{tool} cannot continue: {reason}"))),
+            Err(reason) => {
+                Reply::Done(ToolOutcome::failed(format!("{tool} cannot continue: {reason}")))
+            }
         },
         Some("task") => match task(&answer) {
             Some(task) => Reply::Task { task },
-            None => Reply::Done(failed(format!("the task of {tool} has no id"))),
+            None => Reply::Done(ToolOutcome::failed(format!("the task of {tool} has no id"))),
         },
         _ => Reply::Done(complete(tool, answer, output, secrets)),
     }
@@ -57,7 +58,9 @@ pub(crate) fn complete(
     let structured = answer.get("structuredContent").cloned();
     let blocks = answer.get("content").and_then(Value::as_array);
     if structured.is_none() && blocks.is_none() {
-        return failed(format!("the server did not answer with the result of a tool: {tool}"));
+        return ToolOutcome::failed(format!(
+            "the server did not answer with the result of a tool: {tool}"
+        ));
     }
     // A tool that failed gives nobody the structure of a success.
     if !is_error && let Some(output) = output {
@@ -72,7 +75,7 @@ pub(crate) fn complete(
             None => Some("there is no structured content".to_owned()),
         };
         if let Some(complaint) = complaint {
-            return failed(format!(
+            return ToolOutcome::failed(format!(
                 "the result of {tool} breaks the tool's own output schema and was left out: {complaint}"
             ));
         }
@@ -125,15 +128,10 @@ fn text_of(block: &Value, secrets: &Secrets) -> String {
 
 /// An outcome that says that the result was over the bound.
 pub(super) fn too_large(tool: &str, size: usize, max_bytes: usize) -> ToolOutcome {
-    failed(format!(
+    ToolOutcome::failed(format!(
         "the result of {tool} is too large ({size} bytes, at most {max_bytes}); \
          ask for less, or raise max_result_bytes"
     ))
-}
-
-/// An outcome that says why there is no result.
-pub(crate) fn failed(text: String) -> ToolOutcome {
-    ToolOutcome { is_error: true, text, structured: None, via: None }
 }
 
 #[cfg(test)]

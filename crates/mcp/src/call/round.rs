@@ -9,15 +9,13 @@ use rmcp::{
 use serde_json::{Map, Value};
 
 use super::elicitation::{self, OpenCall};
-use super::failure::{self, Call, Signs};
+use super::failure::{self, Call};
 use super::outcome;
-use crate::catalog::opened::Opened;
+use crate::catalog::listing::Opened;
 use crate::configuration::redact::Secrets;
-use crate::transport::{
-    delivery::{self, Delivery},
-    progress::Reports,
-    request::{self, Answer, Bounds, Failure},
-};
+use crate::transport::delivery::{self, Delivery};
+use crate::transport::open_calls::Reports;
+use crate::transport::request::{self, Answer, Bounds, Failure};
 use crate::types::{Answers, Asked, CallContext, Error, Reply, TENANT_META, ToolOutcome, text};
 
 /// The call needs an address to be visited first (protocol 2025-11-25).
@@ -100,7 +98,6 @@ pub(crate) async fn send(
     RoundOutcome { reply: broken_off(outcome.reply, &open_call), ..outcome }
 }
 
-/// Reads a proper answer.
 fn read(call: &Call<'_>, opened: &Opened, answer: Answer) -> Reply {
     let Answer { id, result } = answer;
     let Call { config, tool, .. } = *call;
@@ -115,7 +112,8 @@ fn read(call: &Call<'_>, opened: &Opened, answer: Answer) -> Reply {
 
 /// Reads what a call without a proper answer means.
 async fn failed(call: &Call<'_>, reason: Failure, opened: &Opened) -> RoundOutcome {
-    let signs = failure::signs(&reason);
+    let is_refusal = failure::is_refusal(&reason);
+    let is_gone = matches!(reason, Failure::NotHandedOver | Failure::Closed);
     let is_connection_lost = match &reason {
         Failure::NotHandedOver => !opened.session.is_open(),
         // A pipe that broke before the whole line was written.
@@ -129,13 +127,12 @@ async fn failed(call: &Call<'_>, reason: Failure, opened: &Opened) -> RoundOutco
         return RoundOutcome { reply: Ok(Reply::Asked { asked }), verdict, is_connection_lost };
     }
     let judged = failure::judge(call, reason, &opened.session).await;
-    let verdict = match signs {
-        Signs::Well => Some(Verdict::Well),
-        Signs::Lost if !opened.session.is_first_loss() => None,
-        Signs::Ill | Signs::Lost => {
-            let words = judged.as_ref().err().map(Error::reason).unwrap_or_default();
-            Some(Verdict::Failed(words.to_owned()))
-        }
+    let verdict = if is_refusal {
+        Some(Verdict::Well)
+    } else {
+        let words = judged.as_ref().err().map(Error::reason).unwrap_or_default();
+        let is_news = !is_gone || opened.session.is_first_loss();
+        is_news.then(|| Verdict::Failed(words.to_owned()))
     };
     RoundOutcome { reply: judged.map(Reply::Done), verdict, is_connection_lost }
 }

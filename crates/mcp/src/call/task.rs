@@ -1,22 +1,19 @@
 //! Follows tasks: calls that a server carries out by itself, asked after until they end.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::collections::BTreeSet;
+use std::time::Duration;
 
-use rmcp::{
-    ServiceError,
-    model::{
-        CancelTaskParams, CancelTaskRequest, ClientRequest, GetTaskParams, GetTaskRequest,
-        RequestMetaObject, UpdateTaskParams, UpdateTaskRequest,
-    },
+use rmcp::ServiceError;
+use rmcp::model::{
+    CancelTaskParams, CancelTaskRequest, ClientRequest, GetTaskParams, GetTaskRequest,
+    RequestMetaObject, UpdateTaskParams, UpdateTaskRequest,
 };
 use serde_json::Value;
 
-use super::failure::Call;
-use super::{elicitation, outcome};
-use crate::catalog::opened::Opened;
-use crate::transport::request::{Answer, Bounds, Failure};
-use crate::transport::{delivery, request};
+use super::{elicitation, failure::Call, outcome};
+use crate::transport::request::{self, Answer, Bounds, Failure};
 use crate::types::{Answers, Error, Reply, TaskHandle, ToolOutcome, text};
+use crate::{catalog::listing::Opened, transport::delivery};
 use perihelion_engine::clock;
 
 /// How often a server that names no interval is asked.
@@ -61,10 +58,6 @@ pub(crate) struct TaskCall<'a, S> {
 
 impl<S: Connects> TaskCall<'_, S> {
     /// Waits until a task ends, or asks something that is not in `answered`.
-    ///
-    /// # Errors
-    /// [`Error::Unknown`] when it is lost, or does not end in time and is told to stop; [`Error::NotSent`]
-    /// when the server leaves the file meanwhile.
     pub async fn wait(&self, answered: &BTreeSet<String>) -> Result<Reply, Error> {
         let Self { call, task, .. } = *self;
         let config = call.config;
@@ -124,8 +117,9 @@ impl<S: Connects> TaskCall<'_, S> {
             let via = Some(opened.via(id.to_string()));
             Ok(TaskProgress::Over(Reply::Done(ToolOutcome { via, ..outcome })))
         };
-        if answer.to_string().len() > limit {
-            return done(outcome::too_large(call.tool, answer.to_string().len(), limit));
+        let size = text::json_bytes(&answer);
+        if size > limit {
+            return done(outcome::too_large(call.tool, size, limit));
         }
         let secrets = &call.config.secrets;
         match answer.get("status").and_then(Value::as_str) {
@@ -145,7 +139,7 @@ impl<S: Connects> TaskCall<'_, S> {
                 }
                 Err(reason) => {
                     self.stop().await;
-                    done(outcome::failed(format!("{} cannot continue: {reason}", call.tool)))
+                    done(ToolOutcome::failed(format!("{} cannot continue: {reason}", call.tool)))
                 }
             },
             Some("completed") => {
@@ -156,19 +150,16 @@ impl<S: Connects> TaskCall<'_, S> {
             Some("failed") => {
                 let words = answer.pointer("/error/message").and_then(Value::as_str);
                 let words = secrets.redact(&text::one_line(words.unwrap_or("no reason given")));
-                done(outcome::failed(format!("the task of {} failed: {words}", call.tool)))
+                done(ToolOutcome::failed(format!("the task of {} failed: {words}", call.tool)))
             }
             Some("cancelled") => {
-                done(outcome::failed(format!("the server cancelled the task of {}", call.tool)))
+                done(ToolOutcome::failed(format!("the server cancelled the task of {}", call.tool)))
             }
             _ => Err(Silence::Now("its answer is not the state of a task".into())),
         }
     }
 
     /// Answers a task's questions; the next wait shows what it made of them.
-    ///
-    /// # Errors
-    /// [`Error::Unknown`] when nobody knows whether it was told; as the opening of a connection.
     pub async fn tell(&self, answers: Answers) -> Result<Reply, Error> {
         let Self { call, task, server } = *self;
         let opened = server.opened().await?;

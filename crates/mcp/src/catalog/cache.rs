@@ -3,10 +3,8 @@
 //! One file per server, named by a digest of what decides which server is reached. Losing a file costs a start,
 //! never more, so whatever cannot be read or written is passed over.
 
-use std::{
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 

@@ -7,10 +7,7 @@ use rmcp::model::ProtocolVersion;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::configuration::ServerConfig;
-use crate::transport::connect::Era;
-use crate::trust::hidden;
-use crate::types::text;
+use crate::{configuration::ServerConfig, transport::connect::Era, trust::hidden, types::text};
 
 /// Characters of what a server says of itself; more would crowd every prompt of its agent.
 const MAX_WORDS: usize = 16_000;

@@ -1,21 +1,18 @@
-//! Reads what a server lists, tool by tool, keeping the good ones and reporting the bad ones.
+//! Reads what a server lists, tool by tool, keeping the good ones and reporting the bad ones; an open session with it.
 
-use std::{
-    collections::{HashMap, HashSet},
-    sync::Arc,
-};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use super::definitions::{Definitions, Identity};
 use crate::configuration::{ServerConfig, ToolPolicy};
-use crate::trust::hidden;
+use crate::types::schema::{self, Checker};
 use crate::types::{
-    CallPolicy, InputSchema, ServerInfo, ToolAnnotations, ToolDefinition,
-    schema::{self, Checker},
-    schema_repair, text,
+    CallPolicy, InputSchema, ServerInfo, ToolAnnotations, ToolDefinition, Via, schema_repair, text,
 };
+use crate::{transport::session::Session, trust::hidden};
 
 /// A longer definition would crowd the model's context; as JSON.
 const MAX_TOOL_BYTES: usize = 64 * 1024;
@@ -106,7 +103,6 @@ impl Listing {
         listing
     }
 
-    /// Returns the tool of a name, if it is offered.
     pub fn tool(&self, name: &str) -> Option<&ToolDefinition> {
         self.info.tools.iter().find(|tool| tool.name == name)
     }
@@ -180,7 +176,7 @@ fn read(
     policy: &ToolPolicy,
     before: Option<&Listing>,
 ) -> Result<(ToolDefinition, Option<Arc<Checker>>), Rejected> {
-    if tool.to_string().len() > MAX_TOOL_BYTES {
+    if text::json_bytes(&tool) > MAX_TOOL_BYTES {
         return Err(Rejected::TooLong);
     }
     if let Some(letter) = hidden::find(&tool) {
@@ -252,6 +248,20 @@ fn compiled(schema: &Value) -> Result<Checker, schema::Unusable> {
         let repaired = schema::compile(Arc::new(schema_repair::repaired(schema)));
         repaired.map_err(|_| reason)
     })
+}
+
+/// A session that listed its tools.
+#[derive(Clone)]
+pub(crate) struct Opened {
+    pub session: Arc<Session>,
+    pub listing: Arc<Listing>,
+}
+
+impl Opened {
+    /// Says what a request that was just answered ran over.
+    pub fn via(&self, request_id: String) -> Via {
+        self.session.via(self.listing.info.protocol_version.clone(), request_id)
+    }
 }
 
 #[cfg(test)]

@@ -8,5 +8,4 @@ pub(super) mod definitions;
 pub(super) mod listing;
 #[cfg(test)]
 pub(super) mod listing_tests;
-pub(super) mod opened;
 pub(super) mod pages;

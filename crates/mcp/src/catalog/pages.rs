@@ -2,7 +2,8 @@
 //!
 //! `list_all_tools` of rmcp neither ends on a cursor that repeats nor survives one malformed tool.
 
-use std::{collections::HashSet, time::Duration};
+use std::collections::HashSet;
+use std::time::Duration;
 
 use rmcp::ServiceError;
 use rmcp::model::{ClientRequest, ListToolsRequest, PaginatedRequestParams, RequestMetaObject};
@@ -10,12 +11,9 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::definitions::{self, Definitions, Identity};
-use crate::configuration::ServerConfig;
-use crate::transport::{
-    delivery,
-    request::{self, Bounds, Failure},
-    session::Session,
-};
+use crate::transport::request::{self, Bounds, Failure};
+use crate::types::text;
+use crate::{configuration::ServerConfig, transport::delivery, transport::session::Session};
 use perihelion_engine::clock;
 
 /// A list of more pages is one that does not end.
@@ -45,9 +43,6 @@ pub(crate) enum ListError {
 }
 
 /// Asks for all pages within the server's start-up timeout.
-///
-/// # Errors
-/// [`ListError`], when the server does not answer or answers with no tool list at all.
 pub(crate) async fn fetch(
     session: &Session,
     config: &ServerConfig,
@@ -60,7 +55,7 @@ pub(crate) async fn fetch(
     for _ in 0..MAX_PAGES {
         let left = config.startup_timeout.saturating_sub(started.elapsed());
         let page = page(session, cursor, left, config.startup_timeout).await?;
-        bytes += page.tools.iter().map(|tool| tool.to_string().len()).sum::<usize>();
+        bytes += page.tools.iter().map(text::json_bytes).sum::<usize>();
         if bytes > MAX_LIST_BYTES {
             return Err(ListError::TooLong);
         }

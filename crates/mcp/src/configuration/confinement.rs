@@ -4,13 +4,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::Sandbox;
-use super::{
-    Secrets,
-    entry_location::EntryLocation,
-    expand::{Environment, expand},
-    table::{SandboxTable, Table},
-};
+use super::Secrets;
+use super::expand::{EntryLocation, Environment, expand};
+use super::table::{SandboxTable, Table};
 use crate::types::digest;
 use perihelion_settings::config::Error;
 
@@ -28,6 +24,19 @@ pub struct Origin {
     /// The same as it is written, so that a change can be shown; values of the environment only where they are
     /// references.
     pub written: Value,
+}
+
+/// What a confined server may see and do.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sandbox {
+    /// Absolute paths that it may read.
+    pub read_only: Vec<PathBuf>,
+    /// Absolute paths that it may read and write.
+    pub writable: Vec<PathBuf>,
+    /// The network of this machine; without it there is none, not even loopback of others.
+    pub network: bool,
+    /// Bytes that its scratch directory, which is in memory, may hold; none: half of the machine's memory.
+    pub scratch_bytes: Option<u64>,
 }
 
 impl Origin {

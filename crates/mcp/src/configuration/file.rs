@@ -1,22 +1,15 @@
-//! The servers file as a whole: its own tables and those that it imports.
+//! The servers file as a whole: its own tables, those that it imports, and servers that are left out with the reason.
 
-use std::{
-    collections::BTreeMap,
-    path::{Path, PathBuf},
-};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use toml_edit::DocumentMut;
 
-use super::{
-    entry_location::{self, EntryLocation},
-    expand, foreign,
-    foreign::Format,
-    left_out::{self, Unusable},
-    redact::Secrets,
-    resolve,
-    server::{ServerConfig, Warning},
-    table,
-};
+use super::expand::{self, EntryLocation, Environment, missing as missing_in};
+use super::foreign::{self, Format};
+use super::server::{ServerConfig, Warning};
+use super::table::{self, Table};
+use super::{redact::Secrets, resolve};
 use perihelion_settings::config::strict::{self, Error};
 
 /// The servers file, checked and with every variable expanded.
@@ -51,7 +44,7 @@ impl ServersFile {
         text: &str,
         env: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Self, Error> {
-        let located = |error| entry_location::locate(path, text, error);
+        let located = |error| expand::locate(path, text, error);
         let file: table::File = strict::parse(path, text)?;
         let mut tables: Vec<_> = file.mcp_servers.into_iter().collect();
         tables.sort_by_key(|(_, table)| table.span().start);
@@ -77,9 +70,9 @@ impl ServersFile {
             let message = "there is a server of this name already; rename or remove one of the two";
             return Err(place.error("", message));
         }
-        let missing = left_out::missing(&table, env);
+        let missing = missing(&table, env);
         if !missing.is_empty() {
-            let reason = left_out::reason(place, &missing);
+            let reason = reason(place, &missing);
             let server = place.server.to_owned();
             self.unusable.push(Unusable { server, reason, required: table.required });
             return Ok(());
@@ -132,8 +125,51 @@ impl ServersFile {
         Ok(())
     }
 
-    /// Returns the server of that name.
     pub fn get(&self, name: &str) -> Option<&ServerConfig> {
         self.servers.iter().find(|server| server.name == name)
+    }
+}
+
+/// A server that is left out until somebody does something about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unusable {
+    pub server: String,
+    /// What is wrong, and the way out.
+    pub reason: String,
+    /// The start of the program fails because of it.
+    pub required: bool,
+}
+
+/// Lists the variables that a table needs and that are not set; nothing is demanded of a disabled server.
+pub(super) fn missing(table: &Table, env: Environment<'_>) -> Vec<String> {
+    if !table.is_enabled() {
+        return Vec::new();
+    }
+    let texts = table.command.iter().chain(&table.args).chain(&table.cwd).chain(&table.url);
+    let values = table.env.values().chain(table.http_headers.values());
+    let sandbox = table.sandbox.iter();
+    let paths = sandbox.flat_map(|sandbox| sandbox.read_only.iter().chain(&sandbox.writable));
+    let mut names: Vec<String> =
+        texts.chain(values).chain(paths).flat_map(|text| missing_in(text, env)).collect();
+    let secret = table.oauth.as_ref().and_then(|oauth| oauth.client_secret_env_var.as_ref());
+    let tokens = table.bearer_token_env_var.iter().chain(secret);
+    let is_unset = |name: &&String| env(name).is_none_or(|value| value.trim().is_empty());
+    names.extend(tokens.filter(is_unset).cloned());
+    let mut seen = std::collections::BTreeSet::new();
+    names.retain(|name| seen.insert(name.clone()));
+    names
+}
+
+/// Says what is missing, all of it at once.
+pub(super) fn reason(place: &EntryLocation<'_>, missing: &[String]) -> String {
+    let path = place.path.display();
+    match missing {
+        [name] => format!(
+            "set it, or give a default as in ${{{name}:-value}} in {path}; this environment variable is not set: {name}"
+        ),
+        names => format!(
+            "set them, or give defaults as in ${{NAME:-value}} in {path}; these environment variables are not set: {}",
+            names.join(", ")
+        ),
     }
 }

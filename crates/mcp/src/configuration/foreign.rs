@@ -8,7 +8,7 @@ use std::path::Path;
 use serde_json::{Map, Value};
 use toml_edit::{Array, InlineTable, Table, value as item};
 
-use super::{Error, entry_location::EntryLocation};
+use super::{Error, expand::EntryLocation};
 
 /// Whose form a file has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

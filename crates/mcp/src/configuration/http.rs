@@ -1,14 +1,12 @@
-//! The keys of a server that is reached over HTTP.
+//! The keys of a server that is reached over HTTP, and how a token for it is got.
 
 use std::collections::BTreeMap;
 
-use super::{
-    Error, Secrets, Transport,
-    entry_location::{EntryLocation, refuse},
-    expand::{Environment, expand},
-    oauth,
-    table::Table,
-};
+use secrecy::{ExposeSecret as _, SecretString};
+
+use super::expand::{EntryLocation, Environment, expand, refuse};
+use super::table::{Grant, Table};
+use super::{Error, Secrets, Transport};
 
 /// Reads the keys of a server that is elsewhere.
 pub(super) fn http(
@@ -57,12 +55,10 @@ pub(super) fn http(
         env,
         secrets,
     )?;
-    let oauth =
-        if has_token(table) { None } else { Some(oauth::oauth(place, table, env, secrets)?) };
+    let oauth = if has_token(table) { None } else { Some(oauth(place, table, env, secrets)?) };
     Ok(Transport::Http { url, bearer_token, headers, oauth })
 }
 
-/// Tells whether the table says what token is sent.
 pub(super) fn has_token(table: &Table) -> bool {
     let mut headers = table.http_headers.keys().chain(table.env_http_headers.keys());
     table.bearer_token_env_var.is_some()
@@ -81,4 +77,92 @@ fn check_url(place: &EntryLocation<'_>, url: &str, secrets: &mut Secrets) -> Res
     secrets.add(parsed.password().unwrap_or_default());
     secrets.add(parsed.query().unwrap_or_default());
     Ok(())
+}
+
+/// How a token for an HTTP server is got.
+#[derive(Clone, Debug, Default)]
+pub struct OAuth {
+    pub grant: Grant,
+    /// Scopes to ask for; empty: those that the server wants.
+    pub scopes: Vec<String>,
+    /// `None`: the program makes itself known, by `client_metadata_url` or by registering.
+    pub client_id: Option<String>,
+    pub client_secret: Option<SecretString>,
+    /// The one authorization server that is spoken to; `None`: the one that the server first named.
+    pub issuer: Option<String>,
+    pub client_metadata_url: Option<String>,
+    /// Where on this machine the browser comes back; `None`: on a free port.
+    pub callback_port: Option<u16>,
+}
+
+impl PartialEq for OAuth {
+    fn eq(&self, other: &Self) -> bool {
+        let secret =
+            |one: &Self| one.client_secret.as_ref().map(|it| it.expose_secret().to_owned());
+        self.grant == other.grant
+            && self.scopes == other.scopes
+            && self.client_id == other.client_id
+            && secret(self) == secret(other)
+            && self.issuer == other.issuer
+            && self.client_metadata_url == other.client_metadata_url
+            && self.callback_port == other.callback_port
+    }
+}
+
+impl Eq for OAuth {}
+
+/// Checks `scopes` and the `oauth` table, and fetches the secret that it names.
+pub(super) fn oauth(
+    place: &EntryLocation<'_>,
+    table: &Table,
+    env: Environment<'_>,
+    secrets: &mut Secrets,
+) -> Result<OAuth, Error> {
+    let written = table.oauth.as_ref();
+    let mut oauth = OAuth { scopes: table.scopes.clone(), ..OAuth::default() };
+    if let Some(bad) = oauth.scopes.iter().find(|scope| !is_scope(scope)) {
+        return Err(place.error("scopes", format!("a scope is one word: {bad}")));
+    }
+    let Some(written) = written else { return Ok(oauth) };
+    oauth.grant = written.grant;
+    oauth.client_id = written.client_id.clone().filter(|id| !id.trim().is_empty());
+    oauth.callback_port = written.callback_port;
+    oauth.issuer = written.issuer.clone().filter(|issuer| !issuer.trim().is_empty());
+    if let Some(url) = &written.client_metadata_url {
+        let parsed = reqwest::Url::parse(url).ok();
+        if !parsed.is_some_and(|url| url.scheme() == "https" && url.path() != "/") {
+            let message = format!("expected an https address with a path: {url}");
+            return Err(place.error("oauth.client_metadata_url", message));
+        }
+        if oauth.client_id.is_some() {
+            let message = "give either `client_id` or `client_metadata_url`, not both";
+            return Err(place.error("oauth", message));
+        }
+        oauth.client_metadata_url = Some(url.clone());
+    }
+    if written.client_secret_env_var.is_some() && oauth.client_id.is_none() {
+        let message = "a secret goes with a `client_id`";
+        return Err(place.error("oauth.client_secret_env_var", message));
+    }
+    if oauth.grant == Grant::ClientCredentials {
+        let complete = oauth.client_id.is_some() && written.client_secret_env_var.is_some();
+        if !complete {
+            let message = "client_credentials needs `client_id` and `client_secret_env_var`";
+            return Err(place.error("oauth.grant", message));
+        }
+        if written.callback_port.is_some() {
+            let message = "client_credentials uses no browser, so it takes no callback_port";
+            return Err(place.error("oauth.callback_port", message));
+        }
+    }
+    let variable = written.client_secret_env_var.as_deref();
+    let secret = place.secret("oauth.client_secret_env_var", variable, env, secrets)?;
+    oauth.client_secret = secret.map(Into::into);
+    Ok(oauth)
+}
+
+/// Tells whether it is a scope as RFC 6749 writes them.
+fn is_scope(scope: &str) -> bool {
+    !scope.is_empty()
+        && scope.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\'))
 }

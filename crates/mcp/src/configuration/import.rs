@@ -1,18 +1,15 @@
 //! Turns the servers of another program's file into tables of the servers file, secrets left out.
 
-use std::{ops::Range, path::Path};
+use std::ops::Range;
+use std::path::Path;
 
 use toml_edit::{DocumentMut, Item, Table, TableLike, value};
 
-use super::{
-    Error,
-    foreign::{self, Foreign, Format, variable},
-    secret,
-    table::{CodexFile, File},
-};
+use super::foreign::{self, Foreign, Format, variable};
+use super::table::{CodexFile, File};
+use super::{Error, secret};
 use perihelion_settings::config::strict;
 
-/// What an import gives.
 #[derive(Debug)]
 pub struct Imported {
     /// The tables, as TOML.

@@ -1,14 +1,12 @@
 //! One server as the operator configured it.
 
-use std::{collections::BTreeMap, num::NonZeroU32, time::Duration};
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+use std::time::Duration;
 
-use super::{
-    confinement::Origin,
-    oauth::OAuth,
-    redact::Secrets,
-    sandbox::Sandbox,
-    table::{ApprovalMode, Effect},
-};
+use super::confinement::{Origin, Sandbox};
+use super::table::{ApprovalMode, Effect};
+use super::{http::OAuth, redact::Secrets};
 use crate::types::AgentBinding;
 
 /// One server as the operator configured it.

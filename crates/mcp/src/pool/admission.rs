@@ -1,15 +1,11 @@
 //! Lets calls through to one server: a few at a time, at its rate, and none while its circuit breaker is open.
 
-use std::{
-    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
-    time::{Duration, Instant},
-};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use tokio::{
-    sync::{Semaphore, SemaphorePermit},
-    time::timeout,
-};
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::breaker::{Breaker, Open};
@@ -46,9 +42,6 @@ impl Admission {
     }
 
     /// Waits until fewer than the most calls are in flight and the rate allows one more.
-    ///
-    /// # Errors
-    /// Why the call is not to be sent.
     pub async fn turn(
         &self,
         closed: &CancellationToken,
@@ -82,9 +75,6 @@ impl Admission {
     }
 
     /// Lets a call pass the circuit breaker.
-    ///
-    /// # Errors
-    /// Why not.
     pub fn admit(&self) -> Result<Trial<'_>, Open> {
         self.use_now();
         let decides = self.breaker.lock().admit(clock::monotonic())?;

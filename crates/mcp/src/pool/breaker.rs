@@ -2,10 +2,8 @@
 //!
 //! Knows no clock: the time is given to it.
 
-use std::{
-    fmt,
-    time::{Duration, Instant},
-};
+use std::fmt;
+use std::time::{Duration, Instant};
 
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 

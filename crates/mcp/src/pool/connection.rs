@@ -8,7 +8,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use crate::catalog::{listing::Listing, opened::Opened};
+use crate::catalog::listing::{Listing, Opened};
 use crate::transport::{connect::Era, session::Session};
 use crate::types::Error;
 

@@ -1,10 +1,11 @@
-//! Finds out what tools a server has: as they are known, as they are on disk, or by asking it.
+//! Finds out what tools a server has: as they are known, as they are on disk, or by asking it; logs people in and out.
 
 use std::sync::Arc;
 
 use super::server::Server;
-use crate::catalog::{definitions::Definitions, listing::Listing};
+use crate::transport::oauth::{Access, LoggedOut, Login};
 use crate::types::{Error, ServerInfo};
+use crate::{catalog::definitions::Definitions, catalog::listing::Listing};
 use perihelion_engine::clock;
 
 impl Server {
@@ -91,5 +92,39 @@ impl Server {
     pub async fn on_disk(&self) -> Option<Definitions> {
         let cache = self.context.cache.as_ref()?;
         cache.load(&self.config, self.context.executable.as_deref()).await
+    }
+}
+
+impl Server {
+    /// Begins a login, asking the server first what it wants, unless it has said so.
+    pub async fn log_in(&self) -> Result<Login, Error> {
+        let access = self.accessible()?;
+        if access.failure().is_none() {
+            // What it offers without a login is no reason not to log in.
+            let _ = self.scan().await;
+        }
+        let login = Login::begin(access.clone()).await?;
+        // Somebody is at it: the next call is to be tried.
+        self.admission.succeeded();
+        Ok(login)
+    }
+
+    /// Forgets the login, and closes the connection that it made.
+    pub async fn log_out(&self) -> Result<LoggedOut, Error> {
+        let done = self.accessible()?.log_out().await?;
+        self.part(&mut *self.link.lock().await, self.context.patience).await;
+        if let Some(cache) = &self.context.cache {
+            cache.remove(&self.config, self.context.executable.as_deref()).await;
+        }
+        Ok(done)
+    }
+
+    fn accessible(&self) -> Result<&Arc<Access>, Error> {
+        self.access.as_ref().ok_or_else(|| Error::Login {
+            server: self.config.name.clone(),
+            reason: "only a server with `url` has one, and only if no token is given with \
+                     bearer_token_env_var or in a header"
+                .into(),
+        })
     }
 }

@@ -7,18 +7,14 @@
 mod admission;
 mod breaker;
 mod connection;
-mod context;
-mod login;
 mod looking;
-mod menu;
 mod monitor;
 mod opening;
-mod quarantine;
 mod reload;
 mod server;
 mod servers;
 mod view;
 
-pub use menu::{agent_name, menu_line};
 pub use reload::Reloaded;
 pub use servers::{Absent, Looked, Pool, PoolOptions};
+pub use view::{agent_name, menu_line};

@@ -14,7 +14,7 @@ use tokio::time::timeout;
 use super::server::Server;
 use crate::catalog::{definitions::Definitions, listing::Listing, pages};
 use crate::transport::connect::Era;
-use crate::transport::list_changes::ListChanges;
+use crate::transport::open_calls::ListChanges;
 use crate::transport::session::Session;
 use perihelion_engine::clock;
 

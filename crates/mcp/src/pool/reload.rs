@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::server::Server;
-use super::servers::Pool;
+use super::{server::Server, servers::Pool};
 use crate::configuration::ServersFile;
 
 /// What a reload did, by the servers' names.

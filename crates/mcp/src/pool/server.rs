@@ -1,29 +1,23 @@
-//! One configured server: what is known of it, and its calls, each admitted, bounded and judged.
+//! One configured server: what it shares with others, what is known of it, and its calls, admitted, bounded and judged.
 
-use std::{
-    sync::{
-        Arc, Weak,
-        atomic::{AtomicU32, AtomicU64, Ordering},
-    },
-    time::Duration,
-};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use parking_lot::MutexGuard;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::{admission::Admission, connection::Link, context::PoolContext, view::View};
-use crate::call::{
-    failure::Call,
-    round::{self, Given, RoundOutcome, Verdict},
-    task::TaskCall,
-};
+use super::{admission::Admission, connection::Link, view::View};
+use crate::call::round::{self, Given, RoundOutcome, Verdict};
 use crate::configuration::{ServerConfig, Transport};
-use crate::transport::oauth::Access;
+use crate::transport::oauth::{Access, Logins};
 use crate::types::{
     CallContext, CallPolicy, CallRound, Error, Phase, Reply, ServerInfo, ServerState,
     ToolDefinition,
 };
+use crate::{call::failure::Call, call::task::TaskCall, catalog::cache::Cache, trust::Pins};
 use perihelion_settings::metrics::{self, Timer};
 
 /// What calls in flight get beyond their own limit, when their server leaves the file.
@@ -273,7 +267,6 @@ impl Server {
         self.change(View::stop);
     }
 
-    /// Changes what is told of the server, and tells that it changed.
     pub fn change(&self, change: impl FnOnce(&mut View)) {
         change(&mut self.view());
         self.context.changed();
@@ -281,5 +274,29 @@ impl Server {
 
     pub fn view(&self) -> MutexGuard<'_, View> {
         self.view.lock()
+    }
+}
+
+/// What the servers of a pool share.
+pub(super) struct PoolContext {
+    pub executable: Option<PathBuf>,
+    pub patience: Duration,
+    pub cache: Option<Cache>,
+    /// Where definitions are pinned; without it every server is taken as it is.
+    pub pins: Option<Arc<Pins>>,
+    /// Where logins to servers are kept; without it servers that want one cannot be used.
+    pub logins: Option<Logins>,
+    /// Do not believe what is on disk; only write it.
+    pub refresh: bool,
+    /// Begin with what is pinned and not fresh any longer, and ask the server while everything else continues.
+    pub refresh_beside: bool,
+    /// Counts changes of what is told of the servers.
+    pub changes: watch::Sender<u64>,
+}
+
+impl PoolContext {
+    /// Tells anyone who listens that something about a server changed.
+    pub fn changed(&self) {
+        self.changes.send_modify(|count| *count = count.wrapping_add(1));
     }
 }

@@ -8,7 +8,7 @@ use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::context::PoolContext;
+use super::server::PoolContext;
 use super::server::Server;
 use crate::catalog::cache::Cache;
 use crate::configuration::{ServersFile, Unusable};

@@ -1,30 +1,24 @@
 //! Opens a connection: starts or reaches the server and agrees on a protocol version, in bounded time.
 
-use std::{
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::Duration,
-};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
 
-use rmcp::{
-    RoleClient,
-    model::{InitializeResult, ProtocolVersion, ServerResult},
-    service::{ClientInitializeError, ClientLifecycleMode, ClientServiceExt, RunningService},
-    transport::async_rw::AsyncRwTransport,
-};
+use rmcp::RoleClient;
+use rmcp::model::{InitializeResult, ProtocolVersion, ServerResult};
+use rmcp::service::{ClientInitializeError, ClientLifecycleMode, ClientServiceExt, RunningService};
+use rmcp::transport::async_rw::AsyncRwTransport;
 use serde_json::Value;
 use tokio::time::timeout;
 
-use super::connect_error::ConnectError;
-use super::delivery::{self, Delivery};
-use super::line_sanitizer::LineSanitizer;
-use super::list_changes::ListChangeFilter;
-use super::oauth::Access;
+use super::delivery::{self, ConnectError, Delivery};
 use super::process::{Process, Program};
-use super::sandbox::Confined;
+use super::sandbox::{self, Confined};
 use super::session::{Kind, Listener, Session};
-use super::stderr::Tail;
-use super::{http, sandbox};
+use super::{
+    http_session, line_sanitizer::LineSanitizer, oauth::Access, open_calls::ListChangeFilter,
+    stderr::Tail,
+};
 use crate::configuration::{ServerConfig, Transport};
 use crate::types::text;
 use perihelion_engine::clock;
@@ -172,7 +166,7 @@ async fn attempt(
             let token = bearer_token.as_deref();
             let access = access.cloned();
             let (transport, session) =
-                http::transport(url, token, headers, access, limit, max_message)?;
+                http_session::transport(url, token, headers, access, limit, max_message)?;
             let transport = ListChangeFilter::new(transport, listener.changes.clone());
             let greeting = listener.serve_with_lifecycle(transport, era.lifecycle());
             judge(timeout(limit, greeting).await, era, config, true)

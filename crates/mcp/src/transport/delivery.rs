@@ -1,8 +1,11 @@
-//! Reads what a failure of the transport means for the message that it carried.
+//! Why there is no connection, and what a failure of one means for the message that it carried.
 
 use std::error::Error as StdError;
 
+use rmcp::service::ClientInitializeError;
 use rmcp::transport::streamable_http_client::StreamableHttpError;
+
+use super::sandbox::Unconfined;
 
 /// What a failed POST says about the call it carried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,4 +74,31 @@ fn behind<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a (dyn StdError +
         Some(StreamableHttpError::Client(error)) => error.source(),
         _ => error.source(),
     }
+}
+
+/// Why there is no connection.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ConnectError {
+    #[error("the directory in which it starts does not exist (see cwd in its table): {0}")]
+    Cwd(String),
+    #[error(transparent)]
+    Sandbox(#[from] Unconfined),
+    #[error("cannot run {command} (is it installed, and on the PATH of this process?): {source}")]
+    Spawn { command: String, source: std::io::Error },
+    #[error("{}", chain(.0))]
+    Client(#[from] reqwest::Error),
+    #[error(transparent)]
+    Header(#[from] http::Error),
+    #[error("it did not answer within the start-up timeout (startup_timeout_sec): {0} s")]
+    Late(f64),
+    /// Its answer to the greeting, or none.
+    #[error("{words}")]
+    Greeting { words: String, source: Option<Box<ClientInitializeError>> },
+    /// How its process ended, with the way out.
+    #[error("{error}; {end}")]
+    Ended {
+        #[source]
+        error: Box<Self>,
+        end: String,
+    },
 }

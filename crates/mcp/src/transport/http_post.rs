@@ -23,6 +23,7 @@ use sse_stream::{Sse, SseStream};
 use super::messages;
 use crate::types::text;
 use perihelion_engine::clock;
+use perihelion_http::reach;
 
 /// Bytes of a whole answer.
 pub(super) const BODY_BYTES: usize = 16 * 1024 * 1024;
@@ -158,22 +159,14 @@ impl Post<'_> {
 
 /// Returns how long a server that takes no more messages asks to wait.
 fn retry_after(response: &reqwest::Response) -> Option<Duration> {
-    if response.status() != StatusCode::TOO_MANY_REQUESTS {
-        return None;
-    }
-    let text = header(response, RETRY_AFTER.as_str())?;
-    if let Ok(seconds) = text.trim().parse() {
-        return Some(Duration::from_secs(seconds));
-    }
-    let date = chrono::DateTime::parse_from_rfc2822(text.trim()).ok()?;
-    Some((date.to_utc() - clock::now()).to_std().unwrap_or_default())
+    let is_asked = response.status() == StatusCode::TOO_MANY_REQUESTS;
+    is_asked.then(|| reach::retry_after(response.headers())).flatten()
 }
 
 fn header(response: &reqwest::Response, name: &str) -> Option<String> {
     response.headers().get(name)?.to_str().ok().map(str::to_owned)
 }
 
-/// Returns the scope that a challenge names.
 fn scope(challenge: &str) -> Option<String> {
     let rest = challenge.split_once("scope=")?.1;
     let scope = match rest.strip_prefix('"') {

@@ -3,11 +3,9 @@
 //! A message may stand on several lines, as servers write it that print for people. Anything else goes by: a server may
 //! print what it likes.
 
-use std::{
-    io,
-    pin::Pin,
-    task::{Context, Poll, ready},
-};
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncBufRead, AsyncRead, BufReader, ReadBuf};
 

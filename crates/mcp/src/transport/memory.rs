@@ -4,14 +4,13 @@
 //! runtimes that reserve much still run. A shell sets it and becomes the program: the limit holds from its first
 //! instruction on, for all that it starts, and cannot be raised again.
 
-use std::{
-    collections::BTreeMap,
-    fs,
-    path::{Path, PathBuf},
-};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use uuid::Uuid;
 
 use perihelion_sandbox::find_program;
-use uuid::Uuid;
 
 /// The shell that sets the limits; it has no other part in what runs.
 const SHELL: &str = "/bin/sh";
@@ -55,9 +54,6 @@ impl Bound {
     }
 
     /// Returns the command that starts a program within the bound.
-    ///
-    /// # Errors
-    /// Why the program cannot be started, before a shell would say it.
     pub fn launch(
         &self,
         program: &Path,

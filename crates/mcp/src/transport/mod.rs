@@ -3,22 +3,17 @@
 //! Enter at `connect::connect`, which gives a [`session::Session`], and at `request::send`. Invariant: every process is
 //! owned and reaped, and every wait is bounded. Deliberately absent: what is asked for, and what an answer means.
 
-mod address;
 pub(super) mod connect;
-mod connect_error;
 pub(super) mod delivery;
-mod http;
 mod http_post;
 mod http_session;
 mod line_sanitizer;
-pub(super) mod list_changes;
 mod memory;
 mod messages;
 pub(super) mod oauth;
 pub(super) mod open_calls;
 mod process;
 mod process_tag;
-pub(super) mod progress;
 pub(super) mod request;
 mod sandbox;
 pub(super) mod session;

@@ -1,12 +1,24 @@
-//! Passes what a server asks during a call on to that call.
+//! Passes on what a server says: that its tools changed; questions to the one call that they can be of, progress to each.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
-};
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction};
+use rmcp::RoleClient;
+use rmcp::model::{
+    ElicitRequestParams, ElicitResult, ElicitationAction, JsonRpcMessage,
+    ProgressNotificationParam, ProgressToken, ServerNotification,
+};
+use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
+use rmcp::transport::Transport;
+use tokio::sync::{Notify, mpsc, watch};
+
+use crate::types::{Progress, text};
+use crate::{configuration::redact::Secrets, trust::hidden};
+use perihelion_engine::clock;
 
 /// A call that can be asked something while it waits for its end.
 pub(crate) trait Askable: Send + Sync {
@@ -58,5 +70,180 @@ pub(crate) struct OpenCallGuard {
 impl Drop for OpenCallGuard {
     fn drop(&mut self) {
         self.open_calls.calls.lock().retain(|call| !Arc::ptr_eq(call, &self.call));
+    }
+}
+
+/// Longer messages are cut.
+const MESSAGE_CHARS: usize = 200;
+/// People read no faster.
+const PAUSE: Duration = Duration::from_millis(400);
+
+/// The calls of one session that wait for an answer.
+#[derive(Default)]
+pub(super) struct ProgressBoard(Mutex<HashMap<ProgressToken, watch::Sender<Progress>>>);
+
+impl ProgressBoard {
+    /// Wakes the call that the progress is about, if it still waits.
+    pub fn note(&self, words: ProgressNotificationParam) {
+        if let Some(waiting) = self.0.lock().get(&words.progress_token) {
+            let message = words.message.unwrap_or_default();
+            waiting.send_replace(Progress { done: words.progress, total: words.total, message });
+        }
+    }
+
+    /// Starts to watch the progress of a call until the watch is dropped.
+    pub fn watch(self: &Arc<Self>, token: ProgressToken) -> Watch {
+        let (sender, changes) = watch::channel(Progress::default());
+        self.0.lock().insert(token.clone(), sender);
+        Watch { board: self.clone(), token, changes }
+    }
+}
+
+/// One call's place on the board.
+pub(super) struct Watch {
+    board: Arc<ProgressBoard>,
+    token: ProgressToken,
+    changes: watch::Receiver<Progress>,
+}
+
+impl Watch {
+    /// Returns the next progress.
+    pub async fn progress(&mut self) -> Progress {
+        if self.changes.changed().await.is_err() {
+            // Another call took the token over: nothing more is heard of this one.
+            std::future::pending::<()>().await;
+        }
+        self.changes.borrow_and_update().clone()
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.board.0.lock().remove(&self.token);
+    }
+}
+
+/// Passes progress on to the one who made the call, not faster than it can be read.
+pub(crate) struct Reports<'a> {
+    to: Option<mpsc::Sender<Progress>>,
+    secrets: Option<&'a Secrets>,
+    last: Option<Instant>,
+}
+
+impl<'a> Reports<'a> {
+    pub fn to(to: Option<mpsc::Sender<Progress>>, secrets: &'a Secrets) -> Self {
+        Self { to, secrets: Some(secrets), last: None }
+    }
+
+    /// Reports to nobody.
+    pub fn none() -> Self {
+        Self { to: None, secrets: None, last: None }
+    }
+
+    /// Reports a progress, as one short line without secrets.
+    pub fn tell(&mut self, progress: Progress) {
+        let (Some(to), Some(secrets)) = (&self.to, self.secrets) else { return };
+        if self.last.is_some_and(|last| last.elapsed() < PAUSE) {
+            return;
+        }
+        self.last = Some(clock::monotonic());
+        let message = text::one_line(&hidden::shown(&secrets.redact(&progress.message)));
+        let message = text::cut(&message, MESSAGE_CHARS);
+        // Nobody waits for the one who does not listen.
+        let _ = to.try_send(Progress { message, ..progress });
+    }
+}
+
+/// Answers to a server's own requests that wait until it reads them; each takes memory.
+const UNREAD: usize = 1024;
+
+/// Whether a server said that its tools changed, and why it is not listened to any longer.
+#[derive(Default)]
+pub(crate) struct ListChanges {
+    is_new: AtomicBool,
+    notify: Notify,
+    broken_off: OnceLock<String>,
+}
+
+impl ListChanges {
+    fn note(&self) {
+        self.is_new.store(true, Ordering::Release);
+        self.notify.notify_one();
+    }
+
+    /// Tells once whether the server said so since somebody asked.
+    pub fn take(&self) -> bool {
+        self.is_new.swap(false, Ordering::AcqRel)
+    }
+
+    /// Returns why this side ended the connection, if it did.
+    pub fn broken_off(&self) -> Option<&str> {
+        self.broken_off.get().map(String::as_str)
+    }
+
+    /// Waits until the server says so; one waits at a time.
+    pub async fn changed(&self) {
+        self.notify.notified().await;
+    }
+}
+
+/// A transport that takes changed lists out of what comes in.
+///
+/// Handlers of notifications run beside the answers to calls and may come after them, so that a call would go to a
+/// tool that the server has said is another one now.
+pub(super) struct ListChangeFilter<T> {
+    inner: T,
+    changes: Arc<ListChanges>,
+    /// One for each answer that waits to be written, and this one.
+    unread: Arc<()>,
+}
+
+impl<T> ListChangeFilter<T> {
+    pub fn new(inner: T, changes: Arc<ListChanges>) -> Self {
+        Self { inner, changes, unread: Arc::default() }
+    }
+}
+
+impl<T: Transport<RoleClient>> Transport<RoleClient> for ListChangeFilter<T> {
+    type Error = T::Error;
+
+    fn name() -> Cow<'static, str> {
+        T::name()
+    }
+
+    fn send(
+        &mut self,
+        item: TxJsonRpcMessage<RoleClient>,
+    ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
+        let is_answer = matches!(&item, JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_));
+        let waits = is_answer.then(|| self.unread.clone());
+        let sending = self.inner.send(item);
+        async move {
+            let _waits = waits;
+            sending.await
+        }
+    }
+
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
+        let message = self.inner.receive().await?;
+        if let JsonRpcMessage::Notification(text) = &message
+            && let ServerNotification::ToolListChangedNotification(_) = &text.notification
+        {
+            self.changes.note();
+        }
+        if Arc::strong_count(&self.unread) > UNREAD {
+            let why = format!("it made {UNREAD} requests without reading the answers");
+            let _ = self.changes.broken_off.set(why);
+            return None;
+        }
+        Some(message)
+    }
+
+    async fn close(&mut self) -> Result<(), Self::Error> {
+        // It would wait for what cannot be written.
+        if self.changes.broken_off().is_some() {
+            return Ok(());
+        }
+        self.inner.close().await
     }
 }

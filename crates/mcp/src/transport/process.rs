@@ -2,32 +2,24 @@
 //!
 //! Invariant: anyone who drops a [`Process`] kills all that descends from it, at once and without a runtime.
 
-use std::{
-    collections::BTreeMap,
-    convert::Infallible,
-    os::fd::{AsFd, OwnedFd},
-    path::Path,
-    process::{ExitStatus, Stdio},
-    sync::{Arc, Once},
-    time::Duration,
-};
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::process::{ExitStatus, Stdio};
+use std::sync::{Arc, Once};
+use std::time::Duration;
 
-use nix::{
-    sys::signal::{Signal, killpg},
-    unistd::Pid,
-};
-use tokio::{
-    net::unix::pipe,
-    process::{Child, ChildStdin, ChildStdout, Command},
-    sync::Mutex,
-    task::JoinHandle,
-    time::timeout,
-};
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+use tokio::net::unix::pipe;
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::sync::Mutex;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
 
-use super::memory::Bound;
-use super::process_tag;
-use super::process_tag::ProcessTag;
-use super::stderr::Tail;
+use super::process_tag::{self, ProcessTag};
+use super::{memory::Bound, stderr::Tail};
 
 /// How long a killed process may take to be reaped; it cannot refuse, only be stuck in the kernel.
 const REAP: Duration = Duration::from_secs(1);

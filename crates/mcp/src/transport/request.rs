@@ -5,18 +5,15 @@
 
 use std::time::Duration;
 
-use rmcp::{
-    Peer, RoleClient, ServiceError,
-    model::{
-        CancelledNotification, CancelledNotificationParam, ClientRequest, RequestId,
-        RequestMetaObject, ServerResult,
-    },
-    service::PeerRequestOptions,
+use rmcp::model::{
+    CancelledNotification, CancelledNotificationParam, ClientRequest, RequestId, RequestMetaObject,
+    ServerResult,
 };
+use rmcp::service::PeerRequestOptions;
+use rmcp::{Peer, RoleClient, ServiceError};
 use tokio::time::timeout;
 
-use super::progress::Reports;
-use super::session::Session;
+use super::{open_calls::Reports, session::Session};
 use crate::configuration::ServerConfig;
 use perihelion_engine::clock;
 

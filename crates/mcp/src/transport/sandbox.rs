@@ -2,31 +2,16 @@
 //!
 //! What is not listed does not exist for the server. Where the sandbox cannot be had, the server is not started.
 
-use std::{
-    collections::BTreeMap,
-    ffi::OsStr,
-    path::{Path, PathBuf},
-};
-
-use perihelion_sandbox::{Bubblewrap, find_program};
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
 
 use crate::configuration::Sandbox;
+use perihelion_sandbox::{Bubblewrap, find_program};
 
 /// What programs look up under `/etc`: libraries, time zone, names, certificates. No passwords, no keys.
-const ETC: [&str; 12] = [
-    "/etc/alternatives",
-    "/etc/ca-certificates",
-    "/etc/group",
-    "/etc/hosts",
-    "/etc/ld.so.cache",
-    "/etc/ld.so.conf",
-    "/etc/localtime",
-    "/etc/nsswitch.conf",
-    "/etc/passwd",
-    "/etc/pki",
-    "/etc/resolv.conf",
-    "/etc/ssl",
-];
+const ETC: &str = "alternatives ca-certificates group hosts ld.so.cache ld.so.conf localtime nsswitch.conf \
+     passwd pki resolv.conf ssl";
 
 /// The directory in which a confined server starts, unless `cwd` names another: empty, private, in memory.
 const SCRATCH: &str = "/tmp";
@@ -56,9 +41,6 @@ impl Sandbox {
     ///
     /// The environment is not put into the arguments, where everybody could read it: bubblewrap passes on
     /// its own, which is the server's allow-list and nothing else.
-    ///
-    /// # Errors
-    /// [`Unconfined`].
     pub(super) fn confine(
         &self,
         program: &Path,
@@ -95,8 +77,8 @@ impl Sandbox {
             _ => {}
         }
         line.system();
-        for path in ETC {
-            line.read_only_if_present(Path::new(path));
+        for name in ETC.split(' ') {
+            line.read_only_if_present(&Path::new("/etc").join(name));
         }
         line.read_only(&program);
         for path in &self.read_only {

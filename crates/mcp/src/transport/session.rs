@@ -1,29 +1,20 @@
 //! One open connection to a server, and what belongs to it.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-use rmcp::{
-    ClientHandler, Peer, RoleClient,
-    model::{
-        ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ElicitationCapability,
-        ErrorData, FormElicitationCapability, Implementation, ProgressNotificationParam,
-        UrlElicitationCapability,
-    },
-    service::{NotificationContext, RequestContext, RunningService},
+use rmcp::model::{
+    ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ElicitationCapability,
+    ErrorData, FormElicitationCapability, Implementation, ProgressNotificationParam,
+    UrlElicitationCapability,
 };
+use rmcp::service::{NotificationContext, RequestContext, RunningService};
+use rmcp::{ClientHandler, Peer, RoleClient};
 use tokio::sync::Mutex;
 
-use super::http_session::SessionId;
-use super::list_changes::ListChanges;
-use super::open_calls::OpenCalls;
-use super::process::Process;
-use super::progress::ProgressBoard;
+use super::open_calls::{ListChanges, OpenCalls, ProgressBoard};
+use super::{http_session::SessionId, process::Process};
 use crate::types::Via;
 
 /// How long a protocol-level goodbye may take before the process is ended anyway.

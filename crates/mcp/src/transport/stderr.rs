@@ -1,12 +1,11 @@
 //! Drains a server's stderr, always and without bound, and keeps the last lines of it.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::collections::VecDeque;
+use std::sync::Arc;
 
 use parking_lot::Mutex;
-use tokio::{
-    io::{AsyncRead, AsyncReadExt},
-    sync::watch,
-};
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::sync::watch;
 
 use crate::configuration::redact::Secrets;
 

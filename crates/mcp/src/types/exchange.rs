@@ -1,19 +1,20 @@
-//! The words of a call that does not end at once: questions to a person, their answers, and tasks.
+//! What performs tool calls, and the words of one that does not end at once: questions, their answers, and tasks.
 //!
 //! A call is a row of rounds. Each is sent once and has one reply, so that each can be recorded by itself,
 //! and days may pass between two of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use tokio::sync::mpsc;
 
-use super::call::ToolOutcome;
+use super::{error::Error, server::ServerStatus, tool::CallPolicy};
 
 /// Answers by the question's key: `{"action": "accept", "content": …}`, or another action alone.
 pub type Answers = BTreeMap<String, Value>;
 
-/// One round of a call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CallRound {
     /// Calls the tool, for the first time or with answers to what it asked.
@@ -30,7 +31,6 @@ pub enum CallRound {
 }
 
 impl CallRound {
-    /// Makes the first round of a call.
     pub fn first(arguments: Map<String, Value>) -> Self {
         Self::Call { arguments, answers: Answers::new(), state: None }
     }
@@ -67,7 +67,6 @@ pub struct Asked {
     /// Goes back unread with the answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,
-    /// The task that asks, where one does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskHandle>,
     /// A server of an older protocol asked during the call, was told `cancel`, and said this. The answers need
@@ -86,7 +85,6 @@ pub struct Question {
     pub wants: Wants,
 }
 
-/// What a question wants.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "mode", rename_all = "snake_case")]
 pub enum Wants {
@@ -119,6 +117,131 @@ pub fn accepted(content: Option<Value>) -> Value {
 /// Returns the answer of somebody who refuses.
 pub fn declined() -> Value {
     json!({ "action": "decline" })
+}
+
+/// Where a bundled server finds whose call it is.
+pub const TENANT_META: &str = "dev.perihelion/tenant";
+
+/// What travels with a call besides its arguments.
+#[derive(Clone, Debug, Default)]
+pub struct CallContext {
+    /// Stable over every attempt of the same call; sent in `_meta` under `dev.perihelion/idempotency-key`.
+    pub idempotency_key: String,
+    /// Whose call it is; sent in `_meta` under [`TENANT_META`] to bundled servers, which are this program itself.
+    pub tenant: String,
+    /// W3C `traceparent`, sent in `_meta` where present.
+    pub traceparent: Option<String>,
+    /// The rules under which the call was decided on; it is not sent where stricter ones hold by now.
+    pub under: Option<CallPolicy>,
+    /// Takes what the server says of how far it is; what there is no room for is left out.
+    pub progress: Option<mpsc::Sender<Progress>>,
+}
+
+/// How far a call is, in the server's words.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Progress {
+    pub done: f64,
+    /// What `done` comes to in the end, where that is known.
+    pub total: Option<f64>,
+    /// One short line.
+    pub message: String,
+}
+
+/// What an answered call ran over: the words by which a server's own log can be searched for it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Via {
+    /// Negotiated MCP protocol version.
+    pub protocol_version: String,
+    /// `pipe` (stdio) or `tcp` (HTTP), as the OpenTelemetry conventions name transports.
+    pub transport: String,
+    /// The session of a streamable HTTP server that keeps one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+    /// Id of the JSON-RPC request; of the last one, where the call was made again.
+    pub request_id: String,
+}
+
+/// How a call that reached the server ended; a tool's own error is data, not an `Err`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ToolOutcome {
+    pub is_error: bool,
+    /// All text content, joined by newlines; non-text blocks are described in brackets.
+    pub text: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub structured: Option<Value>,
+    /// None in what was recorded before this was kept, and where a person supplied the result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub via: Option<Via>,
+}
+
+impl ToolOutcome {
+    /// Makes an outcome that says why there is no result.
+    pub fn failed(text: impl Into<String>) -> Self {
+        Self { is_error: true, text: text.into(), structured: None, via: None }
+    }
+}
+
+/// Performs tool calls on the configured servers.
+#[async_trait]
+pub trait ToolHost: Send + Sync {
+    /// Returns the servers that could be scanned and those that could not, in the file's order.
+    async fn scan(&self) -> Vec<ServerStatus>;
+
+    /// Goes one round of a call, once; never retries a call that may have run.
+    ///
+    /// # Errors
+    /// [`Error::NotSent`] and the like when the call certainly did not run; [`Error::Unknown`] when it may have.
+    async fn exchange(
+        &self,
+        server: &str,
+        tool: &str,
+        round: CallRound,
+        context: CallContext,
+    ) -> Result<Reply, Error>;
+
+    /// Calls a tool that neither asks nor becomes a task; one that does is an error.
+    async fn call(
+        &self,
+        server: &str,
+        tool: &str,
+        arguments: Map<String, Value>,
+        context: CallContext,
+    ) -> Result<ToolOutcome, Error> {
+        let unknown = |reason: &str| Error::Unknown {
+            server: server.to_owned(),
+            tool: tool.to_owned(),
+            reason: reason.into(),
+        };
+        match self.exchange(server, tool, CallRound::first(arguments), context).await? {
+            Reply::Done(outcome) => Ok(outcome),
+            Reply::Asked { .. } => {
+                Err(unknown("the server asked for input, which this caller cannot give"))
+            }
+            Reply::Task { .. } => {
+                Err(unknown("the server made a task of it, which this caller cannot follow"))
+            }
+        }
+    }
+
+    /// Says why calls of a server are refused for now, if they are: its circuit breaker is open.
+    ///
+    /// It stands in the prompts of every thread, so nothing in it may be what a server wrote.
+    fn failure(&self, _server: &str) -> Option<String> {
+        None
+    }
+
+    /// Returns what surrounds the calls of a tool now, as far as that is known without asking its server.
+    fn call_policy(&self, _server: &str, _tool: &str) -> Option<CallPolicy> {
+        None
+    }
+
+    /// Returns how many calls of one answer the server is given at a time; more than that would only wait.
+    fn at_once(&self, _server: &str) -> usize {
+        1
+    }
+
+    /// Closes every session and ends every child process, in parallel.
+    async fn close(&self);
 }
 
 #[cfg(test)]

@@ -49,9 +49,6 @@ pub enum Unbounded {
 }
 
 /// Checks that a schema can be checked against at all: what it refers to is in it, and leads to an end.
-///
-/// # Errors
-/// What is wrong with it.
 pub(crate) fn bounded(schema: &Value) -> Result<(), Unbounded> {
     if let Some(id) = own_id(schema, true) {
         return Err(Unbounded::OwnId(id.to_owned()));
@@ -75,9 +72,6 @@ pub(crate) fn bounded(schema: &Value) -> Result<(), Unbounded> {
 }
 
 /// Returns how many steps the check of a value takes at most.
-///
-/// # Errors
-/// What makes it too long.
 pub(super) fn steps(schema: &Value, value: &Value) -> Result<u64, Unbounded> {
     let large = size(value).saturating_mul(MOST_OF_PART);
     Ok(Count::new(schema, MOST.max(large)).sum(schema, value, 0)?.steps)

@@ -1,10 +1,9 @@
-//! A tool as its server lists it and the operator lets it be called.
+//! A tool as its server lists it and the operator lets it be called, and which of two rules is the stricter.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::call_policy::CallPolicy;
-use super::input_schema::{InputSchema, InvalidArguments};
+use super::schema::{InputSchema, InvalidArguments};
 
 /// What a server says of a tool's nature; untrusted, so it may tighten policy and never loosen it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -92,6 +91,39 @@ pub fn validate_arguments(
     arguments: &Map<String, Value>,
 ) -> Result<(), InvalidArguments> {
     tool.input_schema.check(&tool.name, arguments)
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallPolicy {
+    pub needs_approval: bool,
+    pub approved_in_advance: bool,
+    pub read_only: bool,
+    pub repeatable: bool,
+    pub open_world: bool,
+}
+
+impl CallPolicy {
+    /// Returns the stricter of both, rule by rule.
+    pub fn stricter(self, other: Self) -> Self {
+        Self {
+            needs_approval: self.needs_approval || other.needs_approval,
+            approved_in_advance: self.approved_in_advance && other.approved_in_advance,
+            read_only: self.read_only && other.read_only,
+            repeatable: self.repeatable && other.repeatable,
+            open_world: self.open_world || other.open_world,
+        }
+    }
+
+    /// Returns what a call is made under that a person has allowed: nothing that could be asked is left.
+    pub fn allowed(self) -> Self {
+        Self { needs_approval: true, approved_in_advance: false, read_only: false, ..self }
+    }
+
+    /// Tells whether a call decided on under these rules would need another decision under those.
+    pub(crate) fn is_weaker_than(self, now: Self) -> bool {
+        let strict = Self { repeatable: self.repeatable, ..self.stricter(now) };
+        strict != self
+    }
 }
 
 #[cfg(test)]

@@ -135,13 +135,8 @@ impl Shape {
             (Intent::Read, _) if self.is_destructive => 0.2,
             (Intent::Read, _) => 0.5,
             (_, Method::Read) => 0.4,
-            (Intent::Delete, _) => {
-                if self.is_destructive {
-                    1.3
-                } else {
-                    0.4
-                }
-            }
+            (Intent::Delete, _) if self.is_destructive => 1.3,
+            (Intent::Delete, _) => 0.4,
             (_, _) if says_so => 1.3,
             (_, _) if self.is_destructive => 0.3,
             (Intent::Create, Method::Post) | (Intent::Update, Method::Change) => 1.3,
@@ -162,7 +157,6 @@ fn agreement(words: &[String], question: &Question) -> f64 {
         / words.len().max(1) as f64
 }
 
-/// Returns whether a question has a word of a path.
 fn names(question: &Question, word: &str) -> bool {
     question.things.iter().chain(&question.verbs).any(|named| is_same(word, named))
 }

@@ -2,8 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::text::split;
-use super::words::stem;
+use super::{text::split, words::stem};
 use crate::{Catalogue, Operation};
 
 /// Segments of operations that look things up by what people call them.

@@ -6,12 +6,12 @@ mod openapi;
 mod parameter;
 mod plain;
 mod security;
-mod servers;
 mod swagger;
 
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-pub use parameter::style_named;
+pub use parameter::plain as plain_parameter;
 
 use crate::{Catalogue, Error};
 
@@ -78,6 +78,11 @@ fn text(value: &Value, key: &str) -> String {
         Some(Value::Number(number)) => number.to_string(),
         _ => String::new(),
     }
+}
+
+/// Reads one of a few names.
+pub fn named<T: DeserializeOwned>(value: &Value, key: &str) -> Option<T> {
+    serde_json::from_value(text(value, key).into()).ok()
 }
 
 fn flag(value: &Value, key: &str) -> Option<bool> {

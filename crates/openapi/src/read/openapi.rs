@@ -1,11 +1,11 @@
 //! OpenAPI of all versions.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
-use super::{METHODS, flag, parameter, security, servers, swagger, text, texts};
-use crate::catalogue::{Body, Content, Location, Parameter, Style, placeholders};
+use super::{METHODS, flag, parameter, security, swagger, text, texts};
+use crate::catalogue::{Body, Content, Location, Parameter, placeholders};
 use crate::pointer::resolved;
-use crate::{Catalogue, Operation, Snippet};
+use crate::{Catalogue, Operation, Server, Snippet};
 
 pub fn read(document: Value) -> Catalogue {
     let info = document.get("info").cloned().unwrap_or_default();
@@ -17,7 +17,7 @@ pub fn read(document: Value) -> Catalogue {
         servers: if is_old {
             swagger::servers(&document)
         } else {
-            servers::read(document.get("servers"))
+            servers(document.get("servers"))
         },
         schemes: security::schemes(&document),
         snippets: tags(&document),
@@ -84,7 +84,7 @@ impl OperationLocation<'_> {
             })
             .collect();
         self.add_placeholders(&mut parameters);
-        let own = servers::read(value.get("servers"));
+        let own = servers(value.get("servers"));
         let body = if self.is_old {
             swagger::body(self.document, value, &described)
         } else {
@@ -100,7 +100,7 @@ impl OperationLocation<'_> {
             is_deprecated: flag(value, "deprecated").unwrap_or(false),
             parameters,
             body,
-            servers: if own.is_empty() { servers::read(self.item.get("servers")) } else { own },
+            servers: if own.is_empty() { servers(self.item.get("servers")) } else { own },
             security: None,
             answer: self.answer(value),
         }
@@ -161,15 +161,13 @@ impl OperationLocation<'_> {
     }
 }
 
-/// Returns the style and explosion that hold where a parameter names none.
-pub fn defaults(location: Location) -> (Style, bool) {
-    match location {
-        Location::Path | Location::Header => (Style::Simple, false),
-        Location::Query | Location::Cookie => (Style::Form, true),
-    }
-}
-
-/// The schema of a parameter that says nothing.
-pub fn any_text() -> Value {
-    json!({"type": "string"})
+/// Reads the base addresses of OpenAPI 3.
+fn servers(value: Option<&Value>) -> Vec<Server> {
+    let list = value.and_then(Value::as_array).into_iter().flatten();
+    let servers = list.map(|server| {
+        let variables = server.get("variables").and_then(Value::as_object).into_iter().flatten();
+        let defaults = variables.map(|(name, variable)| (name.clone(), text(variable, "default")));
+        Server { url: text(server, "url"), variables: defaults.collect() }
+    });
+    servers.filter(|server| !server.url.is_empty()).collect()
 }

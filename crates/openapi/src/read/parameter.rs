@@ -1,47 +1,47 @@
 //! Parameters of OpenAPI 3.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::openapi::{any_text, defaults};
-use super::{flag, text};
+use super::{flag, named, text};
 use crate::catalogue::{Location, Parameter, Style};
 
 /// Reads a parameter; one without a name or a known place is none.
 pub fn read(value: &Value) -> Option<Parameter> {
-    let name = text(value, "name");
-    let location = location(&text(value, "in"))?;
-    if name.is_empty() {
-        return None;
-    }
-    let (style, explode) = defaults(location);
-    let style = style_named(&text(value, "style")).unwrap_or(style);
-    let explode = flag(value, "explode").unwrap_or(if text(value, "style").is_empty() {
-        explode
-    } else {
-        style == Style::Form
-    });
+    let plain = stated(value)?;
+    let style = named(value, "style").unwrap_or(plain.style);
+    let is_plain = text(value, "style").is_empty();
+    let explode = if is_plain { plain.explode } else { style == Style::Form };
     let content =
         value.get("content").and_then(Value::as_object).and_then(|contents| contents.iter().next());
     let schema = match content {
-        Some((_, content)) => content.get("schema").cloned(),
-        None => value.get("schema").cloned(),
+        Some((_, content)) => content.get("schema"),
+        None => value.get("schema"),
     };
     Some(Parameter {
-        name,
-        location,
-        is_required: location == Location::Path || flag(value, "required").unwrap_or(false),
         style,
-        explode,
+        explode: flag(value, "explode").unwrap_or(explode),
         allow_reserved: flag(value, "allowReserved").unwrap_or(false),
         media: content.map(|(media, _)| media.clone()),
-        description: text(value, "description"),
-        schema: schema.unwrap_or_else(any_text),
+        schema: schema.cloned().unwrap_or(plain.schema),
+        ..plain
     })
+}
+
+/// Reads what parameters of all versions say alike.
+pub fn stated(value: &Value) -> Option<Parameter> {
+    let name = text(value, "name");
+    let plain = plain(&name, named(value, "in")?);
+    let is_required = plain.is_required || flag(value, "required").unwrap_or(false);
+    let description = text(value, "description");
+    (!name.is_empty()).then_some(Parameter { is_required, description, ..plain })
 }
 
 /// Makes a parameter of which only the name is known.
 pub fn plain(name: &str, location: Location) -> Parameter {
-    let (style, explode) = defaults(location);
+    let (style, explode) = match location {
+        Location::Path | Location::Header => (Style::Simple, false),
+        Location::Query | Location::Cookie => (Style::Form, true),
+    };
     Parameter {
         name: name.to_owned(),
         location,
@@ -51,31 +51,6 @@ pub fn plain(name: &str, location: Location) -> Parameter {
         allow_reserved: false,
         media: None,
         description: String::new(),
-        schema: any_text(),
-    }
-}
-
-/// Finds the place of a parameter.
-pub fn location(name: &str) -> Option<Location> {
-    match name {
-        "path" => Some(Location::Path),
-        "query" => Some(Location::Query),
-        "header" => Some(Location::Header),
-        "cookie" => Some(Location::Cookie),
-        _ => None,
-    }
-}
-
-/// Finds a style by its name.
-pub fn style_named(name: &str) -> Option<Style> {
-    match name {
-        "simple" => Some(Style::Simple),
-        "label" => Some(Style::Label),
-        "matrix" => Some(Style::Matrix),
-        "form" => Some(Style::Form),
-        "spaceDelimited" => Some(Style::SpaceDelimited),
-        "pipeDelimited" => Some(Style::PipeDelimited),
-        "deepObject" => Some(Style::DeepObject),
-        _ => None,
+        schema: json!({"type": "string"}),
     }
 }

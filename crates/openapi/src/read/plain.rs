@@ -5,8 +5,8 @@
 
 use serde_json::{Map, Value};
 
-use super::{flag, parameter, text, texts};
-use crate::catalogue::{Body, Content, Location, Parameter, placeholders};
+use super::{flag, named, parameter, text, texts};
+use crate::catalogue::{Body, Content, Location, Parameter, braced, placeholders};
 use crate::{Catalogue, Operation, Server, Snippet};
 
 const LISTS: [&str; 6] = ["endpoints", "apis", "routes", "operations", "paths", "api"];
@@ -125,7 +125,7 @@ fn place(line: &str) -> Option<(String, String)> {
 }
 
 fn operation(value: &Value, method: &str, path: &str, group: &str) -> Operation {
-    let path = braced(path);
+    let path = braced(path.split_once('?').map_or(path, |(path, _)| path));
     let mut parameters: Vec<Parameter> =
         placeholders(&path).map(|(_, name)| parameter::plain(name, Location::Path)).collect();
     for (keys, location) in [
@@ -183,20 +183,9 @@ fn operation(value: &Value, method: &str, path: &str, group: &str) -> Operation 
     }
 }
 
-/// Writes `:name` as `{name}`, where a segment begins with the colon.
-fn braced(path: &str) -> String {
-    let (path, _) = path.split_once('?').unwrap_or((path, ""));
-    let segments = path.split('/').map(|segment| match segment.strip_prefix(':') {
-        Some(name) if !name.is_empty() => format!("{{{name}}}"),
-        _ => segment.to_owned(),
-    });
-    segments.collect::<Vec<_>>().join("/")
-}
-
 fn fields(value: Option<&Value>, location: Location, parameters: &mut Vec<Parameter>) {
     let mut add = |name: &str, about: &Value| {
-        let own = parameter::location(&text(about, "in"));
-        let mut made = parameter::plain(name, own.unwrap_or(location));
+        let mut made = parameter::plain(name, named(about, "in").unwrap_or(location));
         if let Some(known) = parameters
             .iter_mut()
             .find(|known| known.name == name && known.location == Location::Path)

@@ -3,8 +3,7 @@
 use serde_json::Value;
 
 use super::text;
-use crate::pointer::resolved;
-use crate::{Scheme, SchemeKind};
+use crate::{Scheme, SchemeKind, pointer::resolved};
 
 /// Reads the schemes of either version.
 pub fn schemes(document: &Value) -> Vec<Scheme> {

@@ -2,14 +2,14 @@
 
 use serde_json::{Map, Value, json};
 
-use super::openapi::defaults;
-use super::parameter::location;
-use super::{flag, text, texts};
-use crate::catalogue::{Body, Content, Location, Parameter, Server, Style};
-use crate::pointer::resolved;
+use super::{flag, parameter::stated, text, texts};
+use crate::{Body, Content, Location, Parameter, Server, Style, pointer::resolved};
 
 const FORM: &str = "application/x-www-form-urlencoded";
 const MULTIPART: &str = "multipart/form-data";
+/// What a parameter says of its values.
+const KEPT: &str = "type format items enum default minimum maximum pattern minLength maxLength minItems maxItems x-example \
+     example description";
 
 /// Reads the base addresses out of `schemes`, `host` and `basePath`.
 pub fn servers(document: &Value) -> Vec<Server> {
@@ -17,11 +17,8 @@ pub fn servers(document: &Value) -> Vec<Server> {
     let base = text(document, "basePath");
     let base = if base.is_empty() || base.starts_with('/') { base } else { format!("/{base}") };
     if host.is_empty() {
-        return if base.is_empty() {
-            Vec::new()
-        } else {
-            vec![Server { url: base, variables: Vec::new() }]
-        };
+        let beside = Server { url: base, variables: Vec::new() };
+        return Some(beside).filter(|server| !server.url.is_empty()).into_iter().collect();
     }
     let mut schemes = texts(document.get("schemes"));
     schemes.retain(|scheme| scheme == "http" || scheme == "https");
@@ -38,33 +35,17 @@ pub fn servers(document: &Value) -> Vec<Server> {
 
 /// Reads a parameter that is neither a body nor a field of a form.
 pub fn parameter(value: &Value) -> Option<Parameter> {
-    let name = text(value, "name");
-    let location = location(&text(value, "in"))?;
-    if name.is_empty() {
-        return None;
-    }
-    let (simple, _) = defaults(location);
-    let (style, explode) = match (text(value, "collectionFormat").as_str(), location) {
+    let stated = stated(value)?;
+    let (style, explode) = match (text(value, "collectionFormat").as_str(), stated.location) {
         ("multi", Location::Query) => (Style::Form, true),
         ("ssv", Location::Query) => (Style::SpaceDelimited, false),
         ("pipes", Location::Query) => (Style::PipeDelimited, false),
         ("tsv", Location::Query) => (Style::TabDelimited, false),
-        _ => (simple, false),
+        _ => (stated.style, false),
     };
-    Some(Parameter {
-        name,
-        location,
-        is_required: location == Location::Path || flag(value, "required").unwrap_or(false),
-        style,
-        explode,
-        allow_reserved: false,
-        media: None,
-        description: text(value, "description"),
-        schema: schema(value),
-    })
+    Some(Parameter { style, explode, schema: schema(value), ..stated })
 }
 
-/// Reads the body out of the parameters.
 pub fn body(document: &Value, operation: &Value, parameters: &[&Value]) -> Option<Body> {
     let consumes = operation.get("consumes").or_else(|| document.get("consumes"));
     let consumes = texts(consumes);
@@ -109,43 +90,17 @@ pub fn body(document: &Value, operation: &Value, parameters: &[&Value]) -> Optio
         properties.insert(name, schema(resolved(document, field)));
     }
     let has_file = fields.iter().any(|field| text(field, "type") == "file");
-    let media = match consumes.iter().find(|media| *media == FORM || *media == MULTIPART) {
-        Some(_) if has_file => MULTIPART.to_owned(),
-        Some(media) => media.clone(),
-        None if has_file => MULTIPART.to_owned(),
-        None => FORM.to_owned(),
-    };
+    let named = consumes.iter().find(|media| *media == FORM || *media == MULTIPART);
+    let media = if has_file { MULTIPART } else { named.map_or(FORM, String::as_str) }.to_owned();
     let is_required = !required.is_empty();
     let schema = json!({"type": "object", "properties": properties, "required": required});
     let content = Content { media, schema, encoding: Value::Object(encoding) };
     Some(Body { is_required, description: String::new(), contents: vec![content] })
 }
 
-/// Makes a schema of what a parameter says of its values.
 fn schema(value: &Value) -> Value {
-    let kept = [
-        "type",
-        "format",
-        "items",
-        "enum",
-        "default",
-        "minimum",
-        "maximum",
-        "pattern",
-        "minLength",
-        "maxLength",
-        "minItems",
-        "maxItems",
-        "x-example",
-        "example",
-        "description",
-    ];
-    let mut schema = Map::new();
-    for key in kept {
-        if let Some(found) = value.get(key) {
-            schema.insert(key.to_owned(), found.clone());
-        }
-    }
+    let found = KEPT.split(' ').filter_map(|key| Some((key.to_owned(), value.get(key)?.clone())));
+    let mut schema: Map<String, Value> = found.collect();
     if schema.get("type").and_then(Value::as_str) == Some("file") {
         schema.insert("type".into(), "string".into());
         schema.insert("format".into(), "binary".into());

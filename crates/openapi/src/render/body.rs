@@ -5,9 +5,7 @@ use serde_json::{Map, Value};
 use super::form::{loose, query};
 use super::multipart::{self, file};
 use super::xml;
-use crate::catalogue::Content;
-use crate::read::style_named as read_style;
-use crate::{Catalogue, Error, Operation, schema};
+use crate::{Catalogue, Content, Error, Operation, Style, read::named, schema};
 
 /// A body that may be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,7 +17,6 @@ pub struct Payload {
 }
 
 impl Payload {
-    /// Returns what the header `content-type` says.
     #[must_use]
     pub fn content_type(&self) -> String {
         match &self.boundary {
@@ -38,13 +35,13 @@ pub fn missing(catalogue: &Catalogue, operation: &Operation, given: Option<&Valu
         content.map(|content| schema::required(catalogue, &content.schema)).unwrap_or_default();
     match given {
         None if body.is_required && required.is_empty() => vec!["body".to_owned()],
-        None if body.is_required => required.iter().map(|name| format!("{name} (body)")).collect(),
-        Some(Value::Object(given)) => required
+        None if !body.is_required => Vec::new(),
+        Some(given) if !given.is_object() => Vec::new(),
+        given => required
             .iter()
-            .filter(|name| !given.contains_key(*name))
+            .filter(|name| given.is_none_or(|given| given.get(*name).is_none()))
             .map(|name| format!("{name} (body)"))
             .collect(),
-        _ => Vec::new(),
     }
 }
 
@@ -95,13 +92,8 @@ pub fn preferred<'a>(
     });
     let rank = |media: &str| match essence(media).as_str() {
         "multipart/form-data" if has_file => 0,
-        media if is_patch(media) => {
-            if given.is_some_and(is_operations) {
-                0
-            } else {
-                9
-            }
-        }
+        media if is_patch(media) && given.is_some_and(is_operations) => 0,
+        media if is_patch(media) => 9,
         media if is_json(media) => 1,
         "*/*" | "application/*" => 2,
         "application/x-www-form-urlencoded" => 3,
@@ -197,16 +189,12 @@ fn form(content: &Content, given: &Value) -> Result<String, Error> {
     {
         let mut parameter = loose(name);
         let encoding = content.encoding.get(name);
-        match encoding
-            .and_then(|encoding| encoding.get("style"))
-            .and_then(Value::as_str)
-            .and_then(read_style)
-        {
+        match encoding.and_then(|encoding| named(encoding, "style")) {
             Some(style) => {
                 parameter.style = style;
                 let explode =
                     encoding.and_then(|encoding| encoding.get("explode")).and_then(Value::as_bool);
-                parameter.explode = explode.unwrap_or(style == crate::Style::Form);
+                parameter.explode = explode.unwrap_or(style == Style::Form);
             }
             // Without a style an object is one document in its field.
             None if value.is_object() => parameter.media = Some("application/json".to_owned()),

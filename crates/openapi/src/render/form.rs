@@ -3,8 +3,7 @@
 use serde_json::Value;
 
 use super::value::{encoded, items, scalar, unsendable};
-use crate::Error;
-use crate::catalogue::{Location, Parameter, Style};
+use crate::{Error, Location, Parameter, Style, read::plain_parameter};
 
 /// How deep objects may stand in objects of one parameter.
 const DEPTH: usize = 8;
@@ -64,17 +63,7 @@ pub fn query(
 
 /// Makes the parameter that an undeclared name stands for.
 pub fn loose(name: &str) -> Parameter {
-    Parameter {
-        name: name.to_owned(),
-        location: Location::Query,
-        is_required: false,
-        style: Style::Form,
-        explode: true,
-        allow_reserved: false,
-        media: None,
-        description: String::new(),
-        schema: Value::Null,
-    }
+    Parameter { schema: Value::Null, ..plain_parameter(name, Location::Query) }
 }
 
 /// Adds `name[key]=value`, and `name[]=value` for lists.
@@ -102,11 +91,8 @@ fn deep(
         Value::Array(list) => {
             for (index, item) in list.iter().enumerate() {
                 // Servers that read brackets take a list of plain values without numbers, and of objects with them.
-                let key = if item.is_object() || item.is_array() {
-                    index.to_string()
-                } else {
-                    String::new()
-                };
+                let is_plain = !item.is_object() && !item.is_array();
+                let key = if is_plain { String::new() } else { index.to_string() };
                 deep(&format!("{name}[{key}]"), item, depth - 1, pairs, reserved)?;
             }
         }

@@ -19,52 +19,19 @@ pub use body::{Payload, preferred};
 
 /// Headers that describe the connection, carry credentials, or have the server take the request for another one: with another
 /// method, address or sender. A call sets none of them.
-const FORBIDDEN: [&str; 28] = [
-    "host",
-    "content-length",
-    "transfer-encoding",
-    "connection",
-    "te",
-    "upgrade",
-    "trailer",
-    "keep-alive",
-    "expect",
-    "authorization",
-    "cookie",
-    "forwarded",
-    "via",
-    "x-http-method",
-    "x-http-method-override",
-    "x-method",
-    "x-method-override",
-    "x-request-method",
-    "x-host",
-    "x-real-ip",
-    "x-client-ip",
-    "x-originating-ip",
-    "x-cluster-client-ip",
-    "x-remote-ip",
-    "x-remote-addr",
-    "true-client-ip",
-    "client-ip",
-    "remote-user",
-];
+const FORBIDDEN: &str = "host content-length transfer-encoding connection te upgrade trailer keep-alive expect \
+     authorization cookie forwarded via x-http-method x-http-method-override x-method \
+     x-method-override x-request-method x-host x-real-ip x-client-ip x-originating-ip \
+     x-cluster-client-ip x-remote-ip x-remote-addr true-client-ip client-ip remote-user";
 /// How the names of more of them begin.
-const FORBIDDEN_STARTS: [&str; 7] = [
-    "proxy-",
-    "x-forwarded",
-    "x-original-",
-    "x-rewrite-",
-    "x-remote-user",
-    "x-accel-",
-    "cf-connecting-",
-];
+const FORBIDDEN_STARTS: &str =
+    "proxy- x-forwarded x-original- x-rewrite- x-remote-user x-accel- cf-connecting-";
 
 /// Returns whether a call may not set a header; some servers read an underscore as a hyphen.
 fn is_forbidden(name: &str) -> bool {
     let name = name.to_ascii_lowercase().replace('_', "-");
-    FORBIDDEN.contains(&name.as_str())
-        || FORBIDDEN_STARTS.iter().any(|start| name.starts_with(start))
+    FORBIDDEN.split(' ').any(|header| name == header)
+        || FORBIDDEN_STARTS.split(' ').any(|start| name.starts_with(start))
 }
 
 /// The values of one call.

@@ -6,8 +6,7 @@ use serde_json::Value;
 
 use super::body::{Payload, fields};
 use super::value::scalar;
-use crate::catalogue::Content;
-use crate::{Catalogue, Error, schema};
+use crate::{Catalogue, Content, Error, schema};
 
 /// Writes an object as a form of a part for each field.
 pub fn render(catalogue: &Catalogue, content: &Content, given: &Value) -> Result<Payload, Error> {

@@ -3,8 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::value::{encoded, fitted, items, scalar, unsendable};
-use crate::catalogue::{Location, Parameter, Style, placeholders};
-use crate::{Catalogue, Error, Operation};
+use crate::{Catalogue, Error, Location, Operation, Parameter, Style, catalogue::placeholders};
 
 /// Renders the template; returns the query that the template itself has, if any.
 pub fn render(

@@ -5,8 +5,7 @@ use std::borrow::Cow;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
-use crate::catalogue::{Location, Parameter};
-use crate::{Catalogue, Error};
+use crate::{Catalogue, Error, Location, Parameter};
 
 /// Everything but what RFC 3986 calls unreserved.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');

@@ -87,12 +87,8 @@ fn note(catalogue: &Catalogue, schema: &Value, key: &str) -> Option<String> {
 }
 
 fn flag(catalogue: &Catalogue, schema: &Value, key: &str) -> bool {
-    catalogue
-        .resolved(schema)
-        .pointer("/xml")
-        .and_then(|xml| xml.get(key))
-        .and_then(Value::as_bool)
-        .unwrap_or(false)
+    let xml = catalogue.resolved(schema).get("xml");
+    xml.and_then(|xml| xml.get(key)).and_then(Value::as_bool).unwrap_or(false)
 }
 
 fn is_name(name: &str) -> bool {

@@ -6,14 +6,13 @@
 
 mod atoms;
 mod pack;
-mod tokens;
 
 use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
 
 use crate::Parsed;
-pub use tokens::tokens;
+pub use pack::tokens;
 
 /// Sizes of chunks, in tokens by estimate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

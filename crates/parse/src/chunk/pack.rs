@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use super::atoms::Atom;
-use super::{Child, Options, Parent, tokens};
+use super::{Child, Options, Parent};
 use crate::Parsed;
 
 /// Returns the atoms of each child. What stood in one before stands in one again.
@@ -93,4 +93,37 @@ pub(super) fn parents(parsed: &Parsed, children: &mut [Child], options: Options)
         child.parent = parents.len() - 1;
     }
     parents
+}
+
+/// Letters of a word that one token holds, on average of common vocabularies.
+const LETTERS: usize = 5;
+
+/// Estimates the tokens of a text, rather too many than too few; no model's vocabulary is right for all.
+pub fn tokens(text: &str) -> usize {
+    let mut count = 0;
+    let mut word = 0;
+    for c in text.chars() {
+        if c.is_ascii_alphanumeric() || (c.is_alphabetic() && u32::from(c) < 0x0590) {
+            word += 1;
+            continue;
+        }
+        count += usize::div_ceil(word, LETTERS);
+        word = 0;
+        // Scripts without spaces, and signs.
+        count += usize::from(!c.is_whitespace());
+    }
+    count + usize::div_ceil(word, LETTERS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::tokens;
+
+    #[test]
+    fn estimates_are_near_what_vocabularies_count() {
+        assert_eq!(tokens(""), 0);
+        assert_eq!(tokens("The quick brown fox."), 5);
+        assert_eq!(tokens("internationalisation"), 4);
+        assert_eq!(tokens("日本語"), 3);
+    }
 }

@@ -270,7 +270,7 @@ fn authors(page: &Document) -> Vec<String> {
     let is_author =
         |meta: &&NodeRef<'_>| meta.attr_or("name", "").trim().eq_ignore_ascii_case("author");
     let named = metas.nodes().iter().filter(is_author);
-    crate::authors::names(named.filter_map(|meta| Some(meta.attr("content")?.to_string())))
+    crate::builder::author_names(named.filter_map(|meta| Some(meta.attr("content")?.to_string())))
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::io::{Cursor, Read as _};
 use roxmltree::Node;
 
 use super::xml;
-use crate::authors::names;
+use crate::builder::author_names;
 use crate::{Error, Format, Limits, Warning};
 
 /// An opened package, whose parts are read on demand.
@@ -162,7 +162,7 @@ impl<'a> Package<'a> {
                 let nodes = root.descendants().filter(move |node| xml::is(*node, name));
                 nodes.filter_map(|node| node.text().map(crate::builder::one_line))
             };
-            Properties { title: words("title").next(), authors: names(words("creator")) }
+            Properties { title: words("title").next(), authors: author_names(words("creator")) }
         };
         Ok(self.part(part, read)?.unwrap_or_default())
     }

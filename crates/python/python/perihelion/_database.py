@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import atexit
 import os
 import sys
 import threading
-from collections.abc import Generator, Iterable, Sequence
-from typing import Any, TypeVar, Union
+from collections.abc import Generator, Sequence
+from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from perihelion import _native
+from perihelion._groups import Answers, Groups, Kind, Statement
 
 T = TypeVar("T")
 
-Statement = tuple[str, Sequence[Union[None, int, float, str, bytes]]]
-"""A statement with its values; placeholders are written `?1`, `?2` and so on."""
-
-Answers = list[list[tuple[Any, ...]]]
-"""The rows that each statement of a transaction returned."""
-
-Request = tuple[Sequence[Statement], bool]
+Request = tuple[Sequence[Statement], Kind]
 """Statements that run as one transaction, and whether they write."""
 
 Steps = Generator[Request, Answers, T]
@@ -31,11 +25,16 @@ atexit.register(_native.shutdown)
 
 
 def read(*batch: Statement) -> Request:
-    return batch, False
+    return batch, Kind.READ
 
 
 def write(*batch: Statement) -> Request:
-    return batch, True
+    return batch, Kind.WRITE
+
+
+def join(*batch: Statement) -> Request:
+    """Writes, if possible together with what is written next."""
+    return batch, Kind.JOIN
 
 
 def _sqlite_path(address: str) -> str:
@@ -86,20 +85,21 @@ class Connection:
         self._lock = threading.Lock()
         self._prepared: set[str] = set()
         self._preparing = threading.Lock()
+        self._groups = Groups(self.native)
         if not self.is_postgres:
             _watch_sqlite()
 
     def run(self, steps: Steps[T]) -> T:
         """Runs steps on this thread."""
         try:
-            batch, writes = next(steps)
+            batch, kind = next(steps)
             while True:
                 try:
-                    answers = self.native.run(batch, writes)
+                    answers = self._groups.run(batch, kind)
                 except Exception as error:
-                    batch, writes = steps.throw(error)
+                    batch, kind = steps.throw(error)
                 else:
-                    batch, writes = steps.send(answers)
+                    batch, kind = steps.send(answers)
         except StopIteration as end:
             return end.value  # type: ignore[no-any-return]
 
@@ -109,37 +109,16 @@ class Connection:
         A transaction that was begun is finished even if the awaiting task is cancelled.
         """
         try:
-            batch, writes = next(steps)
+            batch, kind = next(steps)
             while True:
                 try:
-                    answers = await self._answers(batch, writes)
+                    answers = await self._groups.asubmit(batch, kind)
                 except Exception as error:
-                    batch, writes = steps.throw(error)
+                    batch, kind = steps.throw(error)
                 else:
-                    batch, writes = steps.send(answers)
+                    batch, kind = steps.send(answers)
         except StopIteration as end:
             return end.value  # type: ignore[no-any-return]
-
-    async def _answers(self, batch: Iterable[Statement], writes: bool) -> Answers:
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[Answers] = loop.create_future()
-
-        def resolve(answers: Answers | None, error: BaseException | None) -> None:
-            if future.done():
-                return
-            if error is not None:
-                future.set_exception(error)
-            elif answers is not None:
-                future.set_result(answers)
-
-        def done(answers: Answers | None, error: BaseException | None) -> None:
-            try:
-                loop.call_soon_threadsafe(resolve, answers, error)
-            except RuntimeError:
-                pass  # The loop was closed: no task waits.
-
-        self.native.submit(batch, writes, done)
-        return await future
 
     def prepare(self, name: str, migrations: Sequence[Sequence[str]]) -> None:
         """Brings the tables of a part to the newest version, once for this connection."""

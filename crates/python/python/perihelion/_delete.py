@@ -8,10 +8,11 @@ from typing import Any
 from langgraph.checkpoint.serde.types import TASKS
 
 from perihelion import _rows as rows
-from perihelion._database import Statement, Steps, read, write
+from perihelion._database import Steps, read, write
+from perihelion._groups import Statement
 from perihelion._steps import CheckpointSteps
 
-TABLES = ("perihelion_checkpoints", "perihelion_values", "perihelion_writes")
+TABLES = ("perihelion_checkpoints", "perihelion_values", "perihelion_writes", "perihelion_effects")
 
 STRATEGIES = ("keep_latest", "delete", "delete_all")
 
@@ -100,6 +101,7 @@ class DeleteSteps(CheckpointSteps):
             values = (*place, one)
             batch.append((f"DELETE FROM perihelion_writes {where} AND checkpoint_id = ?3", values))
             batch.append((f"DELETE FROM perihelion_checkpoints {where} AND checkpoint_id = ?3", values))
+            batch.append(("DELETE FROM perihelion_effects WHERE thread_id = ?1 AND checkpoint_id = ?2", (place[0], one)))
             batch.append((f"UPDATE perihelion_checkpoints SET parent_id = NULL {where} AND parent_id = ?3", values))
         checkpoints, stored = yield read(
             (f"SELECT checkpoint_id, data FROM perihelion_checkpoints {where}", place),
@@ -127,6 +129,7 @@ class DeleteSteps(CheckpointSteps):
             (TABLES[0], "checkpoint_ns, checkpoint_id, parent_id, run_id, data", ""),
             (TABLES[1], "checkpoint_ns, channel, version, base, root, data", ""),
             (TABLES[2], "checkpoint_ns, checkpoint_id, data", "ORDER BY position"),
+            (TABLES[3], "checkpoint_ns, name, occurrence, checkpoint_id, attempt, intent, outcome", ""),
         ):
             batch.append(
                 (

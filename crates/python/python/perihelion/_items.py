@@ -14,7 +14,8 @@ from typing import Any
 import ormsgpack
 from langgraph.store.base import GetOp, Item, ListNamespacesOp, MatchCondition, PutOp, SearchItem, SearchOp
 
-from perihelion._database import Statement, Steps, read, write
+from perihelion._database import Steps, read, write
+from perihelion._groups import Statement
 from perihelion._native import Seal, cosines
 
 MIGRATIONS = [

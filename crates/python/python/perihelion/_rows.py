@@ -22,7 +22,8 @@ MIGRATIONS = [
             data {BYTES} NOT NULL,
             PRIMARY KEY (thread_id, checkpoint_ns, checkpoint_id)
         )""",
-        "CREATE INDEX IF NOT EXISTS perihelion_checkpoints_run ON perihelion_checkpoints (run_id)",
+        """CREATE INDEX IF NOT EXISTS perihelion_checkpoints_run
+            ON perihelion_checkpoints (run_id) WHERE run_id IS NOT NULL""",
         """CREATE TABLE IF NOT EXISTS perihelion_values (
             thread_id {TEXT} NOT NULL,
             checkpoint_ns {TEXT} NOT NULL,
@@ -46,6 +47,21 @@ MIGRATIONS = [
         "ALTER TABLE perihelion_checkpoints ALTER COLUMN data SET STORAGE EXTERNAL",
         "ALTER TABLE perihelion_values ALTER COLUMN data SET STORAGE EXTERNAL",
         "ALTER TABLE perihelion_writes ALTER COLUMN data SET STORAGE EXTERNAL",
+    ],
+    [
+        """CREATE TABLE IF NOT EXISTS perihelion_effects (
+            thread_id {TEXT} NOT NULL,
+            checkpoint_ns {TEXT} NOT NULL,
+            name {TEXT} NOT NULL,
+            occurrence {INTEGER} NOT NULL,
+            checkpoint_id {TEXT} NOT NULL,
+            attempt {TEXT} NOT NULL,
+            intent {BYTES} NOT NULL,
+            outcome {BYTES},
+            PRIMARY KEY (thread_id, checkpoint_ns, name, occurrence)
+        )""",
+        "ALTER TABLE perihelion_effects ALTER COLUMN intent SET STORAGE EXTERNAL",
+        "ALTER TABLE perihelion_effects ALTER COLUMN outcome SET STORAGE EXTERNAL",
     ],
 ]
 

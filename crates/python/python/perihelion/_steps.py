@@ -19,7 +19,8 @@ from langgraph.checkpoint.serde.types import TASKS
 
 from perihelion import _rows as rows
 from perihelion._channels import Cache, Encoder, Key, Row, Version, is_inline
-from perihelion._database import Statement, Steps, read, write
+from perihelion._database import Steps, join, read, write
+from perihelion._groups import Statement
 from perihelion._native import Seal
 
 Found = tuple[str, str, str, str | None, bytes]
@@ -113,7 +114,7 @@ class CheckpointSteps:
         if writes:
             data = rows.pack_writes(self.seal, self.serde, writes, task_id, task_path)
             checkpoint_id = str(config["configurable"]["checkpoint_id"])
-            yield write((rows.PUT_WRITES, (*place(config), checkpoint_id, data)))
+            yield join((rows.PUT_WRITES, (*place(config), checkpoint_id, data)))
 
     def get(self, config: RunnableConfig) -> Steps[CheckpointTuple | None]:
         thread_id, checkpoint_ns = place(config)

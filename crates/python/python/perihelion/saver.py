@@ -22,9 +22,11 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from perihelion import _rows
 from perihelion._channels import Cache
 from perihelion._database import Connection
+from perihelion._effects import Effect, EffectSteps
 from perihelion._history import HistorySteps
 from perihelion._native import Seal
 from perihelion._steps import LONGEST_PAGE, PAGE, next_version
+from perihelion._types import collect_types_of_graphs
 
 Version = Any
 
@@ -35,18 +37,6 @@ def _keys(encryption_key: bytes | Sequence[bytes] | None) -> list[bytes]:
     if encryption_key is None:
         return []
     return [encryption_key] if isinstance(encryption_key, bytes) else list(encryption_key)
-
-
-def _collect_types_of_graphs() -> None:
-    """Makes LangGraph hand the types in the state of a graph to its checkpointer, as LANGGRAPH_STRICT_MSGPACK does.
-
-    Savers that load every type ignore them, so no other saver changes.
-    """
-    try:
-        from langgraph._internal import _serde
-    except ImportError:
-        return
-    vars(_serde)["STRICT_MSGPACK_ENABLED"] = True
 
 
 class PerihelionSaver(BaseCheckpointSaver[Version]):
@@ -81,7 +71,7 @@ class PerihelionSaver(BaseCheckpointSaver[Version]):
         pool_size: int = 10,
     ) -> None:
         if serde is None:
-            _collect_types_of_graphs()
+            collect_types_of_graphs()
             serde = JsonPlusSerializer(allowed_msgpack_modules=tuple(allowed_types) or None)
         super().__init__(serde=serde)
         self.strict = strict
@@ -245,6 +235,35 @@ class PerihelionSaver(BaseCheckpointSaver[Version]):
     ) -> Mapping[str, DeltaChannelHistory]:
         """Returns the writes to DeltaChannels since their last stored value, oldest first."""
         return await self._connection.arun(self._steps.history(config, channels))
+
+    @property
+    def _journal(self) -> EffectSteps:
+        self._prepare()
+        return EffectSteps(self.serde, self._seal)
+
+    def effects(self, thread_id: str) -> Sequence[Effect]:
+        """Returns what `once` and `ask` recorded for a thread, oldest step first."""
+        return self._connection.run(self._journal.effects(str(thread_id)))
+
+    async def aeffects(self, thread_id: str) -> Sequence[Effect]:
+        """Returns what `once` and `ask` recorded for a thread, oldest step first."""
+        return await self._connection.arun(self._journal.effects(str(thread_id)))
+
+    def settle(self, thread_id: str, key: str, outcome: Any) -> None:
+        """Records the outcome of an effect that happened, after `once` raised `OutcomeUnknown`."""
+        self._connection.run(self._journal.settle(str(thread_id), key, outcome))
+
+    async def asettle(self, thread_id: str, key: str, outcome: Any) -> None:
+        """Records the outcome of an effect that happened, after `once` raised `OutcomeUnknown`."""
+        await self._connection.arun(self._journal.settle(str(thread_id), key, outcome))
+
+    def withdraw(self, thread_id: str, key: str) -> None:
+        """Removes an effect that did not happen, so that `once` runs its function again."""
+        self._connection.run(self._journal.withdraw_key(str(thread_id), key))
+
+    async def awithdraw(self, thread_id: str, key: str) -> None:
+        """Removes an effect that did not happen, so that `once` runs its function again."""
+        await self._connection.arun(self._journal.withdraw_key(str(thread_id), key))
 
 
 class AsyncPerihelionSaver(PerihelionSaver):

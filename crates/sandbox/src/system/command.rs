@@ -38,7 +38,6 @@ const ENVIRONMENT: [(&str, &str); 12] = [
 ];
 
 impl Interpreter {
-    /// Makes the command of one run.
     pub fn command(&self, limits: &Limits) -> Command {
         let mut command = Command::new("/bin/sh");
         command.env_clear().args(["-c", START, "sh"]);

@@ -1,135 +1,76 @@
 //! The WASI functions over what is open.
 
-use wasmtime::{Caller, Linker};
+use wasmtime::Linker;
 
 use super::files::{Errno, Inode, Node};
 use super::guest::Guest;
-use super::host::{Host, number};
+use super::host::{Host, WASI, wasi};
 use super::open::Open;
 
 const CHARACTER_DEVICE: u8 = 2;
 const FOLDER: u8 = 3;
 const REGULAR_FILE: u8 = 4;
 
-/// Provides the functions.
-pub fn link(linker: &mut Linker<Host>, wasi: &str) -> wasmtime::Result<()> {
-    linker.func_wrap(
-        wasi,
-        "fd_read",
-        |mut c: Caller<'_, Host>, fd: u32, list: u32, n: u32, done: u32| {
-            number(
-                Guest::of(&mut c).and_then(|mut guest| read(&mut guest, fd, (list, n), None, done)),
-            )
-        },
-    )?;
-    linker.func_wrap(
-        wasi,
-        "fd_pread",
-        |mut c: Caller<'_, Host>, fd: u32, list: u32, n: u32, offset: u64, done: u32| {
-            number(
-                Guest::of(&mut c)
-                    .and_then(|mut guest| read(&mut guest, fd, (list, n), Some(offset), done)),
-            )
-        },
-    )?;
-    linker.func_wrap(
-        wasi,
-        "fd_write",
-        |mut c: Caller<'_, Host>, fd: u32, list: u32, n: u32, done: u32| {
-            number(
-                Guest::of(&mut c)
-                    .and_then(|mut guest| write(&mut guest, fd, (list, n), None, done)),
-            )
-        },
-    )?;
-    linker.func_wrap(
-        wasi,
-        "fd_pwrite",
-        |mut c: Caller<'_, Host>, fd: u32, list: u32, n: u32, offset: u64, done: u32| {
-            number(
-                Guest::of(&mut c)
-                    .and_then(|mut guest| write(&mut guest, fd, (list, n), Some(offset), done)),
-            )
-        },
-    )?;
-    linker.func_wrap(
-        wasi,
-        "fd_seek",
-        |mut c: Caller<'_, Host>, fd: u32, by: i64, from: u32, at: u32| {
-            number(Guest::of(&mut c).and_then(|mut guest| seek(&mut guest, fd, by, from, at)))
-        },
-    )?;
-    linker.func_wrap(wasi, "fd_tell", |mut c: Caller<'_, Host>, fd: u32, at: u32| {
-        number(Guest::of(&mut c).and_then(|mut guest| seek(&mut guest, fd, 0, 1, at)))
-    })?;
-    linker.func_wrap(wasi, "fd_close", |mut c: Caller<'_, Host>, fd: u32| {
-        number(c.data_mut().open.close(fd))
-    })?;
-    linker.func_wrap(
-        wasi,
-        "fd_readdir",
-        |mut c: Caller<'_, Host>, fd: u32, at: u32, size: u32, cookie: u64, used: u32| {
-            number(
-                Guest::of(&mut c)
-                    .and_then(|mut guest| list(&mut guest, fd, (at, size), cookie, used)),
-            )
-        },
-    )?;
-    linker.func_wrap(
-        wasi,
-        "fd_filestat_set_size",
-        |mut c: Caller<'_, Host>, fd: u32, size: u64| number(resize(c.data_mut(), fd, size)),
-    )?;
-    linker.func_wrap(wasi, "fd_filestat_set_times", |_: u32, _: u64, _: u64, _: u32| 0_u32)?;
-    linker.func_wrap(wasi, "fd_fdstat_set_flags", |_: u32, _: u32| 0_u32)?;
-    linker.func_wrap(wasi, "fd_advise", |_: u32, _: u64, _: u64, _: u32| 0_u32)?;
-    linker.func_wrap(wasi, "fd_datasync", |_: u32| 0_u32)?;
-    linker.func_wrap(wasi, "fd_sync", |_: u32| 0_u32)?;
-    link_descriptions(linker, wasi)
-}
-
-fn link_descriptions(linker: &mut Linker<Host>, wasi: &str) -> wasmtime::Result<()> {
-    linker.func_wrap(wasi, "fd_fdstat_get", |mut c: Caller<'_, Host>, fd: u32, at: u32| {
-        number(Guest::of(&mut c).and_then(|mut guest| {
-            let kind = match guest.host.open.get(fd)? {
-                Open::Input | Open::Output => 0,
-                Open::Folder { .. } => FOLDER,
-                Open::File(_) => REGULAR_FILE,
-            };
-            guest.put(at, &[0; 24])?;
-            guest.put(at, &[kind])?;
-            guest.put(at.saturating_add(8), &[0xff; 16])
-        }))
-    })?;
-    linker.func_wrap(wasi, "fd_filestat_get", |mut c: Caller<'_, Host>, fd: u32, at: u32| {
-        number(Guest::of(&mut c).and_then(|mut guest| {
-            let inode = match guest.host.open.get(fd)? {
-                Open::Input | Open::Output => None,
-                Open::Folder { inode, .. } => Some(*inode),
-                Open::File(file) => Some(file.inode),
-            };
-            describe(&mut guest, inode, at)
-        }))
-    })?;
-    linker.func_wrap(wasi, "fd_prestat_get", |mut c: Caller<'_, Host>, fd: u32, at: u32| {
+pub fn link(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
+    wasi!(linker, "fd_read", |guest, fd: u32, list: u32, n: u32, done: u32| {
+        read(guest, fd, (list, n), None, done)
+    });
+    wasi!(linker, "fd_pread", |guest, fd: u32, list: u32, n: u32, offset: u64, done: u32| {
+        read(guest, fd, (list, n), Some(offset), done)
+    });
+    wasi!(linker, "fd_write", |guest, fd: u32, list: u32, n: u32, done: u32| {
+        write(guest, fd, (list, n), None, done)
+    });
+    wasi!(linker, "fd_pwrite", |guest, fd: u32, list: u32, n: u32, offset: u64, done: u32| {
+        write(guest, fd, (list, n), Some(offset), done)
+    });
+    wasi!(linker, "fd_seek", |guest, fd: u32, by: i64, from: u32, at: u32| {
+        seek(guest, fd, by, from, at)
+    });
+    wasi!(linker, "fd_tell", |guest, fd: u32, at: u32| seek(guest, fd, 0, 1, at));
+    wasi!(linker, "fd_close", |guest, fd: u32| guest.host.open.close(fd));
+    wasi!(linker, "fd_readdir", |guest, fd: u32, at: u32, size: u32, cookie: u64, used: u32| {
+        list(guest, fd, (at, size), cookie, used)
+    });
+    wasi!(linker, "fd_filestat_set_size", |guest, fd: u32, size: u64| {
+        resize(guest.host, fd, size)
+    });
+    wasi!(linker, "fd_fdstat_get", |guest, fd: u32, at: u32| {
+        let kind = match guest.host.open.get(fd)? {
+            Open::Input | Open::Output => 0,
+            Open::Folder { .. } => FOLDER,
+            Open::File(_) => REGULAR_FILE,
+        };
+        guest.put(at, &[0; 24])?;
+        guest.put(at, &[kind])?;
+        guest.put(at.saturating_add(8), &[0xff; 16])
+    });
+    wasi!(linker, "fd_filestat_get", |guest, fd: u32, at: u32| {
+        let inode = match guest.host.open.get(fd)? {
+            Open::Input | Open::Output => None,
+            Open::Folder { inode, .. } => Some(*inode),
+            Open::File(file) => Some(file.inode),
+        };
+        describe(guest, inode, at)
+    });
+    wasi!(linker, "fd_prestat_get", |guest, fd: u32, at: u32| {
         if fd != 3 {
-            return Errno::BadFile as u32;
+            return Err(Errno::BadFile);
         }
-        number(Guest::of(&mut c).and_then(|mut guest| {
-            guest.put_u32(at, 0)?;
-            guest.put_u32(at.saturating_add(4), 1)
-        }))
-    })?;
-    linker.func_wrap(
-        wasi,
-        "fd_prestat_dir_name",
-        |mut c: Caller<'_, Host>, fd: u32, at: u32, size: u32| {
-            if fd != 3 || size < 1 {
-                return Errno::BadFile as u32;
-            }
-            number(Guest::of(&mut c).and_then(|mut guest| guest.put(at, b"/")))
-        },
-    )?;
+        guest.put_u32(at, 0)?;
+        guest.put_u32(at.saturating_add(4), 1)
+    });
+    wasi!(linker, "fd_prestat_dir_name", |guest, fd: u32, at: u32, size: u32| {
+        if fd != 3 || size < 1 {
+            return Err(Errno::BadFile);
+        }
+        guest.put(at, b"/")
+    });
+    linker.func_wrap(WASI, "fd_filestat_set_times", |_: u32, _: u64, _: u64, _: u32| 0_u32)?;
+    linker.func_wrap(WASI, "fd_fdstat_set_flags", |_: u32, _: u32| 0_u32)?;
+    linker.func_wrap(WASI, "fd_advise", |_: u32, _: u64, _: u64, _: u32| 0_u32)?;
+    linker.func_wrap(WASI, "fd_datasync", |_: u32| 0_u32)?;
+    linker.func_wrap(WASI, "fd_sync", |_: u32| 0_u32)?;
     Ok(())
 }
 

@@ -100,18 +100,15 @@ impl Files {
         }
     }
 
-    /// Returns whether a file is the one that the report is written to.
     pub fn is_report(&self, inode: Inode) -> bool {
         self.report == Some(inode)
     }
 
-    /// Returns a node.
     pub fn node(&self, inode: Inode) -> Result<&Node, Errno> {
         // A file that was removed while it was open.
         self.nodes.get(&inode).ok_or(Errno::BadFile)
     }
 
-    /// Returns what a folder holds.
     pub fn folder(&self, inode: Inode) -> Result<&BTreeMap<String, Inode>, Errno> {
         match self.node(inode)? {
             Node::Folder(entries) => Ok(entries),
@@ -119,7 +116,6 @@ impl Files {
         }
     }
 
-    /// Returns a file's bytes.
     pub fn bytes(&self, inode: Inode) -> Result<&[u8], Errno> {
         match self.node(inode)? {
             Node::Folder(_) => Err(Errno::IsFolder),
@@ -128,7 +124,6 @@ impl Files {
         }
     }
 
-    /// Finds a name in a folder.
     pub fn child(&self, folder: Inode, name: &str) -> Result<Inode, Errno> {
         self.folder(folder)?.get(name).copied().ok_or(Errno::NoEntry)
     }

@@ -72,7 +72,6 @@ impl<'a> Guest<'a> {
             .collect()
     }
 
-    /// Reads a path.
     pub fn path(&self, at: u32, length: u32) -> Result<String, Errno> {
         if length > 4096 {
             return Err(Errno::NameTooLong);

@@ -7,7 +7,7 @@ use wasmtime::{Caller, Linker, Memory, ResourceLimiter};
 use super::files::{Errno, Files};
 use super::guest::Guest;
 use super::open::OpenFiles;
-use super::random::Random;
+use super::time::Random;
 use super::{descriptors, paths, time};
 use crate::Limits;
 
@@ -85,70 +85,62 @@ pub fn number(answer: Result<(), Errno>) -> u32 {
     }
 }
 
-const WASI: &str = "wasi_snapshot_preview1";
+pub const WASI: &str = "wasi_snapshot_preview1";
+
+/// Provides a function of WASI that answers with the number of an error.
+macro_rules! wasi {
+    ($linker:ident, $name:literal, |$guest:ident $(, $argument:tt: $type:ty)* $(,)?| $answer:expr) => {
+        $linker.func_wrap(
+            $crate::wasm::host::WASI,
+            $name,
+            |mut caller: wasmtime::Caller<'_, Host> $(, $argument: $type)*| {
+                let answer = $crate::wasm::guest::Guest::of(&mut caller).and_then(|mut guest| {
+                    let $guest = &mut guest;
+                    $answer
+                });
+                $crate::wasm::host::number(answer)
+            },
+        )?;
+    };
+}
+pub(super) use wasi;
 
 /// Provides every function that the interpreter imports.
 pub fn link(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
-    descriptors::link(linker, WASI)?;
-    paths::link(linker, WASI)?;
-    time::link(linker, WASI)?;
+    descriptors::link(linker)?;
+    paths::link(linker)?;
+    time::link(linker)?;
     link_process(linker)?;
     link_network(linker)
 }
 
 fn link_process(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
-    linker.func_wrap(
-        WASI,
-        "args_sizes_get",
-        |mut caller: Caller<'_, Host>, count: u32, size: u32| {
-            number(Guest::of(&mut caller).and_then(|mut guest| {
-                let words = guest.host.arguments.clone();
-                put_sizes(&mut guest, &words, count, size)
-            }))
-        },
-    )?;
-    linker.func_wrap(WASI, "args_get", |mut caller: Caller<'_, Host>, list: u32, text: u32| {
-        number(Guest::of(&mut caller).and_then(|mut guest| {
-            let words = guest.host.arguments.clone();
-            put_words(&mut guest, &words, list, text)
-        }))
-    })?;
-    linker.func_wrap(
-        WASI,
-        "environ_sizes_get",
-        |mut caller: Caller<'_, Host>, count: u32, size: u32| {
-            number(Guest::of(&mut caller).and_then(|mut guest| {
-                let words = guest.host.environment.clone();
-                put_sizes(&mut guest, &words, count, size)
-            }))
-        },
-    )?;
-    linker.func_wrap(
-        WASI,
-        "environ_get",
-        |mut caller: Caller<'_, Host>, list: u32, text: u32| {
-            number(Guest::of(&mut caller).and_then(|mut guest| {
-                let words = guest.host.environment.clone();
-                put_words(&mut guest, &words, list, text)
-            }))
-        },
-    )?;
+    wasi!(linker, "args_sizes_get", |guest, count: u32, size: u32| {
+        let words = guest.host.arguments.clone();
+        put_sizes(guest, &words, count, size)
+    });
+    wasi!(linker, "args_get", |guest, list: u32, text: u32| {
+        let words = guest.host.arguments.clone();
+        put_words(guest, &words, list, text)
+    });
+    wasi!(linker, "environ_sizes_get", |guest, count: u32, size: u32| {
+        let words = guest.host.environment.clone();
+        put_sizes(guest, &words, count, size)
+    });
+    wasi!(linker, "environ_get", |guest, list: u32, text: u32| {
+        let words = guest.host.environment.clone();
+        put_words(guest, &words, list, text)
+    });
+    wasi!(linker, "random_get", |guest, at: u32, length: u32| {
+        let mut random = std::mem::take(&mut guest.host.random);
+        let filled = guest.bytes_mut(at, length).map(|bytes| random.fill(bytes));
+        guest.host.random = random;
+        filled
+    });
     linker.func_wrap(WASI, "proc_exit", |status: u32| -> wasmtime::Result<()> {
         Err(wasmtime::Error::new(Stop::Exit(status.cast_signed())))
     })?;
     linker.func_wrap(WASI, "sched_yield", || 0_u32)?;
-    linker.func_wrap(
-        WASI,
-        "random_get",
-        |mut caller: Caller<'_, Host>, at: u32, length: u32| {
-            number(Guest::of(&mut caller).and_then(|mut guest| {
-                let mut random = std::mem::take(&mut guest.host.random);
-                let filled = guest.bytes_mut(at, length).map(|bytes| random.fill(bytes));
-                guest.host.random = random;
-                filled
-            }))
-        },
-    )?;
     Ok(())
 }
 

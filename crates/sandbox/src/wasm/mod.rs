@@ -12,7 +12,6 @@ mod guest;
 mod host;
 mod open;
 mod paths;
-mod random;
 mod run;
 mod time;
 

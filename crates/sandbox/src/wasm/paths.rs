@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use wasmtime::{Caller, Linker};
+use wasmtime::Linker;
 
 use super::descriptors::describe;
 use super::files::{Errno, Inode, Node, ROOT, TEMPORARY, WORK};
-use super::guest::Guest;
-use super::host::{Host, number};
+use super::host::{Host, WASI, wasi};
 use super::open::{Area, Open, OpenFile};
 
 const CREATE: u32 = 1;
@@ -20,121 +19,54 @@ const RIGHT_TO_WRITE: u64 = 1 << 6;
 /// Longest name of one file, as on most systems.
 const LONGEST_NAME: usize = 255;
 
-/// Provides the functions.
-pub fn link(linker: &mut Linker<Host>, wasi: &str) -> wasmtime::Result<()> {
-    linker.func_wrap(
-        wasi,
-        "path_open",
-        |mut c: Caller<'_, Host>,
-         fd: u32,
-         _: u32,
-         path: u32,
-         length: u32,
-         how: u32,
-         rights: u64,
-         _: u64,
-         flags: u32,
-         at: u32| {
-            number(Guest::of(&mut c).and_then(|mut guest| {
-                let path = guest.path(path, length)?;
-                let wanted = Wanted {
-                    how,
-                    writes: rights & RIGHT_TO_WRITE != 0,
-                    appends: flags & APPEND != 0,
-                };
-                let opened = open(guest.host, fd, &path, &wanted)?;
-                guest.put_u32(at, opened)
-            }))
-        },
-    )?;
-    linker.func_wrap(
-        wasi,
-        "path_filestat_get",
-        |mut c: Caller<'_, Host>, fd: u32, _: u32, path: u32, length: u32, at: u32| {
-            number(Guest::of(&mut c).and_then(|mut guest| {
-                let path = guest.path(path, length)?;
-                let inode = find(guest.host, fd, &path)?.existing(guest.host)?;
-                describe(&mut guest, Some(inode), at)
-            }))
-        },
-    )?;
-    linker.func_wrap(
-        wasi,
-        "path_create_directory",
-        |mut c: Caller<'_, Host>, fd: u32, path: u32, length: u32| {
-            number(Guest::of(&mut c).and_then(|guest| {
-                let path = guest.path(path, length)?;
-                let place = writable(guest.host, fd, &path)?;
-                guest
-                    .host
-                    .files
-                    .make(place.folder, &place.name, Node::Folder(BTreeMap::new()))
-                    .map(|_| ())
-            }))
-        },
-    )?;
-    linker.func_wrap(
-        wasi,
-        "path_remove_directory",
-        |mut c: Caller<'_, Host>, fd: u32, path: u32, length: u32| {
-            number(Guest::of(&mut c).and_then(|guest| {
-                let path = guest.path(path, length)?;
-                let place = writable(guest.host, fd, &path)?;
-                guest.host.files.remove(place.folder, &place.name, true)
-            }))
-        },
-    )?;
-    linker.func_wrap(
-        wasi,
-        "path_unlink_file",
-        |mut c: Caller<'_, Host>, fd: u32, path: u32, length: u32| {
-            number(Guest::of(&mut c).and_then(|guest| {
-                let path = guest.path(path, length)?;
-                let place = writable(guest.host, fd, &path)?;
-                guest.host.files.remove(place.folder, &place.name, false)
-            }))
-        },
-    )?;
-    linker.func_wrap(
-        wasi,
-        "path_rename",
-        |mut c: Caller<'_, Host>,
-         fd: u32,
-         path: u32,
-         length: u32,
-         to: u32,
-         new: u32,
-         new_length: u32| {
-            number(Guest::of(&mut c).and_then(|guest| {
-                let path = guest.path(path, length)?;
-                let new = guest.path(new, new_length)?;
-                let from = writable(guest.host, fd, &path)?;
-                let to = writable(guest.host, to, &new)?;
-                guest.host.files.rename((from.folder, &from.name), (to.folder, &to.name))
-            }))
-        },
-    )?;
-    link_refusals(linker, wasi)
-}
-
-fn link_refusals(linker: &mut Linker<Host>, wasi: &str) -> wasmtime::Result<()> {
-    linker.func_wrap(
-        wasi,
-        "path_filestat_set_times",
-        |_: u32, _: u32, _: u32, _: u32, _: u64, _: u64, _: u32| 0_u32,
-    )?;
-    linker.func_wrap(
-        wasi,
-        "path_link",
-        |_: u32, _: u32, _: u32, _: u32, _: u32, _: u32, _: u32| Errno::NotSupported as u32,
-    )?;
-    linker.func_wrap(wasi, "path_symlink", |_: u32, _: u32, _: u32, _: u32, _: u32| {
-        Errno::NotSupported as u32
-    })?;
+pub fn link(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
+    wasi! { linker, "path_open", |guest, fd: u32, _: u32, path: u32, length: u32, how: u32,
+        rights: u64, _: u64, flags: u32, at: u32| {
+        let path = guest.path(path, length)?;
+        let writes = rights & RIGHT_TO_WRITE != 0;
+        let wanted = Wanted { how, writes, appends: flags & APPEND != 0 };
+        let opened = open(guest.host, fd, &path, &wanted)?;
+        guest.put_u32(at, opened)
+    } }
+    wasi! { linker, "path_filestat_get", |guest, fd: u32, _: u32, path: u32, length: u32, at: u32| {
+        let path = guest.path(path, length)?;
+        let inode = find(guest.host, fd, &path)?.existing(guest.host)?;
+        describe(guest, Some(inode), at)
+    } }
+    wasi!(linker, "path_create_directory", |guest, fd: u32, path: u32, length: u32| {
+        let path = guest.path(path, length)?;
+        let place = writable(guest.host, fd, &path)?;
+        let folder = Node::Folder(BTreeMap::new());
+        guest.host.files.make(place.folder, &place.name, folder).map(drop)
+    });
+    wasi!(linker, "path_remove_directory", |guest, fd: u32, path: u32, length: u32| {
+        let path = guest.path(path, length)?;
+        let place = writable(guest.host, fd, &path)?;
+        guest.host.files.remove(place.folder, &place.name, true)
+    });
+    wasi!(linker, "path_unlink_file", |guest, fd: u32, path: u32, length: u32| {
+        let path = guest.path(path, length)?;
+        let place = writable(guest.host, fd, &path)?;
+        guest.host.files.remove(place.folder, &place.name, false)
+    });
+    wasi! { linker, "path_rename", |guest, fd: u32, old: u32, old_length: u32, to: u32, new: u32,
+        length: u32| {
+        let old = guest.path(old, old_length)?;
+        let new = guest.path(new, length)?;
+        let from = writable(guest.host, fd, &old)?;
+        let to = writable(guest.host, to, &new)?;
+        guest.host.files.rename((from.folder, &from.name), (to.folder, &to.name))
+    } }
+    let set_times = |_: u32, _: u32, _: u32, _: u32, _: u64, _: u64, _: u32| 0_u32;
+    linker.func_wrap(WASI, "path_filestat_set_times", set_times)?;
+    let refused = Errno::NotSupported as u32;
+    let link = move |_: u32, _: u32, _: u32, _: u32, _: u32, _: u32, _: u32| refused;
+    linker.func_wrap(WASI, "path_link", link)?;
+    let symlink = move |_: u32, _: u32, _: u32, _: u32, _: u32| refused;
+    linker.func_wrap(WASI, "path_symlink", symlink)?;
     // There are no links, so nothing that is there is one.
-    linker.func_wrap(wasi, "path_readlink", |_: u32, _: u32, _: u32, _: u32, _: u32, _: u32| {
-        Errno::Invalid as u32
-    })?;
+    let readlink = |_: u32, _: u32, _: u32, _: u32, _: u32, _: u32| Errno::Invalid as u32;
+    linker.func_wrap(WASI, "path_readlink", readlink)?;
     Ok(())
 }
 

@@ -10,8 +10,8 @@ use super::Interpreter;
 use super::files::{Files, Node, RUN, WORK};
 use super::host::{Host, Output, Stop};
 use super::open::OpenFiles;
-use super::random::Random;
-use crate::outcome::shown_files;
+use super::time::Random;
+use crate::program::shown_files;
 use crate::request::{DRIVER, report, request};
 use crate::{Error, Fault, FaultType, Limits, Outcome, Program, clock};
 

@@ -8,7 +8,7 @@ use wasmtime::{Caller, Linker};
 
 use super::files::Errno;
 use super::guest::Guest;
-use super::host::{Host, Stop, number};
+use super::host::{Host, Stop, WASI, number, wasi};
 
 const REALTIME: u32 = 0;
 const SUBSCRIPTION: u32 = 48;
@@ -16,13 +16,10 @@ const EVENT: u32 = 32;
 /// Most events waited for at once.
 const MOST: u32 = 256;
 
-/// Provides the functions.
-pub fn link(linker: &mut Linker<Host>, wasi: &str) -> wasmtime::Result<()> {
-    linker.func_wrap(wasi, "clock_res_get", |mut c: Caller<'_, Host>, _: u32, at: u32| {
-        number(Guest::of(&mut c).and_then(|mut guest| guest.put_u64(at, 1)))
-    })?;
+pub fn link(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
+    wasi!(linker, "clock_res_get", |guest, _: u32, at: u32| guest.put_u64(at, 1));
     linker.func_wrap(
-        wasi,
+        WASI,
         "clock_time_get",
         |mut c: Caller<'_, Host>, clock: u32, _: u64, at: u32| {
             let passed = passed(&c);
@@ -33,7 +30,7 @@ pub fn link(linker: &mut Linker<Host>, wasi: &str) -> wasmtime::Result<()> {
         },
     )?;
     linker.func_wrap(
-        wasi,
+        WASI,
         "poll_oneoff",
         |mut c: Caller<'_, Host>,
          list: u32,
@@ -105,4 +102,30 @@ fn poll(
         guest.put(at.saturating_add(10), &kind.to_le_bytes())?;
     }
     guest.put_u32(done, u32::try_from(ready.len()).map_err(|_| Errno::Invalid)?)
+}
+
+/// SplitMix64, so that equal runs draw equal numbers. Not for secrets; there are none in here.
+#[derive(Default)]
+pub struct Random(u64);
+
+impl Random {
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    pub fn fill(&mut self, bytes: &mut [u8]) {
+        for chunk in bytes.chunks_mut(8) {
+            let drawn = self.draw().to_le_bytes();
+            for (byte, random) in chunk.iter_mut().zip(drawn) {
+                *byte = random;
+            }
+        }
+    }
+
+    fn draw(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
 }

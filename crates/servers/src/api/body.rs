@@ -5,6 +5,7 @@ use std::io::Read;
 
 use encoding_rs::{Encoding, WINDOWS_1252};
 use flate2::read::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
+use perihelion_mime::unshifted;
 use serde_json::Value;
 
 /// Undoes the encodings of a header `content-encoding`; returns at most `most` bytes and whether there were more.
@@ -69,6 +70,10 @@ fn text(bytes: &[u8], media: &str) -> Option<String> {
         Some(value.trim_start_matches('=').trim_matches(['"', '\'', ' ']).to_owned())
     };
     let declared = parameter("charset").or_else(|| declared_in_xml(bytes));
+    let shifts = declared.as_deref().and_then(|name| unshifted(bytes, Some(name)));
+    if shifts.is_some() {
+        return shifts;
+    }
     let declared = declared.and_then(|name| Encoding::for_label(name.as_bytes()));
     if Encoding::for_bom(bytes).is_some() || declared.is_some() {
         let encoding = declared.unwrap_or(encoding_rs::UTF_8);
@@ -199,6 +204,12 @@ mod tests {
             (latin.to_vec(), "application/json; charset=ISO-8859-1", json!({"name": "Grüße"})),
             (latin.to_vec(), "application/json", json!({"name": "Grüße"})),
             (sjis.to_vec(), "Application/JSON;charset=\"Shift_JIS\"", json!({"name": "東京"})),
+            (
+                b"{\"a\": \"~{31O+~}\"}".to_vec(),
+                "application/json; charset=HZ-GB-2312",
+                json!({"a": "潮汐"}),
+            ),
+            (b"\x1b$)C\x0eA6<v\x0f".to_vec(), "text/plain; charset=iso-2022-kr", json!("조수")),
             (wide, "application/json", json!({"a": "ü"})),
             (b"\xef\xbb\xbf[1]".to_vec(), "application/json", json!([1])),
             (b"Gr\xfc\xdfe".to_vec(), "text/plain", json!("Grüße")),

@@ -69,7 +69,6 @@ pub struct Sending<'a> {
 }
 
 impl Client {
-    /// Makes a client.
     pub fn open(options: &Options) -> Result<Self, Error> {
         perihelion_settings::config::tls::install();
         let client = reqwest::Client::builder()

@@ -8,7 +8,6 @@ mod adjust;
 mod auth;
 mod body;
 mod calls;
-mod check;
 mod client;
 mod pages;
 mod tools;
@@ -16,7 +15,6 @@ mod tools;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub use check::check;
 pub use tools::Server;
 
 /// Options of `perihelion mcp api`.

@@ -16,8 +16,7 @@ use super::adjust::{CONTEXT, Context};
 use super::calls::{Api, Call, Called};
 use super::client::Client;
 use super::{Error, Options};
-use crate::answer::{answer, config, failure, respond};
-use crate::toolbox::Toolbox;
+use crate::toolbox::{Toolbox, answer, config, failure, respond};
 
 /// Operations listed where nobody says how many.
 const FOUND: usize = 12;
@@ -108,8 +107,7 @@ impl Server {
         Ok(Self { api: Arc::new(api), tool_router: Self::tool_router() })
     }
 
-    /// Returns the API that it serves.
-    pub(super) fn api(&self) -> &Api {
+    pub(crate) fn api(&self) -> &Api {
         &self.api
     }
 }

@@ -19,9 +19,8 @@ use super::answers::{
     ReadDocument, SearchDocuments,
 };
 use super::{Error, Opened, Options, TENANT_META};
-use crate::answer::{config, lines, respond};
 use crate::root::Root;
-use crate::toolbox::Toolbox;
+use crate::toolbox::{Toolbox, config, lines, respond};
 use perihelion_engine::checkpoint::{self, Keyring};
 use perihelion_ingest::{DocumentThreads, NewDocument, summarizer};
 

@@ -11,8 +11,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{Error, Excerpt, Listing, Options, Search, Tree};
-use crate::answer::{config, respond};
-use crate::toolbox::Toolbox;
+use crate::toolbox::{Toolbox, config, respond};
 
 /// Lines returned by `read` unless the call says otherwise.
 const DEFAULT_LINES: usize = 200;

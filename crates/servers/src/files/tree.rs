@@ -138,7 +138,6 @@ impl Tree {
         Ok(files)
     }
 
-    /// Returns the whole text of a file.
     pub(super) fn text(&self, path: &str) -> Result<String, Error> {
         let name = relative(path);
         let explain = |error| self.explain(path, error);

@@ -3,12 +3,10 @@
 //! Enter at [`Server::open`]. Invariant: nothing leaves but by `send`, which takes a draft that a person could have read, and sends it
 //! once. Deliberately absent: deleting and moving mail.
 
-mod check;
 mod tools;
 
 use perihelion_mail::{Account, Endpoint, JmapServer, Mailbox, Security, Servers};
 
-pub use check::check;
 pub use tools::Server;
 
 /// The environment variable that holds the password; there is no option for it, which everybody could read.
@@ -57,7 +55,7 @@ pub enum SecurityName {
 
 impl Options {
     /// Opens the account by JMAP where it is offered, by IMAP and SMTP elsewhere.
-    async fn open(&self) -> Result<Mailbox, Error> {
+    pub(crate) async fn open(&self) -> Result<Mailbox, Error> {
         perihelion_settings::config::tls::install();
         let Some(jmap) = &self.jmap else {
             return self.open_imap().await;

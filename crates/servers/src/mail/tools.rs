@@ -12,9 +12,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Error, Options};
-use crate::answer::{config, lines, respond};
 use crate::notes::IDEMPOTENCY_KEY;
-use crate::toolbox::Toolbox;
+use crate::toolbox::{Toolbox, config, lines, respond};
 
 /// Most messages that a search returns.
 const FOUND: usize = 30;

@@ -3,7 +3,6 @@
 //! Enter at [`Server::open`]. Invariant: a program reaches its inputs and a scratch folder of its own, and a failed program is a
 //! result with an `error`, not a failed call. Deliberately absent: state between two runs; each starts from nothing.
 
-mod check;
 mod tools;
 
 use std::path::PathBuf;
@@ -11,7 +10,6 @@ use std::time::Duration;
 
 use perihelion_sandbox::{Limits, Python, Tier};
 
-pub use check::check;
 pub use tools::Server;
 
 /// Options of `perihelion mcp python`.
@@ -51,7 +49,7 @@ pub enum TierName {
 }
 
 impl Options {
-    fn tier(&self) -> Tier {
+    pub(crate) fn tier(&self) -> Tier {
         match self.tier {
             Some(TierName::Wasm) => Tier::Wasm,
             Some(TierName::System) => Tier::System,
@@ -61,7 +59,7 @@ impl Options {
         }
     }
 
-    fn limits(&self) -> Limits {
+    pub(crate) fn limits(&self) -> Limits {
         Limits {
             time: Duration::from_secs(self.timeout_sec.into()),
             memory_bytes: (self.memory_mb as usize) << 20,

@@ -16,8 +16,7 @@ use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 
 use super::{Error, MAX_CODE_BYTES, Options};
-use crate::answer::{answer, config, failure};
-use crate::toolbox::Toolbox;
+use crate::toolbox::{Toolbox, answer, config, failure};
 
 /// Where a caller may say at which moment the program starts, in milliseconds since the epoch; the result repeats it.
 pub const CLOCK: &str = "dev.perihelion/clock";

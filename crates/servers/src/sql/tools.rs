@@ -17,8 +17,7 @@ use serde::{Deserialize, Serialize};
 use tokio::io::AsyncWriteExt as _;
 
 use super::Options;
-use crate::answer::{config, respond};
-use crate::toolbox::Toolbox;
+use crate::toolbox::{Toolbox, config, respond};
 
 /// The server's session handler.
 #[derive(Clone)]

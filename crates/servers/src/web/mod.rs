@@ -3,22 +3,21 @@
 //! Enter at [`Server::open`]. Invariant: only public addresses are fetched, decided at the connection. Always open world: what a page
 //! says is never an instruction. Deliberately absent: scripts, cookies, logins.
 
-mod check;
-mod documents;
 mod tools;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use perihelion_documents::Parser;
+use perihelion_ingest::parser;
 pub use perihelion_web::Addresses;
-use perihelion_web::{Limits, Provider, Web, Wire};
+use perihelion_web::{Document, Limits, Provider, ReadDocument, Reading, Web, Wire};
 
-pub use check::check;
 pub use tools::Server;
 
 /// Environment variables with the provider's address and key.
-const SEARCH_URL: &str = "PERIHELION_WEB_SEARCH_URL";
-const SEARCH_KEY: &str = "PERIHELION_WEB_SEARCH_KEY";
+pub(crate) const SEARCH_URL: &str = "PERIHELION_WEB_SEARCH_URL";
+pub(crate) const SEARCH_KEY: &str = "PERIHELION_WEB_SEARCH_KEY";
 
 /// Options of `perihelion mcp web`.
 #[derive(Clone, Debug, clap::Args)]
@@ -55,7 +54,7 @@ pub enum WireName {
 }
 
 impl Options {
-    fn open(&self) -> Result<Web, Error> {
+    pub(crate) fn open(&self) -> Result<Web, Error> {
         perihelion_settings::config::tls::install();
         let limits = Limits {
             time: Duration::from_secs(self.timeout_sec.into()),
@@ -79,7 +78,19 @@ impl Options {
         let provider = url.map(|url| Provider::new(wire, url, key)).transpose()?;
         let addresses = Addresses::allowing(&self.allow_host);
         let web = Web::open(addresses, limits, provider, !self.ignore_robots)?;
-        Ok(web.with_documents(Arc::new(documents::Parsing::new())))
+        Ok(web.with_documents(Arc::new(Parsing(parser()))))
+    }
+}
+
+/// Has documents parsed as the documents server does: by this program, in a process of its own.
+struct Parsing(Parser);
+
+impl ReadDocument for Parsing {
+    fn read<'a>(&'a self, name: &'a str, bytes: &'a [u8]) -> Reading<'a> {
+        Box::pin(async move {
+            let parsed = self.0.parse(name, bytes).await.map_err(|error| error.to_string())?;
+            Ok(Document { title: parsed.title, text: parsed.text })
+        })
     }
 }
 

@@ -12,8 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Error, Options};
-use crate::answer::{config, lines, respond};
-use crate::toolbox::Toolbox;
+use crate::toolbox::{Toolbox, config, lines, respond};
 
 /// Hits of a search, and of a deep one.
 const HITS: usize = 8;

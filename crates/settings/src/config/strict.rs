@@ -147,6 +147,11 @@ fn nearest_hint(message: &str) -> String {
     nearest(wrong, quoted).map_or_else(String::new, |best| format!("; did you mean `{best}`?"))
 }
 
+/// Asks in parentheses whether the candidate most like `wrong` was meant; empty where none is alike enough.
+pub fn did_you_mean<'a>(wrong: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
+    nearest(wrong, candidates).map_or_else(String::new, |best| format!(" (did you mean {best}?)"))
+}
+
 /// Returns the candidate most like `wrong`, if any is alike enough to be worth suggesting.
 pub fn nearest<'a>(wrong: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     // Letters that changed places in a short word are alike to people, and not by the first measure.

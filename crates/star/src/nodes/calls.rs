@@ -1,10 +1,13 @@
-//! Model and tool calls as effects of a node.
+//! Nodes that ask a model, call a tool or wait for a person, each call an effect of its node.
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use perihelion_engine::graph::{EffectError, EffectFailure, NodeError, TaskContext};
+use perihelion_engine::graph::{
+    Context, EffectError, EffectFailure, Node, NodeError, NodeOutput, State, TaskContext, node_with,
+};
 use perihelion_llm::{
     self as llm, ChatMessage, ChatModel, ChatRequest, ChatResponse, Role, ToolSpec,
 };
@@ -65,4 +68,58 @@ pub(super) async fn call(
     } else {
         ctx.once(&name, &request, perform).await
     }
+}
+
+/// What a person decided; on the wire `{ "approved": true, "reason": "…" }`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Verdict {
+    pub approved: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// The name under which the question is asked.
+const KIND: &str = "approval";
+
+/// Makes a node that asks a person what `question` makes of the state, and continues with what `write` makes of the verdict:
+/// an update, and where it says so the node that is next.
+pub fn approval<S: State>(
+    question: impl Fn(&S) -> Value + Send + Sync + 'static,
+    write: impl Fn(Verdict) -> NodeOutput<S> + Send + Sync + 'static,
+) -> Arc<dyn Node<S>> {
+    node_with(Arc::new((question, write)), async |parts, ctx: Context<S>| {
+        let (question, write) = &*parts;
+        let question = question(ctx.state());
+        Ok(write(ctx.ask(KIND, &question).await?))
+    })
+}
+
+/// Makes a node that asks a model what `prompt` makes of the state, and writes what `write` makes of the answer.
+pub fn model_call<S: State>(
+    model: Arc<dyn ChatModel>,
+    prompt: impl Fn(&S) -> Vec<ChatMessage> + Send + Sync + 'static,
+    write: impl Fn(ChatResponse) -> S::Update + Send + Sync + 'static,
+) -> Arc<dyn Node<S>> {
+    node_with(Arc::new((model, prompt, write)), async |parts, ctx: Context<S>| {
+        let (model, prompt, write) = &*parts;
+        let answer = ask(ctx.task(), model, prompt(ctx.state()), Vec::new()).await?;
+        Ok(NodeOutput::update(write(answer)))
+    })
+}
+
+/// Makes a node that calls one tool of a server with what `arguments` makes of the state, and writes what `write` makes
+/// of the outcome; a tool's own error is an outcome.
+pub fn tool_call<S: State>(
+    tools: Arc<dyn ToolHost>,
+    (server, tool): (&str, &str),
+    arguments: impl Fn(&S) -> Map<String, Value> + Send + Sync + 'static,
+    write: impl Fn(ToolOutcome) -> S::Update + Send + Sync + 'static,
+) -> Arc<dyn Node<S>> {
+    let called = (tools, server.to_owned(), tool.to_owned());
+    node_with(Arc::new((called, arguments, write)), async |parts, ctx: Context<S>| {
+        let ((tools, server, tool), arguments, write) = &*parts;
+        let arguments = arguments(ctx.state());
+        let outcome = call(ctx.task(), tools, server, tool, arguments).await?;
+        Ok(NodeOutput::update(write(outcome)))
+    })
 }

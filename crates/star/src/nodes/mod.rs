@@ -5,13 +5,8 @@
 //! node's context, so that it happens once and is read back after a crash. Deliberately absent: the star, its prompts
 //! and its state; each node is told by functions of the caller's state what to ask and where to write.
 
-mod approval;
 mod calls;
-mod model;
 mod react;
-mod tool;
 
-pub use approval::{Verdict, approval};
-pub use model::model_call;
+pub use calls::{Verdict, approval, model_call, tool_call};
 pub use react::{Answered, React};
-pub use tool::tool_call;

@@ -27,20 +27,12 @@ pub struct React {
     model: Arc<dyn ChatModel>,
     tools: Arc<dyn ToolHost>,
     server: ServerInfo,
-    max_calls: usize,
 }
 
 impl React {
     /// Makes an agent of a model and of a server as a scan shows it.
     pub fn new(model: Arc<dyn ChatModel>, tools: Arc<dyn ToolHost>, server: ServerInfo) -> Self {
-        Self { model, tools, server, max_calls: MAX_CALLS }
-    }
-
-    /// Bounds the calls of tools; 25 otherwise.
-    #[must_use]
-    pub fn with_max_calls(mut self, most: usize) -> Self {
-        self.max_calls = most;
-        self
+        Self { model, tools, server }
     }
 
     /// Makes it a node that begins with what `prompt` makes of the state, and writes what `write` makes of the answer.
@@ -64,15 +56,14 @@ impl React {
         let mut made = Vec::new();
         loop {
             // Without tools it has to answer with what it has.
-            let shown = if made.len() < self.max_calls { self.specs() } else { Vec::new() };
+            let shown = if made.len() < MAX_CALLS { self.specs() } else { Vec::new() };
             let is_last = shown.is_empty();
             let answer = calls::ask(ctx, &self.model, messages.clone(), shown).await?;
             if answer.tool_calls.is_empty() {
                 return Ok(Answered { text: answer.content, calls: made });
             }
             if is_last {
-                let most = self.max_calls;
-                let message = format!("the model did not answer within {most} tool calls");
+                let message = format!("the model did not answer within {MAX_CALLS} tool calls");
                 return Err(NodeError::failed("agent", message));
             }
             let tool_calls = answer.tool_calls.clone();

@@ -5,17 +5,16 @@ use std::sync::atomic::Ordering;
 use futures::future::join_all;
 use serde_json::Value;
 
-use super::stage::{Stage, lock};
-use super::step::StageError;
-use crate::addresses::Shown;
+use super::{stage::Stage, state::StageError};
 use crate::approval::{self, Decision};
-use crate::caller::{Caller, ToolReply, Wanted};
-use crate::report::CallRecord;
-use crate::result::{AgentError, ErrorKind};
-use crate::sources::Sources;
-use crate::window;
+use crate::caller::{Caller, Wanted};
+use crate::{
+    AgentError, CallRecord, CheckedCitations, ErrorKind, Sources, ToolReply, addresses::Shown,
+    check_citations, window,
+};
 use perihelion_engine::graph::State;
 use perihelion_mcp::ToolDefinition;
+use perihelion_settings::metrics;
 
 /// Characters of a result that are kept as evidence for reflection; the journal has the whole.
 const EVIDENCE_CHARS: usize = 6_000;
@@ -34,7 +33,7 @@ impl<W: State> Stage<W> {
     /// [`StageError`], to be passed on with `?`: a person must decide first, no tool plays the role, or the bound on
     /// calls is reached.
     pub async fn call(&self, role: &str, arguments: Value) -> Result<ToolReply, StageError> {
-        let tainted_by = lock(&self.left.log).tainted_by.clone();
+        let tainted_by = self.left.log.lock().tainted_by.clone();
         let made = self.make(role, arguments, tainted_by).await?;
         Ok(self.record(made))
     }
@@ -120,8 +119,8 @@ impl<W: State> Stage<W> {
         let state = self.ctx.state();
         state.calls.iter().for_each(|call| shown.add(&call.output));
         state.instructions.iter().for_each(|instruction| shown.add(&instruction.text));
-        lock(&self.left.log).calls.iter().for_each(|call| shown.add(&call.output));
-        lock(&self.left.instructions).iter().for_each(|instruction| shown.add(&instruction.text));
+        self.left.log.lock().calls.iter().for_each(|call| shown.add(&call.output));
+        self.left.instructions.lock().iter().for_each(|instruction| shown.add(&instruction.text));
         shown
     }
 
@@ -129,7 +128,7 @@ impl<W: State> Stage<W> {
         let Made { tool, arguments, reply } = made;
         let caller = self.caller();
         let full_name = caller.full_name(&tool);
-        let mut log = lock(&self.left.log);
+        let mut log = self.left.log.lock();
         log.note(&caller, &full_name, &reply, tool.open_world);
         log.calls.push(CallRecord {
             tool: tool.name,
@@ -139,5 +138,18 @@ impl<W: State> Stage<W> {
             source: full_name,
         });
         reply
+    }
+}
+
+impl<W: State> Stage<W> {
+    /// Removes citations that name none of so many passages.
+    pub fn check_citations(&self, written: &str, passages: usize) -> CheckedCitations {
+        let checked = check_citations(written, passages);
+        let removed = checked.removed;
+        if removed > 0 {
+            self.progress(format!("removed {removed} citation(s) that named no passage"));
+            metrics::citations_removed(&self.job.agent, removed);
+        }
+        checked
     }
 }

@@ -1,18 +1,14 @@
-//! A pipeline as a kind of agent: its graph, run as a subgraph of the agent's node.
+//! A pipeline as a kind of agent: declared by its stages, tools and prompts, run as a subgraph of the agent's node.
 
+use std::future::Future;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::builder::Pipeline;
-use super::node::StageNode;
-use super::outcome::{Attempt, Outcome};
-use super::reflect::Reflect;
-use super::{GRAPH_PREFIX, PipelineState, PipelineUpdate, REFLECT};
-use crate::kind::{Job, Kind, Profile, ToolRole};
-use crate::report::Report;
-use crate::state::GraphState;
-use crate::{ModelStage, taint};
+use super::node::{Reflect, Run, StageNode};
+use super::state::{Attempt, Outcome, StageResult};
+use super::{GRAPH_PREFIX, PipelineState, PipelineUpdate, REFLECT, stage::Stage};
+use crate::{GraphState, Job, Kind, Profile, Report, ToolRole, question, taint};
 use perihelion_engine::graph::{BuildError, Graph, GraphBuilder, NodeError, State};
 use perihelion_engine::runner::Subgraph;
 
@@ -49,10 +45,6 @@ impl<W: State> Kind for Pipeline<W> {
         &self.templates
     }
 
-    fn model_stages(&self) -> &[ModelStage] {
-        &self.models
-    }
-
     async fn work(&self, job: Job) -> Result<Report, NodeError> {
         let job = Arc::new(job);
         let graph = self.graph(&job).map_err(|error| {
@@ -66,7 +58,7 @@ impl<W: State> Kind for Pipeline<W> {
             |_, _| Err(NodeError::failed("pipeline", "a pipeline's end is read, not merged")),
         );
         let end = subgraph.run_to_end(&job.ctx).await;
-        Ok(report_of(&*end.map_err(|error| asked_by(&job.agent, error))?))
+        Ok(report_of(&*end.map_err(|error| question::asked_as(&job.agent, error))?))
     }
 }
 
@@ -114,12 +106,12 @@ fn report_of<W: State>(end: &PipelineState<W>) -> Report {
     match &end.outcome {
         Outcome::Judged { finding, reflection } => {
             report.finding = finding.clone();
-            report.reflection = reflection.clone();
+            report.reflection = *reflection;
         }
         Outcome::Failed { error, finding, reflection } => {
             report.finding = finding.clone();
             report.error = Some(error.clone());
-            report.reflection = reflection.clone().unwrap_or(report.reflection);
+            report.reflection = reflection.unwrap_or_default();
         }
         Outcome::Working | Outcome::Found { .. } => {
             let message = "the pipeline ended before it had a result";
@@ -129,15 +121,74 @@ fn report_of<W: State>(end: &PipelineState<W>) -> Report {
     report
 }
 
-/// Lets questions of stages be the agent's, by whose name people know it.
-fn asked_by(agent: &str, error: NodeError) -> NodeError {
-    match error {
-        NodeError::Interrupted(mut open) => {
-            for question in &mut open {
-                question.node = agent.to_owned();
-            }
-            NodeError::Interrupted(open)
-        }
-        other => other,
+/// Declares a kind of agent as a list of stages over the state `W`.
+#[derive(Default)]
+pub struct Pipeline<W: State> {
+    pub(super) name: &'static str,
+    pub(super) about: &'static str,
+    pub(super) stages: Vec<(&'static str, Run<W>)>,
+    pub(super) roles: Vec<ToolRole>,
+    pub(super) profiles: Vec<Profile>,
+    pub(super) natural_for: Vec<&'static str>,
+    pub(super) templates: Vec<(&'static str, &'static str)>,
+}
+
+impl<W: State> Pipeline<W> {
+    /// Starts the declaration of a kind; `name` is what stands in the servers file.
+    pub fn new(name: &'static str) -> Self {
+        Self { name, ..Self::default() }
+    }
+
+    /// Says in a phrase what the kind is good for.
+    #[must_use]
+    pub fn about(mut self, about: &'static str) -> Self {
+        self.about = about;
+        self
+    }
+
+    /// Adds a stage after those there are; names are unique, and none is `reflect`.
+    #[must_use]
+    pub fn stage<F, Fut>(mut self, name: &'static str, run: F) -> Self
+    where
+        F: Fn(Stage<W>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = StageResult<W>> + Send + 'static,
+    {
+        self.stages.push((name, Arc::new(move |stage| Box::pin(run(stage)))));
+        self
+    }
+
+    /// Needs a tool that plays a role.
+    #[must_use]
+    pub fn tool(mut self, name: &'static str, about: &'static str) -> Self {
+        self.roles.push(ToolRole { name, about, required: true });
+        self
+    }
+
+    /// Uses a tool that plays a role, where the server has one.
+    #[must_use]
+    pub fn optional_tool(mut self, name: &'static str, about: &'static str) -> Self {
+        self.roles.push(ToolRole { name, about, required: false });
+        self
+    }
+
+    /// Knows the tools of a server: role and tool. It fits every server that has all of them.
+    #[must_use]
+    pub fn profile(mut self, server: &'static str, tools: &[(&'static str, &'static str)]) -> Self {
+        self.profiles.push(Profile { server, tools: tools.to_vec() });
+        self
+    }
+
+    /// Makes this the natural kind of a bundled server.
+    #[must_use]
+    pub fn natural_for(mut self, server: &'static str) -> Self {
+        self.natural_for.push(server);
+        self
+    }
+
+    /// Adds a prompt template, which a user's directory of prompts can replace.
+    #[must_use]
+    pub fn template(mut self, name: &'static str, source: &'static str) -> Self {
+        self.templates.push((name, source));
+        self
     }
 }

@@ -5,26 +5,16 @@
 //! [`Stage`] and is journalled; the finding is judged by the same reflection as any agent's. Deliberately absent: what
 //! stages do, which is the business of each kind.
 
-mod ask;
-mod builder;
 mod calls;
-mod citations;
-mod clarification;
 mod kind;
 mod node;
-mod outcome;
-mod reflect;
 mod stage;
 mod state;
-mod step;
 
-pub use ask::Ask;
-pub use builder::Pipeline;
-pub use clarification::Clarification;
-pub use outcome::{Attempt, Outcome};
+pub use kind::Pipeline;
 pub use stage::{Budget, Stage};
-pub use state::{PipelineState, PipelineUpdate};
-pub use step::{StageError, StageResult, Step};
+pub use state::{Ask, Clarification, StageError, StageResult, Step};
+pub use state::{Attempt, Outcome, PipelineState, PipelineUpdate};
 
 pub use super::{
     AgentError, Assignment, Chart, CheckedCitations, DependencyOutput, Entity, ErrorKind, Finding,

@@ -1,17 +1,14 @@
-//! A stage as a node of the pipeline's graph.
+//! The nodes of a pipeline's graph: its stages, and the last one, which judges what was found or sends it back.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures::future::BoxFuture;
 
-use super::outcome::Outcome;
-use super::stage::Stage;
-use super::step::{StageError, StageResult, Step, To};
-use super::{PipelineState, PipelineUpdate, REFLECT};
-use crate::AgentEvent;
-use crate::kind::Job;
-use crate::result::{AgentError, ErrorKind};
+use super::state::{Attempt, Outcome, StageError, StageResult, Step, To};
+use super::{PipelineState, PipelineUpdate, REFLECT, stage::Stage};
+use crate::reflection::{Attempted, Judged, judge, rejected};
+use crate::{AgentError, AgentEvent, ErrorKind, Job, ReflectionVerdict};
 use perihelion_engine::graph::{Context, Node, NodeError, NodeOutput, State, Target};
 
 /// Stages that one attempt may run; more of them are a loop that does not end.
@@ -94,4 +91,60 @@ impl<W: State> StageNode<W> {
 fn failed<W: State>(update: PipelineUpdate<W>, error: AgentError) -> NodeOutput<PipelineState<W>> {
     let failed = Outcome::Failed { error, finding: Default::default(), reflection: None };
     NodeOutput::goto(PipelineUpdate { outcome: Some(failed), ..update }, [])
+}
+
+/// Judges a finding.
+pub(super) struct Reflect {
+    pub first: String,
+    pub job: Arc<Job>,
+}
+
+#[async_trait]
+impl<W: State> Node<PipelineState<W>> for Reflect {
+    async fn run(
+        &self,
+        ctx: Context<PipelineState<W>>,
+    ) -> Result<NodeOutput<PipelineState<W>>, NodeError> {
+        let state = ctx.state();
+        let job = &self.job;
+        let Outcome::Found { finding } = &state.outcome else {
+            return Err(NodeError::failed("pipeline", "there is nothing to judge"));
+        };
+        let model = job.model(&ctx);
+        let calls: Vec<_> = state.calls.iter().cloned().collect();
+        let instructions: Vec<_> = state.instructions.iter().cloned().collect();
+        let number = state.attempt.number;
+        let attempt = Attempted {
+            ctx: &ctx,
+            job,
+            calls: &calls,
+            instructions: &instructions,
+            output: &finding.output,
+            number,
+        };
+        let Judged { verdict, text } = judge(&model, attempt).await?;
+        let update = PipelineUpdate { spent: Some(model.spent()), ..PipelineUpdate::default() };
+        let mut finding = finding.clone();
+        let mut next = None;
+        let outcome = match verdict {
+            ReflectionVerdict::Approved | ReflectionVerdict::Unverified => {
+                Outcome::Judged { finding, reflection: verdict }
+            }
+            ReflectionVerdict::Fixed => {
+                finding.output = text;
+                Outcome::Judged { finding, reflection: verdict }
+            }
+            ReflectionVerdict::Rejected if number > job.limits().max_reflections => {
+                let error = rejected(number, &text);
+                Outcome::Failed { error, finding, reflection: Some(verdict) }
+            }
+            ReflectionVerdict::Rejected => {
+                next = Some(Attempt { number: number + 1, feedback: Some(text) });
+                Outcome::Working
+            }
+        };
+        let targets = next.is_some().then(|| Target::node(&self.first));
+        let update = PipelineUpdate { outcome: Some(outcome), attempt: next, ..update };
+        Ok(NodeOutput::goto(update, targets))
+    }
 }

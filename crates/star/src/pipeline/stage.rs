@@ -1,29 +1,25 @@
 //! What a stage sees and reaches: its state, the task, models, tools, artifacts, people.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use chrono::{DateTime, Utc};
+use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::ask::Ask;
-use super::clarification::Clarification;
-use super::step::StageError;
+use super::state::{Ask, Clarification, StageError};
 use super::{PipelineState, PipelineUpdate};
 use crate::artifacts::{Artifacts, content_of};
-use crate::caller::CallLog;
-use crate::classify;
-use crate::instruction::{self, Instruction};
-use crate::kind::Job;
 use crate::question::{self, Question};
-use crate::result::{AgentError, AgentResult, ErrorKind, Table};
-use crate::state::{Artifact, Spent};
-use crate::{AgentEvent, Assignment, remaining, window};
+use crate::{
+    AgentError, AgentEvent, AgentResult, Artifact, Assignment, ErrorKind, Instruction, Job, Spent,
+    Table, approval, assignment, caller::CallLog, remaining, window,
+};
 use perihelion_engine::graph::{Context, NodeError, State};
-use perihelion_llm::{self as llm, ChatMessage, ChatModel, ChatRequest};
+use perihelion_llm::{self as llm, ChatModel, ChatRequest};
 use perihelion_mcp::{ServerInfo, ToolDefinition};
 
 /// One stage under way.
@@ -66,10 +62,6 @@ pub struct Budget {
     pub tool_calls: usize,
 }
 
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl<W: State> Stage<W> {
     pub(super) fn new(ctx: Context<PipelineState<W>>, job: Arc<Job>) -> Self {
         let state = ctx.state();
@@ -88,8 +80,8 @@ impl<W: State> Stage<W> {
             log: Mutex::new(log),
             spent: Mutex::default(),
             answers: AtomicUsize::new(0),
-            task: instruction::effective(&job.assignment.described(), &instructions),
-            query: instruction::effective(&job.assignment.task, &instructions),
+            task: assignment::effective(&job.assignment.described(), &instructions),
+            query: assignment::effective(&job.assignment.task, &instructions),
             instructions: Mutex::default(),
         };
         Self { ctx, job, left: Arc::new(left) }
@@ -114,12 +106,12 @@ impl<W: State> Stage<W> {
     pub(super) async fn take_in(&self, text: String) -> Result<(), NodeError> {
         let star = &*self.job.star;
         let model = self.job.model(&self.ctx);
-        let known = lock(&self.left.instructions).clone();
-        let task = instruction::effective(self.task(), &known);
+        let known = self.left.instructions.lock().clone();
+        let task = assignment::effective(self.task(), &known);
         let agent = &self.job.agent;
-        let wanted = classify::classify(&model, (&self.ctx, star), agent, &task, text).await?;
-        lock(&self.left.instructions).push(wanted);
-        *lock(&self.left.spent) += model.spent();
+        let wanted = approval::classify(&model, (&self.ctx, star), agent, &task, text).await?;
+        self.left.instructions.lock().push(wanted);
+        *self.left.spent.lock() += model.spent();
         Ok(())
     }
 
@@ -202,11 +194,11 @@ impl<W: State> Stage<W> {
         let limits = self.job.limits();
         let mut spent = state.spent_in_turn();
         spent += self.ctx.state().spent;
-        spent += *lock(&self.left.spent);
+        spent += *self.left.spent.lock();
         let attempts = limits.max_reflections + 1;
         let place = self.job.ctx.place();
         let most = remaining::tool_calls(state, &self.job.star.limits, place, attempts);
-        let made = self.ctx.state().calls.len() + lock(&self.left.log).calls.len();
+        let made = self.ctx.state().calls.len() + self.left.log.lock().calls.len();
         Budget {
             tokens: limits.max_tokens.map(|most| most.saturating_sub(spent.usage.total())),
             nano_usd: limits.max_nano_usd.map(|most| most.saturating_sub(spent.nano_usd)),
@@ -239,7 +231,7 @@ impl<W: State> Stage<W> {
         let schema = ask.schema;
         let model = self.job.model(&self.ctx).remembering(self.job.ctx.state());
         let answer = llm::ask::<T>(&model, request, &schema).await;
-        *lock(&self.left.spent) += model.spent();
+        *self.left.spent.lock() += model.spent();
         Ok(answer?.value)
     }
 
@@ -251,14 +243,11 @@ impl<W: State> Stage<W> {
         let request = self.request_of(&ask)?;
         let model = self.job.model(&self.ctx).remembering(self.job.ctx.state());
         let answer = model.chat(&request, None).await;
-        *lock(&self.left.spent) += model.spent();
+        *self.left.spent.lock() += model.spent();
         Ok(answer?.into_text()?)
     }
 
     /// Asks a model for a text, in whose place `otherwise` stands where none can be had.
-    ///
-    /// # Errors
-    /// [`StageError::Stop`], to be passed on with `?`.
     pub async fn ask_text_or(&self, ask: Ask, otherwise: String) -> Result<String, StageError> {
         match self.ask_text(ask).await {
             Err(StageError::Failed(_)) => Ok(otherwise),
@@ -272,12 +261,13 @@ impl<W: State> Stage<W> {
             let message = "the budget of the turn is spent";
             return Err(AgentError::new(ErrorKind::Budget, message).into());
         }
-        let mut messages: Vec<ChatMessage> = Vec::new();
-        if let Some((template, variables)) = &ask.prompt {
-            let prompt = self.job.star.prompts.messages(template, variables);
-            messages = prompt.map_err(window::prompt_failed)?;
-        }
-        messages.extend(ask.messages.iter().cloned());
+        let messages = match &ask.prompt {
+            Some((template, variables)) => {
+                let prompt = self.job.star.prompts.messages(template, variables);
+                prompt.map_err(window::prompt_failed)?
+            }
+            None => Vec::new(),
+        };
         let thread = self.job.star.thread(self.job.ctx.place());
         let request = ChatRequest::new(ask.role, thread, messages);
         Ok(request.agent(&self.job.agent).stage(&ask.stage))
@@ -288,7 +278,6 @@ impl<W: State> Stage<W> {
         self.job.tools.contains_key(role)
     }
 
-    /// Returns the tool that plays a role.
     pub fn tool(&self, role: &str) -> Option<&ToolDefinition> {
         self.job.tools.get(role)
     }
@@ -296,7 +285,7 @@ impl<W: State> Stage<W> {
     /// Keeps a text as an artifact of the thread and returns its key.
     pub fn keep(&self, name: &str, content: String) -> String {
         let key = format!("{}/{name}", self.job.assignment.id);
-        let mut log = lock(&self.left.log);
+        let mut log = self.left.log.lock();
         let artifact = Artifact {
             source: self.job.agent.clone(),
             preview: window::clip(&content, 1_000),
@@ -317,21 +306,18 @@ impl<W: State> Stage<W> {
         match self.find_artifact(key).await? {
             Some(whole) => Ok(whole),
             None => {
-                let message = lock(&self.left.log).artifacts.unknown(key);
+                let message = self.left.log.lock().artifacts.unknown(key);
                 Err(AgentError::new(ErrorKind::PathResolution, message).into())
             }
         }
     }
 
     /// Reads an artifact of the thread or of this pipeline, whole, if there is one of that key.
-    ///
-    /// # Errors
-    /// [`StageError::Stop`] when it cannot be read.
     pub async fn find_artifact(&self, key: &str) -> Result<Option<Arc<str>>, StageError> {
-        let found = lock(&self.left.log).artifacts.find(key).cloned();
+        let found = self.left.log.lock().artifacts.find(key).cloned();
         let Some(artifact) = found else { return Ok(None) };
         let whole = content_of(&self.ctx, key, &artifact.content).await?;
-        lock(&self.left.log).tainted_by.extend(artifact.tainted_by);
+        self.left.log.lock().tainted_by.extend(artifact.tainted_by);
         Ok(Some(whole))
     }
 
@@ -355,30 +341,24 @@ impl<W: State> Stage<W> {
     }
 
     /// Returns the time, recorded.
-    ///
-    /// # Errors
-    /// As [`Stage::ask`].
     pub async fn now(&self) -> Result<DateTime<Utc>, StageError> {
         Ok(self.ctx.now().await?)
     }
 
     /// Draws 64 random bits, recorded.
-    ///
-    /// # Errors
-    /// As [`Stage::ask`].
     pub async fn random(&self) -> Result<u64, StageError> {
         Ok(self.ctx.random().await?)
     }
 
     /// Returns what the stage left behind, as an update.
     pub(super) fn take(&self) -> PipelineUpdate<W> {
-        let mut log = lock(&self.left.log);
+        let mut log = self.left.log.lock();
         PipelineUpdate {
             calls: std::mem::take(&mut log.calls),
             artifacts: std::mem::take(&mut log.artifacts.made),
             tainted_by: log.tainted_by.clone(),
-            instructions: std::mem::take(&mut *lock(&self.left.instructions)),
-            spent: Some(*lock(&self.left.spent)).filter(|spent| *spent != Spent::default()),
+            instructions: std::mem::take(&mut *self.left.instructions.lock()),
+            spent: Some(*self.left.spent.lock()).filter(|spent| *spent != Spent::default()),
             stages: 1,
             ..PipelineUpdate::default()
         }

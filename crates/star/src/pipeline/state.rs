@@ -1,13 +1,16 @@
-//! The state of a pipeline: that of its stages, and what every pipeline keeps.
+//! The state of a pipeline, which holds that of its stages, and the steps by which these change it.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::outcome::{Attempt, Outcome};
-use crate::{Artifact, CallRecord, Instruction, Sources, Spent};
-use perihelion_engine::graph::{Blob, Blobs as _, Dict, Log, State, Update};
+use crate::{
+    AgentError, Artifact, CallRecord, ErrorKind, Finding, Instruction, ReflectionVerdict, Sources,
+    Spent, model::stop_or_failure,
+};
+use perihelion_engine::graph::{Blob, Blobs as _, Dict, Log, NodeError, State, Update};
+use perihelion_llm::{self as llm, Role};
 
 /// Version of what every pipeline keeps, beside that of its stages' state.
 const OWN_VERSION: u32 = 1;
@@ -15,14 +18,12 @@ const OWN_VERSION: u32 = 1;
 /// What the version of the stages' state counts in that of the whole.
 const VERSIONS: u32 = 100;
 
-/// The state of a pipeline; `W` is that of its stages.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default, bound = "")]
 pub struct PipelineState<W: State> {
     pub work: W,
     /// Tool calls so far, of all attempts.
     pub calls: Log<CallRecord>,
-    /// Artifacts that the pipeline made.
     pub artifacts: Dict<Artifact>,
     /// What of the open world the agent was shown so far.
     pub tainted_by: Sources,
@@ -115,5 +116,151 @@ impl<W: State> State for PipelineState<W> {
     fn each_blob(&self, see: &mut dyn FnMut(&Blob)) {
         self.artifacts.each_blob(see);
         self.work.each_blob(see);
+    }
+}
+
+/// Which attempt at the assignment it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attempt {
+    /// From 1.
+    pub number: u32,
+    /// Why reflection rejected the attempt before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub feedback: Option<String>,
+}
+
+/// How far a pipeline is.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "status", rename_all = "snake_case")]
+pub enum Outcome {
+    /// Stages are still to run.
+    #[default]
+    Working,
+    /// A stage has found something, which is still to be judged.
+    Found { finding: Finding },
+    /// The finding stands.
+    Judged { finding: Finding, reflection: ReflectionVerdict },
+    /// The agent failed; `finding` is what there is.
+    Failed {
+        error: AgentError,
+        #[serde(default)]
+        finding: Finding,
+        #[serde(default)]
+        reflection: Option<ReflectionVerdict>,
+    },
+}
+
+/// Where a pipeline goes after a stage, with what the stage writes.
+#[derive(Clone, Debug)]
+pub struct Step<W: State> {
+    pub(super) update: W::Update,
+    pub(super) to: To,
+}
+
+/// Where to.
+#[derive(Clone, Debug)]
+pub(super) enum To {
+    Next,
+    Stage(String),
+    Done(Box<Finding>),
+}
+
+impl<W: State> Step<W> {
+    /// Continues to the next stage of the list.
+    pub fn next(update: W::Update) -> Self {
+        Self { update, to: To::Next }
+    }
+
+    /// Goes to a stage by name, an earlier one also.
+    pub fn goto(stage: impl Into<String>, update: W::Update) -> Self {
+        Self { update, to: To::Stage(stage.into()) }
+    }
+
+    /// Ends with a finding, which reflection judges.
+    pub fn done(finding: Finding) -> Self {
+        Self::done_with(W::Update::default(), finding)
+    }
+
+    /// The same, with something written.
+    pub fn done_with(update: W::Update, finding: Finding) -> Self {
+        Self { update, to: To::Done(Box::new(finding)) }
+    }
+
+    /// Hands the task back as one for another agent.
+    ///
+    /// # Errors
+    /// Always: a stage returns it as it is.
+    pub fn decline(reason: impl Into<String>) -> StageResult<W> {
+        Err(AgentError::new(ErrorKind::PlanningDeclined, reason).into())
+    }
+}
+
+/// Why a stage did not end well.
+#[derive(Debug, thiserror::Error)]
+pub enum StageError {
+    /// A person must answer first, or the run stops; nothing is written.
+    #[error(transparent)]
+    Stop(#[from] NodeError),
+    /// The agent failed; the run continues without it.
+    #[error(transparent)]
+    Failed(#[from] AgentError),
+}
+
+impl From<llm::Error> for StageError {
+    fn from(error: llm::Error) -> Self {
+        match stop_or_failure(error) {
+            Ok(error) => Self::Failed(error.into()),
+            Err(stop) => Self::Stop(stop),
+        }
+    }
+}
+
+pub type StageResult<W> = Result<Step<W>, StageError>;
+
+/// A question to the user, with answers to choose from where there are some.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Clarification {
+    pub question: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub options: Vec<String>,
+}
+
+impl Clarification {
+    /// Asks a question with a free answer.
+    pub fn new(question: impl Into<String>) -> Self {
+        Self { question: question.into(), options: Vec::new() }
+    }
+
+    /// Adds an answer to choose.
+    #[must_use]
+    pub fn option(mut self, option: impl Into<String>) -> Self {
+        self.options.push(option.into());
+        self
+    }
+}
+
+/// A request to a model: who is asked, in which stage, for what form of answer, with what prompt.
+#[derive(Clone, Debug)]
+pub struct Ask {
+    pub(super) role: Role,
+    pub(super) stage: String,
+    pub(super) schema: String,
+    pub(super) prompt: Option<(String, Value)>,
+}
+
+impl Ask {
+    /// Names the role, the word sent as `x-perihelion-stage`, and the schema of the answer.
+    pub fn new(role: Role, stage: impl Into<String>, schema: impl Into<String>) -> Self {
+        let stage = stage.into();
+        let schema = schema.into();
+        Self { role, stage, schema, prompt: None }
+    }
+
+    /// Names the prompt template and gives its variables, which are escaped.
+    #[must_use]
+    pub fn prompt(mut self, template: impl Into<String>, variables: impl Serialize) -> Self {
+        let variables = serde_json::to_value(variables).unwrap_or_default();
+        self.prompt = Some((template.into(), variables));
+        self
     }
 }

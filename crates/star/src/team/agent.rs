@@ -5,18 +5,11 @@ use std::sync::{Arc, Weak};
 use async_trait::async_trait;
 
 use super::design::{MAX_DEPTH, Team, TeamDesign};
-use super::opening::opening_of;
-use super::outcome::{nobody, report_of, too_deep};
-use crate::agent::{Agent, AgentCard};
-use crate::assignment::Assignment;
-use crate::kind::Kinds;
-use crate::parts::StarParts;
-use crate::report::{Report, reported};
-use crate::roster::{RecordedAgents, Roster};
-use crate::server_agent::ServerAgent;
-use crate::star;
-use crate::state::GraphState;
-use crate::{remaining, seen};
+use super::outcome::{nobody, opening_of, report_of, too_deep};
+use crate::{
+    Agent, AgentCard, Assignment, GraphState, Kinds, Report, Roster, ServerAgent, StarParts,
+    question, remaining, report::reported, roster::RecordedAgents, seen, star,
+};
 use perihelion_engine::clock;
 use perihelion_engine::graph::{Context, Limits, Node, NodeEntry, NodeError, NodeOutput};
 use perihelion_engine::runner::Subgraph;
@@ -25,7 +18,6 @@ use perihelion_mcp as mcp;
 /// The word for how a team works, beside the kinds of agents.
 const KIND: &str = "team";
 
-/// The agent that a team is.
 pub struct TeamAgent {
     card: AgentCard,
     team: Arc<Team>,
@@ -96,7 +88,6 @@ impl Agent for TeamAgent {
 /// Steps beyond its own bound that the engine lets a team take: it ends itself at the bound.
 const SPARE_STEPS: u64 = 8;
 
-/// Where a team's agents find their servers.
 #[derive(Clone)]
 enum Servers {
     /// Among those that the star's own agents are bound to.
@@ -105,7 +96,6 @@ enum Servers {
     Recorded(RecordedAgents),
 }
 
-/// The node of a team.
 struct TeamNode {
     name: String,
     team: Arc<Team>,
@@ -168,7 +158,7 @@ impl TeamNode {
             |_, _| Err(NodeError::failed("team", "a team's end is read, not merged")),
         );
         let end = subgraph.limits(limits).run_to_end(ctx).await;
-        let end = end.map_err(|error| asked_by(&self.name, error))?;
+        let end = end.map_err(|error| question::asked_as(&self.name, error))?;
         let child = ctx.place().thread.child(&ctx.place().subgraph());
         let info = self.star.home.store.info(child).await;
         let info = info.map_err(|error| NodeError::failed("team", error.to_string()))?;
@@ -209,18 +199,5 @@ impl TeamNode {
         }
         roster.set(agents);
         roster
-    }
-}
-
-/// Lets questions of a team's agents be the team's, by whose name the star knows it.
-fn asked_by(team: &str, error: NodeError) -> NodeError {
-    match error {
-        NodeError::Interrupted(mut open) => {
-            for question in &mut open {
-                question.node = team.to_owned();
-            }
-            NodeError::Interrupted(open)
-        }
-        other => other,
     }
 }

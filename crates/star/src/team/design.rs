@@ -5,9 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::TEAM_PREFIX;
-use crate::{AGENT_PREFIX, FIND_AGENT, node_names};
-use perihelion_settings::config::strict::nearest;
+use crate::{AGENT_PREFIX, FIND_AGENT, TEAM_PREFIX, node_names};
+use perihelion_settings::config::strict::did_you_mean;
 
 /// Teams within each other, the outermost included.
 pub(super) const MAX_DEPTH: usize = 3;
@@ -210,8 +209,7 @@ impl TeamMember {
             }
             if !servers.contains(server) {
                 let known = servers.iter().map(String::as_str);
-                let hint = nearest(server, known.clone());
-                let hint = hint.map_or_else(String::new, |best| format!(" (did you mean {best}?)"));
+                let hint = did_you_mean(server, known.clone());
                 let known = match servers.as_slice() {
                     [] => "there are none".to_owned(),
                     _ => format!("the servers are {}", known.collect::<Vec<_>>().join(", ")),

@@ -6,17 +6,15 @@
 //! [`design`] has the architect make one, for a person or as an agent of the star ([`Architect`]). Deliberately absent: where they are kept.
 
 mod agent;
-mod architect;
 mod design;
 mod drawing;
 mod founding;
-mod opening;
 mod outcome;
 
 pub use agent::TeamAgent;
-pub use architect::{Brief, design};
 pub use design::{Material, Team, TeamDesign, TeamMember, clean_name};
 pub use founding::Architect;
+pub use founding::{Brief, design};
 
 /// The name by which the supervisor chooses the architect.
 pub const ARCHITECT: &str = "architect";

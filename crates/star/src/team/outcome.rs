@@ -1,16 +1,19 @@
-//! What becomes of a team's work in the star above: one result, with the facts and marks of all that went into it.
+//! What the star of a team begins with, and what becomes of its work in the star above: one result with all its marks.
 
 use super::design::{MAX_DEPTH, TeamDesign};
-use crate::assignment::Assignment;
-use crate::citing::check_citations;
-use crate::ending::FinishReason;
-use crate::report::{CallRecord, Report};
-use crate::result::{AgentError, AgentResult, ErrorKind, ResultStatus, Table};
-use crate::state::GraphState;
-use crate::taint;
+use crate::{
+    AgentError, AgentResult, Allowance, Assignment, CallRecord, ErrorKind, FinishReason,
+    GraphState, GraphUpdate, Preferences, ReflectionVerdict, Report, ResultStatus, Table,
+    check_citations, taint,
+};
 
 /// Verdicts on results, the least certain first.
-const VERDICTS: [&str; 4] = ["REJECTED", "UNVERIFIED", "FIXED", "APPROVED"];
+const VERDICTS: [ReflectionVerdict; 4] = [
+    ReflectionVerdict::Rejected,
+    ReflectionVerdict::Unverified,
+    ReflectionVerdict::Fixed,
+    ReflectionVerdict::Approved,
+];
 
 /// Reads the end of a team's star.
 pub(super) fn report_of(end: &GraphState, assignment: &Assignment) -> Report {
@@ -42,11 +45,9 @@ pub(super) fn report_of(end: &GraphState, assignment: &Assignment) -> Report {
         .iter()
         .map(|(key, artifact)| (below(assignment, key), artifact.clone()))
         .collect();
-    report.reflection = VERDICTS
-        .into_iter()
-        .find(|verdict| found.iter().any(|one| one.reflection == *verdict))
-        .unwrap_or("UNVERIFIED")
-        .to_owned();
+    let stands =
+        |verdict: &ReflectionVerdict| found.iter().any(|one| one.reflection == verdict.as_str());
+    report.reflection = VERDICTS.into_iter().find(stands).unwrap_or_default();
     report.error = failure(end, &results, &found);
     report
 }
@@ -113,4 +114,36 @@ pub(super) fn too_deep() -> Report {
         format!("teams stand at most {MAX_DEPTH} deep within each other; change one of them");
     let error = Some(AgentError::new(ErrorKind::Configuration, message));
     Report { error, ..Report::default() }
+}
+
+/// Returns what a team begins with: its task as the request, and where the task's words come from.
+pub(super) fn opening_of(
+    state: &GraphState,
+    assignment: &Assignment,
+    allowance: Allowance,
+) -> GraphUpdate {
+    let mut request = assignment.described();
+    for upstream in &assignment.dependency_outputs {
+        let agent = &upstream.agent;
+        let task = &upstream.task;
+        let output = &upstream.output;
+        request.push_str(&format!("\n\nWhat {agent} found for \"{task}\":\n{output}"));
+    }
+    let tainted_by = assignment.tainted_by.clone();
+    let Preferences { skip_approvals, interactive, .. } = state.preferences;
+    // Its own agents have other names; teams within it keep off the same ones.
+    let disable = state.preferences.disable.clone();
+    let preferences = Preferences {
+        disable,
+        tainted_by,
+        skip_approvals,
+        interactive,
+        allowance: Some(allowance),
+        ..Preferences::default()
+    };
+    let update = GraphUpdate::new()
+        .input_request(request)
+        .request_context(state.request_context.clone())
+        .preferences(preferences);
+    GraphUpdate { user: state.user.clone().map(Some), ..update }
 }

@@ -106,9 +106,7 @@ impl Attributes {
         self.named(agent);
         self.judged(reflection_status.as_ref());
         self.used(tools);
-        if let Some(attempts) = attempts {
-            self.put(n::ATTEMPTS, i64::from(*attempts));
-        }
+        self.put_some(n::ATTEMPTS, attempts.map(i64::from));
         // Under names of our own: backends add up the tokens of every span that has theirs.
         self.put(n::INPUT_TOKENS, count(usage.input_tokens));
         self.put(n::OUTPUT_TOKENS, count(usage.output_tokens));
@@ -159,16 +157,10 @@ impl Attributes {
             self.put(n::MCP_VERSION, via.protocol_version.clone());
             self.put(n::TRANSPORT, via.transport.clone());
             self.put(n::RPC_REQUEST, via.request_id.clone());
-            if let Some(session) = &via.session_id {
-                self.put(n::MCP_SESSION, session.clone());
-            }
+            self.put_some(n::MCP_SESSION, via.session_id.clone());
         }
-        if let Some(call) = call_id {
-            self.put(n::TOOL_CALL, call.clone());
-        }
-        if let Some(key) = idempotency_key {
-            self.put(n::IDEMPOTENCY_KEY, key.clone());
-        }
+        self.put_some(n::TOOL_CALL, call_id.clone());
+        self.put_some(n::IDEMPOTENCY_KEY, idempotency_key.clone());
         self.content(&[n::TOOL_ARGUMENTS, n::LF_INPUT, n::OI_INPUT], arguments.as_deref());
         self.content(&[n::TOOL_RESULT, n::LF_OUTPUT, n::OI_OUTPUT], result.as_deref());
     }
@@ -193,9 +185,7 @@ impl Attributes {
             self.put(n::LF_LEVEL, "WARNING");
         }
         self.put(n::REFLECTION_ATTEMPT, i64::from(*attempt));
-        if let Some(of) = of {
-            self.put(n::REFLECTION_OF, i64::from(*of));
-        }
+        self.put_some(n::REFLECTION_OF, of.map(i64::from));
         self.content(&[n::FEEDBACK, n::OI_OUTPUT], feedback.as_deref());
         let message_text = match feedback.as_ref().filter(|_| self.content) {
             Some(feedback) => {
@@ -203,8 +193,6 @@ impl Attributes {
             }
             None => verdict.clone(),
         };
-        if let Some(message_text) = message_text {
-            self.put(n::LF_OUTPUT, message_text);
-        }
+        self.put_some(n::LF_OUTPUT, message_text);
     }
 }

@@ -51,14 +51,10 @@ pub fn labels(root: Option<&Span>) -> Vec<KeyValue> {
     };
     let mut out = Attributes { list: Vec::new(), content: false };
     out.put(n::LF_TRACE, graph.clone());
-    if let Some(user) = &labels.user {
-        out.put(n::USER, user.clone());
-        out.put(n::LF_USER, user.clone());
-    }
-    if let Some(environment) = &labels.environment {
-        out.put(n::ENVIRONMENT, environment.clone());
-        out.put(n::LF_ENVIRONMENT, environment.clone());
-    }
+    out.put_some(n::USER, labels.user.clone());
+    out.put_some(n::LF_USER, labels.user.clone());
+    out.put_some(n::ENVIRONMENT, labels.environment.clone());
+    out.put_some(n::LF_ENVIRONMENT, labels.environment.clone());
     if !labels.tags.is_empty() {
         out.list(n::LF_TAGS, &labels.tags);
         out.list(n::OI_TAGS, &labels.tags);
@@ -97,6 +93,10 @@ pub fn events(
 impl Attributes {
     fn put(&mut self, name: &'static str, value: impl Into<Value>) {
         self.list.push(KeyValue::new(name, value));
+    }
+
+    fn put_some(&mut self, name: &'static str, value: Option<impl Into<Value>>) {
+        self.list.extend(value.map(|value| KeyValue::new(name, value)));
     }
 
     fn list(&mut self, name: &'static str, values: &[String]) {

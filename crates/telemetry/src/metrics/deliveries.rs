@@ -67,16 +67,13 @@ impl Deliveries {
         let own = Arc::clone(&shared);
         let stopped = stop.clone();
         let task = tokio::spawn(async move {
-            while !own.absent.load(Ordering::Relaxed) {
-                tokio::select! {
-                    () = stopped.cancelled() => return,
-                    () = clock::sleep(interval) => {}
+            let deliveries = async {
+                while !own.absent.load(Ordering::Relaxed) {
+                    clock::sleep(interval).await;
+                    own.deliver(true).await;
                 }
-                tokio::select! {
-                    () = stopped.cancelled() => return,
-                    () = own.deliver(true) => {}
-                }
-            }
+            };
+            stopped.run_until_cancelled(deliveries).await;
         });
         Ok(Self { shared, task, stop })
     }
@@ -111,10 +108,10 @@ impl Shared {
             self.wire.send(&request).await
         };
         match sent {
-            Ok(taken) => {
+            Ok(rejected) => {
                 metrics::delivered("metrics", true);
-                if taken.rejected > 0 {
-                    tracing::debug!(rejected = taken.rejected, "the collector refused numbers");
+                if rejected > 0 {
+                    tracing::debug!(rejected, "the collector refused numbers");
                 }
             }
             Err(Refusal::Absent(reason)) => {

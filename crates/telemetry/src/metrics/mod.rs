@@ -90,7 +90,6 @@ impl Collected {
         Ok(prometheus::TextEncoder::new().encode_to_string(&self.registry.gather())?)
     }
 
-    /// Reads everything for a delivery.
     fn read(&self) -> Result<ResourceMetrics, Error> {
         let mut read = ResourceMetrics::default();
         self.deliveries.collect(&mut read)?;

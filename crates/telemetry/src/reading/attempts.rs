@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 
-use super::words::changed;
+use super::diff::changes::changed;
 use crate::{About, Reason, Span, SpanId};
 
 /// Something to know about a span that only its neighbours tell.

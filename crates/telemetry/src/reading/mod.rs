@@ -10,13 +10,10 @@ mod finder;
 mod kept;
 mod overview;
 mod page;
-mod spent;
-mod words;
 
 pub use attempts::{Note, NoteKind, notes};
 pub use diff::{Change, Pair, PairKind, TraceDiff, compare};
 pub use events::{Event, EventKind, events};
 pub use finder::{Finder, Found, Operation, Query};
-pub use overview::{AgentShare, Hop, Overview, overview};
+pub use overview::{AgentShare, Hop, Overview, Spent, bill, overview};
 pub use page::page;
-pub use spent::{Spent, bill};

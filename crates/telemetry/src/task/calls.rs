@@ -147,7 +147,6 @@ fn tool_and_arguments(row: &EffectRow) -> (&str, Value) {
     (tool, request["arguments"].take())
 }
 
-/// Returns the recorded message of a failure.
 fn failure(row: &EffectRow) -> Option<String> {
     let outcome: Value = row.outcome.as_ref()?.decode().ok()?;
     outcome["error"].as_str().map(str::to_owned)

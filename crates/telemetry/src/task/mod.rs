@@ -157,7 +157,6 @@ impl Work<'_> {
         self.written?.written.result.as_ref()
     }
 
-    /// Describes a stage of an agent's own graph.
     fn stage(&self, builder: &SpanBuilder<'_>) -> About {
         About::Stage {
             agent: builder.agent(self.node),

@@ -5,7 +5,7 @@ use tonic::metadata::{AsciiMetadataKey, AsciiMetadataValue, MetadataMap};
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint};
 use tonic::{Code, Status};
 
-use super::{Payload, Refusal, Taken};
+use super::{Payload, Refusal};
 use crate::otlp::Collector;
 
 #[derive(Debug)]
@@ -41,11 +41,11 @@ impl Grpc {
         Ok(Self { channel, headers, gzip: collector.gzip })
     }
 
-    pub(super) async fn send<P: Payload>(&self, request: P) -> Result<Taken, Refusal> {
+    pub(super) async fn send<P: Payload>(&self, request: P) -> Result<u64, Refusal> {
         let mut request = tonic::Request::new(request);
         *request.metadata_mut() = self.headers.clone();
         let answer = P::call(request, self.channel.clone(), self.gzip).await.map_err(refusal)?;
-        Ok(Taken { rejected: u64::try_from(P::rejected(answer)).unwrap_or_default() })
+        Ok(u64::try_from(P::rejected(answer)).unwrap_or_default())
     }
 }
 

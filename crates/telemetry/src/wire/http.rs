@@ -9,7 +9,7 @@ use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, Hea
 use reqwest::{Response, StatusCode};
 use secrecy::ExposeSecret as _;
 
-use super::{Payload, Refusal, Taken};
+use super::{Payload, Refusal};
 use crate::otlp::Collector;
 
 /// Bytes of an answer that are read; a collector has little to say.
@@ -65,10 +65,10 @@ impl Http {
         Ok(Self { client, address, headers, gzip: collector.gzip })
     }
 
-    pub(super) async fn send<P: Payload>(&self, request: &P) -> Result<Taken, Refusal> {
+    pub(super) async fn send<P: Payload>(&self, request: &P) -> Result<u64, Refusal> {
         let answer = self.post(&self.address, request.encode_to_vec()).await?;
         let answer = P::Answer::decode(&answer[..]).unwrap_or_default();
-        Ok(Taken { rejected: u64::try_from(P::rejected(answer)).unwrap_or_default() })
+        Ok(u64::try_from(P::rejected(answer)).unwrap_or_default())
     }
 
     async fn post(&self, address: &str, body: Vec<u8>) -> Result<Vec<u8>, Refusal> {

@@ -4,16 +4,27 @@
 
 mod grpc;
 mod http;
-mod payload;
 
 use std::marker::PhantomData;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use backon::{BackoffBuilder as _, ExponentialBuilder};
+use opentelemetry_proto::tonic::collector::metrics::v1::metrics_service_client::MetricsServiceClient;
+use opentelemetry_proto::tonic::collector::metrics::v1::{
+    ExportMetricsServiceRequest, ExportMetricsServiceResponse,
+};
+use opentelemetry_proto::tonic::collector::trace::v1::trace_service_client::TraceServiceClient;
+use opentelemetry_proto::tonic::collector::trace::v1::{
+    ExportTraceServiceRequest, ExportTraceServiceResponse,
+};
+use prost::Message;
+use tonic::codec::CompressionEncoding::Gzip;
+use tonic::transport::Channel;
+use tonic::{Request, Status};
 
 use self::grpc::Grpc;
 use self::http::Http;
-pub(super) use self::payload::Payload;
 use super::otlp::{Collector, Protocol};
 use perihelion_engine::clock;
 
@@ -21,13 +32,6 @@ use perihelion_engine::clock;
 const RETRIES: usize = 5;
 const FIRST_WAIT: Duration = Duration::from_millis(200);
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
-
-/// How a collector answered a request that it took.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Taken {
-    /// Items that it left out all the same.
-    pub rejected: u64,
-}
 
 /// Why a collector did not take a request.
 #[derive(Clone, Debug)]
@@ -83,8 +87,8 @@ impl<P: Payload> Wire<P> {
         Ok(Self { way, signal: PhantomData })
     }
 
-    /// Sends a request once.
-    pub(super) async fn send(&self, request: &P) -> Result<Taken, Refusal> {
+    /// Sends a request once; returns how many items were left out all the same.
+    pub(super) async fn send(&self, request: &P) -> Result<u64, Refusal> {
         match &self.way {
             Way::Http(http) => http.send(request).await,
             Way::Grpc(grpc) => grpc.send(request.clone()).await,
@@ -92,7 +96,7 @@ impl<P: Payload> Wire<P> {
     }
 
     /// Sends a request, again and again while what is wrong may pass, with growing waits in between.
-    pub(super) async fn send_with_patience(&self, request: &P) -> Result<Taken, Refusal> {
+    pub(super) async fn send_with_patience(&self, request: &P) -> Result<u64, Refusal> {
         let mut waits = ExponentialBuilder::default()
             .with_min_delay(FIRST_WAIT)
             .with_max_delay(LONGEST_WAIT)
@@ -114,3 +118,61 @@ impl<P: Payload> Wire<P> {
         }
     }
 }
+
+/// A request of one signal.
+#[async_trait]
+pub(super) trait Payload: Message + Clone + Default + 'static {
+    /// Where it is posted below a collector's base address.
+    const PATH: &'static str;
+
+    type Answer: Message + Default;
+
+    /// Returns how many items the collector left out.
+    fn rejected(answer: Self::Answer) -> i64;
+
+    async fn call(
+        request: Request<Self>,
+        channel: Channel,
+        gzip: bool,
+    ) -> Result<Self::Answer, Status>;
+}
+
+macro_rules! payload {
+    ($request:ty, $answer:ty, $client:ident, $path:literal, $rejected:ident) => {
+        #[async_trait]
+        impl Payload for $request {
+            const PATH: &'static str = $path;
+
+            type Answer = $answer;
+
+            fn rejected(answer: Self::Answer) -> i64 {
+                answer.partial_success.map_or(0, |partial| partial.$rejected)
+            }
+
+            async fn call(
+                request: Request<Self>,
+                channel: Channel,
+                gzip: bool,
+            ) -> Result<Self::Answer, Status> {
+                let client = $client::new(channel).accept_compressed(Gzip);
+                let mut client = if gzip { client.send_compressed(Gzip) } else { client };
+                Ok(client.export(request).await?.into_inner())
+            }
+        }
+    };
+}
+
+payload!(
+    ExportTraceServiceRequest,
+    ExportTraceServiceResponse,
+    TraceServiceClient,
+    "/v1/traces",
+    rejected_spans
+);
+payload!(
+    ExportMetricsServiceRequest,
+    ExportMetricsServiceResponse,
+    MetricsServiceClient,
+    "/v1/metrics",
+    rejected_data_points
+);

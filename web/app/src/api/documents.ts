@@ -1,6 +1,6 @@
 /** Documents: sent, listed, read, found by what they say. */
 
-import { ServerError, json, words } from "./http.ts";
+import { ServerError, UNREACHABLE, json, words } from "./http.ts";
 import { proof } from "./who.ts";
 
 export interface DocumentHead {
@@ -72,7 +72,7 @@ export function upload(file: File, progress: (share: number) => void): Promise<A
     for (const [header, value] of Object.entries(proof("POST"))) request.setRequestHeader(header, value);
     request.setRequestHeader("content-type", "application/octet-stream");
     request.upload.onprogress = (event) => event.lengthComputable && progress(event.loaded / event.total);
-    request.onerror = () => failed(new ServerError("the server cannot be reached; it may be restarting", 0));
+    request.onerror = () => failed(new ServerError(UNREACHABLE, 0));
     request.onload = () => {
       let body: unknown = request.responseText;
       try {

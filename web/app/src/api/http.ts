@@ -1,5 +1,6 @@
 /** Requests to the server: JSON in and out, failures as one kind of error with the server's own words. */
 
+import { missed, reached } from "./reachable.ts";
 import { proof } from "./who.ts";
 
 export class ServerError extends Error {
@@ -11,6 +12,9 @@ export class ServerError extends Error {
     super(message);
   }
 }
+
+/** What is said where no answer came. */
+export const UNREACHABLE = "Can't reach Perihelion";
 
 /** Called when the server wants a login. */
 export const unauthorized = { notify: () => {} };
@@ -34,9 +38,11 @@ export async function send(path: string, init: RequestInit = {}): Promise<Respon
   try {
     const headers = { ...proof(init.method ?? "GET"), ...init.headers };
     response = await fetch(path, { credentials: "same-origin", ...init, headers });
+    reached();
   } catch (cause) {
     if (init.signal?.aborted) throw cause;
-    throw new ServerError("the server cannot be reached; it may be restarting", 0);
+    missed();
+    throw new ServerError(UNREACHABLE, 0);
   }
   if (response.ok) return response;
   if (response.status === 401) unauthorized.notify();

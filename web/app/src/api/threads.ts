@@ -33,8 +33,11 @@ export const threads = {
       ...(title && { title }),
     }),
   get: (thread: string) => json<Thread>(at(thread)),
-  create: (metadata: Json = {}) => json<Thread>("threads", { metadata }),
-  rename: (thread: string, title: string) => json<Thread>(at(thread), { metadata: { title } }, "PATCH"),
+  /** Creates a thread; with an id, once at most. */
+  create: (metadata: Json = {}, id?: string) => json<Thread>("threads", { metadata, ...(id && { thread_id: id, if_exists: "do_nothing" }) }),
+  rename: (thread: string, title: string) => threads.annotate(thread, { title }),
+  /** Adds to what is noted of a thread. */
+  annotate: (thread: string, metadata: { [key: string]: Json }) => json<Thread>(at(thread), { metadata }, "PATCH"),
   remove: (thread: string) => json<null>(at(thread), undefined, "DELETE"),
   history: (thread: string, limit: number, before?: Checkpoint | null) =>
     json<ThreadState[]>(`${at(thread)}/history`, { limit, ...(before && { before: before.checkpoint_id }) }),
@@ -51,7 +54,7 @@ export const threads = {
 };
 
 export const runs = {
-  list: (thread: string) => json<Run[]>(`${at(thread)}/runs?limit=10`),
+  list: (thread: string, limit = 10) => json<Run[]>(`${at(thread)}/runs?limit=${limit}`),
   get: (thread: string, run: string) => json<Run>(`${at(thread)}/runs/${run}`),
   cancel: (thread: string, run: string) =>
     send(`${at(thread)}/runs/${run}/cancel?wait=0&action=interrupt`, { method: "POST" }),

@@ -1,38 +1,46 @@
-/** Where a question is written, with the request's options. */
+/** Where a question is written, with the request's options. What is typed is kept until the server has accepted it. */
 
+import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Sendings, useUploads } from "../documents/uploads.tsx";
-import { agentName } from "../parts/text.ts";
-import type { Request } from "./conversation.ts";
+import { Icon } from "../parts/icon.tsx";
+import { useClosing } from "../parts/menu.tsx";
+import { agentName, readable } from "../parts/text.ts";
+import type { Request, Sending } from "./conversation.ts";
+import { EMPTY, keepDraft, newId, readDraft, requestOf, type Choice, type Draft } from "./draft.ts";
 
 interface Props {
+  /** Whose draft it is: a thread's, or that of a new one. */
+  thread?: string | undefined;
   agents: string[];
   busy: boolean;
-  onSend: (request: Request) => void;
-  onStop: () => void;
-  /** Text to begin with, when a turn is edited. */
-  draft?: string;
+  /** Returns once the server has accepted the request. */
+  onSend: (request: Request, sending: Sending) => Promise<void>;
+  onStop?: () => void;
+  /** The question of a turn that is edited; such a draft is kept with the turn alone. */
+  edited?: string;
   autoFocus?: boolean;
 }
 
-/** Key of the request's context under which agents find which documents were attached. */
-const ATTACHED = "attached_documents";
+/** Pixels to which the field grows. */
+const HIGHEST = 240;
 
-type Choice = "free" | "prefer" | "disable";
-
-export function Composer({ agents, busy, onSend, onStop, draft = "", autoFocus }: Props) {
-  const [question, setQuestion] = useState(draft);
-  const [choices, setChoices] = useState<{ [agent: string]: Choice }>({});
-  const [context, setContext] = useState("");
-  const [turns, setTurns] = useState("");
-  const [data, setData] = useState(true);
-  const [wishes, setWishes] = useState("");
+export function Composer({ thread, agents, busy, onSend, onStop, edited, autoFocus }: Props) {
+  const [draft, setDraft] = useState<Draft>(() => (edited === undefined ? readDraft(thread) : { ...EMPTY, text: edited }));
+  const [isSending, setSending] = useState(false);
   const box = useRef<HTMLTextAreaElement>(null);
   const file = useRef<HTMLInputElement>(null);
-  const uploads = useUploads(() => {});
-  const sending = uploads.all.some((one) => !one.added && !one.problem);
+  const uploads = useUploads((added) => change((before) => ({ attached: [...before.attached.filter((one) => one.id !== added.document.id), { id: added.document.id, title: added.document.title }] })));
+  const isUploading = uploads.all.some((one) => !one.added && !one.problem);
 
-  useEffect(() => setQuestion(draft), [draft]);
+  function change(part: Partial<Draft> | ((before: Draft) => Partial<Draft>)) {
+    setDraft((before) => {
+      const after = { ...before, ...(typeof part === "function" ? part(before) : part) };
+      if (edited === undefined) keepDraft(thread, after);
+      return after;
+    });
+  }
+
   useEffect(() => {
     if (autoFocus) box.current?.focus();
   }, [autoFocus]);
@@ -40,89 +48,130 @@ export function Composer({ agents, busy, onSend, onStop, draft = "", autoFocus }
     const element = box.current;
     if (!element) return;
     element.style.height = "auto";
-    element.style.height = `${Math.min(element.scrollHeight, 240)}px`;
-  }, [question]);
+    element.style.height = `${Math.min(element.scrollHeight, HIGHEST)}px`;
+  }, [draft.text]);
 
-  function send() {
-    const text = question.trim();
-    if (!text || busy || sending) return;
-    const chosen = (choice: Choice) => Object.keys(choices).filter((agent) => choices[agent] === choice);
-    const pairs = context.split("\n").map((line) => line.split(/=(.*)/s)).filter(([key]) => key?.trim());
-    const request: Request = { question: text, include_data: data };
-    if (chosen("prefer").length) request.prefer_agents = chosen("prefer");
-    if (chosen("disable").length) request.disable_agents = chosen("disable");
-    const attached = uploads.all.flatMap((one) => (one.added ? [`${one.added.document.title} (document ${one.added.document.id})`] : []));
-    if (attached.length) pairs.push([ATTACHED, attached.join("; ")]);
-    if (pairs.length) request.context = Object.fromEntries(pairs.map(([key, value]) => [key?.trim() ?? "", value?.trim() ?? ""]));
-    if (Number(turns) > 0) request.max_turns = Number(turns);
-    if (wishes.trim()) request.system_prompt = wishes.trim();
-    onSend(request);
-    setQuestion("");
-    for (const one of uploads.all) uploads.forget(one.name);
+  async function send() {
+    if (!draft.text.trim() || busy || isUploading || isSending) return;
+    const id = draft.request ?? newId();
+    const { unsent: _, ...rest } = draft;
+    setSending(true);
+    setDraft({ ...rest, request: id });
+    try {
+      await onSend(requestOf(draft), { id, isRetry: draft.request !== undefined });
+      for (const one of uploads.all) uploads.forget(one.name);
+      setDraft(EMPTY);
+      if (edited === undefined) keepDraft(thread, EMPTY);
+    } catch (error) {
+      change({ request: id, unsent: (error as Error).message });
+    }
+    setSending(false);
   }
 
   function key(event: KeyboardEvent) {
-    if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
-      event.preventDefault();
-      send();
-    }
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    event.preventDefault();
+    void send();
   }
 
   return (
     <form
       class="composer"
-      onSubmit={(event) => (event.preventDefault(), send())}
+      onSubmit={(event) => (event.preventDefault(), void send())}
       onDragOver={(event) => event.preventDefault()}
       onDrop={(event) => {
         event.preventDefault();
         if (event.dataTransfer?.files.length) void uploads.send(event.dataTransfer.files);
       }}
     >
-      <Sendings all={uploads.all} forget={uploads.forget} />
-      <label class="hidden" for="question">Your question</label>
-      <textarea id="question" ref={box} rows={1} value={question} placeholder="Ask something" onInput={(event) => setQuestion(event.currentTarget.value)} onKeyDown={key} />
-      <button type="button" onClick={() => file.current?.click()} title="Attach documents for agents to quote, or drop files here">Attach</button>
-      <input ref={file} type="file" multiple hidden aria-label="Files to attach" onChange={(event) => {
-        if (event.currentTarget.files?.length) void uploads.send([...event.currentTarget.files]);
-        event.currentTarget.value = "";
-      }} />
-      {busy ? (
-        <button type="button" class="danger" onClick={onStop}>Stop</button>
-      ) : (
-        <button type="submit" class="primary" disabled={!question.trim() || sending}>Ask</button>
+      {draft.unsent && (
+        <p class="unsent" role="alert"><Icon name="alert" /> <span>Not sent. {draft.unsent}</span> <button type="submit" disabled={isSending}>Retry</button></p>
       )}
-      <details class="options">
-        <summary>Options</summary>
-        <fieldset>
-          <legend>Agents</legend>
-          {agents.length === 0 && <p class="hint">No agents yet: declare MCP servers in mcp-servers.toml.</p>}
-          {agents.map((agent) => (
-            <label key={agent} class="choice">
-              {agentName(agent)}
-              <select value={choices[agent] ?? "free"} onChange={(event) => setChoices({ ...choices, [agent]: event.currentTarget.value as Choice })}>
-                <option value="free">as planned</option>
-                <option value="prefer">preferred</option>
-                <option value="disable">disabled</option>
-              </select>
-            </label>
-          ))}
-        </fieldset>
+      <Sendings all={uploads.all} forget={uploads.forget} />
+      <Attached draft={draft} hidden={uploads.all.flatMap((one) => (one.added ? [one.added.document.id] : []))} remove={(id) => change((before) => ({ attached: before.attached.filter((one) => one.id !== id) }))} />
+      <label class="hidden" for="question">Your question</label>
+      <textarea id="question" ref={box} rows={1} value={draft.text} readOnly={isSending} placeholder="Ask a question" onInput={(event) => change({ text: event.currentTarget.value })} onKeyDown={key} />
+      <div class="composer-tools">
+        <button type="button" class="square" aria-label="Attach" onClick={() => file.current?.click()} title="Attach documents for agents to quote, or drop files here"><Icon name="clip" /></button>
+        <input ref={file} type="file" multiple hidden aria-label="Files to attach" onChange={(event) => {
+          if (event.currentTarget.files?.length) void uploads.send([...event.currentTarget.files]);
+          event.currentTarget.value = "";
+        }} />
+        <Options draft={draft} agents={agents} change={change} />
+        {busy && onStop ? (
+          <button type="button" class="danger send" onClick={onStop}><Icon name="stop" /> Stop</button>
+        ) : (
+          <button type="submit" class="primary send" disabled={!draft.text.trim() || isUploading || isSending}><Icon name="arrow-up" /> {isSending ? "Sending…" : "Ask"}</button>
+        )}
+      </div>
+    </form>
+  );
+}
+
+/** Documents that a draft was kept with. */
+function Attached({ draft, hidden, remove }: { draft: Draft; hidden: string[]; remove: (id: string) => void }) {
+  const shown = draft.attached.filter((one) => !hidden.includes(one.id));
+  if (shown.length === 0) return null;
+  return (
+    <ul class="sendings" aria-label="Attached documents">
+      {shown.map((one) => <li key={one.id}><Icon name="file" /> {readable(one.title)} <button type="button" class="square" aria-label={`Remove ${one.title}`} onClick={() => remove(one.id)}><Icon name="close" /></button></li>)}
+    </ul>
+  );
+}
+
+interface OptionsProps {
+  draft: Draft;
+  agents: string[];
+  change: (part: Partial<Draft>) => void;
+}
+
+function Options({ draft, agents, change }: OptionsProps) {
+  const chosen = Object.values(draft.choices).filter((choice) => choice !== "free").length;
+  const limits = [draft.turns, !draft.data].filter(Boolean).length;
+  return (
+    <>
+      <Chip title="Agents" count={chosen}>
+        {agents.length === 0 && <p class="hint">No agents yet. Declare MCP servers in mcp-servers.toml.</p>}
+        {agents.map((agent) => (
+          <label key={agent} class="choice">
+            {agentName(agent)}
+            <select value={draft.choices[agent] ?? "free"} onChange={(event) => change({ choices: { ...draft.choices, [agent]: event.currentTarget.value as Choice } })}>
+              <option value="free">Automatic</option>
+              <option value="prefer">Preferred</option>
+              <option value="disable">Disabled</option>
+            </select>
+          </label>
+        ))}
+      </Chip>
+      <Chip title="Instructions" count={draft.instructions.trim() || draft.context.trim() ? 1 : 0}>
+        <label>
+          Instructions
+          <textarea rows={3} value={draft.instructions} onInput={(event) => change({ instructions: event.currentTarget.value })} />
+        </label>
         <label>
           Context, one <code>key=value</code> a line
-          <textarea rows={2} value={context} onInput={(event) => setContext(event.currentTarget.value)} />
+          <textarea rows={2} value={draft.context} onInput={(event) => change({ context: event.currentTarget.value })} />
         </label>
+      </Chip>
+      <Chip title="Limits" count={limits}>
         <label>
-          Instructions for the work and the answer
-          <textarea rows={2} value={wishes} onInput={(event) => setWishes(event.currentTarget.value)} />
-        </label>
-        <label>
-          Maximum supervisor turns
-          <input type="number" min="1" value={turns} onInput={(event) => setTurns(event.currentTarget.value)} />
+          Maximum rounds
+          <input type="number" min="1" value={draft.turns} onInput={(event) => change({ turns: event.currentTarget.value })} />
         </label>
         <label class="choice">
-          <input type="checkbox" checked={data} onChange={(event) => setData(event.currentTarget.checked)} /> Include tables in the answer
+          <input type="checkbox" checked={draft.data} onChange={(event) => change({ data: event.currentTarget.checked })} /> Include tables
         </label>
-      </details>
-    </form>
+      </Chip>
+    </>
+  );
+}
+
+function Chip({ title, count, children }: { title: string; count: number; children: ComponentChildren }) {
+  const box = useClosing();
+  return (
+    <details class="menu options" ref={box}>
+      <summary>{title}{count > 0 && <span class="badge">{count}</span>}</summary>
+      <div class="menu-items option-fields">{children}</div>
+    </details>
   );
 }

@@ -4,9 +4,10 @@ import { signal, type Signal } from "@preact/signals";
 import { approvals, type Reply } from "../api/approvals.ts";
 import { ServerError } from "../api/http.ts";
 import { runs, threads } from "../api/threads.ts";
-import type { Checkpoint, Interrupt, Json, Run, Values } from "../api/types.ts";
+import type { Checkpoint, Interrupt, Json, Run, ThreadStatus, Values } from "../api/types.ts";
 import { complain } from "../parts/notice.tsx";
 import { threadsChanged } from "./changed.ts";
+import { feedbackOf, type Feedback } from "./feedback.tsx";
 import { follow, type Connection } from "./follow.ts";
 import { after, idle, type Live } from "./live.ts";
 import { endedEarly } from "./turns.ts";
@@ -21,11 +22,37 @@ export interface Request {
   system_prompt?: string;
 }
 
+/** Under which id a request is sent, and whether it may have arrived already. */
+export interface Sending {
+  id: string;
+  isRetry: boolean;
+}
+
+/** Key of a run's metadata that has the id of its request. */
+const REQUEST = "request_id";
+
+/** Returns the run that a request began, if the server accepted it. */
+async function acceptedRun(thread: string, id: string): Promise<Run | undefined> {
+  return (await runs.list(thread)).find((run) => run.metadata?.[REQUEST] === id);
+}
+
+/** Asks in a thread of its own, which has the request's id; sent again, it begins no second one. */
+export async function begin(request: Request, { id, isRetry }: Sending): Promise<string> {
+  await threads.create({ title: request.question.slice(0, 80) }, id);
+  if (!(isRetry && (await acceptedRun(id, id)))) await runs.start(id, { input: request, metadata: { [REQUEST]: id } });
+  threadsChanged.value += 1;
+  return id;
+}
+
 export class Conversation {
   readonly values: Signal<Values | null> = signal(null);
   readonly interrupts: Signal<Interrupt[]> = signal([]);
+  /** What readers think of its answers, by turn. */
+  readonly feedback: Signal<{ [turn: string]: Feedback }> = signal({});
   readonly live: Signal<Live> = signal(idle);
   readonly run: Signal<Run | null> = signal(null);
+  /** The newest run that is over. */
+  readonly lastRun: Signal<Run | null> = signal(null);
   readonly connection: Signal<Connection> = signal("over");
   readonly error: Signal<string | null> = signal(null);
   /** Whether the last run was stopped, so that it can continue. */
@@ -34,6 +61,8 @@ export class Conversation {
   /** Whether there is no such thread, or none that may be seen. */
   readonly isGone: Signal<boolean> = signal(false);
   private readonly closed = new AbortController();
+  /** The thread's last change when it was read; none once a run wrote since. */
+  private readAt: string | null = null;
   private following: AbortController | null = null;
 
   constructor(readonly thread: string) {
@@ -43,8 +72,10 @@ export class Conversation {
   /** Reads the thread, and follows the run that is under way. */
   async open() {
     try {
-      await this.read();
+      const status = await this.read();
       await this.join();
+      // The run that was under way has ended in between.
+      if (status === "busy" && !this.run.value) await this.read();
     } catch (error) {
       if (error instanceof ServerError && error.status === 404) this.isGone.value = true;
       else this.error.value = (error as Error).message;
@@ -56,6 +87,7 @@ export class Conversation {
   async join() {
     if (this.run.value || this.closed.signal.aborted) return;
     const list = await runs.list(this.thread);
+    this.lastRun.value = list.find((run) => run.status !== "pending" && run.status !== "running") ?? null;
     // The oldest: others wait for it.
     const active = list.filter((run) => run.status === "pending" || run.status === "running").at(-1);
     if (active && !this.run.value) this.watch(active);
@@ -68,14 +100,19 @@ export class Conversation {
     if (!this.run.value) await this.read();
   }
 
-  private async read() {
+  /** Reads the thread, and returns how it stands. */
+  private async read(): Promise<ThreadStatus | null> {
     const thread = await threads.get(this.thread);
-    if (this.closed.signal.aborted) return;
+    if (this.closed.signal.aborted) return null;
     const open = Object.values(thread.interrupts ?? {}).flat();
-    this.values.value = thread.values ?? null;
+    // What did not change stays the same value, so that nothing is drawn again.
+    if (this.readAt !== thread.updated_at) this.values.value = thread.values ?? null;
+    this.readAt = thread.updated_at;
     this.interrupts.value = open;
+    this.feedback.value = feedbackOf(thread.metadata);
     this.error.value = thread.status === "error" ? describe(thread.error) : null;
     this.stopped.value = thread.status === "interrupted" && open.length === 0;
+    return thread.status;
   }
 
   private watch(run: Run) {
@@ -84,6 +121,7 @@ export class Conversation {
     this.following = following;
     this.closed.signal.addEventListener("abort", () => following.abort(), { once: true });
     this.run.value = run;
+    this.readAt = null;
     this.live.value = idle;
     this.stopped.value = false;
     // Events of one frame are drawn once.
@@ -113,7 +151,7 @@ export class Conversation {
         // What ended a turn early stands in the thread itself.
         if (!endedEarly(this.values.value)) this.error.value ??= next.error;
         this.run.value = null;
-        this.live.value = { ...idle, tasks: next.tasks, progress: next.progress };
+        this.live.value = { ...idle, tasks: next.tasks, progress: next.progress, calls: next.calls };
         threadsChanged.value += 1;
         // Others may wait their turn.
         await this.join();
@@ -128,10 +166,13 @@ export class Conversation {
     this.watch(run);
   }
 
-  /** Asks; at an older checkpoint this begins a branch there. */
-  async ask(request: Request, checkpoint?: Checkpoint | null) {
+  /** Asks; at an older checkpoint this begins a branch there. A request that the server accepted before is followed, and not sent again. */
+  async ask(request: Request, { id, isRetry }: Sending, checkpoint?: Checkpoint | null) {
+    const accepted = isRetry && (await acceptedRun(this.thread, id));
+    if (accepted) return this.watch(accepted);
     await this.start({
       input: request,
+      metadata: { [REQUEST]: id },
       ...(checkpoint && { checkpoint_id: checkpoint.checkpoint_id }),
     });
   }
@@ -173,5 +214,5 @@ function describe(error: Json | undefined): string {
   if (typeof error === "object" && error !== null && !Array.isArray(error)) {
     return String(error.message ?? error.error ?? JSON.stringify(error));
   }
-  return "the last run failed";
+  return "The last run failed";
 }

@@ -3,6 +3,7 @@
 import type { ServerEvent } from "../api/sse.ts";
 import type { Interrupt, Message, Values } from "../api/types.ts";
 import { agentName, contentText } from "../parts/text.ts";
+import { toolName, withCall, type Call } from "./calls.ts";
 
 export interface LiveTask {
   id: string;
@@ -26,6 +27,7 @@ export interface Live {
   writing: Map<string, { name: string; text: string }>;
   tasks: Map<string, LiveTask>;
   progress: Progress[];
+  calls: Call[];
   interrupts: Interrupt[];
   error: string | null;
 }
@@ -36,6 +38,7 @@ export const idle: Live = {
   writing: new Map(),
   tasks: new Map(),
   progress: [],
+  calls: [],
   interrupts: [],
   error: null,
 };
@@ -128,43 +131,63 @@ function withTask(live: Live, fields: Fields, namespace: string): Live {
 
 function withProgress(live: Live, fields: Fields): Live {
   const line = progressLine(fields);
-  if (!line) return live;
-  return { ...live, progress: [...live.progress.slice(1 - LINES), line] };
+  const calls = withCall(live.calls, fields);
+  if (!line) return calls === live.calls ? live : { ...live, calls };
+  return { ...live, calls, progress: [...live.progress.slice(1 - LINES), line] };
 }
 
-/** Says in a line what an agent's event is about. */
+/** What the stages of bundled pipelines do. */
+const STAGES: { [stage: string]: string } = {
+  survey: "is looking at the tables",
+  triage: "is sorting the question",
+  intent: "is working out what is asked",
+  interpret: "is reading the question",
+  clarify: "is checking whether the question is clear",
+  ground: "is choosing tables and columns",
+  generate: "is writing the query",
+  check: "is checking the query",
+  execute: "is running the query",
+  review: "is reviewing the result",
+};
+
+/** Says in a sentence, which the agent's name begins, what its event is about. */
 function progressLine(fields: Fields): Progress | null {
-  const agent = String(fields.agent ?? "");
   const text = (key: string) => (typeof fields[key] === "string" ? (fields[key] as string) : "");
   const texts = (key: string) => (Array.isArray(fields[key]) ? (fields[key] as unknown[]).map(String) : []);
+  const agent = text("agent");
+  const tool = toolName(text("tool"));
+  const line = (words: string, bad = false, by = agent): Progress => ({ agent: by, text: words, bad });
   switch (fields.type) {
     case "decision":
-      return { agent: "supervisor", text: text("thought") || "decided", bad: false };
+      return line("planned the next steps", false, "supervisor");
     case "decision_refused":
-      return { agent: "supervisor", text: `refused: ${texts("problems").join("; ")}`, bad: true };
+      return line(`is planning again: ${texts("problems").join("; ")}`, true, "supervisor");
     case "search":
-      return { agent: "supervisor", text: `looks for “${text("query")}”`, bad: false };
+      return line(`is looking for agents: “${text("query")}”`, false, "supervisor");
     case "stage":
-      return { agent: "supervisor", text: `sends ${texts("agents").map(agentName).join(", ")}`, bad: false };
+      return line(`handed work to ${texts("agents").map(agentName).join(", ")}`, false, "supervisor");
     case "pipeline_stage":
-      return { agent, text: text("stage"), bad: false };
+      return line(STAGES[text("stage")] ?? `is at the stage “${text("stage").replaceAll("_", " ")}”`);
     case "tool_call":
-      return { agent, text: `calls ${text("tool")}`, bad: false };
+      return line(`is calling ${tool}`);
     case "tool_recorded":
-      return { agent, text: `has called ${text("tool")} before`, bad: false };
+      return line(`reads the recorded call of ${tool}`);
     case "tool_progress":
-      return { agent, text: text("message") || `${text("tool")} ${String(fields.done ?? "")}`, bad: false };
+      return line(text("message") || `is at ${String(fields.done ?? "")} of ${tool}`);
     case "tool_result":
-      return { agent, text: `${text("tool")} ${fields.is_error ? "failed" : "answered"}`, bad: fields.is_error === true };
+      return line(fields.is_error ? `could not finish ${tool}` : `has the result of ${tool}`, fields.is_error === true);
+    case "hitl_required":
+      return line(`waits for your approval of ${tool}`);
     case "reflection":
-      return { agent, text: `${text("status").toLowerCase()}${text("feedback") ? `: ${text("feedback")}` : ""}`, bad: fields.status === "REJECTED" };
+      return line(`had its result ${text("status").toLowerCase()}${text("feedback") ? `: ${text("feedback")}` : ""}`, fields.status === "REJECTED");
     case "agent_result":
-      return { agent, text: text("error") ? `failed: ${text("error")}` : "is done", bad: Boolean(text("error")) };
+      return line(text("error") ? `failed: ${text("error")}` : "is done", Boolean(text("error")));
     case "ended_early":
-      return { agent: "supervisor", text: `ends early: ${text("reason")}`, bad: true };
+      return line(`ended early: ${text("reason")}`, true, "supervisor");
     default: {
       const words = text("message");
-      return words ? { agent, text: words, bad: false } : null;
+      // Agents say what they do, such as “writing SQL”.
+      return words ? line(/^[a-z]+ing\b/.test(words) ? `is ${words}` : words) : null;
     }
   }
 }

@@ -1,7 +1,8 @@
 /** The messages, scrolled so that nothing jumps. */
 
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { Icon } from "../parts/icon.tsx";
 
 /** Pixels from the end within which a reader is at the end. */
 const NEAR = 60;
@@ -24,6 +25,7 @@ export function Scroller({ children, busy, asks }: Props) {
   const content = useRef<HTMLDivElement>(null);
   const atEnd = useRef(true);
   const top = useRef(0);
+  const [isAway, setAway] = useState(false);
   const toEnd = () => box.current && (box.current.scrollTop = box.current.scrollHeight);
   useEffect(() => {
     if (!busy || !content.current) return;
@@ -44,10 +46,19 @@ export function Scroller({ children, busy, asks }: Props) {
     if (scrollHeight - scrollTop - clientHeight < NEAR) atEnd.current = true;
     else if (scrollTop < top.current) atEnd.current = false;
     top.current = scrollTop;
+    setAway(!atEnd.current && busy);
+  }
+  function latest() {
+    atEnd.current = true;
+    setAway(false);
+    toEnd();
   }
   return (
-    <div class="messages" ref={box} tabIndex={0} role="log" aria-label="Messages" aria-busy={busy} onScroll={scrolled}>
-      <div ref={content}>{children}</div>
+    <div class="messages-box">
+      <div class="messages" ref={box} tabIndex={0} role="log" aria-label="Messages" aria-busy={busy} onScroll={scrolled}>
+        <div ref={content}>{children}</div>
+      </div>
+      {isAway && busy && <button type="button" class="latest" onClick={latest}><Icon name="arrow-down" /> Latest</button>}
     </div>
   );
 }

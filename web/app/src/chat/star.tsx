@@ -1,54 +1,70 @@
-/** The star, live: the supervisor in the middle, agents around it, who works, who waits. */
+/** The supervisor graph as a drawing: the supervisor, a row for each agent with how it stands, the answer. */
 
-import type { AgentResult, Interrupt } from "../api/types.ts";
-import { agentName, clip } from "../parts/text.ts";
-import type { LiveTask } from "./live.ts";
+import type { AgentResult, Interrupt, TaskRecord } from "../api/types.ts";
+import { agentName, clip, readable } from "../parts/text.ts";
 
 interface Props {
   agents: string[];
-  tasks: Iterable<LiveTask>;
+  /** Tasks of the newest turn. */
+  tasks: TaskRecord[];
   /** What the turn's agents handed back. */
   results: AgentResult[];
-  chosen: string[];
+  /** Nodes that run next. */
+  next: string[];
   /** Questions that wait for a person. */
   open: Interrupt[];
+  isBusy: boolean;
 }
 
-const WIDTH = 360;
-const HEIGHT = 250;
+const ROW = 56;
+const [LEFT, MIDDLE, RIGHT, WIDTH] = [16, 260, 560, 720];
+const BOX = { width: 144, height: 40 };
+const AGENT = { width: 220, height: 40 };
 
-/** Nodes of the graph that are no agents. */
-const CENTRE = new Set(["supervisor", "preprocess", "qa", "find_agent", "__start__", "__end__"]);
+/** Agents that are drawn. */
+const MOST = 24;
 
-export function Star({ agents, tasks, results, chosen, open }: Props) {
-  const states = new Map<string, LiveTask["state"]>();
+const WORDS: { [state: string]: string } = { working: "working", done: "done", failed: "failed", waiting: "waiting for you", quiet: "not used" };
+
+export function Star({ agents, tasks, results, next, open, isBusy }: Props) {
+  const states = new Map<string, string>();
+  for (const task of tasks) states.set(task.agent, isBusy ? "working" : "quiet");
   for (const result of results) states.set(result.agent, result.error ? "failed" : "done");
-  for (const task of tasks) if (!task.namespace) states.set(task.name, task.state);
   for (const one of open) if (one.value.agent) states.set(String(one.value.agent), "waiting");
-  const shown = [...new Set([...agents, ...[...states.keys()].filter((name) => !CENTRE.has(name))])].slice(0, 24);
-  const [cx, cy] = [WIDTH / 2, HEIGHT / 2];
-  const state = (name: string) => states.get(name) ?? (chosen.includes(name) ? "chosen" : "quiet");
-  const places = shown.map((name, index) => {
-    const angle = (2 * Math.PI * index) / shown.length - Math.PI / 2;
-    return { name, x: cx + Math.cos(angle) * 135, y: cy + Math.sin(angle) * 95 };
-  });
-  const words = shown.map((name) => `${agentName(name)}: ${state(name)}`).join(", ");
+  const all = [...new Set([...states.keys(), ...agents])].slice(0, MOST);
+  const height = Math.max(all.length, 1) * ROW + 16;
+  const middle = height / 2;
+  const state = (name: string) => states.get(name) ?? "quiet";
+  const isOver = !isBusy && open.length === 0;
+  const supervisor = isBusy && (next.includes("supervisor") || next.length === 0) ? "working" : "done";
+  const answer = isOver ? "done" : isBusy && next.includes("qa") ? "working" : "quiet";
+  const words = all.map((name) => `${agentName(name)}: ${WORDS[state(name)]}`).join(", ");
+  const way = (x1: number, y1: number, x2: number, y2: number) => `M${x1} ${y1}C${(x1 + x2) / 2} ${y1} ${(x1 + x2) / 2} ${y2} ${x2} ${y2}`;
   return (
-    <svg class="star" viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-label={`Supervisor ${state("supervisor")}; ${words}`}>
-      {places.map(({ name, x, y }) => (
-        <line key={name} x1={cx} y1={cy} x2={x} y2={y} class={`ray ${state(name)}`} />
-      ))}
-      <g class={`node ${state("supervisor")}`}>
-        <circle cx={cx} cy={cy} r="30" />
-        <text x={cx} y={cy + 4}>{states.get("qa") === "working" ? "answer" : "plan"}</text>
-      </g>
-      {places.map(({ name, x, y }) => (
-        <g key={name} class={`node ${state(name)}`}>
-          <title>{`${agentName(name)}: ${state(name)}`}</title>
-          <circle cx={x} cy={y} r="10" />
-          <text x={x} y={y + 24}>{clip(agentName(name), 14)}</text>
-        </g>
-      ))}
+    <svg class="star" viewBox={`0 0 ${WIDTH} ${height}`} role="img" aria-label={`Supervisor graph. ${words}`}>
+      {all.map((name, index) => {
+        const y = 8 + index * ROW + ROW / 2;
+        const used = state(name) !== "quiet";
+        return (
+          <g key={name} class={state(name)}>
+            <path class="way" d={way(LEFT + BOX.width, middle, MIDDLE, y)} />
+            {used && <path class="way" d={way(MIDDLE + AGENT.width, y, RIGHT, middle)} />}
+            <Node x={MIDDLE} y={y} size={AGENT} title={readable(clip(agentName(name), 24))} below={WORDS[state(name)] ?? ""} />
+          </g>
+        );
+      })}
+      <g class={supervisor}><Node x={LEFT} y={middle} size={BOX} title="Supervisor" below={supervisor === "working" ? "planning" : "planned"} /></g>
+      <g class={answer}><Node x={RIGHT} y={middle} size={BOX} title="Answer" below={answer === "quiet" ? "not started" : (WORDS[answer] ?? "")} /></g>
     </svg>
+  );
+}
+
+function Node({ x, y, size, title, below }: { x: number; y: number; size: { width: number; height: number }; title: string; below: string }) {
+  return (
+    <>
+      <rect x={x} y={y - size.height / 2} width={size.width} height={size.height} rx="6" />
+      <text x={x + 12} y={y - 2}>{title}</text>
+      <text class="below" x={x + 12} y={y + 13}>{below}</text>
+    </>
   );
 }

@@ -1,26 +1,20 @@
-/** The list of threads: search by words, filter by status, a link each. */
+/** All threads: search by words, filter by status, a link each. */
 
 import { useState } from "preact/hooks";
 import { PAGE, threads } from "../api/threads.ts";
 import type { ThreadHead, ThreadStatus } from "../api/types.ts";
+import { Icon } from "../parts/icon.tsx";
 import { useLater } from "../parts/later.ts";
 import { useLoad } from "../parts/load.ts";
-import { attempt } from "../parts/notice.tsx";
 import { Empty, Shown } from "../parts/states.tsx";
-import { clip, readable } from "../parts/text.ts";
+import { Status } from "../parts/status.tsx";
 import { Time } from "../parts/time.tsx";
-import { go, link } from "../router.ts";
+import { link } from "../router.ts";
 import { threadsChanged } from "./changed.ts";
+import { byDay } from "./recent-threads.tsx";
+import { STATUS, remove, rename, threadTitle } from "./titles.ts";
 
-const MARKS: { [status in ThreadStatus]: string } = { idle: "✓", busy: "…", interrupted: "?", error: "✗" };
-const WORDS: { [status in ThreadStatus]: string } = { idle: "done", busy: "working", interrupted: "waiting for you", error: "failed" };
-
-/** Returns what a thread is called: its title, or the beginning of its first question. */
-export function threadTitle(thread: ThreadHead): string {
-  return thread.title ? clip(readable(thread.title), 80) : `Thread ${thread.thread_id.slice(0, 8)}`;
-}
-
-export function ThreadList({ current }: { current: string | undefined }) {
+export function ThreadsView() {
   const [status, setStatus] = useState<ThreadStatus | "">("");
   const [words, setWords] = useState("");
   const [pages, setPages] = useState(1);
@@ -34,59 +28,55 @@ export function ThreadList({ current }: { current: string | undefined }) {
     { every: 10_000, keep: true },
   );
   return (
-    <nav class="thread-list" aria-label="Threads">
-      <p class="buttons">
-        <a class="button primary" href={link("chat")}>New thread</a>
-      </p>
-      <input type="search" placeholder="Search threads" aria-label="Search threads" value={words} onInput={(event) => setWords(event.currentTarget.value)} />
-      <select aria-label="Status" value={status} onChange={(event) => setStatus(event.currentTarget.value as ThreadStatus | "")}>
-        <option value="">all</option>
-        {Object.entries(WORDS).map(([value, word]) => <option key={value} value={value}>{word}</option>)}
-      </select>
+    <section class="view narrow thread-list" aria-label="Threads">
+      <header class="view-head">
+        <h1>Threads</h1>
+        <p class="buttons"><a class="button primary" href={link("chat")}><Icon name="plus" /> Ask</a></p>
+      </header>
+      <div class="filters">
+        <input type="search" placeholder="Search threads" aria-label="Search threads" value={words} onInput={(event) => setWords(event.currentTarget.value)} />
+        <select aria-label="Status" value={status} onChange={(event) => setStatus(event.currentTarget.value as ThreadStatus | "")}>
+          <option value="">Any status</option>
+          {Object.entries(STATUS).map(([value, word]) => <option key={value} value={value}>{word}</option>)}
+        </select>
+      </div>
       <Shown of={list} what="threads">
         {(all) => {
           const wanted = words.trim().toLowerCase();
           // At once among those that are here; the server's answer follows.
           const found = all.filter((thread) => !wanted || (thread.title ?? threadTitle(thread)).toLowerCase().includes(wanted));
-          if (all.length === 0 && !title && !status) return <Empty title="No threads yet"><p>Ask a question. Each one starts a thread that survives restarts.</p></Empty>;
+          if (all.length === 0 && !title && !status) return <Empty title="No threads yet"><p>Ask a question. Each one starts a thread that survives restarts.</p><p class="buttons"><a class="button primary" href={link("chat")}>Ask</a></p></Empty>;
+          if (found.length === 0) return <Empty title="No matching threads" />;
           return (
-            <ul>
-              {found.length === 0 && <li class="empty">No matching threads</li>}
-              {found.map((thread) => (
-                <li key={thread.thread_id} class={thread.thread_id === current ? "current" : ""}>
-                  <a href={link("chat", thread.thread_id)} aria-current={thread.thread_id === current ? "page" : undefined}>
-                    <span class={`mark ${thread.status}`} title={WORDS[thread.status]} aria-label={WORDS[thread.status]}>{MARKS[thread.status]}</span>
-                    <span class="thread-title">{threadTitle(thread)}</span>
-                    <Time of={thread.updated_at} />
-                  </a>
-                  {thread.thread_id === current && (
-                    <span class="row-tools">
-                      <button type="button" class="link" onClick={() => rename(thread)}>Rename</button>
-                      <button type="button" class="link" onClick={() => remove(thread)}>Delete</button>
-                    </span>
-                  )}
-                </li>
+            <>
+              {byDay(found).map(([day, some]) => (
+                <section key={day}>
+                  <h2>{day}</h2>
+                  <ul class="rows">{some.map((thread) => <Row key={thread.thread_id} thread={thread} />)}</ul>
+                </section>
               ))}
-              {all.length >= pages * PAGE && (
-                <li><button type="button" class="link" onClick={() => setPages(pages + 1)}>Show more</button></li>
-              )}
-            </ul>
+              {all.length >= pages * PAGE && <p class="buttons"><button type="button" onClick={() => setPages(pages + 1)}>Show more</button></p>}
+            </>
           );
         }}
       </Shown>
-    </nav>
+    </section>
   );
 }
 
-async function rename(thread: ThreadHead) {
-  const title = prompt("Thread title", threadTitle(thread))?.trim();
-  if (title && (await attempt(() => threads.rename(thread.thread_id, title)))) threadsChanged.value += 1;
-}
-
-async function remove(thread: ThreadHead) {
-  if (!confirm(`Delete “${threadTitle(thread)}” with all its steps?`)) return;
-  if (await attempt(() => threads.remove(thread.thread_id), "Thread deleted.")) {
-    threadsChanged.value += 1;
-    go("chat");
-  }
+function Row({ thread }: { thread: ThreadHead }) {
+  const title = threadTitle(thread);
+  return (
+    <li class="row">
+      <a href={link("chat", thread.thread_id)}>
+        <Status of={thread.status} words={STATUS[thread.status]} />
+        <span class="row-title">{title}</span>
+        <span class="row-about">{thread.status !== "idle" && <span class={`mark ${thread.status}`}>{STATUS[thread.status]} · </span>}<Time of={thread.updated_at} /></span>
+      </a>
+      <span class="row-tools">
+        <button type="button" class="square" aria-label={`Rename ${title}`} title="Rename" onClick={() => void rename(thread, title)}><Icon name="pencil" /></button>
+        <button type="button" class="square" aria-label={`Delete ${title}`} title="Delete" onClick={() => void remove(thread, title)}><Icon name="trash" /></button>
+      </span>
+    </li>
+  );
 }

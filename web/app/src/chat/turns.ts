@@ -1,7 +1,39 @@
-/** Where the turns of a thread began, and how they ended. */
+/** The turns of a thread: what was asked, done and answered in each, where it began, and how it ended. */
 
 import { threads } from "../api/threads.ts";
-import type { Checkpoint, Message, Values } from "../api/types.ts";
+import type { Checkpoint, Citation, Message, Values } from "../api/types.ts";
+import type { Work } from "./checklist.ts";
+
+export interface Turn {
+  /** Nothing where the thread begins with an answer. */
+  question: Message | null;
+  answers: Message[];
+  work: Work;
+  citations: Citation[];
+  isNewest: boolean;
+  /** Its number, from 1. */
+  number: number;
+}
+
+/** What agents say is shown with their work. */
+const isOfAgent = (message: Message) => message.type !== "human" && Boolean(message.name) && message.name !== "qa";
+
+/** Takes a thread's state apart into its turns, oldest first. */
+export function turnsOf(values: Values): Turn[] {
+  const all: { question: Message | null; answers: Message[] }[] = [];
+  for (const message of values.messages ?? []) {
+    if (message.type === "human") all.push({ question: message, answers: [] });
+    else if (!isOfAgent(message)) (all.at(-1) ?? all[all.push({ question: null, answers: [] }) - 1])?.answers.push(message);
+  }
+  // Where each turn has one question, what was done in earlier ones is known by number.
+  const isNumbered = all.length === values.turn;
+  return all.map((turn, index) => {
+    const isNewest = index === all.length - 1;
+    const isOf = ({ turn: number }: { turn?: number }) => (isNewest ? number === undefined || number === values.turn : isNumbered && number === index + 1);
+    const work = { plan: isNewest ? (values.plan ?? []) : [], planner: isNewest ? (values.planner ?? null) : null, tasks: (values.tasks ?? []).filter(isOf), results: (values.results ?? []).filter(isOf) };
+    return { ...turn, work, citations: (values.citations ?? []).filter(isOf), isNewest, number: index + 1 };
+  });
+}
 
 /** Steps that are read at a time. */
 const PAGE = 50;

@@ -1,5 +1,6 @@
 /** Tables and other things as files. */
 
+import { send } from "../api/http.ts";
 import type { Json } from "../api/types.ts";
 import { cell, gently, written } from "./rows.ts";
 
@@ -10,6 +11,12 @@ export function download(name: string, parts: string[], type: string) {
   anchor.download = name;
   anchor.click();
   setTimeout(() => URL.revokeObjectURL(address), 1_000);
+}
+
+/** Saves a thread with all its steps, as `perihelion threads import` reads it. */
+export async function saveThread(thread: string) {
+  const response = await send(`v1/threads/${encodeURIComponent(thread)}/export`);
+  download(`thread-${thread}.jsonl`, [await response.text()], "application/x-ndjson");
 }
 
 /** Writes a field of CSV (RFC 4180); what a spreadsheet would take for a formula is quoted as text. */

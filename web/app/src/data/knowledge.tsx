@@ -2,6 +2,7 @@
 
 import { useState } from "preact/hooks";
 import { json } from "../api/http.ts";
+import { useLoad } from "../parts/load.ts";
 import { attempt } from "../parts/notice.tsx";
 import { readable } from "../parts/text.ts";
 import { moment } from "../parts/time.tsx";
@@ -26,7 +27,10 @@ export function SkillsView() {
 const USER = "perihelion-user";
 
 export function MemoryView() {
-  const [user, setUser] = useState(() => localStorage.getItem(USER) ?? "");
+  const me = useLoad(async () => (await json<{ user: string }>("v1/auth/me")).user, []);
+  const [chosen, setUser] = useState(() => localStorage.getItem(USER) ?? "");
+  // Mine first.
+  const user = chosen || me.data || "";
   const [reads, setReads] = useState(0);
   function choose(name: string) {
     localStorage.setItem(USER, name.trim());

@@ -5,9 +5,10 @@ import { useState } from "preact/hooks";
 import { ServerError, json } from "../api/http.ts";
 import { JsonView } from "../parts/json-view.tsx";
 import { useLoad } from "../parts/load.ts";
+import { confirmed } from "../parts/confirm.tsx";
 import { attempt } from "../parts/notice.tsx";
 import { Empty, Shown } from "../parts/states.tsx";
-import { readable } from "../parts/text.ts";
+import { clip, readable } from "../parts/text.ts";
 import type { Fields } from "./fields.ts";
 
 interface Props {
@@ -41,19 +42,19 @@ export function Records({ title, path, query = "", key_, id, name, about, empty,
   }, [path, query, reads]);
   if (list.error instanceof ServerError && list.error.status === 404) {
     return (
-      <div class="records">
+      <div class="view records">
         <header class="view-head"><h1>{title}</h1></header>
         <Empty title="Not available on this server"><p>This server does not offer {title.toLowerCase()} over HTTP.</p></Empty>
       </div>
     );
   }
   async function remove(row: Fields) {
-    if (!confirm(`Delete “${name(row)}”?`)) return;
+    if (!(await confirmed(`Delete “${clip(name(row), 80)}”?`, "Delete"))) return;
     await attempt(() => json(`${path}/${encodeURIComponent(id(row))}${query ?? ""}`, undefined, "DELETE"), "Deleted.");
     list.reload();
   }
   return (
-    <div class="records">
+    <div class="view records">
       <header class="view-head">
         <h1>{title}</h1>
         <input type="search" placeholder="Search" aria-label={`Search ${title}`} value={words} onInput={(event) => setWords(event.currentTarget.value)} />

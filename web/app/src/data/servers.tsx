@@ -2,6 +2,7 @@
 
 import { useLoad } from "../parts/load.ts";
 import { Empty, Shown } from "../parts/states.tsx";
+import { Status } from "../parts/status.tsx";
 import { agentName, readable } from "../parts/text.ts";
 import { plural } from "../parts/time.tsx";
 import { agents } from "./agents.ts";
@@ -10,10 +11,10 @@ import { Pin } from "./pin.tsx";
 export function ServersView() {
   const list = useLoad(agents.list, [], { every: 15_000 });
   return (
-    <div>
+    <div class="view">
       <header class="view-head">
         <h1>Agents</h1>
-        <p class="hint">Changes to the servers file apply when you save it.</p>
+        <p class="hint small">Changes to the servers file apply when you save it.</p>
       </header>
       <Shown of={list} what="agents">
         {({ agents: all, problems }) => (
@@ -28,19 +29,19 @@ export function ServersView() {
             {all.map((agent) => (
               <details key={agent.name} class="card">
                 <summary>
-                  <strong>{agentName(agent.name)}</strong> <span class="hint">{[agent.kind, agent.status, plural(agent.tools.length, "tool")].filter(Boolean).join(" · ")}</span>
+                  <Status of={agent.problem ? "failed" : agent.status === "running" ? "done" : "open"} words={agent.problem ? "has a problem" : (agent.status ?? "unknown")} /> <strong>{agentName(agent.name)}</strong> <span class="hint">{[agent.kind, plural(agent.tools.length, "tool"), agent.status].filter(Boolean).join(" · ")}</span>
                   <p>{readable(agent.description)}</p>
                 </summary>
                 {agent.problem && <p class="error-text">{readable(agent.problem)}</p>}
-                {agent.open_world && <p class="warn">Open world: its results taint later calls.</p>}
-                <table>
-                  <thead><tr><th>Tool</th><th>What it does</th><th>Rules</th></tr></thead>
+                {agent.open_world && <p class="warn">Output from this server is untrusted.</p>}
+                <table class="wide">
+                  <thead><tr><th>Tool</th><th>Description</th><th>Rules</th></tr></thead>
                   <tbody>
                     {agent.tools.map((tool) => (
                       <tr key={tool.name}>
                         <th scope="row"><code>{readable(tool.name)}</code></th>
                         <td>{readable(tool.description ?? "")}</td>
-                        <td>{[tool.read_only && "reads only", tool.needs_approval && "asks first"].filter(Boolean).join(", ")}</td>
+                        <td>{[tool.read_only && "read only", tool.needs_approval && "needs approval"].filter(Boolean).join(", ")}</td>
                       </tr>
                     ))}
                   </tbody>

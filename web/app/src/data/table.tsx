@@ -25,10 +25,19 @@ function useArranged(table: Table, wanted: Wanted) {
   return arranged.of === table ? arranged : { of: table, rows: table.rows, by: ALL };
 }
 
+/** Characters that a column may have at most and at least. */
+const [WIDEST, NARROWEST] = [48, 8];
+
+function width(column: string, rows: Table["rows"], index: number): number {
+  const longest = rows.slice(0, 100).reduce((most, row) => Math.max(most, cell(row[index]).length), column.length + 3);
+  return Math.min(Math.max(longest + 3, NARROWEST), WIDEST);
+}
+
 export function DataTable({ table, name = "table" }: { table: Table; name?: string }) {
   const [wanted, setWanted] = useState(ALL);
   const { rows, by: { sort } } = useArranged(table, wanted);
-  const columns = { gridTemplateColumns: `repeat(${table.columns.length}, minmax(6rem, 1fr))` };
+  // As wide as the longest of the first rows, so that related cells stand near each other.
+  const columns = useMemo(() => ({ gridTemplateColumns: table.columns.map((column, index) => `${width(column, table.rows, index)}ch`).join(" ") }), [table]);
   const numeric = useMemo(() => table.columns.map((_, index) => table.rows.slice(0, 50).every((row) => typeof row[index] === "number" || row[index] === null)), [table]);
   function sortBy(column: number) {
     const before = wanted.sort;

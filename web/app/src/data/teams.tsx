@@ -78,7 +78,7 @@ function TeamDialog({ kept, onClose }: { kept: Json | null; onClose: () => void 
     setBusy(false);
   }
   async function save() {
-    if (await attempt(() => json("v1/teams", { design: value }), "Team saved.")) onClose();
+    if (await attempt(() => json("v1/teams", { design: value }), "Team saved")) onClose();
   }
   return (
     <Dialog title={kept === null ? "New team" : "Edit the team"} onClose={onClose} wide>
@@ -94,7 +94,7 @@ function TeamDialog({ kept, onClose }: { kept: Json | null; onClose: () => void 
           {read && "problem" in read && <p class="error-text" role="alert">{read.problem}</p>}
           {kept !== null && changes.length > 0 && (
             <section aria-label="Changes">
-              <h3>Changes <span class="hint">{plural(changes.length, "place")}</span></h3>
+              <h3>Changes <span class="hint">{plural(changes.length, "change")}</span></h3>
               <Changes changes={changes} />
             </section>
           )}

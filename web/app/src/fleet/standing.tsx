@@ -1,9 +1,10 @@
-/** How threads, runs and processes stand now, and what somebody should look at. */
+/** How threads, runs and processes stand now, and the alerts with what to do. */
 
 import { json } from "../api/http.ts";
 import type { Json } from "../api/types.ts";
 import { useLoad } from "../parts/load.ts";
 import { Shown } from "../parts/states.tsx";
+import { Status } from "../parts/status.tsx";
 import { clip, readable } from "../parts/text.ts";
 import { Time, count, moment, plural } from "../parts/time.tsx";
 import { link } from "../router.ts";
@@ -25,12 +26,16 @@ export function StandingSection() {
       {(now) => (
         <>
           <section aria-label="Alerts">
-            {now.alerts.length === 0 ? <p role="status"><span class="mark good">✓</span> No alerts.</p> : now.alerts.map((alert) => (
-              <p key={alert.about} class="failure" role="alert"><strong>{readable(alert.name)}</strong> {readable(alert.about)} {alert.since && <span class="hint">since {moment(alert.since)}</span>}</p>
+            {now.alerts.length === 0 ? <p role="status"><Status of="done" words="good" /> All clear</p> : now.alerts.map((alert) => (
+              <div key={alert.about} class="failure" role="alert">
+                <p><strong>{readable(alert.name)}</strong> {alert.since && <span class="hint">since {moment(alert.since)}</span>}</p>
+                <p>{readable(alert.about)}</p>
+                <AlertHelp name={alert.name} />
+              </div>
             ))}
           </section>
           <div class="tiles">
-            {Object.entries(now.threads).map(([state, number]) => <Tile key={state} name={`threads ${state}`} number={number} />)}
+            {Object.entries({ idle: 0, busy: 0, interrupted: 0, error: 0, ...now.threads }).map(([state, number]) => <Tile key={state} name={`threads ${state}`} number={number} />)}
             <Tile name="runs waiting" number={now.runs.pending ?? 0} {...(now.waits_since && { about: `longest since ${moment(now.waits_since)}` })} />
             <Tile name="runs in progress" number={now.runs.running ?? 0} />
             <Tile name="runs failed" number={(now.runs.error ?? 0) + (now.runs.timeout ?? 0)} />
@@ -38,19 +43,32 @@ export function StandingSection() {
           {now.workers.length > 0 && (
             <section>
               <h2>Workers</h2>
-              <ul>{now.workers.map((worker) => <li key={worker.name}><code>{readable(worker.name)}</code> drives {plural(worker.runs, "run")}{worker.seen_at && <>, last seen at <Time of={worker.seen_at} /></>}</li>)}</ul>
+              <ul class="plain-list">{now.workers.map((worker) => <li key={worker.name}><code>{readable(worker.name)}</code> drives {plural(worker.runs, "run")}{worker.seen_at && <>, last seen at <Time of={worker.seen_at} /></>}</li>)}</ul>
             </section>
           )}
           {now.failures.length > 0 && (
             <section>
-              <h2>Failed in the last seven days</h2>
-              <ul>{now.failures.map((failure) => <li key={failure.run_id}><a href={link("chat", failure.thread_id)}>{failure.thread_id.slice(0, 8)}</a> <Time of={failure.at} /> <span class="error-text">{readable(clip(said(failure.error) || failure.status, 300))}</span></li>)}</ul>
+              <h2>Failed in the last 7 days</h2>
+              <ul class="plain-list">{now.failures.map((failure) => <li key={failure.run_id}><a href={link("chat", failure.thread_id)}>{failure.thread_id.slice(0, 8)}</a> <Time of={failure.at} /> <span class="error-text">{readable(clip(said(failure.error) || failure.status, 300))}</span></li>)}</ul>
             </section>
           )}
         </>
       )}
     </Shown>
   );
+}
+
+/** Where an alert leads: to the servers, the runs or the inbox. */
+const HELP: [RegExp, string, string][] = [
+  [/server|mcp/i, "agents", "Show agents and servers"],
+  [/wait|approval|question/i, "inbox", "Open the inbox"],
+  [/run|thread|fail|error|queue/i, "runs", "Show runs"],
+  [/cost|token|budget|usage/i, "usage", "Show usage"],
+];
+
+function AlertHelp({ name }: { name: string }) {
+  const found = HELP.find(([pattern]) => pattern.test(name));
+  return found ? <p class="buttons"><a class="button" href={link(found[1])}>{found[2]}</a></p> : null;
 }
 
 function said(error: Json): string {

@@ -3,14 +3,16 @@
 import { useState } from "preact/hooks";
 import { json } from "../api/http.ts";
 import { threads } from "../api/threads.ts";
-import { threadTitle } from "../chat/thread-list.tsx";
+import { ThreadHead } from "../chat/thread-head.tsx";
+import { threadTitle } from "../chat/titles.ts";
+import { dollars } from "../parts/money.ts";
 import { useLoad } from "../parts/load.ts";
 import { Empty, Shown } from "../parts/states.tsx";
 import { agentName, clip, readable } from "../parts/text.ts";
 import { count, duration, plural } from "../parts/time.tsx";
 import { Changes } from "./changes.tsx";
 import type { Change } from "./difference.ts";
-import { InspectorHead } from "./head.tsx";
+import { RunPicker } from "./run-picker.tsx";
 
 interface Totals {
   steps: number;
@@ -57,28 +59,25 @@ export function CompareView({ thread, query }: { thread: string; query: URLSearc
   const others = useLoad(() => threads.search(), []);
   const put = (part: Partial<Choice>) => setChoice({ ...choice, ...part });
   return (
-    <div>
-      <InspectorHead thread={thread} title="Compare" />
-      <form class="buttons" onSubmit={(event) => event.preventDefault()}>
-        <label>
-          With
+    <div class="inspector">
+      <ThreadHead thread={thread} here="Compare" />
+      <div class="inspector-body"><div class="view">
+      <form class="filters" onSubmit={(event) => event.preventDefault()}>
+        <RunPicker thread={thread} name="Run" all="All runs" value={choice.run} onChange={(run) => put({ run })} />
+        <label class="inline">
+          with
           <select aria-label="Other thread" value={choice.with_} onChange={(event) => put({ with_: event.currentTarget.value })}>
             <option value="">Choose a thread…</option>
-            <option value={thread}>this thread: compare two of its runs</option>
+            <option value={thread}>This thread: two of its runs</option>
             {(others.data ?? []).filter((other) => other.thread_id !== thread).map((other) => <option key={other.thread_id} value={other.thread_id}>{clip(threadTitle(other), 60)}</option>)}
           </select>
         </label>
-        <RunChoice name="Run" value={choice.run} onChange={(run) => put({ run })} />
-        <RunChoice name="Its run" value={choice.withRun} onChange={(withRun) => put({ withRun })} />
+        {choice.with_ && <RunPicker thread={choice.with_} name="Its run" all="All runs" value={choice.withRun} onChange={(withRun) => put({ withRun })} />}
       </form>
-      {choice.with_ && <Compared key={Object.values(choice).join(" ")} thread={thread} choice={choice} />}
+      {choice.with_ ? <Compared key={Object.values(choice).join(" ")} thread={thread} choice={choice} /> : <Empty title="Choose a thread to compare with" />}
+      </div></div>
     </div>
   );
-}
-
-/** The number of a run, counted from 1 within its thread; nothing means the whole thread. */
-function RunChoice({ name, value, onChange }: { name: string; value: string; onChange: (value: string) => void }) {
-  return <label>{name}<input type="number" min="1" placeholder="all" value={value} onInput={(event) => onChange(event.currentTarget.value)} /></label>;
 }
 
 function Compared({ thread, choice }: { thread: string; choice: Choice }) {
@@ -115,6 +114,8 @@ const ROWS: [keyof Totals, string][] = [
   ["output_tokens", "Tokens out"],
 ];
 
+const cost = ({ totals }: Side) => (totals.cost_usd === 0 ? "–" : dollars(totals.cost_usd * 1e9));
+
 function TotalsTable({ a, b }: { a: Side; b: Side }) {
   const name = (side: Side) => `${readable(clip(side.title ?? side.thread_id.slice(0, 8), 40))}${side.run === null ? "" : `, run ${side.run}`}`;
   return (
@@ -125,7 +126,7 @@ function TotalsTable({ a, b }: { a: Side; b: Side }) {
           {ROWS.map(([key, title]) => (
             <tr key={key}><th scope="row">{title}</th><td class="number">{count(a.totals[key])}</td><td class="number">{count(b.totals[key])}</td></tr>
           ))}
-          <tr><th scope="row">Cost</th><td class="number">${a.totals.cost_usd.toFixed(4)}</td><td class="number">${b.totals.cost_usd.toFixed(4)}</td></tr>
+          <tr><th scope="row">Cost</th><td class="number">{cost(a)}</td><td class="number">{cost(b)}</td></tr>
           <tr><th scope="row">Time at work</th><td class="number">{duration(a.totals.seconds * 1000)}</td><td class="number">{duration(b.totals.seconds * 1000)}</td></tr>
         </tbody>
       </table>

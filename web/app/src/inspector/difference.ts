@@ -40,6 +40,6 @@ export function parseEdited(text: string): { value: Json } | { problem: string }
   try {
     return { value: JSON.parse(text) as Json };
   } catch (error) {
-    return { problem: `this is not JSON: ${(error as Error).message}` };
+    return { problem: `This is not JSON: ${(error as Error).message}` };
   }
 }

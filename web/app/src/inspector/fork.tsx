@@ -7,7 +7,8 @@ import { threadsChanged } from "../chat/changed.ts";
 import { Dialog } from "../parts/dialog.tsx";
 import { attempt } from "../parts/notice.tsx";
 import { go } from "../router.ts";
-import { parseEdited } from "./difference.ts";
+import { Changes } from "./changes.tsx";
+import { difference, parseEdited } from "./difference.ts";
 
 /** Fields to which a written value is added, in place of replacing what is there. */
 const ADDED: { [field: string]: string } = {
@@ -55,7 +56,7 @@ export function ForkDialog({ thread, state, onClose }: Props) {
       else if (next.length) await runs.start(thread, { command: { update: values, goto: next }, checkpoint_id });
       else await threads.update(thread, values, state.checkpoint);
       threadsChanged.value += 1;
-    }, "Branch started.");
+    }, "Branch started");
     if (done) {
       onClose();
       go("chat", thread);
@@ -63,7 +64,7 @@ export function ForkDialog({ thread, state, onClose }: Props) {
   }
 
   return (
-    <Dialog title={`Branch from step ${state.metadata?.step ?? ""}`} onClose={onClose} wide>
+    <Dialog title={`Run from step ${state.metadata?.step ?? ""}`} onClose={onClose} wide>
       <p>The thread continues from this step. The later steps remain readable as another branch.</p>
       <label>
         Edit a field
@@ -75,8 +76,17 @@ export function ForkDialog({ thread, state, onClose }: Props) {
       {field && field in ADDED && <p class="hint">Your text is appended to the current value.</p>}
       {field && <textarea class="code" rows={14} aria-label={`New value of ${field}`} value={text} onInput={(event) => setText(event.currentTarget.value)} />}
       {field && <p class="hint">{next.length ? `Continues with: ${next.join(", ")}.` : "The thread ended here. The edit is saved, and no node runs."}</p>}
+      {field && !(field in ADDED) && <Preview before={state.values[field]} text={text} />}
       {problem && <p class="error-text" role="alert">{problem}</p>}
-      <p class="buttons"><button type="button" class="primary" onClick={() => void fork()}>Branch</button></p>
+      <p class="buttons"><button type="button" class="primary" onClick={() => void fork()}>Start branch</button></p>
     </Dialog>
   );
+}
+
+/** What an edit changes; nothing while it is no JSON. */
+function Preview({ before, text }: { before: unknown; text: string }) {
+  const edited = parseEdited(text);
+  if ("problem" in edited) return null;
+  const changes = difference(before, edited.value);
+  return changes.length > 0 ? <Changes changes={changes} /> : <p class="hint">No changes yet.</p>;
 }

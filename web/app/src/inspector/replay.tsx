@@ -9,7 +9,8 @@ import { plural } from "../parts/time.tsx";
 import { link } from "../router.ts";
 import { Changes } from "./changes.tsx";
 import type { Change } from "./difference.ts";
-import { InspectorHead } from "./head.tsx";
+import { ThreadHead } from "../chat/thread-head.tsx";
+import { Status } from "../parts/status.tsx";
 
 interface Report {
   from: number;
@@ -31,20 +32,22 @@ const ABOUT = { request: "Request", update: "Update", next: "Next nodes" };
 export function ReplayView({ thread }: { thread: string }) {
   const report = useLoad(() => json<Report>(`v1/threads/${encodeURIComponent(thread)}/replay`), [thread]);
   return (
-    <div>
-      <InspectorHead thread={thread} title="Replay" />
+    <div class="inspector">
+      <ThreadHead thread={thread} here="Replay" />
+      <div class="inspector-body"><div class="view">
       <p class="hint">Replays every step with the current program, settings and prompts over the recorded answers. It makes no calls and stores no data.</p>
       <Shown of={report} what="the replay">
         {(found) => (
           <>
             {found.left_out && <p class="hint">Begins at step {found.from}: the steps before it {LEFT_OUT[found.left_out]}.</p>}
             {found.divergence ? <Diverged found={found} thread={thread} /> : (
-              <p role="status"><span class="mark good">✓</span> {plural(found.replayed, "step")} replayed from {plural(found.effects, "recorded effect")}: each committed the same bytes.</p>
+              <p role="status"><Status of="done" words="identical" /> {plural(found.replayed, "step")} replayed from {plural(found.effects, "recorded effect")}: each committed the same bytes.</p>
             )}
             {found.taken > 0 && <p class="hint">{plural(found.taken, "step")} (inputs, edits) taken as stored.</p>}
           </>
         )}
       </Shown>
+      </div></div>
     </div>
   );
 }
@@ -54,7 +57,7 @@ function Diverged({ found, thread }: { found: Report; thread: string }) {
   if (!divergence) return null;
   return (
     <section aria-label="First divergence">
-      <p><span class="mark bad">✗</span> {plural(found.replayed, "step")} identical, then <a href={`${link("inspect", thread)}?step=${divergence.step}`}>step {divergence.step}</a> differs.</p>
+      <p><Status of="failed" words="different" /> {plural(found.replayed, "step")} identical, then <a href={`${link("inspect", thread)}?step=${divergence.step}`}>step {divergence.step}</a> differs.</p>
       <h2>{agentName(divergence.node) || "The step"}: {readable(divergence.reason)}</h2>
       <p class="hint">{ABOUT[divergence.about]}: as it is recorded, and as it would be now.</p>
       <Changes changes={divergence.changes} />

@@ -1,45 +1,47 @@
-/** The trace of a run: the same page that `perihelion trace --open` writes. */
+/** The trace of a run, by the module that saved traces have within themselves. */
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { send } from "../api/http.ts";
-import { key } from "../api/who.ts";
+import { ThreadHead } from "../chat/thread-head.tsx";
 import { download } from "../data/export.ts";
-import { useLater } from "../parts/later.ts";
+import { Icon } from "../parts/icon.tsx";
+import { useLoad } from "../parts/load.ts";
 import { attempt } from "../parts/notice.tsx";
-import { theme } from "../parts/theme.ts";
-import { InspectorHead } from "./head.tsx";
+import { Shown } from "../parts/states.tsx";
+import { showTrace } from "../../../trace/page.js";
+import { RunPicker } from "./run-picker.tsx";
 
 /** The address of a run's trace; of the newest run's where no number is given. */
 const address = (thread: string, run: string) => `v1/threads/${encodeURIComponent(thread)}/trace/page${Number(run) > 0 ? `?run=${Number(run)}` : ""}`;
 
-async function save(thread: string, run: string) {
-  download(`trace-${thread}.html`, [await (await send(address(thread, run))).text()], "text/html");
-}
+const read = async (thread: string, run: string) => (await send(address(thread, run))).text();
 
-export function TraceView({ thread }: { thread: string }) {
-  const [written, setRun] = useState("");
-  const run = useLater(written);
+export function TraceView({ thread, query }: { thread: string; query: URLSearchParams }) {
+  const [run, setRun] = useState(query.get("run") ?? "");
+  const page = useLoad(() => read(thread, run), [thread, run]);
+  const save = async () => download(`trace-${thread}.html`, [await read(thread, run)], "text/html");
   return (
-    <div class="trace">
-      <InspectorHead thread={thread} title="Trace" />
-      <p class="buttons">
-        <label class="inline">Run <input type="number" min="1" placeholder="newest" value={written} onInput={(event) => setRun(event.currentTarget.value)} /></label>
-        <button type="button" onClick={() => void attempt(() => save(thread, run))}>Save the trace as a page</button>
-        {key() && <span class="hint">A frame cannot send the API key. Save the trace to view it.</span>}
-      </p>
-      {!key() && <Waterfall address={address(thread, run)} />}
+    <div class="inspector">
+      <ThreadHead thread={thread} here="Trace" />
+      <div class="filters trace-filters">
+        <RunPicker thread={thread} name="Run" all="Newest" value={run} onChange={setRun} />
+        <button type="button" onClick={() => void attempt(save)}><Icon name="download" /> Download trace</button>
+      </div>
+      <Shown of={page} what="the trace">{(html) => <Waterfall key={run} html={html} />}</Shown>
     </div>
   );
 }
 
-function Waterfall({ address }: { address: string }) {
-  const frame = useRef<HTMLIFrameElement>(null);
-  const chosen = theme.value;
-  // The trace has a page of its own, which follows the system where nothing else is said.
-  const dress = () => {
-    const root = frame.current?.contentDocument?.documentElement;
-    if (root) root.className = chosen === "system" ? "" : chosen;
-  };
-  useEffect(dress, [chosen]);
-  return <iframe ref={frame} title="Trace waterfall" src={address} onLoad={dress} />;
+/** Shows what stands in a trace's page, which is read and never run. */
+function Waterfall({ html }: { html: string }) {
+  const box = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    const closed = new AbortController();
+    // Nothing in the data can end the element that it stands in.
+    const data: unknown = JSON.parse(/id="trace-data">(.*?)<\/script>/s.exec(html)?.[1] ?? "{}");
+    const parts = [...html.matchAll(/class="spans">(.*?)<\/script>/gs)].map(([, part = "[]"]) => part);
+    if (box.current) void showTrace(box.current, data, parts, closed.signal);
+    return () => closed.abort();
+  }, [html]);
+  return <div ref={box} />;
 }

@@ -1,6 +1,8 @@
 /** Loads something for a view: the newest request wins, failures are shown, reloading keeps what is there. */
 
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { ServerError } from "../api/http.ts";
+import { reachable } from "../api/reachable.ts";
 
 export interface Loaded<T> {
   data: T | undefined;
@@ -48,6 +50,12 @@ export function useLoad<T>(fetcher: () => Promise<T>, keys: unknown[], { every, 
     const timer = setInterval(() => document.visibilityState === "visible" && reload(), every);
     return () => clearInterval(timer);
   }, [every, reload]);
+
+  // What failed for want of an answer is read again once there is one.
+  const isBack = reachable.value;
+  useEffect(() => {
+    if (isBack && state.error instanceof ServerError && state.error.status === 0) reload();
+  }, [isBack, state.error]);
 
   const set = useCallback((data: T) => setState({ data, loading: false }), []);
   return { data: state.data, error: state.error, loading: state.loading, reload, set };

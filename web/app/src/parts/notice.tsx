@@ -1,6 +1,7 @@
-/** Short notices at the page's edge: what was done, what failed, what waits. */
+/** Short notices at the top right: what was done, what failed. An open dialog shows them within itself, so that it never hides them. */
 
 import { signal } from "@preact/signals";
+import { Icon } from "./icon.tsx";
 
 interface Notice {
   id: number;
@@ -10,6 +11,9 @@ interface Notice {
 
 const notices = signal<Notice[]>([]);
 let next = 1;
+
+/** How many dialogs are open, one above another. */
+export const dialogs = signal(0);
 
 function add(text: string, bad: boolean) {
   const id = next;
@@ -37,15 +41,15 @@ export async function attempt(work: () => Promise<unknown>, done?: string): Prom
   }
 }
 
-export function Notices() {
+/** The notices, in the page or in the dialog with this number. */
+export function Notices({ depth = 0 }: { depth?: number }) {
+  if (depth !== dialogs.value) return null;
   return (
     <div class="notices" role="status" aria-live="polite">
       {notices.value.map((notice) => (
         <div key={notice.id} class={notice.bad ? "notice bad" : "notice"}>
           <span>{notice.text}</span>
-          <button type="button" class="plain" aria-label="Dismiss" onClick={() => dismiss(notice.id)}>
-            ✕
-          </button>
+          <button type="button" class="square" aria-label="Dismiss" onClick={() => dismiss(notice.id)}><Icon name="close" /></button>
         </div>
       ))}
     </div>

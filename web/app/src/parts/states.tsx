@@ -1,6 +1,7 @@
 /** What a view shows while it loads, when it failed and when there is nothing. */
 
 import type { ComponentChildren } from "preact";
+import { ServerError } from "../api/http.ts";
 import type { Loaded } from "./load.ts";
 
 export function Failure({ error, retry }: { error: Error; retry?: () => void }) {
@@ -8,9 +9,7 @@ export function Failure({ error, retry }: { error: Error; retry?: () => void }) 
     <div class="failure" role="alert">
       <p>{error.message}</p>
       {retry && (
-        <button type="button" onClick={retry}>
-          Try again
-        </button>
+        <p class="buttons"><button type="button" onClick={retry}>Try again</button></p>
       )}
     </div>
   );
@@ -33,14 +32,18 @@ export function Loading({ what }: { what: string }) {
   );
 }
 
+/** Tells whether the banner of the page says already what is wrong. */
+const isOutage = (error: Error | undefined) => error instanceof ServerError && error.status === 0;
+
 /** Shows what was loaded, or why it is not there. */
 export function Shown<T>({ of, what, children }: { of: Loaded<T>; what: string; children: (data: T) => ComponentChildren }) {
   if (of.data === undefined) {
+    if (isOutage(of.error)) return <p class="loading">{what[0]?.toUpperCase() + what.slice(1)}: not loaded yet.</p>;
     return of.error ? <Failure error={of.error} retry={of.reload} /> : <Loading what={what} />;
   }
   return (
     <>
-      {of.error && <Failure error={of.error} retry={of.reload} />}
+      {of.error && !isOutage(of.error) && <Failure error={of.error} retry={of.reload} />}
       {children(of.data)}
     </>
   );

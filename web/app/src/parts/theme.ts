@@ -1,6 +1,6 @@
 /** Light or dark: the system's choice until the reader chooses. */
 
-import { signal } from "@preact/signals";
+import { computed, signal } from "@preact/signals";
 
 type Theme = "light" | "dark" | "system";
 
@@ -17,6 +17,15 @@ function stored(): Theme {
 }
 
 export const theme = signal<Theme>(stored());
+
+const system = matchMedia("(prefers-color-scheme: dark)");
+const isSystemDark = signal(system.matches);
+system.addEventListener("change", () => {
+  isSystemDark.value = system.matches;
+});
+
+/** Whether the page is dark now. */
+export const isDark = computed(() => (theme.value === "system" ? isSystemDark.value : theme.value === "dark"));
 
 export function applyTheme() {
   if (theme.value === "system") delete document.documentElement.dataset.theme;

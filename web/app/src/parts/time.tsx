@@ -22,6 +22,13 @@ export function moment(text: string): string {
   return Number.isNaN(date.getTime()) ? text : full.format(date);
 }
 
+/** Says how long it is until a moment, in its largest unit. */
+export function until(text: string): string {
+  const minutes = Math.max(0, Math.round((new Date(text).getTime() - Date.now()) / 60_000));
+  if (minutes < 60) return plural(minutes, "minute");
+  return minutes < 48 * 60 ? plural(Math.round(minutes / 60), "hour") : plural(Math.round(minutes / 1_440), "day");
+}
+
 /** Writes milliseconds as people read them. */
 export function duration(ms: number): string {
   if (ms < 1000) return `${Math.round(ms)} ms`;

@@ -5,6 +5,8 @@ import { json } from "../api/http.ts";
 import { useKey } from "../api/who.ts";
 import type { Json } from "../api/types.ts";
 import { useLoad } from "../parts/load.ts";
+import { confirmed } from "../parts/confirm.tsx";
+import { CopyButton } from "../parts/copy.tsx";
 import { attempt } from "../parts/notice.tsx";
 import { Empty, Shown } from "../parts/states.tsx";
 import { readable } from "../parts/text.ts";
@@ -54,12 +56,17 @@ const WAYS: { [way: string]: string } = { loopback: "on this machine, without a 
 export function AccountView() {
   const me = useLoad(() => json<Me>("v1/auth/me"), []);
   return (
-    <div class="account">
-      <header class="view-head"><h1>Account</h1></header>
+    <div class="view">
+      <header class="view-head"><h1>Settings</h1></header>
       <Shown of={me} what="your account">
         {(who) => (
           <>
-            <p><strong>{readable(who.user)}</strong> of tenant <strong>{readable(who.tenant)}</strong>, {WAYS[who.proved_by] ?? who.proved_by}. May: {who.scopes.join(", ")}.</p>
+            <dl class="fields card">
+              <dt>User</dt><dd>{readable(who.user)}</dd>
+              <dt>Tenant</dt><dd>{readable(who.tenant)}</dd>
+              <dt>Login</dt><dd>{WAYS[who.proved_by] ?? who.proved_by}</dd>
+              <dt>Scopes</dt><dd>{who.scopes.join(", ")}</dd>
+            </dl>
             <Limits limits={who.limits} />
             <Keys who={who} />
             {who.scopes.includes("manage") && <><Users me={who.user} /><Audit /></>}
@@ -85,12 +92,12 @@ const BOUNDS: { [setting: string]: string } = {
 function Limits({ limits }: { limits: Limit[] }) {
   const shown = ({ name }: Limit, value: number) => (name.endsWith("nano_usd") ? (value / 1e9).toFixed(2) : count(value));
   return (
-    <section aria-label="Limits">
+    <section class="card" aria-label="Limits">
       <h2>Limits</h2>
       {limits.length === 0 ? <p class="hint">Your tenant has no limits.</p> : (
         <div class="scroll" tabIndex={0} role="region" aria-label="Tenant limits">
-          <table>
-            <thead><tr><th>Limit</th><th>Taken</th><th>Of</th></tr></thead>
+          <table class="wide">
+            <thead><tr><th>Limit</th><th class="number">Used</th><th class="number">Limit</th></tr></thead>
             <tbody>
               {limits.map((limit) => (
                 <tr key={limit.name}>
@@ -118,29 +125,29 @@ function Keys({ who }: { who: Me }) {
     keys.reload();
   }
   async function revoke(name: string) {
-    if (!confirm(`Revoke the key “${name}”? Programs that use it will be rejected.`)) return;
+    if (!(await confirmed(`Revoke the key “${name}”?`, "Revoke", "Programs that use it will be rejected."))) return;
     await attempt(() => json(`v1/keys/${encodeURIComponent(name)}`, undefined, "DELETE"), "Revoked.");
     keys.reload();
   }
   return (
-    <section>
+    <section class="card">
       <h2>API keys</h2>
       <NewKey scopes={who.scopes} isFirst={isOpen} onMade={arrived} />
       {made && (
-        <p class="made" role="status">The key {readable(made.name)}, shown this once: <code>{made.key}</code> <button type="button" class="link" onClick={() => void navigator.clipboard.writeText(made.key)}>Copy</button></p>
+        <p class="made" role="status">The key {readable(made.name)}, shown this once: <code>{made.key}</code> <CopyButton text={made.key} /></p>
       )}
       <Shown of={keys} what="keys">
         {(all) => all.length === 0 ? <Empty title="No keys yet"><p>Create a key for a program, with at most your own scopes.</p></Empty> : (
           <div class="scroll" tabIndex={0} role="region" aria-label="Keys">
-            <table>
-              <thead><tr><th>Key</th><th>May</th><th>Made</th><th>Until</th><th>Action</th></tr></thead>
+            <table class="wide">
+              <thead><tr><th>Key</th><th>Scopes</th><th>Created</th><th>Expires</th><th>Action</th></tr></thead>
               <tbody>
                 {all.map((one) => (
                   <tr key={`${one.name} ${one.created_at}`}>
                     <th scope="row">{readable(one.name)}</th>
                     <td>{one.scopes.join(", ")}</td>
                     <td><Time of={one.created_at} /></td>
-                    <td>{one.revoked_at ? "revoked" : one.expires_at ? moment(one.expires_at) : "no end"}</td>
+                    <td>{one.revoked_at ? "revoked" : one.expires_at ? moment(one.expires_at) : "never"}</td>
                     <td>{!one.revoked_at && <button type="button" class="danger" onClick={() => void revoke(one.name)}>Revoke</button>}</td>
                   </tr>
                 ))}
@@ -172,7 +179,7 @@ function NewKey({ scopes, isFirst, onMade }: { scopes: string[]; isFirst: boolea
       <form onSubmit={(event) => void make(event)}>
         <label>Key name<input required value={name} onInput={(event) => setName(event.currentTarget.value)} /></label>
         <fieldset>
-          <legend>It may</legend>
+          <legend>Scopes</legend>
           {scopes.map((scope) => (
             <label key={scope} class="choice"><input type="checkbox" checked={chosen.includes(scope)} onChange={(event) => setChosen(event.currentTarget.checked ? [...chosen, scope] : chosen.filter((one) => one !== scope))} /> {scope}</label>
           ))}
@@ -187,12 +194,12 @@ function NewKey({ scopes, isFirst, onMade }: { scopes: string[]; isFirst: boolea
 function Users({ me }: { me: string }) {
   const users = useLoad(async () => (await json<{ users: User[] }>("v1/users")).users, []);
   async function disable(name: string) {
-    if (!confirm(`Disable “${name}” and end all sessions?`)) return;
-    await attempt(() => json(`v1/users/${encodeURIComponent(name)}`, undefined, "DELETE"), "User disabled.");
+    if (!(await confirmed(`Remove the access of “${name}”?`, "Remove access", "All sessions end."))) return;
+    await attempt(() => json(`v1/users/${encodeURIComponent(name)}`, undefined, "DELETE"), "Access removed.");
     users.reload();
   }
   return (
-    <section>
+    <section class="card">
       <h2>Users</h2>
       <Shown of={users} what="users">
         {(all) => all.length === 0 ? <p class="hint">No users: <code>perihelion users add NAME</code> adds one.</p> : (
@@ -200,7 +207,7 @@ function Users({ me }: { me: string }) {
             {all.map((user) => (
               <li key={user.name}>
                 <strong>{readable(user.name)}</strong> <span class="hint">{user.scopes.join(", ")}; since {moment(user.created_at)}</span>{" "}
-                {user.name !== me && <button type="button" class="danger" onClick={() => void disable(user.name)}>Disable</button>}
+                {user.name !== me && <button type="button" class="danger" onClick={() => void disable(user.name)}>Remove access</button>}
               </li>
             ))}
           </ul>
@@ -213,13 +220,13 @@ function Users({ me }: { me: string }) {
 function Audit() {
   const entries = useLoad(async () => (await json<{ entries: Entry[] }>("v1/audit?limit=100")).entries, []);
   return (
-    <section>
+    <section class="card">
       <h2>Audit log</h2>
       <Shown of={entries} what="the audit">
         {(all) => all.length === 0 ? <Empty title="No entries yet" /> : (
           <div class="scroll" tabIndex={0} role="region" aria-label="Audit">
-            <table>
-              <thead><tr><th>When</th><th>Who</th><th>What</th><th>To what</th></tr></thead>
+            <table class="wide">
+              <thead><tr><th>When</th><th>User</th><th>Action</th><th>Subject</th></tr></thead>
               <tbody>
                 {all.map((entry, index) => (
                   <tr key={index}>

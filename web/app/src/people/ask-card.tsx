@@ -3,10 +3,13 @@
 import { useState } from "preact/hooks";
 import type { Reply } from "../api/approvals.ts";
 import type { Json } from "../api/types.ts";
-import { parseEdited } from "../inspector/difference.ts";
-import { JsonView } from "../parts/json-view.tsx";
+import { Changes } from "../inspector/changes.tsx";
+import { difference, parseEdited } from "../inspector/difference.ts";
+import { Icon } from "../parts/icon.tsx";
 import { agentName, readable } from "../parts/text.ts";
-import { moment } from "../parts/time.tsx";
+import { moment, until } from "../parts/time.tsx";
+import { Values } from "../parts/values.tsx";
+import { EditArguments } from "./edit-arguments.tsx";
 import { asked, type Approval, type Form, type Question, type Unknown, type Visit } from "./decide.ts";
 import { SchemaForm } from "./schema-form.tsx";
 
@@ -34,10 +37,10 @@ export function AskCard({ kind, payload, agent, onAnswer }: Props) {
   return (
     <section class={`ask ${question.kind}`} aria-label="Waiting for you" aria-busy={sending}>
       <fieldset disabled={sending}>
-        <legend>
-          {TITLES[question.kind]}
-          {question.agent && <span class="hint"> from {agentName(question.agent)}</span>}
-        </legend>
+        <legend class="hidden">{TITLES[question.kind]}</legend>
+        <p class="ask-title">
+          {question.kind === "approval" ? <>{readable(agentName(question.agent) || "An agent")} wants to call <code>{readable(question.tool)}</code> <Risk asks={question} /></> : <>{TITLES[question.kind]} {question.agent && <span class="hint">from {readable(agentName(question.agent))}</span>}</>}
+        </p>
         {question.kind === "approval" && <ApprovalBody asks={question} answer={answer} />}
         {question.kind === "question" && <QuestionBody asks={question} answer={answer} />}
         {question.kind === "form" && <FormBody asks={question} answer={answer} />}
@@ -46,6 +49,14 @@ export function AskCard({ kind, payload, agent, onAnswer }: Props) {
       </fieldset>
     </section>
   );
+}
+
+/** How careful a reader should be. */
+function Risk({ asks }: { asks: Approval }) {
+  if (asks.tainted.length > 0) return <span class="chip bad">Untrusted content</span>;
+  const said = asks.reasons.join(" ");
+  if (/destroy|destructive|delete|overwrite/i.test(said)) return <span class="chip bad">Can delete or overwrite</span>;
+  return <span class="chip warn">Changes something</span>;
 }
 
 type Body<T> = { asks: T; answer: (reply: Reply) => Promise<void> };
@@ -60,36 +71,34 @@ function ApprovalBody({ asks, answer }: Body<Approval>) {
     if (decision === "deny" || edited === null) return void answer(reply);
     const read = parseEdited(edited);
     if ("problem" in read) return setProblem(read.problem);
-    if (typeof read.value !== "object" || read.value === null || Array.isArray(read.value)) return setProblem("arguments are an object: {…}");
+    if (typeof read.value !== "object" || read.value === null || Array.isArray(read.value)) return setProblem("Arguments must be an object: {…}");
     void answer({ ...reply, arguments: read.value });
   }
   return (
     <>
-      {asks.tainted.length > 0 && <p class="warn">Open-world content led to this call: {asks.tainted.map(readable).join(", ")}. Check the arguments carefully.</p>}
+      {asks.tainted.length > 0 && <p class="warn">Untrusted content led to this call: {asks.tainted.map(readable).join(", ")}. Check the arguments carefully.</p>}
       <div class="action">
-        <p><code>{readable(asks.tool)}</code> <span class="words">{readable(asks.description)}</span></p>
+        {asks.description && <p class="words hint">{readable(asks.description)}</p>}
         {edited === null ? (
           <>
-            <JsonView value={asks.args} />
-            <button type="button" class="link" onClick={() => setEdited(JSON.stringify(asks.args, null, 2))}>Edit the arguments</button>
+            <Values value={asks.args} title="Arguments" />
+            <button type="button" onClick={() => setEdited(JSON.stringify(asks.args, null, 2))}><Icon name="pencil" /> Edit</button>
           </>
         ) : (
           <>
-            <label>
-              Arguments
-              <textarea class="code" rows={Math.min(16, edited.split("\n").length + 1)} value={edited} onInput={(event) => (setProblem(""), setEdited(event.currentTarget.value))} />
-            </label>
+            <EditArguments text={edited} onChange={(text) => (setProblem(""), setEdited(text))} />
             {problem && <p class="error-text" role="alert">{problem}</p>}
-            <button type="button" class="link" onClick={() => (setProblem(""), setEdited(null))}>Restore the original</button>
+            <EditChanges before={asks.args} text={edited} />
+            <button type="button" onClick={() => (setProblem(""), setEdited(null))}>Discard changes</button>
           </>
         )}
       </div>
-      {asks.reasons.map((reason, index) => <p key={index} class="hint">Asked because {readable(reason)}.</p>)}
+      {asks.reasons.map((reason, index) => <p key={index} class="hint small">{readable(reason)}</p>)}
       <label>
-        Reason, or instruction to the agent (optional)
+        Note for the agent
         <input value={note} onInput={(event) => setNote(event.currentTarget.value)} />
       </label>
-      {asks.expires && <p class="hint">Expires at {moment(asks.expires)}.</p>}
+      {asks.expires && <p class="hint small" title={moment(asks.expires)}>Expires in {until(asks.expires)}</p>}
       <p class="buttons">
         <button type="button" class="primary" onClick={() => decide("approve")}>{edited === null ? "Approve" : "Approve as edited"}</button>
         <button type="button" class="danger" onClick={() => decide("deny")}>Deny</button>
@@ -143,7 +152,7 @@ function UnknownBody({ asks, answer }: Body<Unknown>) {
   return (
     <>
       <p>The call <code>{readable(asks.tool)}</code> was sent, and its outcome is unknown{asks.reason && ` (${readable(asks.reason)})`}. Check the other system, then decide.</p>
-      <JsonView value={asks.what} />
+      <Values value={asks.what} title="Request" />
       <label>
         Result, if the call took effect (optional)
         <textarea rows={2} value={result} onInput={(event) => setResult(event.currentTarget.value)} />
@@ -155,4 +164,11 @@ function UnknownBody({ asks, answer }: Body<Unknown>) {
       </p>
     </>
   );
+}
+
+/** What an edit changes; nothing while it is no JSON. */
+function EditChanges({ before, text }: { before: Json; text: string }) {
+  const read = parseEdited(text);
+  const changes = "value" in read ? difference(before, read.value) : [];
+  return changes.length > 0 ? <Changes changes={changes} /> : null;
 }

@@ -53,6 +53,17 @@ const fieldsOf = (value: Json | undefined): Fields =>
 const text = (value: Json | undefined) => (typeof value === "string" ? value : "");
 const texts = (value: Json | undefined) => (Array.isArray(value) ? value.map((one) => text(one)) : []);
 
+/** Reasons of the server, as sentences. */
+const REASONS: [RegExp, string][] = [
+  [/^the server says of this tool that it destroys$/, "This tool can delete or overwrite data."],
+  [/^the servers file wants each call of this tool approved$/, "Every call of this tool needs approval."],
+];
+
+function reason(said: string): string {
+  const known = REASONS.find(([pattern]) => pattern.test(said));
+  return known ? known[1] : `${said.slice(0, 1).toUpperCase()}${said.slice(1)}${said.endsWith(".") ? "" : "."}`;
+}
+
 /** Reads a question; one of a kind that is not known is put in words. */
 export function asked(kind: string, payload: Json, by?: string | null): Asked {
   const fields = fieldsOf(payload);
@@ -65,7 +76,7 @@ export function asked(kind: string, payload: Json, by?: string | null): Asked {
         tool,
         args: fields.arguments ?? {},
         description: text(fields.description),
-        reasons: texts(fields.reasons),
+        reasons: texts(fields.reasons).map(reason),
         agent,
         tainted: texts(fields.tainted_by),
         expires: text(fields.expires_at) || null,

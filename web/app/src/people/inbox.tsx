@@ -1,16 +1,19 @@
 /** Everything that waits for a person, over all threads. */
 
 import { signal } from "@preact/signals";
-import { useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { approvals, type Reply, type Waiting } from "../api/approvals.ts";
 import { threadsChanged } from "../chat/changed.ts";
+import { toolName } from "../chat/calls.ts";
 import { useLoad } from "../parts/load.ts";
-import { attempt, complain } from "../parts/notice.tsx";
+import { confirmed } from "../parts/confirm.tsx";
+import { attempt, complain, dialogs } from "../parts/notice.tsx";
 import { Empty, Shown } from "../parts/states.tsx";
 import { agentName, clip, readable } from "../parts/text.ts";
 import { Time, plural } from "../parts/time.tsx";
 import { link } from "../router.ts";
 import { AskCard } from "./ask-card.tsx";
+import { asked } from "./decide.ts";
 
 /** How many questions wait; shown as a badge. */
 export const waiting = signal(0);
@@ -31,72 +34,143 @@ export async function refreshWaiting() {
 }
 
 export function InboxView() {
+  const [tab, setTab] = useState<"Open" | "Decided">("Open");
   const list = useLoad(read, [], { every: 5_000 });
-  async function answer(one: Waiting, reply: Reply) {
-    await attempt(() => approvals.answer(one.id, reply), "Sent.");
-    threadsChanged.value += 1;
-    list.reload();
-  }
-  async function decide(alike: Waiting[], decision: "approve" | "deny") {
-    for (const one of alike) {
-      try {
-        await approvals.answer(one.id, { decision });
-      } catch (error) {
-        complain(error);
-      }
-    }
-    threadsChanged.value += 1;
-    list.reload();
-  }
   return (
-    <div class="inbox">
-      <header class="view-head"><h1>Inbox</h1></header>
-      <Shown of={list} what="questions">
-        {(all) => {
-          if (all.length === 0) return <Empty title="Nothing to decide"><p>Calls that need approval and agents’ questions appear here.</p></Empty>;
-          const calls = all.filter((one) => one.kind === "approval");
-          return (
-            <>
-              {calls.length > 1 && (
-                <p class="buttons">
-                  <button type="button" onClick={() => confirm(`Approve all ${calls.length} calls as shown?`) && void decide(calls, "approve")}>Approve all {calls.length}</button>
-                  <button type="button" class="danger" onClick={() => confirm(`Deny all ${calls.length} calls?`) && void decide(calls, "deny")}>Deny all</button>
-                </p>
-              )}
-              <p class="hint">{plural(all.length, "question")} {all.length === 1 ? "waits" : "wait"}.</p>
-              {all.map((one) => (
-                <article key={one.id}>
-                  <h2><a href={link("chat", one.thread_id)}>{readable(clip(one.title ?? one.question ?? `Thread ${one.thread_id.slice(0, 8)}`, 100))}</a> <Time of={one.waits_since} /></h2>
-                  <AskCard kind={one.kind} payload={one.payload} agent={one.agent} onAnswer={(reply) => answer(one, reply)} />
-                </article>
-              ))}
-            </>
-          );
-        }}
-      </Shown>
-      <Decisions />
+    <div class="view inbox">
+      <header class="view-head">
+        <h1>Inbox</h1>
+        <div class="tabs" role="group" aria-label="Shown">
+          <button type="button" aria-pressed={tab === "Open"} onClick={() => setTab("Open")}>Open</button>
+          <button type="button" aria-pressed={tab === "Decided"} onClick={() => setTab("Decided")}>Decided</button>
+        </div>
+      </header>
+      {tab === "Decided" ? <Decisions /> : (
+        <Shown of={list} what="requests">
+          {(all) => (all.length === 0 ? <Empty title="All clear"><p>Calls that need approval and agents’ questions appear here.</p></Empty> : <Open all={all} reload={list.reload} />)}
+        </Shown>
+      )}
     </div>
   );
 }
 
-/** What was decided, and by whom; read when it is opened. */
-function Decisions() {
-  const [open, setOpen] = useState(false);
+/** What waits: the list, and all of the chosen one. */
+function Open({ all, reload }: { all: Waiting[]; reload: () => void }) {
+  const [current, setCurrent] = useState(all[0]?.id ?? "");
+  const [chosen, setChosen] = useState<Set<string>>(new Set());
+  const at = Math.max(all.findIndex((one) => one.id === current), 0);
+  const one = all[at];
+  const selected = all.filter((each) => chosen.has(each.id));
+
+  /** Decides, and opens the next. */
+  async function answer(each: Waiting, reply: Reply) {
+    await attempt(() => approvals.answer(each.id, reply), "Sent.");
+    const next = all[at + 1] ?? all[at - 1];
+    if (next) setCurrent(next.id);
+    threadsChanged.value += 1;
+    reload();
+  }
+  async function decide(decision: "approve" | "deny") {
+    const verb = decision === "approve" ? "Approve" : "Deny";
+    if (!(await confirmed(`${verb} ${plural(selected.length, "call")} as shown?`, verb))) return;
+    for (const each of selected) await approvals.answer(each.id, { decision }).catch(complain);
+    setChosen(new Set());
+    threadsChanged.value += 1;
+    reload();
+  }
+  function select(each: Waiting, isChosen: boolean) {
+    const next = new Set(chosen);
+    if (isChosen) next.add(each.id);
+    else next.delete(each.id);
+    setChosen(next);
+  }
+  useInboxKeys({
+    move: (by) => {
+      const next = all[at + by];
+      if (next) setCurrent(next.id);
+    },
+    decide: (decision) => one?.kind === "approval" && void answer(one, { decision }),
+    select: () => one?.kind === "approval" && select(one, !chosen.has(one.id)),
+  });
+  const calls = all.filter((each) => each.kind === "approval");
   return (
-    <details onToggle={(event) => setOpen(event.currentTarget.open)}>
-      <summary>Decisions</summary>
-      {open && <DecisionsRead />}
-    </details>
+    <>
+      {calls.length > 1 && (
+        <p class="buttons">
+          <button type="button" onClick={() => setChosen(new Set(selected.length === calls.length ? [] : calls.map((each) => each.id)))}>{selected.length === calls.length ? "Select none" : `Select all ${calls.length}`}</button>
+          {selected.length > 0 && <><button type="button" onClick={() => void decide("approve")}>Approve {selected.length}</button><button type="button" class="danger" onClick={() => void decide("deny")}>Deny {selected.length}</button></>}
+          <span class="hint small">{all.length} waiting for you. Keys: J and K move, X selects, A approves, D denies.</span>
+        </p>
+      )}
+      <div class="inbox-columns">
+        <ul class="inbox-list" aria-label="Waiting">
+          {all.map((each) => (
+            <li key={each.id}>
+              {each.kind === "approval" && calls.length > 1 && <input type="checkbox" aria-label={`Select ${titleOf(each)}`} checked={chosen.has(each.id)} onChange={(event) => select(each, event.currentTarget.checked)} />}
+              <button type="button" class="inbox-entry" aria-current={each.id === one?.id ? "true" : undefined} onClick={() => setCurrent(each.id)}>
+                <span class="ellipsis">{subject(each)}</span>
+                <span class="small hint ellipsis">{titleOf(each)} · <Time of={each.waits_since} /></span>
+              </button>
+            </li>
+          ))}
+        </ul>
+        {one && (
+          <article key={one.id} aria-label="Request">
+            <h2><a href={link("chat", one.thread_id)}>{titleOf(one)}</a> <Time of={one.waits_since} /></h2>
+            <AskCard kind={one.kind} payload={one.payload} agent={one.agent} onAnswer={(reply) => answer(one, reply)} />
+          </article>
+        )}
+      </div>
+    </>
   );
 }
 
-function DecisionsRead() {
+const titleOf = (one: Waiting) => readable(clip(one.title ?? one.question ?? `Thread ${one.thread_id.slice(0, 8)}`, 100));
+
+const KINDS = { approval: "", question: "Question", form: "Form", visit: "Address to open", unknown: "Unknown outcome" };
+
+/** Says in a line what is asked. */
+function subject(one: Waiting): string {
+  const asks = asked(one.kind, one.payload, one.agent);
+  const by = readable(agentName(asks.agent)) || "Supervisor";
+  if (asks.kind === "approval") return `${by}: ${readable(toolName(asks.tool))}`;
+  return "text" in asks ? `${by}: ${readable(clip(asks.text, 80))}` : `${by}: ${KINDS[asks.kind]}`;
+}
+
+interface Keys {
+  move: (by: number) => void;
+  decide: (decision: "approve" | "deny") => unknown;
+  select: () => unknown;
+}
+
+/** J and K move, A and D decide, X selects; not while something is typed. */
+function useInboxKeys(keys: Keys) {
+  const latest = useRef(keys);
+  latest.current = keys;
+  useEffect(() => {
+    const press = (event: KeyboardEvent) => {
+      const isTyping = event.target instanceof HTMLElement && /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName);
+      if (isTyping || event.ctrlKey || event.metaKey || event.altKey || dialogs.value > 0) return;
+      const { move, decide, select } = latest.current;
+      if (event.key === "j") move(1);
+      else if (event.key === "k") move(-1);
+      else if (event.key === "a") decide("approve");
+      else if (event.key === "d") decide("deny");
+      else if (event.key === "x") select();
+    };
+    addEventListener("keydown", press);
+    return () => removeEventListener("keydown", press);
+  }, []);
+}
+
+/** What was decided, and by whom. */
+function Decisions() {
   const list = useLoad(approvals.history, []);
   return (
     <Shown of={list} what="decisions">
-      {(all) => all.length === 0 ? <Empty title="No requests yet" /> : (
+      {(all) => all.length === 0 ? <Empty title="No decisions yet" /> : (
         <div class="scroll" tabIndex={0} role="region" aria-label="Decisions">
-          <table>
+          <table class="list-table">
             <thead><tr><th>Call</th><th>Agent</th><th>Outcome</th><th>By</th><th>When</th></tr></thead>
             <tbody>
               {all.map((one) => (
@@ -104,7 +178,7 @@ function DecisionsRead() {
                   <th scope="row"><a href={link("chat", one.thread)}>{readable(one.tool)}</a></th>
                   <td>{agentName(one.agent)}</td>
                   <td>{one.status.replaceAll("_", " ")}</td>
-                  <td>{one.decided_by ? readable(one.decided_by) : "—"}</td>
+                  <td>{one.decided_by ? readable(one.decided_by) : "–"}</td>
                   <td><Time of={one.decided_at ?? one.asked_at} /></td>
                 </tr>
               ))}

@@ -4,6 +4,8 @@ import { signal } from "@preact/signals";
 import { useState } from "preact/hooks";
 import { ServerError, json, unauthorized } from "../api/http.ts";
 import { hasSession, key, useKey } from "../api/who.ts";
+import { forgetDrafts } from "../chat/draft.ts";
+import { Icon } from "../parts/icon.tsx";
 import { attempt } from "../parts/notice.tsx";
 
 /** Whether the server refused a request for want of a login. */
@@ -16,7 +18,7 @@ export function LoginView() {
   const [name, setName] = useState("");
   const [password, setPassword] = useState("");
   const [secret, setSecret] = useState("");
-  const [problem, setProblem] = useState(key() ? "The key is invalid or has expired." : "");
+  const [problem, setProblem] = useState(key() ? "Invalid or expired key" : "");
   async function submit(action: "login" | "register") {
     setProblem("");
     try {
@@ -61,8 +63,9 @@ export function Logout() {
   async function leave() {
     const left = !hasSession() || (await attempt(() => json("v1/auth/logout", {})));
     if (!left) return;
+    forgetDrafts();
     useKey(null);
     location.reload();
   }
-  return <button type="button" class="plain" onClick={() => void leave()}>Log out</button>;
+  return <button type="button" class="side-link" onClick={() => void leave()}><Icon name="logout" /> <span class="label">Log out</span></button>;
 }

@@ -1,12 +1,13 @@
-//! Asks the user before any SQL where a question can be understood in several ways.
+//! Decides what kind of question it is, and asks the user before any SQL where it can be understood in several ways.
 
 use serde_json::json;
 
-use super::super::MAX_ROUNDS;
-use super::super::answers::{ClarificationAnswer, ClarifyingQuestion};
-use super::super::turn::{Answered, Turn, TurnUpdate};
 use super::{surveyed, tables_in_short, with_question};
-use crate::pipeline::{Ask, Clarification, Role, Stage, StageResult, Step};
+use crate::analyst::MAX_ROUNDS;
+use crate::analyst::turn::{Answered, Turn, TurnUpdate};
+use crate::analyst::turn::{ClarificationAnswer, ClarifyingQuestion, Intent, IntentKind};
+use crate::pipeline::{Ask, Clarification, Finding, Role, Stage, StageResult, Step};
+use perihelion_analysis::linking::Linker;
 
 /// Puts what the model asks to the user, at most five rounds; then proceeds, with the assumptions listed.
 pub async fn clarify(stage: Stage<Turn>) -> StageResult<Turn> {
@@ -53,4 +54,36 @@ fn put(questions: &[ClarifyingQuestion]) -> Clarification {
         })
         .collect();
     Clarification::new(lines.join("\n"))
+}
+
+/// Asks the classifier; a question out of scope ends here, without SQL.
+pub async fn intent(stage: Stage<Turn>) -> StageResult<Turn> {
+    let survey = surveyed(&stage)?;
+    let evidence = Linker::new(&survey.catalogue).rank(stage.query()).evidence;
+    let variables = with_question(
+        &stage,
+        json!({ "tables": tables_in_short(survey), "evidence": format!("{evidence:.2}") }),
+    );
+    let ask = Ask::new(Role::Classifier, "intent", "intent").prompt("analyst_intent", variables);
+    let intent: Intent = stage.ask(ask).await?;
+    let update = TurnUpdate::new().intent(Some(intent.clone()));
+    Ok(match intent.intent {
+        IntentKind::DataQa | IntentKind::AnalyticsReport => Step::next(update),
+        IntentKind::GeneralQa => Step::goto("interpret", update),
+        IntentKind::OutOfScope => {
+            let tables: Vec<String> =
+                survey.catalogue.tables.iter().take(8).map(|table| table.name.shown()).collect();
+            let text = format!(
+                "This cannot be answered from the database: {} It holds: {}.",
+                sentence(&intent.reason),
+                tables.join(", ")
+            );
+            Step::done_with(update, Finding::text(text).confidence(intent.confidence))
+        }
+    })
+}
+
+fn sentence(text: &str) -> String {
+    let text = text.trim();
+    if text.ends_with(['.', '!', '?']) { text.to_owned() } else { format!("{text}.") }
 }

@@ -1,11 +1,13 @@
-//! Has the model write the statement, in the server's dialect and a second one.
+//! Has the model write the statement, in the server's dialect and a second one, and another model look at it; says what to do about one that did not do.
 
 use serde_json::json;
 
-use super::super::answers::SqlDraft;
-use super::super::turn::{SqlDialect, Turn, TurnUpdate};
-use super::{surveyed, with_question};
-use crate::pipeline::{Ask, Role, Stage, StageResult, Step};
+use super::{attempted, surveyed, with_question};
+use crate::analyst::turn::{
+    Answered, SqlDialect, SqlDraft, SqlReview, SqlTriage, TriageDecision, Turn, TurnUpdate,
+};
+use crate::analyst::{MAX_ATTEMPTS, MAX_ROUNDS, panels};
+use crate::pipeline::{AgentError, Ask, Clarification, ErrorKind, Role, Stage, StageResult, Step};
 use perihelion_analysis::Dialect;
 
 /// Returns the dialect in which the statement is written a second time.
@@ -38,4 +40,89 @@ pub async fn generate(stage: Stage<Turn>) -> StageResult<Turn> {
         }
     }
     Ok(Step::next(TurnUpdate::new().draft(Some(draft)).assumptions(assumptions)))
+}
+
+/// Asks the reviewer; what it objects to leads back to writing, as long as attempts are left.
+pub async fn review(stage: Stage<Turn>) -> StageResult<Turn> {
+    let state = stage.state();
+    let variables = with_question(
+        &stage,
+        json!({
+            "draft": state.draft,
+            "checked": state.checked,
+            "pack": state.pack,
+            "attempts": state.attempts,
+        }),
+    );
+    let ask = Ask::new(Role::Reflector, "review", "sql_review").prompt("analyst_review", variables);
+    let review: SqlReview = stage.ask(ask).await?;
+    let mut reviews = state.reviews.clone();
+    reviews.push(review.clone());
+    let update = TurnUpdate::new().reviews(reviews);
+    if review.approved {
+        return Ok(Step::next(update));
+    }
+    let sql = state.draft.as_ref().map(|draft| draft.sql.as_str()).unwrap_or_default();
+    let attempts = attempted(&stage, sql, "review", &review.problems.join("; "));
+    let next = if attempts.len() >= MAX_ATTEMPTS { "triage" } else { "generate" };
+    Ok(Step::goto(next, update.attempts(attempts)))
+}
+
+/// Asks the model with the failing statement and the database's words; four attempts are all there are.
+pub async fn triage(stage: Stage<Turn>) -> StageResult<Turn> {
+    let state = stage.state();
+    let last = state.attempts.last().cloned();
+    let error = last.as_ref().map(|attempt| attempt.error.clone()).unwrap_or_default();
+    if state.attempts.len() >= MAX_ATTEMPTS {
+        let message =
+            format!("no statement did in {MAX_ATTEMPTS} attempts; the last error: {error}");
+        return Err(failed(&stage, &state.triages, message));
+    }
+    let survey = surveyed(&stage)?;
+    let variables = with_question(
+        &stage,
+        json!({
+            "dialect": Dialect::from(survey.dialect).title(),
+            "pack": state.pack,
+            "attempts": state.attempts,
+            "attempts_left": MAX_ATTEMPTS - state.attempts.len(),
+        }),
+    );
+    let ask = Ask::new(Role::Agent, "triage", "sql_triage").prompt("analyst_triage", variables);
+    let triage: SqlTriage = stage.ask(ask).await?;
+    let mut triages = state.triages.clone();
+    triages.push(triage.clone());
+    let update = TurnUpdate::new().triages(triages.clone());
+    match triage.decision {
+        TriageDecision::RetryWithPatch => match triage.sql.filter(|sql| !sql.trim().is_empty()) {
+            Some(sql) => {
+                let draft = SqlDraft { sql, ..state.draft.clone().unwrap_or_default() };
+                Ok(Step::goto("check", update.draft(Some(draft))))
+            }
+            None => Ok(Step::goto("generate", update)),
+        },
+        TriageDecision::AskClarification if state.rounds < MAX_ROUNDS => {
+            let question = triage.question.unwrap_or(triage.reason);
+            let answer = stage.clarify(Clarification::new(question.clone())).await?;
+            let mut answers = state.answers.clone();
+            answers.push(Answered { question, answer });
+            let update = update.answers(answers).rounds(state.rounds + 1);
+            Ok(Step::goto("generate", update))
+        }
+        TriageDecision::AskClarification | TriageDecision::Stop => {
+            let message = format!("{} The database says: {error}", triage.reason);
+            Err(failed(&stage, &triages, message))
+        }
+    }
+}
+
+/// Fails with what was tried; what led there is kept as it is kept of an answer.
+fn failed(
+    stage: &Stage<Turn>,
+    triages: &[SqlTriage],
+    message: String,
+) -> crate::pipeline::StageError {
+    stage.keep(panels::NAME, panels::of_failure(stage, triages));
+    let details = json!({ "attempts": stage.state().attempts, "triages": triages });
+    AgentError::new(ErrorKind::Query, message).with_details(details).into()
 }

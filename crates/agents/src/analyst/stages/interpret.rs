@@ -1,14 +1,13 @@
 //! Turns the preview into an answer, checks its numbers, draws its chart, and says what it rests on.
 
-use perihelion_analysis::chart;
-use perihelion_analysis::numbers::{self, Origin};
 use serde_json::json;
 
-use super::super::answers::{IntentKind, Interpretation};
-use super::super::panels;
-use super::super::turn::{Checked, Preview, Turn, TurnUpdate};
 use super::{surveyed, tables_in_short, with_question};
+use crate::analyst::panels;
+use crate::analyst::turn::{Checked, IntentKind, Interpretation, Preview, Turn, TurnUpdate};
 use crate::pipeline::{Ask, Chart, Finding, Role, Source, Stage, StageResult, Step, Table};
+use perihelion_analysis::chart;
+use perihelion_analysis::numbers::{self, Origin};
 
 /// Asks for the answer from the preview alone; a general question is answered from the list of tables.
 pub async fn interpret(stage: Stage<Turn>) -> StageResult<Turn> {

@@ -1,34 +1,25 @@
-//! The stages of the analyst, one file each, in the order in which they run.
+//! The stages of the analyst: the question, the statement, the rows, what they say.
 //!
 //! Enter at [`survey`]. Invariant: each is a step that is committed before the next; what went wrong goes to
 //! [`triage`], which leads back or ends. Deliberately absent: anything that is not in the turn's state.
 
 mod check;
 mod clarify;
-mod execute;
 mod generate;
 mod ground;
-mod intent;
 mod interpret;
-mod review;
-mod survey;
-mod triage;
 
-pub use check::check;
-pub use clarify::clarify;
-pub use execute::execute;
-pub use generate::generate;
+pub use check::{check, execute};
+pub use clarify::{clarify, intent};
+pub use generate::{generate, review, triage};
 pub use ground::ground;
-pub use intent::intent;
 pub use interpret::interpret;
-pub use review::review;
-pub use survey::survey;
-pub use triage::triage;
 
 use serde_json::{Value, json};
 
-use super::turn::{Attempt, Survey, Turn};
-use crate::pipeline::{AgentError, ErrorKind, Stage, StageError};
+use super::server;
+use super::turn::{Attempt, Survey, Turn, TurnUpdate};
+use crate::pipeline::{AgentError, ErrorKind, Stage, StageError, StageResult, Step};
 
 /// Returns what the survey found.
 fn surveyed(stage: &Stage<Turn>) -> Result<&Survey, StageError> {
@@ -77,4 +68,19 @@ fn tables_in_short(survey: &Survey) -> String {
         text.push_str(&line);
     }
     text
+}
+
+/// Asks the server; what the user answered before a rejection stays answered.
+pub async fn survey(stage: Stage<Turn>) -> StageResult<Turn> {
+    stage.progress("looking at the tables");
+    let survey = server::survey(&stage).await?;
+    let update = TurnUpdate::new()
+        .survey(Some(survey))
+        .attempts(Vec::new())
+        .reviews(Vec::new())
+        .triages(Vec::new())
+        .draft(None)
+        .checked(None)
+        .preview(None);
+    Ok(Step::next(update))
 }

@@ -347,7 +347,6 @@ impl Binder<'_> {
         Ok(Relation { name, schema: None, columns, stored: false })
     }
 
-    /// Quotes each part of a name.
     pub(super) fn quote_parts(&self, name: &mut ObjectName) -> Bound<()> {
         for part in &mut name.0 {
             match part {

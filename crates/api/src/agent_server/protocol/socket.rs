@@ -19,6 +19,7 @@ use super::follow::Follower;
 use super::stream::Wanted;
 use crate::auth::Ends;
 use crate::event_stream::HEARTBEAT;
+use crate::hidden::ModelAddresses;
 use crate::http::OfThread;
 use crate::http::Place;
 use crate::refused_socket;
@@ -86,6 +87,7 @@ pub(in crate::agent_server) async fn open(
 struct Talk {
     app: AppState,
     thread: ThreadId,
+    addresses: ModelAddresses,
     socket: WebSocket,
     subscriptions: BTreeMap<String, AbortOnDropHandle<()>>,
     events: mpsc::Receiver<String>,
@@ -95,7 +97,9 @@ struct Talk {
 impl Talk {
     fn new(app: AppState, thread: ThreadId, socket: WebSocket) -> Self {
         let (sender, events) = mpsc::channel(BUFFER);
-        Self { app, thread, socket, subscriptions: BTreeMap::new(), events, sender }
+        let addresses = ModelAddresses::of(&app.service.runtime().settings().models);
+        let subscriptions = BTreeMap::new();
+        Self { app, thread, addresses, socket, subscriptions, events, sender }
     }
 
     /// Talks until the client goes, or a subscription fails: then the client comes back and hears what it lacks.
@@ -105,19 +109,18 @@ impl Talk {
                 heard = self.socket.recv() => match heard {
                     Some(Ok(Message::Text(text))) => {
                         let answer = self.hear(text.as_str()).await;
-                        self.socket.send(Message::Text(answer.to_string().into())).await
+                        self.send(&answer.to_string()).await
                     }
                     Some(Ok(Message::Close(_))) | Some(Err(_)) | None => return,
                     Some(Ok(Message::Binary(_))) => {
                         let why = Refused::invalid("commands are sent as text");
-                        let answer = commands::failure(None, &why).to_string();
-                        self.socket.send(Message::Text(answer.into())).await
+                        self.send(&commands::failure(None, &why).to_string()).await
                     }
                     Some(Ok(_)) => Ok(()),
                 },
                 event = self.events.recv() => match event {
                     Some(event) if event.is_empty() => return,
-                    Some(event) => self.socket.send(Message::Text(event.into())).await,
+                    Some(event) => self.send(&event).await,
                     None => return,
                 },
                 () = clock::sleep(HEARTBEAT) => self.socket.send(Message::Ping(Default::default())).await,
@@ -126,6 +129,11 @@ impl Talk {
                 return;
             }
         }
+    }
+
+    async fn send(&mut self, text: &str) -> Result<(), axum::Error> {
+        let text = self.addresses.hidden(text).into_owned();
+        self.socket.send(Message::Text(text.into())).await
     }
 
     async fn hear(&mut self, text: &str) -> Value {

@@ -1,9 +1,7 @@
 //! The token of every request to a server: read, renewed before it runs out, and renewed once when it is refused.
 
-use std::{
-    sync::Arc,
-    time::{Duration, SystemTime},
-};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use oauth2::TokenResponse as _;
 use parking_lot::Mutex;
@@ -11,12 +9,10 @@ use rmcp::transport::auth::StoredCredentials;
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio_util::task::TaskTracker;
 
-use super::{
-    failure::LoginFailure,
-    logins::{Client, LoginFile, Logins, Record},
-};
-use crate::configuration::{Grant, OAuth, redact::Secrets};
-use crate::types::text;
+use super::authority::LoginFailure;
+use super::logins::{Client, LoginFile, Logins, Record};
+use crate::configuration::{Grant, OAuth};
+use crate::{configuration::redact::Secrets, types::text};
 use perihelion_engine::clock;
 
 /// A token is renewed when less than this is left of it, or half of its life where that is shorter.

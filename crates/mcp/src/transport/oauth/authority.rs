@@ -1,11 +1,13 @@
-//! Finds the authorization server of an MCP server, and checks that it may be trusted with a token.
+//! Finds the authorization server of an MCP server, checks that it may be trusted with a token, and says why there is none.
 
-use rmcp::transport::auth::{AuthorizationManager, AuthorizationMetadata};
-
+use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{access::Access, failure::LoginFailure};
-use crate::transport::address;
+use rmcp::transport::auth::{AuthError, AuthorizationManager, AuthorizationMetadata};
+
+use super::access::Access;
+use crate::transport::delivery;
+use perihelion_http::reach;
 use perihelion_settings::config::tls;
 
 /// How long an authorization server is looked for.
@@ -19,9 +21,6 @@ pub(super) struct Authority {
 
 impl Authority {
     /// Finds it, from the server's challenge where it sent one (RFC 9728, RFC 8414, OpenID Connect Discovery).
-    ///
-    /// # Errors
-    /// [`LoginFailure`], also when the metadata are of another resource or issuer, or the way there is not encrypted.
     pub async fn find(access: &Access) -> Result<Self, LoginFailure> {
         let challenge = access.challenge();
         // Each of its requests has a limit of its own, and there may be many.
@@ -34,9 +33,6 @@ impl Authority {
     }
 
     /// Checks that it is the one that is known.
-    ///
-    /// # Errors
-    /// [`LoginFailure::OtherIssuer`].
     pub fn is(&self, known: &str) -> Result<(), LoginFailure> {
         let named = self.metadata.issuer.as_deref().unwrap_or_default();
         if named.trim_end_matches('/') == known.trim_end_matches('/') {
@@ -77,7 +73,6 @@ impl Authority {
         self.metadata.additional_fields.get(key).and_then(|value| value.as_bool()) == Some(true)
     }
 
-    /// Tells whether it knows a scope.
     pub fn knows_scope(&self, scope: &str) -> bool {
         let known = self.metadata.scopes_supported.as_ref();
         known.is_some_and(|known| known.iter().any(|one| one == scope))
@@ -111,7 +106,55 @@ fn secure(what: &'static str, url: &str) -> Result<(), LoginFailure> {
     let scheme = reqwest::Url::parse(url).ok().map(|url| url.scheme().to_owned());
     match scheme.as_deref() {
         Some("https") => Ok(()),
-        Some("http") if address::is_loopback(url) => Ok(()),
+        Some("http") if reach::is_loopback(url) => Ok(()),
         _ => Err(LoginFailure::Insecure { what, url: bare(url) }),
     }
+}
+
+/// Why no token could be got, or no login made.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum LoginFailure {
+    #[error("cannot use the login file {}: {source}", path.display())]
+    File { path: PathBuf, source: std::io::Error },
+    #[error("other processes held the login file for too long; try again: {}", .0.display())]
+    Busy(PathBuf),
+    #[error("the token was not renewed, because this process is ending")]
+    Ending,
+    #[error(
+        "it publishes no OAuth metadata, so a login is impossible; if it issues tokens in another way, name the \
+         variable of one in bearer_token_env_var"
+    )]
+    NoMetadata,
+    #[error(
+        "it names the authorization server {named} in place of {known}. No secret was sent there. If the change is \
+         right, log out first (perihelion agents logout) or set oauth.issuer"
+    )]
+    OtherIssuer { named: String, known: String },
+    #[error("its authorization server was not found within {0} s")]
+    Slow(u64),
+    #[error("the address to visit has no state parameter, which a safe login requires")]
+    NoState,
+    #[error("the {what} must be reached over https, or be on this machine: {url}")]
+    Insecure { what: &'static str, url: String },
+    #[error("its authorization server does not offer PKCE with S256, which a safe login requires")]
+    NoPkce,
+    #[error(
+        "its authorization server does not register clients; register one there and set oauth.client_id (and \
+         oauth.client_secret_env_var, if it has a secret)"
+    )]
+    NoRegistration,
+    #[error(
+        "cannot listen on 127.0.0.1:{port} for the browser to come back: {source}; see oauth.callback_port"
+    )]
+    Callback { port: u16, source: std::io::Error },
+    #[error("no login arrived within {0} s")]
+    Late(u64),
+    #[error("the login was refused: {0}")]
+    Refused(String),
+    #[error("the authorization server answered {0}")]
+    NotRevoked(reqwest::StatusCode),
+    #[error("{}", delivery::chain(.0))]
+    Unreachable(#[from] reqwest::Error),
+    #[error("{}", delivery::chain(.0))]
+    Protocol(#[from] AuthError),
 }

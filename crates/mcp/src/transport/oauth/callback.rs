@@ -14,7 +14,7 @@ use serde::Deserialize;
 use tokio::{net::TcpListener, sync::mpsc};
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
-use super::failure::LoginFailure;
+use super::authority::LoginFailure;
 
 /// How long a page may take to be delivered.
 const GOODBYE: Duration = Duration::from_secs(1);
@@ -37,7 +37,6 @@ pub(super) struct Callback {
     listener: TcpListener,
 }
 
-/// A callback that waits for one login.
 pub(super) struct Waiting {
     returned: mpsc::Receiver<Returned>,
     done: CancellationToken,

@@ -4,20 +4,18 @@
 //! and processes that renew the same token do so once. Tokens stand there in clear text, as the file's mode is what
 //! guards them.
 
-use std::{
-    fs::File,
-    io::ErrorKind,
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::{Duration, SystemTime},
-};
+use std::fs::File;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
 use rmcp::transport::auth::{AuthError, CredentialStore, StoredCredentials};
 use serde::{Deserialize, Serialize};
 use tokio::io::AsyncWriteExt as _;
 
-use super::failure::LoginFailure;
+use super::authority::LoginFailure;
 use crate::configuration::Grant;
 use perihelion_engine::clock;
 
@@ -50,7 +48,6 @@ impl Logins {
     }
 }
 
-/// The file of one login.
 #[derive(Clone, Debug)]
 pub(super) struct LoginFile {
     pub file: PathBuf,
@@ -112,7 +109,6 @@ impl LoginFile {
         }))
     }
 
-    /// Returns when the login was written last, if there is one.
     pub fn written(&self) -> Option<SystemTime> {
         std::fs::metadata(&self.file).and_then(|data| data.modified()).ok()
     }

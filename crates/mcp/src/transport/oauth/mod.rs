@@ -7,13 +7,10 @@
 mod access;
 mod authority;
 mod callback;
-mod failure;
 mod login;
 mod logins;
-mod logout;
 mod renewal;
 
 pub(crate) use access::{Access, Refusal};
-pub use login::{LoggedIn, Login};
+pub use login::{LoggedIn, LoggedOut, Login};
 pub use logins::Logins;
-pub use logout::LoggedOut;

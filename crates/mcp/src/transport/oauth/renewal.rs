@@ -8,12 +8,9 @@ use rmcp::transport::auth::{
 };
 use secrecy::{ExposeSecret as _, SecretString};
 
-use super::{
-    access::{Access, StoredToken, is_refreshable},
-    authority::{Authority, bare},
-    failure::LoginFailure,
-    logins::{Client, Record, Turn, Vault},
-};
+use super::access::{Access, StoredToken, is_refreshable};
+use super::authority::{Authority, LoginFailure, bare};
+use super::logins::{Client, Record, Turn, Vault};
 use crate::configuration::Grant;
 
 /// The scope that asks for a refresh token.

@@ -5,7 +5,6 @@
 //! definition says; that is for the person who approves it.
 
 mod changes;
-mod lock_file;
 mod pin;
 
 use std::collections::BTreeMap;
@@ -17,7 +16,7 @@ use parking_lot::Mutex;
 use perihelion_settings::config::{Error, PinMode};
 
 pub use changes::{Change, Changes};
-use lock_file::LockFile;
+use pin::LockFile;
 pub use pin::{ServerPin, ToolPin};
 
 /// The pins of a servers file.
@@ -41,9 +40,6 @@ impl Pins {
     }
 
     /// Opens the pins in a file, which is made when the first server is pinned.
-    ///
-    /// # Errors
-    /// As [`Pins::beside`].
     pub fn at(path: PathBuf, mode: PinMode) -> Result<Self, Error> {
         let pins = Self { path, mode, unwritten: Mutex::default(), checked: Mutex::default() };
         if mode != PinMode::Off {
@@ -72,9 +68,6 @@ impl Pins {
 
     /// Tells whether a server may be started or reached at all, before it learns anything: its pin is of what the
     /// servers file says now, or there need be none.
-    ///
-    /// # Errors
-    /// As [`Pins::judge`].
     pub(crate) fn admit(&self, server: &str, origin: &Origin) -> Result<(), Untrusted> {
         if self.mode == PinMode::Off {
             return Ok(());
@@ -105,9 +98,6 @@ impl Pins {
     /// allows that.
     ///
     /// A tool that the operator switched off is not missed. The file is read again each time, so that what another process approved counts here.
-    ///
-    /// # Errors
-    /// Why the server is to be left alone, in words that name the way out.
     pub(crate) fn judge(
         &self,
         server: &str,
@@ -148,9 +138,6 @@ impl Pins {
     }
 
     /// Tells how what a server says now differs from its pin.
-    ///
-    /// # Errors
-    /// As [`Pins::beside`].
     pub fn changes(&self, server: &str, seen: &ServerPin) -> Result<Changes, Error> {
         Ok(Changes::between(self.load()?.servers.get(server), seen))
     }

@@ -98,7 +98,6 @@ fn expiry_pointer() -> String {
 }
 
 impl Config {
-    /// Reads the file, if there is one.
     pub fn load(path: Option<&Path>) -> Result<Self, strict::Error> {
         path.map_or_else(|| Ok(Self::default()), strict::load)
     }

@@ -4,7 +4,6 @@
 //! configured login request or as an OAuth client. Invariant: any number of requests that meet an expired token cause one fetch.
 
 mod config;
-mod fetch;
 mod token;
 
 use std::path::PathBuf;
@@ -23,7 +22,7 @@ pub enum Error {
     #[error("cannot read the token file {}: {source}", path.display())]
     File { path: PathBuf, source: std::io::Error },
     #[error("the login request to {address} failed: {source}")]
-    Login { address: String, source: fetch::LoginError },
+    Login { address: String, source: token::LoginError },
     #[error("the login's answer has no token at {0}")]
     NoToken(String),
 }
@@ -37,7 +36,6 @@ pub struct Credentials {
 }
 
 impl Credentials {
-    /// Takes a configuration.
     pub fn open(config: Config, client: reqwest::Client) -> Self {
         Self { config, client, kept: tokio::sync::Mutex::new(None) }
     }
@@ -116,7 +114,6 @@ impl Credentials {
         true
     }
 
-    /// Takes credentials out of what is shown.
     pub fn redact(&self, text: &str) -> String {
         self.config.redact(text)
     }
@@ -135,7 +132,7 @@ impl Credentials {
             kept.as_ref().filter(|token| token.is_refused).map(|token| token.value.clone());
         let token = match self.read_file(number, refused.as_ref(), now)? {
             Some(token) => token,
-            None => match fetch::fetch(&self.config, &self.client, number, now).await? {
+            None => match token::fetch(&self.config, &self.client, number, now).await? {
                 Some(token) => token,
                 None => return Ok(None),
             },

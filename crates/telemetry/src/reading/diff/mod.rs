@@ -4,7 +4,7 @@
 //! of the same kind is taken as the same thing changed. Time, tokens and cost vary from run to run, so
 //! they are told but make no difference.
 
-mod changes;
+pub(super) mod changes;
 
 use std::collections::HashMap;
 
@@ -47,12 +47,10 @@ pub enum PairKind {
 }
 
 impl TraceDiff {
-    /// Returns whether the traces did the same.
     pub fn is_same(&self) -> bool {
         self.pairs.iter().all(|pair| pair.kind == PairKind::Same)
     }
 
-    /// Counts the pairs of a kind.
     pub fn count(&self, kind: PairKind) -> usize {
         self.pairs.iter().filter(|pair| pair.kind == kind).count()
     }

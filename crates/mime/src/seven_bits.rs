@@ -1,0 +1,170 @@
+//! Character sets of seven bits that shift into letters of two bytes, which the encoding standard leaves out: ISO-2022-KR, ISO-2022-CN, HZ.
+//!
+//! Each is written as the eight-bit encoding of the same letters, which then is decoded.
+
+use encoding_rs::{EUC_KR, Encoding, GBK};
+
+/// What begins the letters of two bytes in HZ, and what ends them.
+const HZ: [&[u8]; 2] = [b"~{", b"~}"];
+
+/// Letters in HZ from which on a text that names no encoding is taken for it.
+const LETTERS: usize = 4;
+
+/// Decodes a text of seven bits that shifts; none if it does not, or is in an encoding that the standard knows.
+pub fn unshifted(bytes: &[u8], declared: Option<&str>) -> Option<String> {
+    if !bytes.is_ascii() {
+        return None;
+    }
+    let name = declared.unwrap_or_default().trim().to_ascii_lowercase();
+    let designated = bytes.windows(4).find_map(|four| encoding_of(four));
+    let named = match name.as_str() {
+        "iso-2022-kr" | "csiso2022kr" => Some(EUC_KR),
+        "iso-2022-cn" | "iso-2022-cn-ext" => Some(GBK),
+        _ => None,
+    };
+    let shifts = |encoding: &&Encoding| designated == Some(*encoding) || bytes.contains(&SHIFT_OUT);
+    let (bytes, encoding) = if let Some(encoding) = designated.or(named).filter(shifts) {
+        (from_iso_2022(bytes), encoding)
+    } else if is_hz(bytes, matches!(name.as_str(), "hz-gb-2312" | "hz" | "hzgb2312")) {
+        (from_hz(bytes), GBK)
+    } else {
+        return None;
+    };
+    Some(encoding.decode_without_bom_handling(&bytes).0.into_owned())
+}
+
+const SHIFT_OUT: u8 = 0x0E;
+const SHIFT_IN: u8 = 0x0F;
+
+/// Returns the letters that an escape sequence chooses for the time after a shift.
+fn encoding_of(four: &[u8]) -> Option<&'static Encoding> {
+    match four {
+        b"\x1b$)C" => Some(EUC_KR),
+        b"\x1b$)A" => Some(GBK),
+        _ => None,
+    }
+}
+
+fn is_of_two(byte: u8) -> bool {
+    (0x21..=0x7E).contains(&byte)
+}
+
+fn from_iso_2022(bytes: &[u8]) -> Vec<u8> {
+    let mut written = Vec::with_capacity(bytes.len());
+    let mut is_shifted = false;
+    let mut rest = bytes;
+    while let [byte, after @ ..] = rest {
+        rest = after;
+        match *byte {
+            0x1B if after.starts_with(b"$") => rest = after.get(3..).unwrap_or_default(),
+            SHIFT_OUT => is_shifted = true,
+            SHIFT_IN => is_shifted = false,
+            letter if is_shifted && is_of_two(letter) => written.push(letter | 0x80),
+            other => {
+                // Each line begins unshifted, whether or not the one before it ended so.
+                is_shifted &= other != b'\n';
+                written.push(other);
+            }
+        }
+    }
+    written
+}
+
+/// Tells whether a text is in HZ: by its name, or by nothing but pairs within each of its shifts.
+fn is_hz(bytes: &[u8], is_named: bool) -> bool {
+    let [open, close] = HZ;
+    let mut letters = 0;
+    let mut rest = bytes;
+    while let Some(start) = find(rest, open) {
+        rest = rest.get(start + 2..).unwrap_or_default();
+        if is_named {
+            return true;
+        }
+        let Some(end) = find(rest, close) else { return false };
+        let (shifted, after) = rest.split_at(end);
+        let is_pair = |pair: &[u8]| matches!(pair, [0x21..=0x77, second] if is_of_two(*second));
+        if !shifted.chunks(2).all(is_pair) {
+            return false;
+        }
+        letters += shifted.len() / 2;
+        rest = after;
+    }
+    letters >= LETTERS
+}
+
+fn find(bytes: &[u8], sign: &[u8]) -> Option<usize> {
+    bytes.windows(2).position(|two| two == sign)
+}
+
+fn from_hz(bytes: &[u8]) -> Vec<u8> {
+    let mut written = Vec::with_capacity(bytes.len());
+    let mut is_shifted = false;
+    let mut rest = bytes;
+    while let [byte, after @ ..] = rest {
+        rest = after;
+        match (*byte, after) {
+            (b'~', [b'{', more @ ..]) if !is_shifted => (is_shifted, rest) = (true, more),
+            (b'~', [b'}', more @ ..]) => (is_shifted, rest) = (false, more),
+            (b'~', [b'~', more @ ..]) if !is_shifted => {
+                written.push(b'~');
+                rest = more;
+            }
+            // A line that goes on behind its end.
+            (b'~', [b'\n', more @ ..] | [b'\r', b'\n', more @ ..]) if !is_shifted => rest = more,
+            (first, [second, more @ ..])
+                if is_shifted && is_of_two(first) && is_of_two(*second) =>
+            {
+                written.extend([first | 0x80, second | 0x80]);
+                rest = more;
+            }
+            (other, _) => {
+                is_shifted &= other != b'\n';
+                written.push(other);
+            }
+        }
+    }
+    written
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_encoding_of_seven_bits_is_read_by_its_name_or_its_signs() {
+        for (name, bytes, text) in [
+            ("iso-2022-kr", &b"\x1b$)C\x0e0!3*\x0f abc"[..], "가나 abc"),
+            ("", b"\x1b$)C\x0e0!3*\x0f abc", "가나 abc"),
+            ("utf-8", b"\x1b$)Cabc \x0e0!3*", "abc 가나"),
+            ("ISO-2022-KR", b"\x0e0!\x0f-\x0e3*\x0f", "가-나"),
+            // A line that forgets to shift in, one that is cut within a letter, and one that shifts in twice.
+            ("iso-2022-kr", b"\x1b$)C\x0e0!\nabc", "가\nabc"),
+            ("iso-2022-kr", b"\x1b$)C\x0e0!3", "가\u{fffd}"),
+            ("iso-2022-kr", b"\x1b$)Cabc\x0f\x0f", "abc"),
+            ("iso-2022-kr", b"\x1b$)C\x0e0! 3*\x0f", "가 나"),
+            ("iso-2022-cn", b"\x1b$)A\x0e=;;;\x0f.", "交换."),
+            ("hz-gb-2312", b"abc ~{<:Ky2;~}.~~", "abc 己所不.~"),
+            ("HZ-GB-2312", b"~{<:~}a~\r\nb~\nc", "己abc"),
+            ("hz", b"~{<:Ky\nabc~{2;~}", "己所\nabc不"),
+            ("hz", b"~{<:K", "己K"),
+            ("", b"This is ~{<:Ky2;S{~}.", "This is 己所不欲."),
+        ] {
+            assert_eq!(unshifted(bytes, Some(name)).as_deref(), Some(text), "{name} {bytes:?}");
+        }
+    }
+
+    #[test]
+    fn other_texts_are_left_alone() {
+        for (name, bytes) in [
+            ("iso-2022-kr", &b"plain words"[..]),
+            ("hz-gb-2312", b"~/.profile ~~"),
+            ("hz-gb-2312", "~{für~}".as_bytes()),
+            ("", b"(format t \"~{~a~^, ~}\" list) and ~{name~}"),
+            ("", b"a \x0e b"),
+            ("iso-2022-jp", b"\x1b$B$3\x1b(B"),
+            ("", b""),
+        ] {
+            assert_eq!(unshifted(bytes, Some(name)), None, "{name} {bytes:?}");
+        }
+    }
+}

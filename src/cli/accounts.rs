@@ -1,0 +1,235 @@
+//! `perihelion keys` and `perihelion users`: API keys of the service, and who can log in to it.
+
+use std::io::Read as _;
+
+use chrono::{DateTime, Utc};
+use serde_json::json;
+
+use super::{Error, Exit, environment, output};
+use perihelion_engine::clock;
+use perihelion_runtime::{Accounts, ApiKey, LOCAL_TENANT, NewKey, Permission, User};
+use perihelion_settings::config::{Age, Invalid, Settings};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  perihelion keys create reports
+  perihelion keys create ci --scopes read,run --expires 90d
+  perihelion keys create acme-app --tenant acme --scopes read,run,act_as
+  perihelion keys list
+  perihelion keys revoke reports
+
+A key is printed once on standard output, and only its hash is stored. Clients send it as `x-api-key` or
+`Authorization: Bearer`. Once a key exists, `perihelion serve` requires a key, a login or the service token.")]
+pub struct KeysArgs {
+    #[command(subcommand)]
+    command: KeyCommand,
+    /// Tenant that the key belongs to
+    #[arg(long, global = true, value_name = "TENANT", default_value = LOCAL_TENANT)]
+    tenant: String,
+    /// Print JSON
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum KeyCommand {
+    /// Create a key and print it. It cannot be shown again.
+    Create {
+        /// Name of the key, unique among the active keys of the tenant
+        name: String,
+        /// Scopes: read, run, approve, manage, act_as (act on behalf of users) and operate (read the usage of all tenants)
+        #[arg(long, value_name = "SCOPE,…", value_delimiter = ',', value_parser = scope, default_value = "read,run,approve")]
+        scopes: Vec<Permission>,
+        /// Expiry: a duration such as 90d, or a time such as 2027-01-31T00:00:00Z. Defaults to never
+        #[arg(long, value_name = "WHEN", value_parser = when)]
+        expires: Option<Until>,
+        /// User that the key acts for. Defaults to the name of the key
+        #[arg(long, value_name = "USER")]
+        user: Option<String>,
+    },
+    /// List all keys, newest first, including revoked keys.
+    List,
+    /// Revoke a key and close its open streams.
+    Revoke { name: String },
+}
+
+/// The end of a key.
+#[derive(Clone, Copy, Debug)]
+enum Until {
+    In(Age),
+    At(DateTime<Utc>),
+}
+
+fn scope(word: &str) -> Result<Permission, String> {
+    Permission::from_name(word.trim())
+        .ok_or_else(|| "expected read, run, approve, manage, act_as or operate".to_owned())
+}
+
+fn when(text: &str) -> Result<Until, Invalid> {
+    if let Ok(at) = text.parse() {
+        return Ok(Until::At(at));
+    }
+    text.parse().map(Until::In)
+}
+
+/// Returns who sits at the command line, for the audit.
+pub(super) fn actor() -> String {
+    let name = environment("USER").or_else(|| environment("LOGNAME"));
+    name.filter(|name| !name.trim().is_empty()).unwrap_or_else(|| "command line".to_owned())
+}
+
+pub(super) async fn keys(settings: Settings, args: KeysArgs) -> Result<Exit, Error> {
+    let accounts = Accounts::open(&settings, &args.tenant, &actor()).await?;
+    let done = of_keys(&accounts, args).await;
+    accounts.close().await;
+    done.map(|()| Exit::Done)
+}
+
+async fn of_keys(accounts: &Accounts, args: KeysArgs) -> Result<(), Error> {
+    let KeysArgs { command, json, .. } = args;
+    let now = clock::now();
+    match command {
+        KeyCommand::Create { name, scopes, expires, user } => {
+            let expires_at = expires.and_then(|until| match until {
+                Until::At(at) => Some(at),
+                Until::In(age) => age.after(now),
+            });
+            let new = NewKey {
+                name: &name,
+                user: user.as_deref(),
+                made_by: None,
+                scopes: &scopes,
+                expires_at,
+            };
+            let created = accounts.create_key(new).await?;
+            if json {
+                let mut shown = json!(created.key);
+                shown["key"] = json!(created.secret.expose());
+                return output::json(&shown);
+            }
+            output::note("store the key now; it cannot be shown again");
+            output::text(created.secret.expose())
+        }
+        KeyCommand::List => {
+            let keys = accounts.keys().await?;
+            let none = "no keys yet; create one with `perihelion keys create NAME`";
+            let text = || output::lines(&keys, |key| key_line(key, now));
+            output::listed(json, &keys, none, text)
+        }
+        KeyCommand::Revoke { name } => {
+            accounts.revoke_key(&name).await?;
+            output::note(&format!("revoked: {name}"));
+            Ok(())
+        }
+    }
+}
+
+fn words(scopes: &[Permission]) -> String {
+    scopes.iter().map(|scope| scope.as_str()).collect::<Vec<_>>().join(",")
+}
+
+fn key_line(key: &ApiKey, now: DateTime<Utc>) -> String {
+    let scopes = words(&key.scopes);
+    let day = |at: DateTime<Utc>| at.format("%Y-%m-%d").to_string();
+    let status = match (key.revoked_at, key.expires_at) {
+        (Some(at), _) => format!("revoked {}", day(at)),
+        (None, Some(end)) if end <= now => format!("expired {}", day(end)),
+        (None, Some(end)) => format!("until {}", day(end)),
+        (None, None) => "active".to_owned(),
+    };
+    let user = key.user.as_ref().map_or_else(String::new, |user| format!("  for {user}"));
+    format!("{}  {}  created {}  {status}{user}", key.name, scopes, day(key.created_at))
+}
+
+/// Bytes read for a password; it has its own, lower bound.
+const INPUT_BYTES: u64 = 64 * 1024;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  perihelion users add ada < password.txt
+  perihelion users add ada --scopes read,run,approve,manage < password.txt
+  perihelion users list
+  perihelion users disable ada")]
+pub struct UsersArgs {
+    #[command(subcommand)]
+    command: UserCommand,
+    /// Tenant of the user
+    #[arg(long, global = true, value_name = "TENANT", default_value = LOCAL_TENANT)]
+    tenant: String,
+    /// Print JSON
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum UserCommand {
+    /// Add a user. The password is the first line of standard input.
+    Add {
+        name: String,
+        /// Scopes: read, run, approve, manage and operate (read the usage of all tenants)
+        #[arg(long, value_name = "SCOPE,…", value_delimiter = ',', value_parser = user_scope, default_value = "read,run,approve")]
+        scopes: Vec<Permission>,
+    },
+    /// List users.
+    List,
+    /// Disable a user, and end their sessions and runs. The name cannot be used again.
+    Disable { name: String },
+}
+
+/// Reads a scope that a user can have: one works in one's own name.
+fn user_scope(word: &str) -> Result<Permission, String> {
+    match scope(word)? {
+        Permission::ActAs => {
+            Err("act_as is only for keys without a user; users always act for themselves"
+                .to_owned())
+        }
+        scope => Ok(scope),
+    }
+}
+
+pub(super) async fn users(settings: Settings, args: UsersArgs) -> Result<Exit, Error> {
+    let accounts = Accounts::open(&settings, &args.tenant, &actor()).await?;
+    let done = of_users(&accounts, args).await;
+    accounts.close().await;
+    done.map(|()| Exit::Done)
+}
+
+async fn of_users(accounts: &Accounts, args: UsersArgs) -> Result<(), Error> {
+    let UsersArgs { command, json, .. } = args;
+    match command {
+        UserCommand::Add { name, scopes } => {
+            let user = accounts.add_user(&name, &password()?, &scopes).await?;
+            if json {
+                return output::json(&user);
+            }
+            output::note(&format!("added: {}", user.name));
+            Ok(())
+        }
+        UserCommand::List => {
+            let users = accounts.users().await?;
+            let none = "no users yet; add one with `perihelion users add NAME`";
+            output::listed(json, &users, none, || output::lines(&users, user_line))
+        }
+        UserCommand::Disable { name } => {
+            accounts.disable_user(&name).await?;
+            output::note(&format!("disabled: {name}"));
+            Ok(())
+        }
+    }
+}
+
+fn password() -> Result<String, Error> {
+    let mut text = String::new();
+    let mut input = std::io::stdin().lock().take(INPUT_BYTES);
+    input.read_to_string(&mut text).map_err(Error::Input)?;
+    match text.lines().collect::<Vec<_>>().as_slice() {
+        [line] if !line.is_empty() => Ok((*line).to_owned()),
+        _ => Err(Error::NoPassword),
+    }
+}
+
+fn user_line(user: &User) -> String {
+    format!("{}  {}  since {}", user.name, words(&user.scopes), user.created_at.format("%Y-%m-%d"))
+}

@@ -1,0 +1,89 @@
+//! What this process has of the system: its privacy, the files it may open, and the browser of the one who sits at it.
+
+use std::ffi::OsStr;
+use std::process::{Command, Stdio};
+
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+
+use super::{environment, output};
+
+/// What a service needs beside its connections: databases, children, calls to models.
+const RESERVE: u64 = 256;
+
+/// Has the system refuse them `/proc/PID/environ`, `mem` and tracing of this process, and write no core dump of it.
+///
+/// An MCP server started here would else read from its parent all that was kept out of its own environment. Root may look all
+/// the same. What this process starts is not affected: a new program begins again.
+pub(super) fn keep_private() {
+    #[cfg(target_os = "linux")]
+    if let Err(error) = nix::sys::prctl::set_dumpable(false) {
+        output::warning(&format!(
+            "other programs of this user can read the secrets of this process: {error}"
+        ));
+    }
+}
+
+/// Raises the soft limit to the hard one, and returns how many connections there is room for, at most `wanted`.
+///
+/// Where nothing is known of the limits, what is wanted stands.
+pub(super) fn connections(wanted: usize) -> usize {
+    let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else { return wanted };
+    let needed = u64::try_from(wanted).unwrap_or(u64::MAX).saturating_add(RESERVE);
+    let raised = needed.min(hard).max(soft);
+    let limit = match setrlimit(Resource::RLIMIT_NOFILE, raised, hard) {
+        Ok(()) => raised,
+        Err(_) => soft,
+    };
+    room(limit, wanted)
+}
+
+/// Returns how many of so many descriptors are left for connections.
+fn room(limit: u64, wanted: usize) -> usize {
+    let left = limit.saturating_sub(RESERVE).max(limit / 2).max(1);
+    usize::try_from(left).unwrap_or(usize::MAX).min(wanted)
+}
+
+/// Returns the program that opens files and addresses; none without a display.
+pub(super) fn opener() -> Option<&'static str> {
+    if cfg!(target_os = "macos") {
+        return Some("open");
+    }
+    let set = |name: &&str| environment(name).is_some_and(|value| !value.is_empty());
+    ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(set).then_some("xdg-open")
+}
+
+/// Opens a file or an address; says why not where there is no display.
+pub(super) fn open_in_browser(what: impl AsRef<OsStr>) -> Result<(), String> {
+    let program = opener().ok_or("there is no display")?;
+    let mut command = Command::new(program);
+    command.arg(what).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    // It continues after this process, or has handed over by then.
+    command.spawn().map(drop).map_err(|error| format!("{program}: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn other_programs_of_the_user_cannot_look_into_this_one() {
+        super::keep_private();
+        assert!(!nix::sys::prctl::get_dumpable().unwrap());
+        // What the program itself needs of its own entries stays open.
+        assert!(std::fs::read_dir("/proc/self/fd").is_ok());
+        assert!(std::fs::read_link("/proc/self/ns/pid").is_ok());
+    }
+}
+
+#[cfg(test)]
+mod descriptors_tests {
+    use super::*;
+
+    #[test]
+    fn connections_leave_room_for_what_serves_them() {
+        for (limit, wanted, room_for) in
+            [(20_000, 16_384, 16_384), (1_024, 16_384, 768), (64, 16_384, 32), (1_024, 8, 8)]
+        {
+            assert_eq!(room(limit, wanted), room_for, "{limit}");
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! `perihelion teams`: teams of agents for goals, designed by the architect, seen and kept by people.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::{Error, Exit, Globals, environment, files, opening, output, plugins, run};
+use perihelion_runtime::{
+    Error as RuntimeError, KeptTeam, LOCAL_TENANT, Runtime, Team, TeamDesign, TeamMember,
+    Workflows, find_team, import_team, open_workflows, star_as_team,
+};
+use perihelion_settings::config::Settings;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+The supervisor sees each team as one agent, team_NAME, and assigns suitable tasks to it.
+
+Examples:
+  perihelion teams create \"Write release notes from the changes in the notes\"
+  perihelion teams
+  perihelion teams show release_notes
+  perihelion teams run release_notes \"What changed in 1.4?\"
+  perihelion teams draw release_notes > team.mmd
+  perihelion teams draw --svg > supervisor.svg
+  perihelion teams export release_notes > team.json
+  perihelion teams import team.json")]
+pub struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
+    /// Tenant that owns the teams
+    #[arg(long, global = true, value_name = "TENANT", default_value = LOCAL_TENANT)]
+    tenant: String,
+    /// Print JSON
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// List teams, by name.
+    List,
+    /// Let the model design a team for a goal, and save it if you agree.
+    Create(CreateArgs),
+    /// Show a team with the goals and servers of its agents.
+    Show { name: String },
+    /// Ask a team a question, like `perihelion run --team NAME`.
+    Run {
+        name: String,
+        #[command(flatten)]
+        run: Box<run::Args>,
+    },
+    /// Delete a team with all of its versions.
+    Delete { name: String },
+    /// Print the design of a team as JSON.
+    Export { name: String },
+    /// Save a team from a design file, such as the output of `export`. Use - for standard input.
+    Import { file: PathBuf },
+    /// Draw a team as a Mermaid diagram. Without a name, draw the supervisor graph with all agents.
+    Draw {
+        name: Option<String>,
+        /// Draw SVG instead
+        #[arg(long)]
+        svg: bool,
+    },
+}
+
+pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Result<Exit, Error> {
+    let Args { command, tenant, json } = args;
+    match command.unwrap_or(Command::List) {
+        Command::Create(args) => create(settings, args, &tenant).await,
+        Command::Run { name, run: mut args } => {
+            args.team = Some(name);
+            run::run(globals, settings, *args).await
+        }
+        other => {
+            let kept = open_workflows(&settings).await?.for_tenant(&tenant);
+            let done = perform(&kept, &settings, other, json).await;
+            kept.close().await;
+            done.map(|()| Exit::Done)
+        }
+    }
+}
+
+async fn perform(
+    kept: &Workflows,
+    settings: &Settings,
+    command: Command,
+    json: bool,
+) -> Result<(), Error> {
+    match command {
+        Command::List => {
+            let teams = kept.list().await.map_err(RuntimeError::from)?;
+            let shown: Vec<Value> = teams.iter().map(as_json).collect();
+            let none = "no teams yet; create one with `perihelion teams create GOAL`";
+            output::listed(json, &shown, none, || table(&teams))
+        }
+        Command::Show { name } => {
+            let team = find_team(kept, &name).await?;
+            output::either(json, &as_json(&team), || whole(&team))
+        }
+        Command::Delete { name } => {
+            let team = find_team(kept, &name).await?.team;
+            kept.delete(&team.design.name).await.map_err(RuntimeError::from)?;
+            output::note(&format!("deleted the team {}", team.design.name));
+            Ok(())
+        }
+        Command::Export { name } => {
+            let design = find_team(kept, &name).await?.team.design;
+            output::bytes(format!("{}\n", output::pretty(&design)?).as_bytes())
+        }
+        Command::Import { file } => {
+            let design = read(&file)?;
+            let servers = &settings.servers.file;
+            let team = import_team(kept, design, servers, &environment).await?;
+            output::note(&saved(&team));
+            Ok(())
+        }
+        Command::Draw { name, svg } => {
+            let design = match name {
+                Some(name) => find_team(kept, &name).await?.team.design,
+                None => star_as_team(kept, &settings.servers.file, &environment).await?,
+            };
+            output::text(&if svg { design.svg() } else { design.mermaid() })
+        }
+        // They open more than the teams.
+        Command::Create(_) | Command::Run { .. } => Ok(()),
+    }
+}
+
+fn read(file: &Path) -> Result<TeamDesign, Error> {
+    let text = files::read_or_input(file)?;
+    serde_json::from_str(&text)
+        .map_err(|error| Error::Design { path: file.to_owned(), reason: error.to_string() })
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct CreateArgs {
+    /// Goal of the team, in quotes
+    #[arg(value_name = "GOAL")]
+    goal: String,
+    /// Save the team without asking
+    #[arg(long, short)]
+    yes: bool,
+    /// Print the team as JSON instead of the diagram and the table
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) async fn create(
+    settings: Settings,
+    args: CreateArgs,
+    tenant: &str,
+) -> Result<Exit, Error> {
+    let runtime = opening::runtime(settings, false).await?;
+    plugins::warn(&runtime);
+    let done = design(&runtime, &args, tenant).await;
+    runtime.close().await;
+    done
+}
+
+async fn design(runtime: &Runtime, args: &CreateArgs, tenant: &str) -> Result<Exit, Error> {
+    let design = runtime.design_team(tenant, &args.goal).await?;
+    output::either(args.json, &design, || proposal(&design))?;
+    let question = format!("save the team {}?", design.name);
+    if !args.yes && !output::agreed("save the team", &design.name, &question)? {
+        output::note("the team was not saved");
+        return Ok(Exit::Done);
+    }
+    output::note(&saved(&runtime.save_team(tenant, design).await?));
+    Ok(Exit::Done)
+}
+
+fn as_json(kept: &KeptTeam) -> Value {
+    let Team { version, design } = &kept.team;
+    json!({
+        "name": design.name,
+        "version": version,
+        "agent": kept.team.agent_name(),
+        "description": design.description,
+        "agents": design.agents,
+        "created_at": kept.created_at.to_rfc3339(),
+    })
+}
+
+fn table(teams: &[KeptTeam]) -> String {
+    let row = |kept: &KeptTeam| {
+        let Team { version, design } = &kept.team;
+        let agents: Vec<&str> = design.agents.iter().map(|agent| agent.name.as_str()).collect();
+        [
+            design.name.clone(),
+            version.to_string(),
+            agents.join(", "),
+            output::brief(&design.description, 80),
+        ]
+    };
+    output::table(["TEAM", "VERSION", "AGENTS", "DESCRIPTION"], teams.iter().map(row).collect())
+}
+
+fn whole(kept: &KeptTeam) -> String {
+    let Team { version, design } = &kept.team;
+    let made = kept.created_at.format("%Y-%m-%d %H:%M");
+    format!(
+        "{}  version {version}, {made}\n{}\n\n{}",
+        design.name,
+        design.description,
+        agents(design)
+    )
+}
+
+/// Returns a design as it is shown before it is kept: the drawing, then the table.
+fn proposal(design: &TeamDesign) -> String {
+    let drawing = design.mermaid();
+    let agents = agents(design);
+    format!("{}\n{}\n\n{drawing}\n\n{agents}", design.name, design.description)
+}
+
+fn agents(design: &TeamDesign) -> String {
+    let row = |agent: &TeamMember| {
+        [agent.name.clone(), agent.role.clone(), agent.servers.join(", "), agent.goal.clone()]
+    };
+    output::table(["AGENT", "ROLE", "SERVERS", "GOAL"], design.agents.iter().map(row).collect())
+}
+
+fn saved(team: &Team) -> String {
+    let name = &team.design.name;
+    let version = team.version;
+    format!(
+        "saved the team {name}, version {version}; ask it with: perihelion teams run {name} QUESTION"
+    )
+}

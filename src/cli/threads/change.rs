@@ -1,0 +1,196 @@
+//! `threads fork`, `cancel`, `update` and `delete`: what changes a thread.
+
+use std::time::Duration;
+
+use clap::builder::NonEmptyStringValueParser;
+use serde_json::{Map, Value, json};
+
+use super::list::as_json;
+use super::{Error, next_nodes, title};
+use crate::cli::files::json_or_text;
+use crate::cli::globals::quoted;
+use crate::cli::output;
+use perihelion_agents::kinds;
+use perihelion_engine::checkpoint::ThreadInfo;
+use perihelion_engine::ids::ThreadId;
+use perihelion_runtime::{LiveStatus, Removal, Threads};
+use perihelion_service::{self as service, Stopped};
+use perihelion_settings::config::Settings;
+
+#[derive(Debug, clap::Args)]
+pub struct ForkArgs {
+    /// Thread to fork
+    pub(super) thread: String,
+    /// Last step that both threads share
+    #[arg(long, value_name = "STEP")]
+    at: u64,
+    /// ID or name of the fork. Defaults to a new ID
+    #[arg(long = "thread", value_name = "ID", value_parser = NonEmptyStringValueParser::new())]
+    new: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) async fn fork(
+    threads: &Threads,
+    args: &ForkArgs,
+    invocation: &str,
+) -> Result<(), Error> {
+    let (id, title) = match &args.new {
+        None => (ThreadId::new(), None),
+        Some(name) => ThreadId::from_name(name),
+    };
+    let source = threads.find(Some(&args.thread)).await?;
+    let fork = threads.fork(source, args.at, id, title.map(str::to_owned)).await?;
+    if args.json {
+        return output::json(&as_json(&fork));
+    }
+    output::text(&fork.id.to_string())?;
+    if !threads.is_of_star(fork.id).await? {
+        output::note(&format!(
+            "only a program with this graph can continue the thread: {}",
+            fork.graph
+        ));
+        return Ok(());
+    }
+    let next = threads.state(fork.id, None).await?.next;
+    let name = args.new.as_deref().map_or_else(|| fork.id.to_string(), quoted);
+    if next.is_empty() {
+        output::note(&format!(
+            "to ask another question, run: {invocation} run --thread {name} QUESTION"
+        ))
+    } else {
+        output::note(&format!("to continue from there, run: {invocation} resume {name}"))
+    }
+    Ok(())
+}
+
+#[derive(Debug, clap::Args)]
+pub struct CancelArgs {
+    /// Thread. Defaults to the newest thread
+    pub(super) thread: Option<String>,
+    /// Seconds to wait until the running process stops. After that, its lease is revoked
+    #[arg(long, value_name = "SEC", default_value_t = 10.0, value_parser = seconds)]
+    wait: f64,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if (0.0..=3_600.0).contains(&seconds) => Ok(seconds),
+        _ => Err("expected a number of seconds from 0 to 3600".to_owned()),
+    }
+}
+
+pub(super) async fn cancel(
+    threads: &Threads,
+    settings: &Settings,
+    args: &CancelArgs,
+    invocation: &str,
+) -> Result<(), Error> {
+    let thread = threads.find(args.thread.as_deref()).await?;
+    let name = args.thread.clone().unwrap_or_else(|| thread.to_string());
+    let wait = Duration::from_secs_f64(args.wait);
+    let stopped = service::stop(settings, threads, thread, wait).await.map_err(Error::Service)?;
+    let Stopped { had, by_force } = stopped.ok_or_else(|| Error::NothingUnderWay(name.clone()))?;
+    let had = had.map(|holder| holder.to_string());
+    if args.json {
+        return output::json(&json!({
+            "thread_id": thread, "cancelled": true, "was_run_by": had, "by_force": by_force,
+        }));
+    }
+    output::note(&match had {
+        Some(who) if by_force => {
+            format!("cancelled; the lease of {who} was revoked, so it cannot write to the thread")
+        }
+        Some(who) => format!("cancelled; {who} has stopped the run"),
+        None if by_force => "cancelled; the run had not started".to_owned(),
+        None => "cancelled; the run has stopped".to_owned(),
+    });
+    output::note(&format!("to continue from there, run: {invocation} resume {}", quoted(&name)));
+    Ok(())
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+The change is recorded as a step, as if a node had written it. Lists are appended to, and other fields are
+replaced. An unfinished step is discarded. Earlier steps do not change. Without --as, no node runs next.
+
+Examples:
+  perihelion threads update weekly-report --set answer='\"Seven.\"'
+  perihelion threads update weekly-report --set plan='[\"look again\"]' --as supervisor")]
+pub struct UpdateArgs {
+    /// Thread to change
+    pub(super) thread: String,
+    /// Field of the state and its new value, as JSON or plain text. Repeatable
+    #[arg(long, value_name = "FIELD=VALUE", value_parser = assignment)]
+    set: Vec<(String, Value)>,
+    /// Node to record as the author. Its routes decide the next nodes
+    #[arg(long = "as", value_name = "NODE")]
+    as_node: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+fn assignment(text: &str) -> Result<(String, Value), String> {
+    let (field, value) =
+        text.split_once('=').ok_or("expected FIELD=VALUE, such as answer=Seven")?;
+    Ok((field.trim().to_owned(), json_or_text(value.to_owned())))
+}
+
+pub(super) async fn update(
+    threads: &Threads,
+    settings: &Settings,
+    args: &UpdateArgs,
+) -> Result<(), Error> {
+    if args.set.is_empty() {
+        return Err(Error::NothingToSet);
+    }
+    let thread = threads.find(Some(&args.thread)).await?;
+    let fields: Map<String, Value> = args.set.iter().cloned().collect();
+    let node = args.as_node.as_deref();
+    let view = threads.update(settings, kinds(), thread, fields, node).await?;
+    if args.json {
+        return output::json(&json!({ "thread_id": thread, "step": view.seq, "next": view.next }));
+    }
+    output::note(&format!("step {}, next: {}", view.seq, next_nodes(&view.next)));
+    Ok(())
+}
+
+#[derive(Debug, clap::Args)]
+pub struct DeleteArgs {
+    /// Thread to delete
+    pub(super) thread: String,
+    /// Skip confirmation
+    #[arg(long, short)]
+    yes: bool,
+    /// Delete the thread even during a run. The run fails and loses its unfinished step
+    #[arg(long)]
+    force: bool,
+}
+
+pub(super) async fn delete(threads: &Threads, args: &DeleteArgs) -> Result<(), Error> {
+    let info = threads.info(threads.find(Some(&args.thread)).await?).await?;
+    let removal = if args.force { Removal::Forced } else { Removal::AtRest };
+    Threads::check_removal(&info, removal)?;
+    if !args.yes && !wanted(&info)? {
+        output::note("the thread was not deleted");
+        return Ok(());
+    }
+    threads.remove(&info, removal).await?;
+    output::note(&format!("deleted the thread {}", info.id));
+    Ok(())
+}
+
+/// Asks a person about a thread that is to go.
+fn wanted(info: &ThreadInfo) -> Result<bool, Error> {
+    let id = info.id.to_string();
+    let title = title(info);
+    let status = LiveStatus::of(info).as_str();
+    let question = format!("delete the thread {id} ({title}), {status}, {} steps?", info.head);
+    output::agreed("delete the thread", &id, &question)
+}

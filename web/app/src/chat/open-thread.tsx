@@ -1,0 +1,124 @@
+/** An open thread: its turns, the work under way, what waits for a person, and the panel beside it. */
+
+import { useEffect, useMemo, useState } from "preact/hooks";
+import type { Reply } from "../api/approvals.ts";
+import type { Checkpoint, Interrupt, Message } from "../api/types.ts";
+import { agents } from "../data/agents.ts";
+import { Icon } from "../parts/icon.tsx";
+import { useLoad } from "../parts/load.ts";
+import { attempt, complain } from "../parts/notice.tsx";
+import { Empty, Failure, Loading } from "../parts/states.tsx";
+import { contentText } from "../parts/text.ts";
+import { AskCard } from "../people/ask-card.tsx";
+import { go, link } from "../router.ts";
+import { cited } from "./cited.ts";
+import { Composer } from "./composer.tsx";
+import { Conversation, begin, type Request, type Sending } from "./conversation.ts";
+import { Panel, useWide } from "./panel.tsx";
+import { Scroller } from "./scroller.tsx";
+import { SourceCard } from "./sources.tsx";
+import { ResultCard } from "./results.tsx";
+import { ThreadHead } from "./thread-head.tsx";
+import { TurnView } from "./turn-view.tsx";
+import { arrival, endedEarly, turnsOf } from "./turns.ts";
+
+/** Milliseconds between looks whether another tab or process began a run in the open thread. */
+const LOOK = 5_000;
+
+function useConversation(thread: string): Conversation {
+  const conversation = useMemo(() => new Conversation(thread), [thread]);
+  useEffect(() => {
+    const look = () => document.visibilityState === "visible" && void conversation.look().catch(() => {});
+    const timer = setInterval(look, LOOK);
+    document.addEventListener("visibilitychange", look);
+    return () => {
+      clearInterval(timer);
+      document.removeEventListener("visibilitychange", look);
+      conversation.close();
+    };
+  }, [conversation]);
+  return conversation;
+}
+
+export function OpenThread({ thread }: { thread: string }) {
+  const conversation = useConversation(thread);
+  const known = useLoad(agents.names, []);
+  const isWide = useWide();
+  /** The turn and number of the source that is open, or the run's details. */
+  const [panel, setPanel] = useState<{ turn: number; number: number } | "run" | "closed" | null>(null);
+  const [editing, setEditing] = useState<{ text: string; at: Checkpoint | null } | null>(null);
+  const values = conversation.values.value ?? {};
+  const run = conversation.run.value;
+  const busy = run !== null;
+  const open = conversation.interrupts.value;
+  const early = endedEarly(values);
+  const turns = useMemo(() => turnsOf(values), [values]);
+  const newest = turns.at(-1);
+  const asked = newest?.question;
+
+  async function send(request: Request, sending: Sending) {
+    // The first turn has nothing before it that a branch could begin at.
+    if (editing && !editing.at) return go("chat", await begin(request, sending));
+    const only = open.length === 1 && open[0]?.value.kind === "clarification" ? open[0] : undefined;
+    if (only && !editing) await conversation.answer(only.id, { answer: request.question });
+    else await conversation.ask(request, sending, editing?.at);
+    setEditing(null);
+  }
+  /** Asks the same once more, with the same options: a branch where the turn began. */
+  const again = (message: Message) => attempt(async () => conversation.branch((await arrival(thread, message)).at));
+  const answer = (interrupt: Interrupt, reply: Reply) => attempt(() => conversation.answer(interrupt.id, reply));
+  const edit = (message: Message) => arrival(thread, message).then(({ before }) => setEditing({ text: contentText(message.content), at: before }), complain);
+
+  if (conversation.isGone.value) return <Gone />;
+  if (conversation.loading.value) return <section class="conversation"><Loading what="the thread" /></section>;
+  const results = newest?.work.results ?? [];
+  const shown = panel ?? (isWide && results.length > 0 ? "run" : "closed");
+  const source = typeof shown === "object" ? sourceOf(turns[shown.turn], shown.number) : undefined;
+  return (
+    <div class={shown === "closed" ? "chat" : "chat with-panel"}>
+      <ThreadHead thread={thread} here="Chat">
+        <button type="button" class="square" aria-label="Run details" title="Run details" aria-expanded={shown !== "closed"} disabled={results.length === 0} onClick={() => setPanel(shown === "closed" ? "run" : "closed")}><Icon name="panel" /></button>
+      </ThreadHead>
+      <section class="conversation" aria-label="Conversation">
+        <Scroller busy={busy} asks={open.length}>
+          {turns.map((turn, index) => (
+            <TurnView
+              key={turn.question?.id ?? index}
+              thread={thread}
+              turn={turn}
+              conversation={conversation}
+              opened={typeof shown === "object" && shown.turn === index ? shown.number : null}
+              onCite={(number) => setPanel({ turn: index, number })}
+              onEdit={busy ? undefined : (message) => void edit(message)}
+              onAgain={busy ? undefined : (message) => void again(message)}
+            />
+          ))}
+          {early && !busy && asked && <Failure error={new Error(`This turn ended early: ${early}`)} retry={() => void again(asked)} />}
+          {conversation.error.value && !(early && !busy) && <Failure error={new Error(conversation.error.value)} retry={() => void attempt(() => conversation.resume())} />}
+          {conversation.stopped.value && !busy && (
+            <p class="stopped">The run was stopped. <button type="button" onClick={() => void attempt(() => conversation.resume())}>Continue</button></p>
+          )}
+          {open.map((interrupt) => <AskCard key={interrupt.id} kind={String(interrupt.value.kind ?? "")} payload={interrupt.value} onAnswer={(reply) => answer(interrupt, reply)} />)}
+        </Scroller>
+        {editing && <p class="hint editing">{editing.at ? "You are editing an earlier turn. The answer starts a branch there." : "You are editing the first turn. The answer starts a new thread."} <button type="button" class="link" onClick={() => setEditing(null)}>Cancel</button></p>}
+        <Composer key={editing ? `edit ${editing.text}` : "own"} thread={thread} agents={known.data ?? []} busy={busy} {...(editing && { edited: editing.text, autoFocus: true })} onSend={send} onStop={() => void attempt(() => conversation.stop())} />
+      </section>
+      {shown !== "closed" && (
+        <Panel title={source ? "Source" : "Run details"} onClose={() => setPanel("closed")}>
+          {source ? <SourceCard source={source} /> : results.map((result, index) => <ResultCard key={result.id ?? index} thread={thread} result={result} isOpen={results.length === 1} />)}
+        </Panel>
+      )}
+    </div>
+  );
+}
+
+const sourceOf = (turn: ReturnType<typeof turnsOf>[number] | undefined, number: number) => turn && cited(turn.citations, turn.work.results).find((one) => one.number === number);
+
+function Gone() {
+  return (
+    <section class="conversation">
+      <h1 class="hidden">Conversation</h1>
+      <Empty title="Thread not found"><p>It was deleted or belongs to another user. <a href={link("threads")}>Go to threads</a></p></Empty>
+    </section>
+  );
+}

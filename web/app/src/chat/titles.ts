@@ -1,0 +1,33 @@
+/** What threads are called and how they stand, in words. */
+
+import { signal } from "@preact/signals";
+import { threads } from "../api/threads.ts";
+import type { ThreadHead, ThreadStatus } from "../api/types.ts";
+import { attempt } from "../parts/notice.tsx";
+import { askText, confirmed } from "../parts/confirm.tsx";
+import { clip, readable } from "../parts/text.ts";
+import { go } from "../router.ts";
+import { threadsChanged } from "./changed.ts";
+
+export const STATUS: { [status in ThreadStatus]: string } = { idle: "done", busy: "working", interrupted: "waiting for you", error: "failed" };
+
+/** The newest threads, which every list reads. */
+export const recent = signal<ThreadHead[]>([]);
+
+/** Returns what a thread is called: its title, or the beginning of its first question. */
+export function threadTitle(thread: ThreadHead): string {
+  return thread.title ? clip(readable(thread.title), 80) : `Thread ${thread.thread_id.slice(0, 8)}`;
+}
+
+export async function rename(thread: { thread_id: string }, title: string) {
+  const wanted = (await askText("Rename the thread", "Title", title))?.trim();
+  if (wanted && (await attempt(() => threads.rename(thread.thread_id, wanted)))) threadsChanged.value += 1;
+}
+
+export async function remove(thread: { thread_id: string }, title: string) {
+  if (!(await confirmed(`Delete “${title}”?`, "Delete thread", "All its steps are deleted. This cannot be undone."))) return;
+  if (await attempt(() => threads.remove(thread.thread_id), "Thread deleted.")) {
+    threadsChanged.value += 1;
+    go("chat");
+  }
+}

@@ -1,0 +1,73 @@
+/** Usage by day as columns: every day of the window, input and output tokens one above the other. */
+
+import { useState } from "preact/hooks";
+import { count } from "../parts/time.tsx";
+import { cost, tokens, type Spent } from "./spent.ts";
+
+const [WIDTH, HEIGHT, LEFT, BOTTOM] = [1000, 220, 48, 24];
+
+/** Lines across, by which heights are read. */
+const LINES = 4;
+
+/** Milliseconds of a day. */
+const DAY = 86_400_000;
+
+const NOTHING: Spent = { calls: 0, input_tokens: 0, output_tokens: 0 };
+
+const short = new Intl.NumberFormat(undefined, { notation: "compact", maximumFractionDigits: 1 });
+const dayName = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric", timeZone: "UTC" });
+
+/** Returns the days of a window up to today, oldest first. */
+function daysOf(window: number): string[] {
+  return Array.from({ length: window }, (_, index) => new Date(Date.now() - (window - 1 - index) * DAY).toISOString().slice(0, 10));
+}
+
+/** Returns a round number that is no less. */
+function roundUp(most: number): number {
+  const unit = 10 ** Math.floor(Math.log10(Math.max(most, 1)));
+  return Math.ceil(most / unit) * unit;
+}
+
+export function Days({ days, window }: { days: { [day: string]: Spent }; window: number }) {
+  const [at, setAt] = useState<string | null>(null);
+  const all = [...new Set([...daysOf(window), ...Object.keys(days)])].sort().slice(-Math.max(window, 1));
+  const of = (day: string) => days[day] ?? NOTHING;
+  const top = roundUp(Math.max(...all.map((day) => tokens(of(day))), 1));
+  const step = (WIDTH - LEFT) / all.length;
+  const high = (value: number) => (value / top) * (HEIGHT - BOTTOM - 8);
+  const base = HEIGHT - BOTTOM;
+  const every = Math.ceil(all.length / 10);
+  const shown = at ?? all.at(-1) ?? "";
+  return (
+    <figure class="card">
+      <svg class="usage-chart" viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-label={`Tokens by day, ${all.length} days, at most ${count(Math.max(...all.map((day) => tokens(of(day)))))} a day`} onMouseLeave={() => setAt(null)}>
+        {Array.from({ length: LINES + 1 }, (_, index) => (
+          <g key={index}>
+            <line class="grid" x1={LEFT} x2={WIDTH} y1={base - high((top * index) / LINES)} y2={base - high((top * index) / LINES)} />
+            <text x={LEFT - 8} y={base - high((top * index) / LINES) + 4} text-anchor="end">{short.format((top * index) / LINES)}</text>
+          </g>
+        ))}
+        {all.map((day, index) => {
+          const { input_tokens: input, output_tokens: output } = of(day);
+          const x = LEFT + index * step;
+          const wide = Math.min(step * 0.7, 48);
+          return (
+            <g key={day} onMouseEnter={() => setAt(day)}>
+              <rect x={x} y="0" width={step} height={base} fill="transparent" />
+              <rect class="part-1" x={x + (step - wide) / 2} width={wide} y={base - high(input)} height={high(input)} />
+              <rect class="part-2" x={x + (step - wide) / 2} width={wide} y={base - high(input + output)} height={high(output)} />
+              {index % every === 0 && <text x={x + step / 2} y={HEIGHT - 6} text-anchor="middle">{dayName.format(new Date(day))}</text>}
+            </g>
+          );
+        })}
+      </svg>
+      <figcaption>
+        <ul class="legend" aria-hidden="true"><li><i class="part-1" />Input tokens</li><li><i class="part-2" />Output tokens</li><li>{shown}: {count(tokens(of(shown)))} tokens, {cost(of(shown))}</li></ul>
+        <details>
+          <summary class="hint small">By day</summary>
+          <ol class="plain-list" aria-label="By day">{all.filter((day) => tokens(of(day)) > 0).map((day) => <li key={day}>{day}: {count(tokens(of(day)))} tokens, {cost(of(day))}</li>)}</ol>
+        </details>
+      </figcaption>
+    </figure>
+  );
+}

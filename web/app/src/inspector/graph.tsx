@@ -1,0 +1,35 @@
+/** The graph of a thread: the supervisor, its agents, who worked, who waits. */
+
+import { threads } from "../api/threads.ts";
+import { agents } from "../data/agents.ts";
+import { Star } from "../chat/star.tsx";
+import { ThreadHead } from "../chat/thread-head.tsx";
+import { turnsOf } from "../chat/turns.ts";
+import { useLoad } from "../parts/load.ts";
+import { Empty, Shown } from "../parts/states.tsx";
+
+/** Milliseconds between looks while a run may be under way. */
+const EVERY = 3_000;
+
+export function GraphView({ thread }: { thread: string }) {
+  const read = useLoad(async () => {
+    const [state, names] = await Promise.all([threads.get(thread), agents.names()]);
+    return { state, names };
+  }, [thread], { every: EVERY, keep: true });
+  return (
+    <div class="inspector">
+      <ThreadHead thread={thread} here="Graph" />
+      <div class="inspector-body">
+        <Shown of={read} what="the graph">
+          {({ state, names }) => {
+            const values = state.values ?? {};
+            const open = Object.values(state.interrupts ?? {}).flat();
+            const work = turnsOf(values).at(-1)?.work;
+            if (names.length === 0 && !work) return <Empty title="No agents yet" />;
+            return <Star agents={names} tasks={work?.tasks ?? []} results={work?.results ?? []} next={values.next_step ?? []} open={open} isBusy={state.status === "busy"} />;
+          }}
+        </Shown>
+      </div>
+    </div>
+  );
+}

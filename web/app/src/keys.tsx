@@ -1,0 +1,56 @@
+/** Keys that work in every view, and their list. */
+
+import { useEffect } from "preact/hooks";
+import { Dialog } from "./parts/dialog.tsx";
+import { dialogs } from "./parts/notice.tsx";
+import { go } from "./router.ts";
+
+/** Views that a second key after G opens. */
+const AFTER_G: { [key: string]: string } = { i: "inbox", t: "threads", r: "runs", a: "agents", h: "health", u: "usage" };
+
+/** Milliseconds in which the second key has to follow. */
+const PAUSE = 1_200;
+
+const isTyping = (target: EventTarget | null) => target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
+
+export function useKeys(open: (what: "palette" | "keys") => void) {
+  useEffect(() => {
+    let pressedG = 0;
+    const key = (event: KeyboardEvent) => {
+      if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
+        event.preventDefault();
+        return open("palette");
+      }
+      if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target) || dialogs.value > 0) return;
+      const wanted = performance.now() - pressedG < PAUSE ? AFTER_G[event.key] : undefined;
+      pressedG = event.key === "g" ? performance.now() : 0;
+      if (wanted) go(wanted);
+      else if (event.key === "c") go("chat");
+      else if (event.key === "?") open("keys");
+      else if (event.key === "/") document.querySelector<HTMLElement>("main input[type=search]")?.focus();
+      else return;
+      event.preventDefault();
+    };
+    addEventListener("keydown", key);
+    return () => removeEventListener("keydown", key);
+  }, []);
+}
+
+const LIST: [string, string][] = [
+  ["Ctrl K", "Search views, threads and actions"],
+  ["C", "Ask a question"],
+  ["G then I, T, R, A, H, U", "Go to Inbox, Threads, Runs, Agents, Health or Usage"],
+  ["/", "Filter the list"],
+  ["J, K", "Next or previous request in the inbox"],
+  ["A, D", "Approve or deny the selected request"],
+  ["Enter, Shift Enter", "Send the question, or start a new line"],
+  ["Escape", "Close"],
+];
+
+export function KeysDialog({ onClose }: { onClose: () => void }) {
+  return (
+    <Dialog title="Keyboard shortcuts" onClose={onClose}>
+      <dl class="keys">{LIST.map(([keys, meaning]) => [<dt key={keys}><kbd>{keys}</kbd></dt>, <dd key={meaning}>{meaning}</dd>])}</dl>
+    </Dialog>
+  );
+}

@@ -1,0 +1,7 @@
+/** Amounts of money. */
+
+/** Writes billionths of a dollar. */
+export function dollars(nano: number): string {
+  const usd = nano / 1e9;
+  return `$${usd.toFixed(usd === 0 || usd >= 1 ? 2 : usd < 0.01 ? 4 : 3)}`;
+}

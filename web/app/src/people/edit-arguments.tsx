@@ -1,0 +1,79 @@
+/** Edits a call's arguments: a field for each, or all of them as JSON. */
+
+import { useState } from "preact/hooks";
+import type { Json } from "../api/types.ts";
+import { readable } from "../parts/text.ts";
+
+interface Props {
+  /** The arguments as JSON. */
+  text: string;
+  onChange: (text: string) => void;
+}
+
+type Fields = { [name: string]: Json };
+
+/** Reads the arguments; null while they are no object. */
+function fieldsOf(text: string): Fields | null {
+  try {
+    const value = JSON.parse(text) as Json;
+    return typeof value === "object" && value !== null && !Array.isArray(value) ? value : null;
+  } catch {
+    return null;
+  }
+}
+
+export function EditArguments({ text, onChange }: Props) {
+  const fields = fieldsOf(text);
+  const [asJson, setAsJson] = useState(fields === null || Object.keys(fields).length === 0);
+  if (asJson || fields === null) {
+    return (
+      <>
+        <label>
+          Arguments
+          <textarea class="code" rows={Math.min(16, text.split("\n").length + 1)} value={text} onInput={(event) => onChange(event.currentTarget.value)} />
+        </label>
+        {fields && <button type="button" class="link small" onClick={() => setAsJson(false)}>Edit as fields</button>}
+      </>
+    );
+  }
+  const put = (name: string, value: Json) => onChange(JSON.stringify({ ...fields, [name]: value }, null, 2));
+  return (
+    <>
+      {Object.entries(fields).map(([name, value]) => <Field key={name} name={name} value={value} onChange={(now) => put(name, now)} />)}
+      <button type="button" class="link small" onClick={() => setAsJson(true)}>Edit as JSON</button>
+    </>
+  );
+}
+
+/** Characters from which on a text has several lines. */
+const LONG = 60;
+
+function Field({ name, value, onChange }: { name: string; value: Json; onChange: (value: Json) => void }) {
+  const label = readable(name.replaceAll("_", " "));
+  if (typeof value === "boolean") return <label class="choice"><input type="checkbox" checked={value} onChange={(event) => onChange(event.currentTarget.checked)} /> {label}</label>;
+  if (typeof value === "number") return <label>{label}<input type="number" step="any" value={value} onInput={(event) => onChange(Number(event.currentTarget.value))} /></label>;
+  if (typeof value !== "string") return <JsonField label={label} value={value} onChange={onChange} />;
+  if (value.length < LONG && !value.includes("\n")) return <label>{label}<input value={value} onInput={(event) => onChange(event.currentTarget.value)} /></label>;
+  return <label>{label}<textarea rows={Math.min(12, value.split("\n").length + 2)} value={value} onInput={(event) => onChange(event.currentTarget.value)} /></label>;
+}
+
+/** A list or an object, which changes once it is JSON again. */
+function JsonField({ label, value, onChange }: { label: string; value: Json; onChange: (value: Json) => void }) {
+  const [text, setText] = useState(() => JSON.stringify(value));
+  const [isBad, setBad] = useState(false);
+  function edit(now: string) {
+    setText(now);
+    try {
+      onChange(JSON.parse(now) as Json);
+      setBad(false);
+    } catch {
+      setBad(true);
+    }
+  }
+  return (
+    <label>
+      {label} (JSON) {isBad && <span class="error-text">This is not JSON.</span>}
+      <textarea class="code" rows={2} aria-invalid={isBad} value={text} onInput={(event) => edit(event.currentTarget.value)} />
+    </label>
+  );
+}

@@ -1,0 +1,34 @@
+/** The views of the page, as the sidebar, the bar of phones and the palette offer them. */
+
+import type { IconName } from "./parts/icon.tsx";
+import { link } from "./router.ts";
+
+export interface Place {
+  title: string;
+  address: string;
+  icon: IconName;
+}
+
+const place = (title: string, view: string, icon: IconName): Place => ({ title, address: link(view), icon });
+
+export const ASK = place("Ask", "chat", "plus");
+export const INBOX = place("Inbox", "inbox", "inbox");
+export const THREADS = place("Threads", "threads", "message");
+export const ACCOUNT = place("Settings", "account", "settings");
+
+export const GROUPS: [string, Place[]][] = [
+  ["Build", [place("Agents", "agents", "bot"), place("Teams", "teams", "users"), place("Documents", "documents", "file"), place("Skills", "skills", "wrench"), place("Memory", "memory", "book")]],
+  ["Observe", [place("Runs", "runs", "play"), place("Health", "health", "activity"), place("Usage", "usage", "bars")]],
+];
+
+export const PLACES: Place[] = [ASK, INBOX, THREADS, ...GROUPS.flatMap(([, places]) => places), ACCOUNT];
+
+/** Views of a thread, which belong to the threads. */
+const OF_THREAD = new Set(["inspect", "trace", "graph", "replay", "compare", "threads"]);
+
+/** Tells whether a place is where the address is. */
+export function isHere(to: Place, [view = "chat", id]: string[]): boolean {
+  if (to === THREADS) return OF_THREAD.has(view) || (view === "chat" && id !== undefined);
+  if (to === ASK) return view === "chat" && id === undefined;
+  return to.address === link(view === "fleet" ? "health" : view);
+}
