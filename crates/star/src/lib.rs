@@ -69,6 +69,8 @@ pub use experience::{Experience, Founder, Heard, Known, ShownSkill, Work};
 pub use kind::{Bound, Job, Kind, Kinds, Profile, TOOLS, ToolRole};
 pub use limits::{Allowance, MenuSize, StarLimits};
 pub use menu::Menu;
+pub use message::merge_messages;
+pub use offline::offline_parts;
 pub use parts::{Home, StarOptions, StarParts, TraceContext};
 pub use perihelion_settings::config::AGENT_PREFIX;
 pub use preprocess::{Request, RequestError};

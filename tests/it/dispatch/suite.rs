@@ -45,7 +45,7 @@ pub async fn postgres() -> Place {
 impl Place {
     pub fn dispatcher(&self) -> Arc<Dispatcher> {
         let except_tenant = Some("demo".to_owned());
-        let scope = Scope { graph: "story".to_owned(), except_tenant, thorough: true };
+        let scope = Scope { graphs: vec!["story".to_owned()], except_tenant, thorough: true };
         dispatch::open(&self.url, Arc::clone(&self.store), scope).unwrap()
     }
 

@@ -84,7 +84,7 @@ fn by_row(run: &Run) -> Option<State> {
 /// Reads the state of a task whose newest run has succeeded: it was answered, or somebody is asked something, and its thread
 /// may have moved on since, by the command line.
 fn by_what_it_left(left: &Left) -> WithText {
-    let answer = left.answer().map(str::to_owned);
+    let answer = left.answer();
     let is_at_turn = left.now.filter(|_| !left.has_moved_on());
     match is_at_turn {
         Some(_) if !left.asked.is_empty() => {
