@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_key_or_argument_is_told_with_the_way_out() {
+    fn a_wrong_key_or_argument_is_reported_with_the_fix() {
         let mut artifacts = Artifacts::new(Dict::default(), 1);
         artifacts.bounded("a/1".into(), "s.t", "long".into(), &Sources::new());
         let reported = |arguments| piece_of(&artifacts, &arguments).err().unwrap();

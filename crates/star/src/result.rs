@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_is_read_from_rows_of_either_form_and_nothing_else_is_one() {
+    fn only_rows_of_either_form_are_read_as_a_table() {
         let lists =
             json!({ "columns": ["a", "b"], "rows": [[1, 2]], "row_count": 7, "truncated": true });
         let table = Table::read(&lists).unwrap();

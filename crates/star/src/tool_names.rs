@@ -214,7 +214,7 @@ mod tool_schema_tests {
 
     /// S1.06: a model sees what it needs to call a tool, and no byte that only a generator wrote.
     #[test]
-    fn what_says_how_to_call_a_tool_stays_and_the_rest_goes() {
+    fn the_parts_of_a_schema_that_a_call_needs_stay_and_the_rest_is_removed() {
         let schema = json!({
             "$schema": "https://json-schema.org/draft/2020-12/schema", "title": "SearchArguments", "type": "object",
             "properties": {

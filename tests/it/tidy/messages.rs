@@ -23,7 +23,7 @@ const MARGIN: f64 = 10.0;
 
 /// Sentences that are too long, and hits per 1,000 words, of each kind of message.
 const TODAY: [(&str, usize, f64); 4] =
-    [("help", 0, 5.0), ("errors", 1, 5.6), ("page", 0, 0.0), ("test names", 0, 45.4)];
+    [("help", 0, 5.0), ("errors", 1, 5.6), ("page", 0, 0.0), ("test names", 0, 0.7)];
 
 /// Returns the texts of a command, its arguments and its subcommands.
 fn help_of(command: &clap::Command, texts: &mut Vec<String>) {

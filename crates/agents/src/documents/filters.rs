@@ -163,7 +163,7 @@ mod tests {
 
     /// S3.06
     #[test]
-    fn what_is_named_twice_is_compared_and_the_rest_holds_for_both_sides() {
+    fn filters_named_twice_are_compared_and_the_rest_apply_to_both_sides() {
         let filters = of(&[
             entity("collection", "2023"),
             entity("format", "pdf"),

@@ -52,7 +52,7 @@ mod tests {
 
     /// S3.04
     #[test]
-    fn guesses_at_one_name_end_and_others_log_in_until_all_together_are_too_many() {
+    fn guesses_block_one_name_and_too_many_guesses_block_all_logins() {
         let logins = Logins::new();
         for _ in 0..OF_ONE {
             assert!(logins.refusal("a", "Ann").is_none());

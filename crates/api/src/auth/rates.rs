@@ -78,7 +78,7 @@ mod tests {
 
     /// S3.04
     #[test]
-    fn each_tenant_has_a_rate_of_its_own_and_is_told_when_to_come_again() {
+    fn each_tenant_has_a_separate_rate_and_receives_a_retry_time() {
         let rates = Rates::new(Some(2));
         assert!(rates.refusal("a").is_none() && rates.refusal("a").is_none());
         let refused = rates.refusal("a").unwrap();

@@ -222,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_default_may_be_a_variable_with_a_default_of_its_own() {
+    fn a_default_may_be_a_variable_with_a_default() {
         let env = |name: &str| (name == "B").then(|| "of-b".to_owned());
         let expand = |text: &str| expand(text, &env, &mut Secrets::default());
         assert_eq!(expand("<${A:-${C:-z}}>").unwrap(), "<z>");
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn every_variable_that_is_missing_is_listed_and_none_that_has_a_default() {
+    fn every_missing_variable_without_a_default_is_listed() {
         let env = |name: &str| (name == "SET").then(|| "x".to_owned());
         let listed = missing("${A} ${SET} ${B:-${C}} ${D:-d} ${", &env);
         assert_eq!(listed, ["A", "C"]);

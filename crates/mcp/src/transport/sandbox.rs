@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_kernel_refuses_and_what_is_not_listed_is_told_with_the_way_out() {
+    fn denied_kernel_calls_and_unlisted_paths_are_reported_with_the_fix() {
         let out = |words: &str| way_out(&format!("its last words on stderr: bwrap: {words}"));
         let unprivileged = "Creating new namespace failed: Operation not permitted";
         assert!(out(unprivileged).unwrap().contains("userns_clone"));

@@ -243,7 +243,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_vector_is_written_so_that_the_same_numbers_are_read_and_not_at_all_where_it_is_none() {
+    fn a_vector_is_written_with_exact_numbers_and_an_invalid_vector_has_no_text() {
         let values = [0.1_f32, -1.0, 3.0e-20, 0.0, f32::MIN_POSITIVE / 8.0];
         let text = text_of(&values).unwrap();
         assert_eq!(text, "[1e-1,-1e0,3e-20,0e0,1.469368e-39]");

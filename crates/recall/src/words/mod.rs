@@ -92,14 +92,14 @@ mod tests {
     }
 
     #[test]
-    fn a_word_that_is_said_twice_counts_twice() {
+    fn a_repeated_word_counts_twice() {
         let asked = wanted(&[(1.0, "flow over a flow"), (0.5, "flows")], &[Language::English]);
         let flow = asked.iter().find(|one| one.word == "flow").unwrap();
         assert_eq!(flow.weight, 2.5);
     }
 
     #[test]
-    fn what_is_no_word_is_cut_short() {
+    fn overlong_words_are_cut_short() {
         let endless = "ä".repeat(1000);
         assert_eq!(terms(&endless, Language::English)[0].chars().count(), LONGEST);
     }
