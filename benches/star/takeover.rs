@@ -43,8 +43,11 @@ pub async fn measure(options: Options) -> anyhow::Result<()> {
     park(&runner, place.address()).await?;
     let mut beside = looks(&store, runner.graph().name()).await?;
 
-    let scope =
-        Scope { graph: runner.graph().name().to_owned(), except_tenant: None, thorough: false };
+    let scope = Scope {
+        graphs: vec![runner.graph().name().to_owned()],
+        except_tenant: None,
+        thorough: false,
+    };
     let dispatcher = dispatch::open(place.address(), Arc::clone(&store), scope)?;
     let mut lost = Vec::with_capacity(LOST);
     for number in 0..LOST {
