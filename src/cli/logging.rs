@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_entry_is_one_line_whatever_a_server_wrote_into_it() {
+    fn an_entry_is_one_line_with_any_server_output() {
         let words = "WARN its last words: a\u{1b}[2K\u{9b}\nERROR forged\u{202e}\n";
         let mut line = AboveBars(LogFormat::Text).make_writer();
         line.write_all(words.as_bytes()).unwrap();

@@ -65,7 +65,7 @@ pub(super) fn open_in_browser(what: impl AsRef<OsStr>) -> Result<(), String> {
 mod tests {
     #[test]
     #[cfg(target_os = "linux")]
-    fn other_programs_of_the_user_cannot_look_into_this_one() {
+    fn other_programs_of_the_user_cannot_inspect_this_one() {
         super::keep_private();
         assert!(!nix::sys::prctl::get_dumpable().unwrap());
         // What the program itself needs of its own entries stays open.

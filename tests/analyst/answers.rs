@@ -97,7 +97,7 @@ async fn numbers_that_are_not_in_the_result_and_totals_counted_twice_are_reporte
 
 /// S4.08: a report has a chart, in both forms and from the result's values.
 #[tokio::test]
-async fn a_report_comes_with_a_chart_of_the_result() {
+async fn a_report_includes_a_chart_of_the_result() {
     let chart = json!({ "kind": "bar", "x": "country", "y": "total", "series": null, "title": "Orders by country" });
     let script = script()
         .rule(intent("ANALYTICS_REPORT"))

@@ -80,7 +80,7 @@ async fn a_query_that_the_guard_refuses_is_not_sent_and_can_be_abandoned() {
 
 /// S2.04: four attempts are all there are.
 #[tokio::test]
-async fn after_four_attempts_the_question_is_given_up_with_their_history() {
+async fn after_four_attempts_the_question_fails_with_their_history() {
     let script = script()
         .rule(intent("DATA_QA"))
         .rule(clear())

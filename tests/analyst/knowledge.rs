@@ -84,7 +84,7 @@ async fn a_file_that_cannot_be_used_is_an_error_that_names_it() {
 
 /// S4.10: the trace shows the panels of an analyst's turn.
 #[tokio::test]
-async fn the_trace_shows_what_led_to_the_answer() {
+async fn the_trace_shows_the_steps_to_the_answer() {
     let shop = shop(BY_COUNTRY).await;
     let report = shop.ask("What did customers order per country?").await;
     assert_eq!(report["status"], "done", "{report:#}");

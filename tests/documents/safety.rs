@@ -44,7 +44,7 @@ async fn refused(parser: &Parser, name: &str) -> (String, String) {
 
 /// S3.05: a process that dies, says nothing or half of something, or takes too much memory or processor time.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_process_that_dies_or_takes_too_much_is_named_and_the_next_document_is_parsed() {
+async fn a_process_that_dies_or_exceeds_its_limits_is_named_and_the_next_document_is_parsed() {
     let directory = tempfile::tempdir().unwrap();
     let parser = parser(directory.path(), Duration::from_secs(60));
     for (name, ended) in [

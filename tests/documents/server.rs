@@ -218,7 +218,7 @@ async fn a_server_without_the_thread_keys_searches_but_adds_no_document() {
 
 /// A collection and an owner of a server's own see nothing of others.
 #[tokio::test(flavor = "multi_thread")]
-async fn owners_are_apart_and_a_reading_server_offers_no_writing() {
+async fn owners_are_separated_and_a_read_only_server_offers_no_writing() {
     let home = Home::new(None);
     let ann = start(&home, &["--owner", "ann"]).await;
     let path = home.path().join("lease.md").display().to_string();

@@ -106,7 +106,7 @@ fn words(output: &Output) -> String {
 
 /// X9
 #[tokio::test]
-async fn a_suite_that_holds_ends_with_code_0_and_writes_baseline_and_report() {
+async fn a_passing_suite_ends_with_code_0_and_writes_baseline_and_report() {
     let shelf = Shelf::open("It is 42 [1].", true).await;
     let output = shelf.eval(&["suite.yaml", "--save", "base.json", "--junit", "report.xml"]).await;
     assert_eq!(output.status.code(), Some(0), "{}", words(&output));

@@ -132,7 +132,7 @@ async fn the_prompts_hold_their_suite_and_a_prompt_that_drops_a_rule_does_not() 
 
 /// X9: a thread becomes a suite that it holds itself.
 #[tokio::test]
-async fn a_thread_becomes_a_suite() {
+async fn a_thread_is_exported_as_a_suite() {
     let shelf = Shelf::open("It is 42 [1].", true).await;
     shelf.perihelion(&["run", "What is the answer?", "--thread", "t", "-q"]).await;
     let suite = shelf.perihelion(&["threads", "export", "t", "--suite"]).await;

@@ -69,7 +69,7 @@ async fn family(experience: &str) -> Took {
 
 /// S1.11
 #[tokio::test(flavor = "multi_thread")]
-async fn a_family_of_tasks_takes_fewer_model_and_tool_calls_with_skills_than_without() {
+async fn a_family_of_tasks_needs_fewer_model_and_tool_calls_with_skills_than_without() {
     let without = family("false").await;
     let with = family("true").await;
     println!("| {} tasks | agent's model calls | tool calls | tokens of the runs |", FILES.len());

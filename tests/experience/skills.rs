@@ -75,7 +75,7 @@ async fn rejected_or_tainted_work_teaches_no_skill() {
 
 /// X3: what an agent was shown is noted, and a replay needs no skill.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_with_a_skill_is_replayed_after_the_skill_is_forgotten() {
+async fn a_run_with_a_skill_is_replayed_after_the_skill_is_deleted() {
     let world = world(explorer("APPROVED")).await;
     world.run(&["run", "What does a.txt say?", "-q"]).await.code(0);
     world.run(&["run", "What does b.txt say?", "-q", "--thread", "second"]).await.code(0);

@@ -53,7 +53,7 @@ async fn facts_that_a_user_states_are_in_all_prompts_of_only_their_next_thread()
 
 /// S3.03
 #[tokio::test(flavor = "multi_thread")]
-async fn a_value_is_superseded_with_its_dates_and_forgotten_means_gone() {
+async fn a_new_value_supersedes_the_old_one_with_dates_and_deletion_is_final() {
     let world = world(listening()).await;
     for company in ["Globex Corporation", "Initech Limited"] {
         world.run(&["memory", "set", "company", company, "--user", "ada"]).await.code(0);

@@ -133,7 +133,7 @@ async fn a_failed_program_is_repaired_and_its_table_is_the_agents_result() {
 
 /// S2.07, S2.11: what fails three repairs is a typed error, and the run still ends with an answer.
 #[tokio::test]
-async fn a_program_that_keeps_reaching_out_fails_as_a_sandbox_violation_after_three_repairs() {
+async fn repeated_outside_access_fails_as_a_sandbox_violation_after_three_repairs() {
     if !has_python() {
         return;
     }

@@ -250,7 +250,7 @@ async fn a_direct_token_that_is_refused_is_answered_with_401() {
 
 /// S2.06: pages are followed within the bound, waits are kept, redirects stay within the base.
 #[tokio::test]
-async fn pages_waits_and_redirects_are_followed_within_bounds() {
+async fn pages_waits_and_redirects_are_followed_within_limits() {
     let shop = started(&["--max-pages", "3"], "", &[]).await;
     let data = shop.client.data("call_operation", json!({"operation": "listOrders"})).await;
     assert_eq!(data["body"], json!([{"page": 1}, {"page": 2}, {"page": 3}]));
@@ -270,7 +270,7 @@ async fn pages_waits_and_redirects_are_followed_within_bounds() {
 
 /// S2.06: a refusal for missing parameters is repaired once from the context; a context may not send credentials elsewhere.
 #[tokio::test]
-async fn the_context_repairs_a_refused_request_and_names_the_base_only_where_allowed() {
+async fn the_context_repairs_a_refused_request_and_sets_the_base_address_only_if_allowed() {
     let shop = started(&[], "", &[("PERIHELION_API_TOKEN", "secret-token")]).await;
     let with = |context: Value| Map::from_iter([("dev.perihelion/context".to_owned(), context)]);
     let context = with(json!({"current_date_start_hour": "2024-05-01 00"}));

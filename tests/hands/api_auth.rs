@@ -12,7 +12,7 @@ async fn private(shop: &Started) -> Value {
 
 /// S2.06: a client gets a token by its secret, keeps it, and gets another when that is refused.
 #[tokio::test]
-async fn a_client_gets_its_token_by_its_secret_and_keeps_it() {
+async fn a_client_gets_its_token_with_its_secret_and_reuses_it() {
     let auth = "[client_credentials]\ntoken_url = \"ADDRESS/oauth\"\nclient_id = \"us\"\nclient_secret = \"${SHOP_SECRET}\"\n\
                 scope = \"read\"\n";
     let shop = started(&[], auth, &[("SHOP_SECRET", "pass-word-1")]).await;

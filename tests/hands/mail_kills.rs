@@ -18,7 +18,7 @@ fn case(number: usize) -> String {
 
 /// S3.07, X2: killed at any point of a send and resumed, a message leaves exactly once, and what nobody can know is asked.
 #[tokio::test]
-async fn a_message_leaves_exactly_once_wherever_its_sending_is_killed() {
+async fn a_message_is_sent_exactly_once_if_sending_is_killed_at_any_point() {
     kill(By::Dovecot, "agent-kill").await;
 }
 

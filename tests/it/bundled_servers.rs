@@ -119,7 +119,7 @@ async fn the_sql_server_answers_questions_about_a_sqlite_file() {
 
 /// S2.04: the database's own error comes back, with the way out.
 #[tokio::test]
-async fn a_failed_query_comes_back_with_the_database_s_words_and_the_nearest_column() {
+async fn a_failed_query_returns_the_error_of_the_database_and_the_nearest_column() {
     let (_home, demo) = demo().await;
     let client = start(&["sql", "--database", demo.database.to_str().unwrap()]).await;
     let wrong = "SELECT zone_name, COUNT(*) FROM transitions GROUP BY zone_name";
@@ -147,7 +147,7 @@ async fn a_failed_query_comes_back_with_the_database_s_words_and_the_nearest_col
 
 /// S4.05: table allow-list, row and time limits.
 #[tokio::test]
-async fn the_sql_server_keeps_to_its_tables_and_limits() {
+async fn the_sql_server_enforces_its_tables_and_limits() {
     let (_home, demo) = demo().await;
     let path = format!("sqlite:{}", demo.database.display());
     let client = start(&[

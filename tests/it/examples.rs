@@ -15,7 +15,7 @@ async fn a_graph_of_ones_own_runs_to_its_end() {
 }
 
 #[test]
-fn a_graph_of_ones_own_takes_fewer_than_forty_lines() {
+fn a_custom_graph_needs_fewer_than_forty_lines() {
     let source = include_str!("../../examples/own_graph.rs");
     let is_code = |line: &&str| {
         !line.is_empty() && !["//", "use ", "#["].iter().any(|start| line.starts_with(start))

@@ -134,7 +134,7 @@ async fn the_bearer_token_and_the_headers_reach_the_server() {
 }
 
 #[tokio::test]
-async fn a_server_that_wants_a_token_is_reported_with_the_way_out() {
+async fn a_server_that_requires_a_token_is_reported_with_the_fix() {
     let (url, server) = serve(Arc::new(Old::default()).router()).await;
     let pool = pool(&url, "");
     let error = pool.scan().await.remove(0).outcome.unwrap_err().to_string();
@@ -188,7 +188,7 @@ async fn a_dead_server_is_reported_and_its_calls_are_not_sent() {
 }
 
 #[tokio::test]
-async fn a_server_that_goes_away_between_calls_leaves_the_next_one_not_sent() {
+async fn a_server_that_disappears_between_calls_leaves_the_next_one_unsent() {
     let old = Arc::new(Old::default());
     let (url, server) = serve(old.router()).await;
     let pool = pool(&url, TOKEN);
@@ -368,7 +368,7 @@ async fn speak_oddly(State(posts): State<Arc<AtomicUsize>>, body: Bytes) -> Resp
 }
 
 #[tokio::test]
-async fn a_server_that_speaks_http_in_its_own_way_is_understood() {
+async fn a_server_with_an_http_dialect_is_understood() {
     let posts = Arc::new(AtomicUsize::new(0));
     let refused = || async { StatusCode::METHOD_NOT_ALLOWED };
     let route = post(speak_oddly).get(refused).delete(refused);

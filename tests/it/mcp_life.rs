@@ -49,7 +49,7 @@ fn has_tool(pool: &Pool, name: &str) -> bool {
 
 /// S1.09, X6: the menu of a hundred servers is there before any of them is.
 #[tokio::test]
-async fn servers_that_are_known_are_not_started_before_their_first_call() {
+async fn known_servers_are_not_started_before_their_first_call() {
     let (mark, line) = new_mark();
     let cache = tempfile::tempdir().unwrap();
     let file: String =
@@ -120,7 +120,7 @@ async fn the_cache_of_a_server_contains_no_secret() {
 
 /// The era is known from the last time, so a server that ignores discovery starts once.
 #[tokio::test]
-async fn how_a_server_wants_to_be_greeted_is_remembered_over_processes() {
+async fn the_protocol_version_of_a_server_is_remembered_across_processes() {
     let log = tempfile::NamedTempFile::new().unwrap();
     let line = format!(
         "startup_timeout_sec = 3\ndefinitions_ttl_sec = 0.001\nenv = {{ START_LOG = {:?} }}",
@@ -148,7 +148,7 @@ async fn an_idle_server_is_stopped_and_started_again_by_the_next_call() {
 }
 
 #[tokio::test]
-async fn a_call_that_takes_long_keeps_its_server_running() {
+async fn a_long_call_prevents_an_idle_stop_of_its_server() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("there");
     let idle = "idle_timeout_sec = 0.05";
@@ -235,7 +235,7 @@ async fn the_catalog_marks_a_failing_server_without_quoting_its_output() {
 }
 
 #[tokio::test]
-async fn a_server_that_cannot_be_started_opens_its_breaker_but_a_look_still_tries_it() {
+async fn a_server_that_cannot_be_started_opens_its_breaker_but_discovery_still_tries_it() {
     let log = tempfile::NamedTempFile::new().unwrap();
     let more = format!(
         "breaker_failures = 2\nbreaker_cooldown_sec = 3600\nenv = {{ START_LOG = {:?} }}",

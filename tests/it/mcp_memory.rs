@@ -21,7 +21,7 @@ async fn take(pool: &Pool, megabytes: u32) -> Result<String, Error> {
 
 /// X6
 #[tokio::test]
-async fn a_server_that_takes_more_memory_than_it_may_fails_by_that_name_and_starts_again() {
+async fn a_server_that_exceeds_its_memory_limit_fails_by_that_name_and_starts_again() {
     let free = pool(&table("x", "swells", ""));
     take(&free, 200).await.unwrap();
     free.close().await;
@@ -37,7 +37,7 @@ async fn a_server_that_takes_more_memory_than_it_may_fails_by_that_name_and_star
 
 /// X6
 #[tokio::test]
-async fn a_bound_holds_in_the_sandbox_too_and_a_missing_program_is_named_as_ever() {
+async fn a_memory_limit_applies_in_the_sandbox_too_and_a_missing_program_is_still_named() {
     let program = program();
     let confined = pool(&table("x", "swells", "memory_mb = 64\nsandbox = {}"));
     // Where this machine confines nothing, the reason is tested elsewhere.
@@ -76,7 +76,7 @@ async fn a_run_continues_after_a_call_that_wanted_too_much_memory() {
 }
 
 #[test]
-fn a_bound_that_makes_no_sense_is_refused_with_its_place() {
+fn an_invalid_memory_limit_is_refused_with_its_position() {
     let refused = |table: &str| {
         let text = format!("[mcp_servers.x]\n{table}\n");
         let parsed = ServersFile::parse("f".as_ref(), &text, &|_| None);

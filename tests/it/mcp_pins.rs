@@ -312,7 +312,7 @@ async fn a_change_that_is_announced_while_the_server_runs_stops_the_next_call() 
 
 /// X6
 #[tokio::test]
-async fn a_server_that_comes_back_changed_is_not_called() {
+async fn a_server_that_returns_with_changes_is_not_called() {
     let den = Den::new();
     let pool = den.open();
     let mut case = honest();

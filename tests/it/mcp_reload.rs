@@ -42,7 +42,7 @@ async fn a_reload_keeps_unchanged_servers_and_ends_removed_ones() {
 }
 
 #[tokio::test]
-async fn a_call_in_flight_finishes_on_the_old_server_while_the_new_one_takes_the_next() {
+async fn a_call_in_flight_finishes_on_the_old_server_while_the_new_one_serves_the_next() {
     let (mark, line) = new_mark();
     let directory = tempfile::tempdir().unwrap();
     let until = directory.path().join("there");
@@ -83,7 +83,7 @@ async fn an_agent_stays_in_the_catalog_while_its_server_is_replaced() {
 }
 
 #[tokio::test]
-async fn a_pool_that_is_closed_or_dropped_takes_what_still_drains_with_it() {
+async fn closing_or_dropping_a_pool_also_ends_its_draining_servers() {
     for is_closed in [true, false] {
         let (mark, line) = new_mark();
         let pool = std::sync::Arc::new(pool_of(&table("x", "plain", &line)));

@@ -167,7 +167,7 @@ fn invalid_server_settings_are_refused_by_name() {
 }
 
 #[test]
-fn how_a_token_is_got_is_read_and_what_cannot_be_meant_is_refused() {
+fn token_settings_are_read_and_contradictory_ones_are_refused() {
     let table = |oauth: &str| format!("[mcp_servers.a]\nurl = \"https://h/mcp\"\n{oauth}\n");
     let file = parse(&table(
         "scopes = [\"read\"]\noauth = { client_id = \"me\", client_secret_env_var = \"TOKEN\", \
@@ -204,7 +204,7 @@ fn how_a_token_is_got_is_read_and_what_cannot_be_meant_is_refused() {
 }
 
 #[test]
-fn the_bounds_of_a_server_are_read_and_have_defaults() {
+fn the_limits_of_a_server_are_read_and_have_defaults() {
     let file = parse(
         "[mcp_servers.a]\ncommand = \"x\"\nrate_limit = \"60/min\"\nidle_timeout_sec = 0\n\
          breaker_failures = 2\nbreaker_cooldown_sec = 1.5\nmax_concurrency = 3\n\
@@ -262,7 +262,7 @@ fn no_secret_is_shown_when_a_configuration_is_printed() {
 }
 
 #[test]
-fn the_file_that_comes_with_the_program_is_valid_and_reads_only() {
+fn the_bundled_servers_file_is_valid_and_its_servers_only_read() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/mcp-servers.toml");
     let file = ServersFile::load(path.as_ref(), &|name| std::env::var(name).ok()).unwrap();
     assert!(file.warnings.is_empty());

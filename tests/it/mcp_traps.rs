@@ -120,7 +120,7 @@ async fn a_repeated_cursor_ends_the_list_with_the_tools_so_far() {
 }
 
 #[tokio::test]
-async fn a_tool_list_without_end_is_given_up() {
+async fn an_endless_tool_list_is_abandoned() {
     let pool = pool("never-ends-the-list", "");
     let error = scan(&pool).await.unwrap_err().to_string();
     assert!(error.ends_with("does not end after 100 pages"), "{error}");
@@ -156,7 +156,7 @@ async fn an_unknown_content_block_costs_only_itself() {
 }
 
 #[tokio::test]
-async fn a_server_that_never_answers_initialize_is_given_up_and_stops_no_other() {
+async fn a_server_that_never_answers_initialize_times_out_and_stops_no_other() {
     let file = table("mute", "never-initializes", "startup_timeout_sec = 0.6")
         + &table("good", "plain", "")
         + &table("off", "plain", "enabled = false");
@@ -175,7 +175,7 @@ async fn a_server_that_never_answers_initialize_is_given_up_and_stops_no_other()
 }
 
 #[tokio::test]
-async fn a_server_that_ignores_discover_is_greeted_the_old_way() {
+async fn a_server_that_ignores_discover_is_initialized_with_the_older_protocol() {
     let log = tempfile::NamedTempFile::new().unwrap();
     let line = format!("startup_timeout_sec = 3\nenv = {{ START_LOG = {:?} }}", log.path());
     let pool = pool("ignores-discover", &line);
@@ -266,7 +266,7 @@ async fn a_hanging_call_ends_as_unknown_and_the_server_is_asked_to_stop() {
 }
 
 #[tokio::test]
-async fn a_call_whose_caller_goes_away_is_cancelled_at_the_server() {
+async fn a_call_whose_caller_disappears_is_cancelled_at_the_server() {
     let pool = pool("plain", "");
     scan(&pool).await.unwrap();
     let hanging = call(&pool, "hang");
@@ -446,7 +446,7 @@ async fn servers_are_started_side_by_side() {
 }
 
 #[tokio::test]
-async fn the_command_perihelion_means_this_program_wherever_it_is() {
+async fn the_command_perihelion_means_this_program_in_any_directory() {
     let text = "[mcp_servers.x]\ncommand = \"perihelion\"\nargs = [\"plain\"]\nrequired = true";
     let file = ServersFile::parse("f".as_ref(), text, &|_| None).unwrap();
     let options = PoolOptions { executable: Some(program()), ..PoolOptions::default() };

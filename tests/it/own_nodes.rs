@@ -26,7 +26,7 @@ fn write(text: String) -> DraftUpdate {
 
 /// S1.06 and X2 for graphs of one's own: what was sent before a person was asked is not sent again after the answer.
 #[tokio::test]
-async fn ready_nodes_make_a_graph_whose_calls_happen_once() {
+async fn ready_nodes_form_a_graph_whose_calls_happen_once() {
     let directory = tempfile::tempdir().unwrap();
     let log = directory.path().join("lines.log");
     let script = Script::new().respond_with(|request| {

@@ -21,7 +21,7 @@ async fn an_unknown_kind_is_refused_with_the_nearest() {
 
 /// S3.12
 #[tokio::test]
-async fn a_pipeline_without_a_tool_for_a_role_gives_way_to_the_plain_loop() {
+async fn a_pipeline_without_a_tool_for_a_role_falls_back_to_the_plain_loop() {
     let plain = Rule::new(Reply::text("42")).role(Role::Agent);
     let library = Library::open(Kept::Sqlite, script().rule(plain).rule(approved()), &[]).await;
     library.serve("agent = \"librarian\"\nenabled_tools = [\"read\"]");

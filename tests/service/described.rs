@@ -79,7 +79,7 @@ async fn the_main_responses_match_their_descriptions_and_wrong_ones_do_not() {
 }
 
 #[tokio::test]
-async fn a_stream_is_described_whether_its_reader_takes_text_or_events() {
+async fn a_stream_is_described_for_readers_of_text_and_of_events() {
     let served = Served::sqlite().await;
     let (_, document) = served.get("/openapi.json").await;
     for path in ["/runs/stream", "/v1/responses"] {

@@ -284,7 +284,7 @@ async fn the_channel_of_tools_reports_calls() {
 
 /// X5
 #[tokio::test]
-async fn answers_to_questions_that_are_not_open_are_refused_and_dates_that_never_come_too() {
+async fn answers_to_questions_that_are_not_open_and_impossible_dates_are_refused() {
     let served = Served::sqlite().await;
     for text in ["clarify this", "approve this"] {
         let thread = served.thread().await;

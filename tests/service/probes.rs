@@ -59,7 +59,7 @@ async fn a_server_exports_its_runs_and_threads_to_prometheus() {
 
 /// X5: an acknowledged run is neither lost nor failed because its database was away.
 #[tokio::test]
-async fn a_run_whose_database_goes_away_before_its_input_is_stored_is_driven_again() {
+async fn a_run_whose_database_disappears_before_its_input_is_stored_is_driven_again() {
     let served = Served::postgres().await;
     let thread = served.thread().await;
     let database: &TestDatabase = served.on_postgres();

@@ -83,7 +83,7 @@ async fn assert_cancelled(store: &dyn Store, thread: ThreadId) {
 
 /// S1.10, S2.12, X2: what was sent is awaited and recorded; nothing begins after it, at any depth.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cancelled_run_ends_its_teams_and_no_call_begins_after_it() {
+async fn a_cancelled_run_ends_its_teams_and_starts_no_further_call() {
     perihelion::config::tls::install();
     let http = reqwest::Client::builder().no_proxy().build().unwrap();
     for kept in BOTH {
@@ -129,7 +129,7 @@ async fn a_cancelled_run_ends_its_teams_and_no_call_begins_after_it() {
 
 /// S1.10, S2.12: the worker ends the run itself, with its teams; the thread is not taken from it.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cancel_reaches_the_worker_that_holds_the_run_and_its_teams() {
+async fn a_cancel_reaches_the_worker_that_runs_the_run_and_its_teams() {
     perihelion::config::tls::install();
     let http = reqwest::Client::builder().no_proxy().build().unwrap();
     for kept in BOTH {

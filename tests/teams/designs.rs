@@ -60,7 +60,7 @@ async fn a_goal_becomes_a_team_whose_design_is_repaired_and_shown_before_it_is_s
 
 /// S1.10
 #[tokio::test(flavor = "multi_thread")]
-async fn a_design_that_stays_wrong_is_given_up_and_an_imported_one_is_refused_with_its_faults() {
+async fn a_design_that_stays_wrong_is_abandoned_and_an_imported_one_is_refused_with_its_faults() {
     let mut wrong = design();
     wrong["agents"][0]["servers"] = json!([]);
     let script = Script::new().rule(Rule::new(Reply::json(wrong.clone())).role(Role::Architect));

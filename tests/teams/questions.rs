@@ -38,7 +38,7 @@ async fn an_approval_inside_a_team_surfaces_and_is_answered_once() {
 
 /// S1.10
 #[tokio::test(flavor = "multi_thread")]
-async fn work_that_has_begun_ends_as_the_version_that_it_began_with() {
+async fn started_work_ends_with_the_version_of_its_start() {
     let office = Office::with_team(Kept::Sqlite, working()).await;
     let thread = interrupted(&office).await;
     let mut newer = design();
@@ -52,7 +52,7 @@ async fn work_that_has_begun_ends_as_the_version_that_it_began_with() {
 
 /// S1.10
 #[tokio::test(flavor = "multi_thread")]
-async fn a_thread_whose_team_is_gone_waits_until_it_is_back() {
+async fn a_thread_whose_team_was_deleted_waits_until_it_is_restored() {
     for kept in BOTH {
         let office = Office::with_team(kept, working()).await;
         let thread = interrupted(&office).await;

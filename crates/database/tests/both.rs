@@ -51,7 +51,7 @@ async fn make_table(database: &Database) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_type_comes_back_as_it_was_bound_and_null_as_null() {
+async fn every_type_is_returned_as_it_was_bound_and_null_as_null() {
     let kinds = kinds().await;
     for database in &kinds.databases {
         make_table(database).await;
@@ -188,7 +188,7 @@ impl From<Error> for Reported {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_transaction_that_reads_sees_one_moment_and_holds_no_writer_up() {
+async fn a_reading_transaction_sees_one_snapshot_and_delays_no_writer() {
     let kinds = kinds().await;
     // A database in memory has one connection, for readers and writers alike.
     for database in &kinds.databases[1..] {

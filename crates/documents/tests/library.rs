@@ -62,7 +62,7 @@ async fn an_added_document_is_found_with_its_section_and_an_exact_quote() {
 
 /// S3.06: an author is known from a document's own properties, and found by the name or a word of it.
 #[tokio::test(flavor = "multi_thread")]
-async fn documents_are_found_by_who_wrote_them() {
+async fn documents_are_found_by_their_author() {
     let page = "<head><title>Rent</title><meta name=Author content=\"Ann Archer, Ben O'Brook\"></head>\
         <p>The rent is due.</p>";
     for kind in kinds().await {
@@ -182,7 +182,7 @@ async fn the_same_bytes_cost_no_call_and_a_small_change_embeds_at_most_three_pie
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_interrupted_adding_continues_and_pays_for_no_text_twice() {
+async fn an_interrupted_upload_continues_and_pays_for_no_text_twice() {
     for kind in kinds().await {
         let library = &kind.library;
         let text: String = (0..300)
@@ -268,7 +268,7 @@ impl Reranker for Ranking {
 
 /// S3.06
 #[tokio::test(flavor = "multi_thread")]
-async fn a_ranking_changes_the_order_and_a_failed_one_keeps_it() {
+async fn a_ranking_changes_the_order_and_a_failed_ranking_does_not() {
     for kind in kinds().await {
         let library = &kind.library;
         for n in 1..=4 {
@@ -293,7 +293,7 @@ async fn a_ranking_changes_the_order_and_a_failed_one_keeps_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_document_that_gives_no_text_is_refused_by_name_and_not_kept() {
+async fn a_document_without_text_is_refused_by_name_and_not_stored() {
     for kind in kinds().await {
         let library = &kind.library;
         for (name, bytes, class) in [

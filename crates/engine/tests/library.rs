@@ -61,7 +61,7 @@ fn question(outcome: &RunOutcome<Order>) -> perihelion_engine::graph::Interrupt 
 }
 
 #[tokio::test]
-async fn start_makes_the_thread_and_an_effect_happens_once_however_often_its_node_runs() {
+async fn start_creates_the_thread_and_an_effect_happens_once_in_all_runs_of_its_node() {
     let shop = Shop::default();
     let runner = runner(node_with(shop.clone(), pay));
     let thread = ThreadId::new();
@@ -135,6 +135,6 @@ async fn a_function_with_any_error_is_a_node_and_its_questions_stay_questions() 
 }
 
 #[test]
-fn an_end_is_one_thing_however_it_is_written() {
+fn an_end_is_the_same_in_every_spelling() {
     assert_eq!(Target::node(END), Target::End);
 }

@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn each_case_is_better_worse_the_same_new_or_gone() {
+    fn each_case_is_better_worse_the_same_new_or_missing() {
         let before = record(vec![
             case("same", &[true, false], 100),
             case("better", &[false, false], 100),

@@ -35,7 +35,7 @@ async fn headers_that_never_end_hold_no_connection() {
 
 /// S3.04: a body that stops in its middle holds no connection either.
 #[tokio::test]
-async fn a_body_that_stops_in_its_middle_is_given_up() {
+async fn a_body_that_stops_in_its_middle_times_out() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let addr = listener.local_addr().unwrap();
     let bounds = Bounds { body: Duration::from_millis(300), ..Bounds::default() };

@@ -231,7 +231,7 @@ mod tests {
 
     /// S1.06
     #[test]
-    fn the_oldest_talk_goes_first_and_rules_and_task_stay() {
+    fn the_oldest_messages_are_removed_first_and_rules_and_task_stay() {
         let rules = "Rule. ".repeat(100);
         let talk: String = (0..20)
             .map(|n| {

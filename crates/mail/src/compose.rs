@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_keeps_the_thread_together_with_brackets_and_whole_references() {
+    fn a_reply_stays_in_the_thread_with_brackets_and_whole_references() {
         let asked = message::read(ASKED.as_bytes(), "INBOX", 7);
         assert_eq!((asked.id.as_str(), asked.subject.as_str()), ("<two@a.test>", "Grüße"));
         let compose = answer(&account(), &asked, "Well.").unwrap();

@@ -57,7 +57,7 @@ fn quoted_printable(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn a_message_in_any_character_set_is_read_however_it_is_encoded() {
+fn a_message_in_any_character_set_and_encoding_is_read() {
     for (charset, text) in TEXT {
         let bytes = encoded(charset, text);
         for label in [charset.to_owned(), charset.to_lowercase(), format!("\"{charset}\"")] {
@@ -133,7 +133,7 @@ fn a_bad_byte_costs_its_character_and_no_other() {
 }
 
 #[test]
-fn encoded_words_are_joined_wherever_a_character_is_cut() {
+fn encoded_words_are_joined_at_any_cut() {
     for (charset, text) in TEXT.into_iter().chain([("UTF-8", "Grüße 您好 🎉 안녕")]) {
         let bytes = encoded(charset, text);
         for cut in 1..bytes.len() {
@@ -176,7 +176,7 @@ fn encoded_words_are_joined_wherever_a_character_is_cut() {
 const PART: &str = "--b\r\nContent-Type: text/plain\r\n\r\nHello\r\n";
 
 #[test]
-fn a_message_whose_parts_do_not_end_has_its_text_and_what_follows() {
+fn a_message_without_closing_boundaries_has_its_text_and_the_rest() {
     let mixed =
         "From: a@a.test\r\nSubject: x\r\nContent-Type: multipart/mixed; boundary=\"b\"\r\n\r\n";
     let inner = "--b\r\nContent-Type: multipart/alternative; boundary=\"i n\"\r\n\r\n--i n\r\nContent-Type: text/plain\r\n\r\nInner\r\n\
@@ -293,7 +293,7 @@ fn a_message_that_is_right_is_left_alone() {
 }
 
 #[test]
-fn a_thread_is_in_the_order_of_time_whatever_the_zones() {
+fn a_thread_is_in_the_order_of_time_in_all_zones() {
     let dates = [
         "Fri, 2 Jan 2026 01:30:00 +1400",
         "Thu, 1 Jan 2026 23:00:00 +0900",

@@ -72,7 +72,7 @@ fn an_object_is_never_sent_as_a_json_patch_and_operations_are() {
 }
 
 #[test]
-fn a_file_part_has_its_name_however_it_is_given() {
+fn a_file_part_has_its_name_in_every_form() {
     let content = json!({JSON: {"schema": {}}, FORM: {"schema": {"type": "object", "properties": {
         "report": {"type": "string", "format": "binary"}, "note": {"type": "string"},
         "pages": {"type": "array", "items": {"type": "string", "format": "binary"}}}}}});

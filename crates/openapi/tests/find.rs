@@ -131,7 +131,7 @@ fn a_reading_question_never_ranks_a_destructive_operation_first() {
 }
 
 #[test]
-fn an_operation_that_yields_an_id_is_listed_once_and_keeps_its_place() {
+fn an_operation_that_returns_an_id_is_listed_once_and_stays_in_its_place() {
     let catalogue = shop(true);
     let finder = Finder::new(&catalogue);
     for (name, _) in THINGS {

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_legacy_encoding_is_guessed_and_said_to_be() {
+    fn a_legacy_encoding_is_guessed_and_reported_as_a_guess() {
         let words = "Die Prüfung der Geräte ist für Müller größtenteils abgeschlossen.";
         let (bytes, _, _) = encoding_rs::WINDOWS_1252.encode(words);
         let decoded = decode(&bytes).unwrap();

@@ -381,7 +381,7 @@ fn the_declared_extent_of_a_sheet_costs_no_memory() {
 }
 
 #[test]
-fn cells_that_lie_far_apart_are_read_without_the_space_between_them() {
+fn cells_that_are_far_apart_are_read_without_the_space_between_them() {
     let far = "<row r='1'><c r='A1'><v>17</v></c></row><row r='1048576'><c r='XFD1048576'><v>18</v></c></row>";
     assert_eq!(book("", far).unwrap().text, "## May\n\n17\n\n18\n");
     // Along two edges, and scattered so that they are too many tables.

@@ -238,7 +238,7 @@ fn width(text: &str) -> f64 {
 }
 
 #[test]
-fn text_that_is_painted_again_for_a_bold_look_or_a_shadow_is_read_once() {
+fn text_painted_twice_for_a_bold_look_or_a_shadow_is_read_once() {
     let text = "Amount due 100 till 11.11, all bills";
     let offsets = [
         (0.0, 0.0),

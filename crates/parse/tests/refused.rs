@@ -181,7 +181,7 @@ fn files_of_other_kinds_are_refused_by_name() {
 
 /// The kind is known by the bytes, whatever the name.
 #[test]
-fn rich_text_mails_and_pages_are_known_by_their_beginning() {
+fn rich_text_mails_and_pages_are_recognized_by_their_first_bytes() {
     let mail = "From: Ann <ann@example.org>\r\nTo: Ben <ben@example.org>\r\nSubject: Rent\r\n\r\nIt is 800.\r\n";
     for (text, name, format) in [
         (r"{\rtf1 Words}", "a.doc", Format::Rtf),
@@ -199,7 +199,7 @@ fn rich_text_mails_and_pages_are_known_by_their_beginning() {
 
 /// Each way in which mails were read as empty.
 #[test]
-fn mails_are_read_whatever_they_are_made_of() {
+fn mails_with_any_parts_are_read() {
     let head = "From: Ann Archer <ann@example.org>\nTo: ben@example.org\nSubject: =?utf-8?Q?Gr=C3=B6=C3=9Fe?=\nDate: Mon, 4 May 2026 10:00:00 +0200\nMIME-Version: 1.0\n";
     let open = "Content-Type: multipart/mixed; boundary=\"b\"\n\n--b\nContent-Type: text/plain\n\nThe rent is 800.\n";
     let page = "Content-Type: text/html; charset=utf-8\n\n<h2>Rent</h2><p>The rent is 800.</p>";

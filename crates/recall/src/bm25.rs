@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn the_best_are_the_first_of_all_however_far_apart_the_numbers_lie() {
+    fn the_best_are_the_first_of_all_at_any_distance_of_their_scores() {
         let statistics = Statistics { items: 5_000, length: 5_000 * 40 };
         for step in [1, 1_000] {
             let postings: Vec<(u64, u32)> =

@@ -116,7 +116,7 @@ fn the_kernels_settings_cannot_be_opened_for_writing() {
 }
 
 #[test]
-fn all_that_can_be_written_counts_against_the_bound_on_files() {
+fn all_written_files_count_against_the_file_limit() {
     let Some(python) = python() else { return };
     // Fills each mount, and each directory that a program might expect to be writable.
     let code = r#"

@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn each_line_answers_the_question_whose_id_it_begins_with() {
+    fn each_line_answers_the_question_with_the_id_at_its_start() {
         let questions = open(&["approval", "outcome_unknown"]);
         let text = "- `id-1`: {\"outcome\": \"skip\"}\n\n id-0: `deny`";
         let wanted =

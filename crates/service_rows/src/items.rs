@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_has_the_paths_below_and_no_name_that_begins_alike() {
+    fn a_range_has_the_paths_below_and_no_name_with_the_same_prefix() {
         let (from, to) = range(&prefix(&["a"])).unwrap();
         let is_below = |names: &[&str]| (&from..&to).contains(&&path(&prefix(names)));
         assert!(is_below(&["a"]) && is_below(&["a", " "]) && is_below(&["a", "\u{10ffff}"]));

@@ -159,7 +159,7 @@ mod tests {
 
     /// S1.13, S3.06
     #[test]
-    fn a_citation_that_points_nowhere_is_removed_and_counted_and_all_else_stays() {
+    fn a_citation_without_a_target_is_removed_and_counted_and_all_other_text_stays() {
         let kept = |answer| check_citations(answer, 2).text;
         assert_eq!(kept("It is 42 [1][3], or 43 [2] [9]."), "It is 42 [1], or 43 [2].");
         assert_eq!(kept("None [0]."), "None.");

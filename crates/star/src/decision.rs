@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn qa_alone_finishes_and_qa_among_agents_only_comes_last() {
+    fn qa_alone_finishes_and_qa_among_agents_only_runs_last() {
         let accept = judge;
         assert_eq!(accept(decision(&["qa"], &[])), Ok(Accepted::Finish));
         let repeated = decision(&["qa"], &[("a", "mcp_agent_sql", &[])]);
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_given_to_an_agent_without_a_task_takes_an_id_that_is_free() {
+    fn a_request_for_an_agent_without_a_task_gets_an_unused_id() {
         let both = ["mcp_agent_sql", "mcp_agent_files"];
         let stages = work(&decision(&both, &[("r1", "mcp_agent_sql", &[])]));
         let own = ("1.1.r1".into(), "do r1".into());

@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_end_that_an_older_version_kept_as_a_text_is_read() {
+    fn an_end_that_an_older_version_stored_as_a_text_is_read() {
         let read = |json: &str| serde_json::from_str::<EarlyEnd>(json).unwrap().reason;
         assert_eq!(read("\"the budget of 5 tokens was spent\""), FinishReason::Limit);
         assert_eq!(read("\"the same agents were chosen\""), FinishReason::NoProgress);

@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn of_names_that_differ_in_case_alone_the_exact_one_is_meant_and_no_other_is_guessed() {
+    fn of_names_that_differ_only_in_case_the_exact_one_matches_and_no_other_is_guessed() {
         let agents = ["mcp_agent_Files".to_owned(), "mcp_agent_files".to_owned()];
         for (name, meant) in [("files", 1), ("Files", 0), ("mcp_agent_files", 1)] {
             assert_eq!(agent_name(name, &agents), Ok(agents[meant].clone()));

@@ -132,7 +132,7 @@ mod tests {
 
     /// S1.12: the mapping from thread and run to trace is public, so these values must never change.
     #[test]
-    fn ids_can_be_computed_by_anyone_who_knows_thread_and_run() {
+    fn ids_follow_from_the_thread_and_the_run_number() {
         let thread: ThreadId = "0190a5b4-0000-7000-8000-000000000001".parse().unwrap();
         // printf 'trace/0190a5b4-0000-7000-8000-000000000001/1' | sha256sum | cut -c1-32
         assert_eq!(TraceId::of_run(thread, 1).to_string(), "0cce7d453421b911909923d7725cd4b7");

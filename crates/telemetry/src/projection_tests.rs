@@ -173,7 +173,7 @@ fn result(status: &str, reflection: &str) -> Value {
 }
 
 #[test]
-fn a_wait_for_a_person_ends_a_trace_and_the_answer_begins_the_next() {
+fn a_wait_for_a_person_ends_a_trace_and_the_answer_starts_the_next() {
     let mut pen = Pen::new();
     pen.turn(&["a"]);
     pen.chat("agent", "", &["x"]);
@@ -353,7 +353,7 @@ fn a_call_whose_outcome_is_unknown_is_open_until_it_is_settled() {
 }
 
 #[test]
-fn a_run_that_is_not_there_or_no_longer_kept_is_an_error() {
+fn a_missing_or_deleted_run_is_an_error() {
     let mut pen = Pen::new();
     assert!(matches!(project(&pen.rows, 1, View::default()), Err(Error::NeverRan(_))));
     pen.turn(&["a"]);

@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_that_lead_inside_are_refused_however_they_are_written() {
+    fn internal_addresses_are_refused_in_every_spelling() {
         let addresses = Addresses::default();
         for inside in [
             "http://127.0.0.1/",

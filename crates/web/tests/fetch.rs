@@ -52,7 +52,7 @@ async fn a_page_is_read_as_markdown_once_and_then_from_the_cache() {
 
 /// S3.07
 #[tokio::test]
-async fn requests_to_one_host_are_a_pause_apart() {
+async fn requests_to_one_host_have_a_pause_between_them() {
     let address = serve(Router::new().fallback(get(async || "text"))).await;
     let limits = Limits { pause: Duration::from_millis(300), ..Limits::default() };
     let allowed = Addresses::allowing(std::slice::from_ref(&address));
@@ -101,7 +101,7 @@ async fn redirects_robots_and_odd_answers_are_refused_by_name() {
 
 /// S3.07
 #[tokio::test]
-async fn a_page_is_read_in_its_character_set_wherever_that_is_named() {
+async fn a_page_is_read_in_its_character_set_from_any_declaration() {
     let cases: [(&str, &[u8], &str); 8] = [
         ("Shift_JIS", b"\x92\xaa\x82\xcc\x96\x9e\x82\xbf\x88\xf8\x82\xab", "潮の満ち引き"),
         ("gb2312", b"\xb3\xb1\xcf\xab\xd5\xc7\xc2\xe4", "潮汐涨落"),

@@ -15,7 +15,7 @@ fn names(value: &Value, host: &str) {
 }
 
 #[test]
-fn an_address_is_recognised_however_it_is_written() {
+fn an_address_is_recognised_in_every_spelling() {
     for written in [
         "https://evil.test/?key=k",
         "HTTPS://EVIL.test/?key=k",
@@ -276,7 +276,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_that_the_fetcher_takes_is_named(text in "(http|https|HTTP|ht\ttp)[:;][/\\\\\t\n ]{0,4}[ -~\u{0}\t]{0,24}") {
+    fn any_text_that_the_fetcher_accepts_is_named(text in "(http|https|HTTP|ht\ttp)[:;][/\\\\\t\n ]{0,4}[ -~\u{0}\t]{0,24}") {
         if let Ok(url) = Addresses::default().check(&text) {
             prop_assert!(hosts(&json!(text)).contains(&url.host_str().unwrap_or_default().to_owned()));
         }

@@ -31,7 +31,7 @@ async fn shop(tool: &'static str) -> World {
 }
 
 #[tokio::test]
-async fn a_form_is_shown_with_its_fields_and_taken_when_it_fits() {
+async fn a_form_is_shown_with_its_fields_and_accepted_if_it_is_valid() {
     let world = shop("order").await;
     let run = world.run(&["run", "Order bread", "--thread", "o"]).await.code(3);
     run.says("elicitation, mcp_agent_shop")

@@ -116,7 +116,7 @@ async fn the_report_of_an_unreachable_server_includes_the_refused_connection() {
 }
 
 #[tokio::test]
-async fn wrong_usage_is_json_where_json_is_asked_for() {
+async fn usage_errors_are_json_if_json_is_requested() {
     let world = World::new(answering()).await;
     for args in [
         &["run", "Hi", "--json", "--no-such-option"][..],

@@ -15,7 +15,7 @@ use super::world::{World, answering, clarify, first, noting, reading, select};
 
 /// A thread without a name is known by its question, and by the end of its id.
 #[tokio::test]
-async fn threads_are_named_briefly_and_the_newest_is_meant_without_a_name() {
+async fn threads_have_short_names_and_the_newest_is_the_default() {
     let world = World::new(reading()).await;
     let run =
         world.run(&["run", "What is it, in one long sentence?", "--json"]).await.code(0).json();

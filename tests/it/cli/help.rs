@@ -74,7 +74,7 @@ async fn help_of_the_trace_commands() {
 }
 
 #[tokio::test]
-async fn the_version_and_the_completions_come_on_standard_output() {
+async fn the_version_and_the_completions_are_printed_on_standard_output() {
     let world = World::new(Script::new()).await;
     let version = world.run(&["--version"]).await.code(0);
     assert_eq!(version.stdout, concat!("perihelion ", env!("CARGO_PKG_VERSION"), "\n"));

@@ -168,7 +168,7 @@ async fn two_runs_are_compared_step_by_step() {
 }
 
 #[tokio::test]
-async fn steps_that_only_one_of_them_took_are_named() {
+async fn steps_of_only_one_of_the_threads_are_named() {
     let script = first(
         Rule::new(clarify("Which?")).contains("unclear").role(Role::Supervisor).nth(1),
         answering(),

@@ -95,7 +95,7 @@ async fn a_thread_travels_as_a_file_and_through_a_pipe() {
 }
 
 #[tokio::test]
-async fn a_shortened_thread_keeps_its_state_and_continues() {
+async fn a_shortened_thread_preserves_its_state_and_continues() {
     let world = World::new(answering()).await;
     for question in ["one", "two", "three"] {
         world.run(&["run", question, "--thread", "t", "-q"]).await.code(0);

@@ -48,7 +48,7 @@ async fn a_run_that_is_stopped_ends_although_the_collector_stalls_and_is_deliver
 }
 
 #[tokio::test]
-async fn an_encrypted_thread_keeps_and_delivers_its_trace_like_any_other() {
+async fn an_encrypted_thread_stores_and_delivers_its_trace_like_any_other() {
     let (collector, url) =
         Collector::start(Manner { status: Some(403), ..Manner::default() }).await;
     let mut world = World::new(reading()).await;

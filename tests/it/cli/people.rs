@@ -32,7 +32,7 @@ async fn a_key_is_printed_once_and_listed_without_its_secret() {
 
 /// S3.04
 #[tokio::test]
-async fn a_users_password_comes_from_standard_input() {
+async fn the_password_of_a_user_is_read_from_standard_input() {
     let world = World::new(Script::new()).await;
     world.run(&["users", "add", "ada"]).await.code(2).says("standard input");
     let add = ["users", "add", "ada"];

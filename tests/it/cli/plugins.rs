@@ -58,8 +58,7 @@ async fn end(world: &World, worker: Child) -> String {
 
 /// X6, S3.12: a plug-in is one table in a file, while everything runs.
 #[tokio::test]
-async fn a_worker_takes_over_a_changed_servers_file_and_keeps_the_old_one_when_the_new_one_is_broken()
- {
+async fn a_worker_loads_a_changed_servers_file_and_uses_the_old_one_if_the_new_one_is_broken() {
     let world = World::new(answering()).await;
     let worker = worker(&world).await;
     save(&world, &format!("{SERVERS}{MORE}"));
@@ -202,7 +201,7 @@ async fn a_slow_discovery_of_servers_shows_its_progress() {
 
 /// S1.09, X6: with pins and all, a hundred servers that are known are listed and asked for none of their tools again.
 #[tokio::test]
-async fn a_hundred_known_servers_are_listed_and_run_with_without_starting_one() {
+async fn a_hundred_known_servers_are_listed_and_used_without_starting_one() {
     let world = World::new(answering()).await;
     world.write("mcp-servers.toml", &catalogue::all(world.home.path()));
     let started = || catalogue::noted(world.home.path(), "started").len();

@@ -87,7 +87,7 @@ async fn store(world: &World) -> SqliteStore {
 }
 
 #[tokio::test]
-async fn a_damaged_thread_is_named_and_keeps_no_other_from_being_shortened() {
+async fn a_damaged_thread_is_named_and_other_threads_are_still_shortened() {
     let world = world().await;
     for thread in ["a", "b", "c"] {
         world.run(&["run", "again", "--thread", thread, "-q"]).await.code(0);
@@ -110,7 +110,7 @@ async fn a_damaged_thread_is_named_and_keeps_no_other_from_being_shortened() {
 }
 
 #[tokio::test]
-async fn a_thread_under_way_is_not_deleted_unless_that_is_forced() {
+async fn a_running_thread_is_deleted_only_with_force() {
     let world = World::new(answering()).await;
     world.run(&["run", "q", "--thread", "queued", "--detach", "-q"]).await.code(0);
     world.run(&["run", "q", "--thread", "busy", "-q"]).await.code(0);

@@ -42,7 +42,7 @@ async fn a_clarification_ends_with_code_3_and_the_command_that_answers_it() {
 
 /// X7: what was asked and answered is in the traces, where content is.
 #[tokio::test]
-async fn a_trace_ends_with_the_question_and_the_next_begins_with_the_answer() {
+async fn a_trace_ends_with_the_question_and_the_next_starts_with_the_answer() {
     let mut world = World::new(clarifying()).await;
     world.run(&["run", "Did they?", "--thread", "q", "-q"]).await.code(3);
     world.run(&["resume", "q", "--message", "1945", "-q"]).await.code(0);

@@ -82,7 +82,7 @@ async fn with_json_there_is_exactly_one_object_with_the_contracts_keys() {
 
 /// S2.01
 #[tokio::test]
-async fn the_question_can_come_from_standard_input_and_the_context_from_options() {
+async fn the_question_can_be_read_from_standard_input_and_the_context_from_options() {
     let world = World::new(answering()).await;
     let args = ["run", "-", "--context", "region=EU", "--context", "note=a=b", "-q"];
     world.run_with_input(&args, "Who goes there?\n").await.code(0);
@@ -191,7 +191,7 @@ async fn two_agents_of_one_stage_both_report() {
 
 /// S2.10
 #[tokio::test]
-async fn the_events_of_a_run_are_in_the_object_when_they_are_asked_for() {
+async fn the_events_of_a_run_are_in_the_object_on_request() {
     let world = World::new(reading()).await;
     world.run(&["run", "What is it?", "--include-events"]).await.code(2).says("--json");
     let args = ["run", "What is it?", "--json", "--include-events", "--thread", "t"];

@@ -35,7 +35,7 @@ async fn a_worker_that_started_before_its_servers_waits_for_them_and_does_the_wo
 
 /// X5: the wait is bounded, and then the run begins without them.
 #[tokio::test]
-async fn a_run_whose_servers_never_come_begins_without_them() {
+async fn a_run_whose_servers_never_start_begins_without_them() {
     let mut site = site(Kind::Sqlite, noting()).await;
     site.world.set("PERIHELION_TRUST_PINS", "off");
     site.world.set("PERIHELION_SERVERS_WAIT_SEC", "0.5");

@@ -12,7 +12,7 @@ use crate::cli::world::answering;
 
 /// X6
 #[tokio::test]
-async fn processes_that_find_a_token_old_at_once_renew_it_once_and_keep_what_rotates() {
+async fn processes_that_find_an_expired_token_together_renew_it_once_and_store_the_rotated_one() {
     let site = Site::start().await;
     let world = world(&site, answering()).await;
     site.life().next_life = Some(0);

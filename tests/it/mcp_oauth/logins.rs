@@ -15,7 +15,7 @@ fn assert_clean(text: &str) {
 
 /// X6
 #[tokio::test]
-async fn a_person_logs_in_and_runs_use_the_login_which_shows_nowhere() {
+async fn a_person_logs_in_and_runs_use_the_login_which_is_never_shown() {
     let site = Site::start().await;
     let world = world(&site, greeting()).await;
     let before = world.run(&["agents"]).await.code(0);
@@ -65,7 +65,7 @@ async fn a_person_logs_in_and_runs_use_the_login_which_shows_nowhere() {
 
 /// X6
 #[tokio::test]
-async fn a_logout_revokes_and_forgets() {
+async fn a_logout_revokes_and_deletes_the_login() {
     let site = Site::start().await;
     let world = world(&site, answering()).await;
     log_in(&world).await;
@@ -151,7 +151,7 @@ async fn answers_from_another_issuer_or_for_another_login_are_refused() {
 
 /// X6
 #[tokio::test]
-async fn a_server_that_says_that_it_is_another_gets_no_login() {
+async fn a_server_that_claims_to_be_another_gets_no_login() {
     let site = Site::start().await;
     let world = world(&site, Script::new()).await;
     site.life().false_resource = Some("https://elsewhere.example/mcp".to_owned());

@@ -183,7 +183,7 @@ async fn calls_have_ids_that_are_unique_in_the_conversation() {
 
 /// An endpoint's hiccup is one, whatever its status is.
 #[tokio::test]
-async fn an_empty_or_broken_off_answer_is_asked_for_again() {
+async fn an_empty_or_truncated_answer_is_requested_again() {
     let choice = |choice: Value| json!({ "choices": [choice] }).to_string();
     let hiccups = [
         json!({ "choices": [] }).to_string(),

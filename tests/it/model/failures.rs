@@ -38,7 +38,7 @@ async fn a_retry_after_in_the_far_future_is_capped() {
 }
 
 #[tokio::test]
-async fn retries_end_and_what_cannot_pass_is_not_retried() {
+async fn retries_end_and_permanent_failures_are_not_retried() {
     for (reply, requests) in [
         (Reply::status(503, "overloaded"), 3),
         (Reply::status(429, "You exceeded your current quota"), 1),
@@ -75,7 +75,7 @@ async fn a_dropped_connection_is_retried_and_then_reported() {
 }
 
 #[tokio::test]
-async fn an_endpoint_that_hangs_is_asked_again_and_then_given_up_by_name() {
+async fn a_hanging_endpoint_is_retried_and_then_reported_by_name() {
     let script = Script::new()
         .rule(Rule::new(Reply::hang()).role(Role::Agent).times(1))
         .rule(Rule::new(Reply::hang()).role(Role::Qa))

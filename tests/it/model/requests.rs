@@ -8,7 +8,7 @@ use super::{KEY, model_at, request, serve};
 
 /// Shows the contract of DESIGN 5: role, thread and agent stand in headers.
 #[tokio::test]
-async fn every_request_says_its_role_thread_and_agent_in_headers() {
+async fn every_request_names_its_role_thread_and_agent_in_headers() {
     let server = serve(Script::new().rule(Rule::new(Reply::text("Hi")))).await;
     let model = model_at(server.url(), &[]);
     let mut asked = request(Role::Agent);

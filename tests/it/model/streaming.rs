@@ -99,7 +99,7 @@ async fn an_error_during_a_stream_is_reported() {
 }
 
 #[tokio::test]
-async fn a_stream_is_read_however_its_events_are_written() {
+async fn a_stream_is_read_in_every_event_format() {
     let chunk =
         |delta: &str| format!("{{\"choices\":[{{\"delta\":{{\"content\":\"{delta}\"}}}}]}}");
     let end = "{\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}";

@@ -56,7 +56,7 @@ async fn a_bad_json_answer_is_asked_again_with_its_problems() {
 }
 
 #[tokio::test]
-async fn a_model_that_never_answers_validly_is_given_up_after_three_attempts() {
+async fn a_model_that_never_answers_validly_fails_after_three_attempts() {
     let server = serve(Script::new().rule(Rule::new(Reply::json(json!({ "status": 1 }))))).await;
     let model = model_at(server.url(), &[]);
     let error = ask::<Verdict>(&model, request(Role::Reflector), "reflection").await.unwrap_err();
@@ -112,7 +112,7 @@ async fn json_mode_json_object_never_tries_json_schema() {
 
 /// A cut answer that is shown again is repeated word for word, and cut again.
 #[tokio::test]
-async fn after_a_cut_json_answer_a_shorter_one_is_asked_for_without_it() {
+async fn after_a_truncated_json_answer_a_shorter_one_is_requested_without_it() {
     let cut = json!({ "choices": [{
         "message": { "content": "{\"status\":\"APPROVED\",\"feedback\":\"and so on" },
         "finish_reason": "length",

@@ -101,7 +101,7 @@ async fn a_step_of_an_old_thread_writes_what_one_of_a_young_thread_does(on: &Fix
 
 /// X1: and Postgres is asked as often for it.
 #[tokio::test]
-async fn a_step_of_an_old_thread_takes_as_many_statements_as_one_of_a_young_thread() {
+async fn a_step_of_an_old_thread_needs_as_many_statements_as_a_step_of_a_young_thread() {
     let on = stores::postgres().await;
     let statements = Arc::new(AtomicUsize::new(0));
     let seen = Arc::clone(&statements);

@@ -62,7 +62,7 @@ fn every_invariant_survives_every_failure() {
 }
 
 #[test]
-fn the_kept_seeds_still_pass() {
+fn the_stored_seeds_still_pass() {
     let runtime = runtime();
     for (seed, why) in KEPT {
         println!("{seed}: {why}");

@@ -233,7 +233,7 @@ async fn every_method_works_after_the_server_closed_all_connections() {
 }
 
 #[tokio::test]
-async fn a_call_that_was_given_up_leaves_the_store_usable() {
+async fn an_abandoned_call_leaves_the_store_usable() {
     let on = stores::postgres().await;
     let writer = Writer::new(&on.store).await;
     let mut other = connect(on.url.as_deref().unwrap()).await;

@@ -70,7 +70,7 @@ async fn writers(store: &Arc<dyn Store>, count: usize) -> Vec<Writer> {
 }
 
 #[tokio::test]
-async fn commits_that_wait_for_a_held_row_hold_up_no_other_thread() {
+async fn commits_that_wait_for_a_locked_row_delay_no_other_thread() {
     let on = stores::postgres().await;
     let mut locked = Locked::rows(&on, 5).await;
     let waiting: Vec<_> = locked.writers.iter().map(committing).collect();

@@ -64,7 +64,7 @@ impl Network {
 
 /// S1.03
 #[tokio::test]
-async fn a_commit_that_was_swallowed_or_whose_reply_was_is_there_once_and_the_writer_continues() {
+async fn a_commit_with_a_lost_request_or_reply_happens_once_and_the_writer_continues() {
     let network = Network::new().await;
     let mut writer = Writer::with_steps(&network.store, 1).await;
     for hole in [Hole::TheStatement, Hole::TheReply] {

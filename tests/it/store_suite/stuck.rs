@@ -59,7 +59,7 @@ async fn a_store_continues_after_a_full_disk_broke_off_a_transaction() {
 }
 
 #[tokio::test]
-async fn a_store_continues_after_a_call_was_given_up_at_any_moment() {
+async fn a_store_continues_after_a_call_was_abandoned_at_any_moment() {
     let (sqlite, _directory) = store().await;
     let store: Arc<dyn Store> = sqlite.clone();
     let mut writer = Writer::with_steps(&store, 1).await;

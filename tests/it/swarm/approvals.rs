@@ -94,7 +94,7 @@ async fn an_answer_after_the_time_is_asked_for_again_and_nothing_is_sent(fixture
 
 /// Workers of one database may be set up differently.
 #[tokio::test]
-async fn an_approval_holds_in_a_process_that_would_have_given_another_time() {
+async fn an_approval_is_valid_in_a_process_with_a_different_approval_time() {
     let room = Room::in_memory(writing(&["one"])).await.with_alpha(GATED);
     room.ask("Write").await;
     let room = room.with_env("PERIHELION_TRUST_APPROVAL_TIMEOUT_SEC", "0.000001");
@@ -228,7 +228,7 @@ async fn a_tool_can_have_a_separate_approval_time() {
 
 /// S3.09: What nobody could have made valid is not put to a person.
 #[tokio::test]
-async fn a_gated_call_with_wrong_arguments_goes_back_to_the_model_and_not_to_a_person() {
+async fn a_gated_call_with_wrong_arguments_returns_to_the_model_and_not_to_a_person() {
     let room = Room::in_memory(one_call("append", json!({ "lines": 3 }))).await.with_alpha(GATED);
     assert_done(&room.ask("Write").await);
     assert!(room.log("alpha").is_empty());

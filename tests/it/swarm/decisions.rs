@@ -69,7 +69,7 @@ async fn json_that_breaks_the_schema_is_repaired_within_the_decision() {
 }
 
 #[tokio::test]
-async fn a_supervisor_that_talks_nonsense_is_given_up_and_qa_answers_and_all_of_it_is_counted() {
+async fn an_incoherent_supervisor_is_stopped_and_qa_answers_and_all_tokens_are_counted() {
     let room = Room::in_memory(script(|asked| match asked.role {
         "supervisor" => Some(Reply::text("Nonsense.").usage(100, 10)),
         "qa" => Some(Reply::text("Nothing was found.").usage(7, 3)),

@@ -15,7 +15,7 @@ use crate::store_suite::{on_every_store, stores::Fixture};
 on_every_store!(a_run_whose_supervisor_cannot_be_reached_fails_clearly_and_continues_later);
 
 #[tokio::test]
-async fn a_tool_error_goes_back_to_the_model_which_recovers() {
+async fn a_tool_error_returns_to_the_model_which_recovers() {
     let room = Room::in_memory(script(|asked| match (asked.role, asked.tools, asked.results) {
         ("supervisor", _, 0) => Some(decide(&["look"], &[A], json!([]))),
         ("agent", 0, _) => Some(Reply::call("look_up", json!({ "key": "colour" }))),
@@ -204,7 +204,7 @@ async fn an_answer_that_was_cut_off_is_named_as_such() {
 }
 
 #[tokio::test]
-async fn an_agent_whose_answer_is_cut_off_is_asked_for_a_shorter_one_once() {
+async fn an_agent_with_a_truncated_answer_is_asked_once_for_a_shorter_one() {
     let agents = |shorter: fn() -> Reply| {
         script(move |asked| match (asked.role, asked.tools, asked.results) {
             ("supervisor", _, 0) => Some(decide(&["look"], &[A], json!([]))),

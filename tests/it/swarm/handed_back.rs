@@ -20,7 +20,7 @@ fn handing_back(decisions: impl Fn(usize) -> Reply + Send + Sync + 'static) -> S
 
 /// S1.06
 #[tokio::test]
-async fn a_task_that_is_handed_back_goes_to_another_agent_and_what_waited_for_it_is_not_started() {
+async fn a_task_that_is_handed_back_goes_to_another_agent_and_its_dependents_are_not_started() {
     let room = Room::in_memory(handing_back(|results| match results {
         0 => {
             let tasks =

@@ -26,7 +26,7 @@ fn drafts(judge: impl Fn(&str) -> Reply + Send + Sync + 'static) -> Script {
 
 /// S1.07
 #[tokio::test]
-async fn a_rejected_output_goes_back_with_the_feedback_and_is_approved_the_second_time() {
+async fn a_rejected_output_returns_with_the_feedback_and_is_approved_the_second_time() {
     let room = Room::in_memory(drafts(|text| {
         if text.contains("draft 2") {
             super::approved()

@@ -21,7 +21,7 @@ fn read(room: &Room, text: &str) -> ServersFile {
 
 /// S1.09, X6
 #[tokio::test]
-async fn a_thread_whose_agent_left_by_a_reload_is_parked_until_another_reload_brings_it_back() {
+async fn a_thread_whose_agent_was_removed_by_a_reload_is_parked_until_another_reload_restores_it() {
     let room = Room::in_memory(one_call("look_up", json!({ "key": "color" })))
         .await
         .with_alpha("default_tools_approval_mode = \"prompt\"");
@@ -131,7 +131,7 @@ fn both_look_up() -> Script {
 
 /// X6: runs continue over a thousand reloads, one of which in two replaces a server that they use.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn runs_under_way_continue_over_a_thousand_reloads_and_no_process_is_left() {
+async fn active_runs_continue_over_a_thousand_reloads_and_no_process_is_left() {
     const RELOADS: usize = 1000;
     const RUNNING: usize = 4;
     let mark = uuid::Uuid::new_v4().to_string();

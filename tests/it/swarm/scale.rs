@@ -188,7 +188,7 @@ async fn a_turn_has_eight_searches_and_preferred_agents_stay_in_the_catalog() {
 
 /// X3: each search of a decision is read back as it was.
 #[tokio::test]
-async fn two_searches_of_one_decision_find_what_each_asks_for() {
+async fn two_searches_of_one_decision_find_separate_results() {
     let both = |asked: &Asked<'_>| match (asked.role, searches(asked)) {
         ("supervisor", 0) => {
             let tasks = json!([

@@ -75,7 +75,7 @@ async fn changes_between_attempts_are_shown_at_the_later_one() {
 
 /// S2.10
 #[tokio::test]
-async fn the_events_of_a_run_come_in_order_with_who_did_what() {
+async fn the_events_of_a_run_are_in_order_with_agent_and_action() {
     let demo = Demo::open(settings(&[])).await;
     let report = demo.ask(demo.runtime.run_options()).await;
     let trace = demo.trace(None).await;
@@ -115,7 +115,7 @@ async fn two_runs_of_the_same_question_differ_only_in_their_observations() {
 
 /// X7: A model or a tool may write anything; the page shows it and runs none of it.
 #[tokio::test]
-async fn the_page_holds_the_trace_and_names_no_address_outside_it() {
+async fn the_page_contains_the_trace_and_no_external_address() {
     let demo = Demo::open(settings(&[])).await;
     demo.ask(demo.runtime.run_options()).await;
     let mut trace = demo.trace(None).await;

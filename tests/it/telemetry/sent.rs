@@ -141,7 +141,7 @@ async fn a_collector_that_refuses_everything_is_counted_and_the_run_does_not_min
 }
 
 #[tokio::test]
-async fn spans_that_a_collector_takes_in_name_only_are_counted() {
+async fn spans_that_a_collector_rejects_are_counted() {
     let (_collector, settings) = collected(Manner { rejects: 3, ..Manner::default() }).await;
     let demo = Demo::open(settings).await;
     demo.ask(demo.runtime.run_options()).await;

@@ -258,7 +258,7 @@ fn a_server_listens_until_no_traffic_is_routed_to_it() {
 }
 
 #[test]
-fn a_process_has_more_time_to_end_than_it_takes() {
+fn a_process_gets_more_time_to_end_than_it_needs() {
     let settings = Settings::load(Overrides::default(), None, &|_| None).unwrap();
     let longest = containers().iter().map(pre_stop_seconds).fold(0.0, f64::max);
     let drain = settings.serve.drain_sec + longest;

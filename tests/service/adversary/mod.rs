@@ -119,7 +119,7 @@ async fn notifications_and_the_queue_contain_only_thread_ids_and_event_counts() 
 
 /// JSON sent as `text/plain`, which a page may send without asking.
 #[tokio::test]
-async fn no_route_takes_json_that_is_sent_as_text() {
+async fn no_route_accepts_json_that_is_sent_as_text() {
     let served = Served::sqlite().await;
     for (method, path) in routes(&served).await {
         // The end of a session takes no body.

@@ -69,7 +69,7 @@ async fn pour(served: &Served, method: &str, path: &str, is_chunked: bool, most:
 
 /// S3.04: refused before the whole of it was read, with what is needed of memory for one that is permitted.
 #[tokio::test]
-async fn a_body_of_a_hundred_megabytes_is_refused_by_every_route_that_takes_a_state() {
+async fn every_route_that_accepts_a_state_refuses_a_body_of_a_hundred_megabytes() {
     let served = Served::sqlite().await;
     let thread = served.thread().await;
     let before = served.memory_kb("VmHWM");

@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_time_is_the_latest_whatever_the_zones() {
+    fn the_newest_time_is_the_latest_in_any_time_zone() {
         let times =
             ["2026-01-01T12:00:00Z", "2026-01-01 23:00:00+14", "2026-01-01 09:30:00", "2026-01-01"];
         let all: Vec<Newest> = times.iter().map(|time| newest("at", time)).collect();

@@ -374,7 +374,7 @@ fn a_word_that_postgres_would_read_as_its_own_stays_a_name() {
 }
 
 #[test]
-fn an_operators_row_filter_holds_wherever_the_table_is_named() {
+fn the_row_filter_of_an_operator_applies_in_every_place_that_names_the_table() {
     let mut policy = policy();
     policy.tables[0].filter = Some("country = 'DE' OR name = 'UTC'".into());
     for (sql, expected) in [

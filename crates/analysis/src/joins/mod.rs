@@ -301,7 +301,7 @@ mod tests {
     use crate::sample::{catalogue, name};
 
     #[test]
-    fn two_keys_from_one_table_to_another_are_two_ways() {
+    fn two_keys_from_one_table_to_another_are_two_join_paths() {
         let catalogue = catalogue();
         let graph = JoinGraph::new(&catalogue);
         let paths = graph.paths(&[name("flights"), name("airports")]).paths;

@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_goes_before_a_bearer_token_and_that_before_a_cookie() {
+    fn a_key_precedes_a_bearer_token_which_precedes_a_cookie() {
         let all = [
             ("x-api-key", "ph_one"),
             ("authorization", "bearer two"),

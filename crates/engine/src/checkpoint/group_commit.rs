@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_batch_is_bounded_and_the_rest_comes_next() {
+    async fn a_batch_is_limited_and_the_rest_follows_in_the_next_one() {
         let group_commit = GroupCommit::<u32, u32>::new(1, 2);
         let lane = lone(group_commit.turn(|| 0).await);
         let mut waiting: Vec<_> =

@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_living_holder_is_never_taken_for_dead_and_a_foreign_one_neither() {
+    fn a_living_holder_is_never_considered_dead_and_neither_is_a_foreign_one() {
         let me = owner_name();
         assert!(!holder_is_dead(&me), "{me}");
         assert!(!holder_is_dead("elsewhere/some-boot+pid:[1]/1/1"));

@@ -283,7 +283,7 @@ mod tests {
 
     /// 15.7
     #[test]
-    fn a_conversation_takes_turns_and_its_prefix_is_marked_to_be_cached() {
+    fn conversation_roles_alternate_and_the_prefix_is_marked_for_caching() {
         let tool = |name: &str| {
             json!({ "type": "function", "function": {
             "name": name, "description": "d", "parameters": { "type": "object" } } })

@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn answers_are_read_however_they_are_cut_and_refusals_are_errors() {
+    async fn answers_split_at_any_place_are_read_and_refusals_are_errors() {
         let talk = [
             ("", "* OK hello\r\n"),
             (

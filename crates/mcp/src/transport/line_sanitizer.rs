@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn messages_are_repaired_and_joined_and_all_else_goes_by() {
+    async fn messages_are_repaired_and_joined_and_other_lines_are_skipped() {
         let answer = "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"a\":[1]}}\n";
         for (written, read_back) in [
             (answer.to_owned(), answer.to_owned()),

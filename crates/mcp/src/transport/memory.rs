@@ -145,7 +145,7 @@ mod tests {
 
     /// X6
     #[test]
-    fn a_cgroup_is_made_where_memory_was_delegated_and_nowhere_else() {
+    fn a_cgroup_is_made_only_if_memory_was_delegated() {
         let home = tempfile::tempdir().unwrap();
         let root = home.path();
         let service = root.join("system.slice/perihelion.service");

@@ -312,7 +312,7 @@ mod tests {
 
     /// Each answer to call 7 ends it, and each says what it has to say.
     #[test]
-    fn an_answer_that_names_a_call_ends_it_however_it_is_written() {
+    fn an_answer_that_names_a_call_ends_it_in_any_spelling() {
         let result = r#"{"content":[{"type":"text","text":"words"}]}"#;
         for text in [
             r#"{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"words"}],"structuredContent":{"x":NaN}}}"#.to_owned(),

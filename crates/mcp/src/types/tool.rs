@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_is_compiled_once_for_all_who_hold_the_tool_under_whatever_rules() {
+    fn a_schema_is_compiled_once_for_all_holders_of_the_tool_under_any_rules() {
         let tool = tool(json!({"type": "object"}));
         // As an agent holds it, made before anybody compiled anything.
         let copy = tool.clone();

@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tasks_of_one_family_are_alike_whatever_their_values() {
+    fn tasks_of_one_family_are_similar_with_any_values() {
         let skill = "How many orders came from {city}?";
         assert!(likeness(skill, "How many orders came from Lisbon?") > 0.8);
         assert!(likeness(skill, "Count the orders of Lisbon") < 0.5);

@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_is_read_as_the_schema_says() {
+    fn an_answer_is_read_according_to_the_schema() {
         let text = r#"{"operations": [
             {"op": "set", "kind": "fact", "key": "company", "value": "Acme"},
             {"op": "forget", "kind": "preference", "key": "tone", "value": null},
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_one_however_they_are_written() {
+    fn keys_are_equal_in_every_spelling() {
         for key in ["Company name", "company_name", "company-name", " COMPANY  NAME "] {
             assert_eq!(normal_key(key), "company_name");
         }

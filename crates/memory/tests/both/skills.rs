@@ -124,7 +124,7 @@ async fn failures_take_a_skill_out_of_use_and_so_does_a_changed_tool() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn skills_are_listed_searched_exported_imported_and_forgotten() {
+async fn skills_are_listed_searched_exported_imported_and_deleted() {
     on_each(|index| async move {
         let skills = Skills::new(index);
         skills

@@ -120,7 +120,7 @@ mod tests {
     use super::tokens;
 
     #[test]
-    fn estimates_are_near_what_vocabularies_count() {
+    fn estimates_are_near_the_counts_of_vocabularies() {
         assert_eq!(tokens(""), 0);
         assert_eq!(tokens("The quick brown fox."), 5);
         assert_eq!(tokens("internationalisation"), 4);

@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_language_of_a_sentence_is_known_and_in_doubt_it_is_english() {
+    fn the_language_of_a_sentence_is_detected_and_in_doubt_it_is_english() {
         for (text, language) in [
             ("The invoices of the customer are paid.", Language::English),
             ("Die Rechnungen des Kunden sind nicht bezahlt.", Language::German),
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_language_is_known_by_its_code() {
+    fn a_language_is_found_by_its_code() {
         for language in Language::ALL {
             assert_eq!(Language::from_code(language.code()), Some(*language));
         }

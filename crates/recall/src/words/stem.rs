@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn terms_are_related_that_begin_alike_for_most_of_their_length() {
+    fn terms_with_a_long_common_prefix_are_related() {
         for (one, other) in [("deploy", "deployer"), ("search", "searche"), ("заказ", "заказы")]
         {
             assert!(related(one, other) && related(other, one), "{one}");

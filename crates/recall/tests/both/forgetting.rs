@@ -44,7 +44,7 @@ async fn removed_and_replaced_items_are_not_found_and_leave_no_row() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_vector_is_forgotten_with_the_last_item_of_its_text() {
+async fn a_vector_is_deleted_with_the_last_item_of_its_text() {
     on_each(|index| async move {
         let items = [Item::new("a", "same text"), Item::new("b", "same text")];
         index.put(&scope(), "note", &items).await.unwrap();

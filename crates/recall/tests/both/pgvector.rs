@@ -260,7 +260,7 @@ async fn pgvector_puts_equal_ones_in_their_order() {
 /// S3.04: of two tenants with the same texts, each finds its own by its own vectors.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs a server with pgvector: tests/pgvector.sh"]
-async fn pgvector_keeps_tenants_apart() {
+async fn pgvector_separates_tenants() {
     let server = Server::start_with_extension().await;
     let ours = Scope::new("ours", "a").unwrap();
     let theirs = Scope::new("theirs", "a").unwrap();
@@ -339,7 +339,7 @@ async fn pgvector_misses_no_row_without_the_column() {
 /// S3.06: without the right to change the table everything is as without the extension.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs a server with pgvector: tests/pgvector.sh"]
-async fn pgvector_is_not_needed_where_its_column_may_not_be_added() {
+async fn pgvector_is_not_needed_if_its_column_cannot_be_added() {
     let mut server = Server::start_with_extension().await;
     server.run("ALTER TABLE recall_vector OWNER TO CURRENT_USER").await;
     let grant = format!("GRANT ALL ON recall_vector TO {}", server.made.name);

@@ -87,7 +87,7 @@ async fn every_script_is_found_by_its_words() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn meaning_finds_what_words_do_not_and_vectors_of_another_model_are_not_compared() {
+async fn vector_search_finds_texts_without_shared_words_and_ignores_vectors_of_another_model() {
     on_each(|index| async move {
         let items = [
             Item::new("car", "an automobile"),

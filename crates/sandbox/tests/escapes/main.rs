@@ -91,7 +91,7 @@ fn says(stdout: &str, word: &str) -> bool {
 
 #[cfg(feature = "wasm")]
 #[test]
-fn no_program_takes_more_than_its_bounds() {
+fn no_program_exceeds_its_limits() {
     let Some(host) = Host::new(Tier::Wasm) else { return };
     for code in programs(include_str!("exhaust.txt")) {
         let outcome = host.run(code);
@@ -103,7 +103,7 @@ fn no_program_takes_more_than_its_bounds() {
 }
 
 #[test]
-fn no_program_takes_more_than_its_bounds_under_bubblewrap() {
+fn no_program_exceeds_its_limits_under_bubblewrap() {
     let Some(host) = Host::new(Tier::System) else { return };
     for code in programs(include_str!("exhaust.txt")) {
         // Its memory is larger, so that some of them end well; what ends none of them is waited for.

@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packed_bodies_are_unpacked_within_the_bound() {
+    fn compressed_bodies_are_unpacked_within_the_limit() {
         let text = b"{\"a\": 1}".repeat(100);
         let mut gzip = flate2::write::GzEncoder::new(Vec::new(), Compression::fast());
         gzip.write_all(&text).unwrap();

@@ -136,7 +136,7 @@ mod tests {
 
     /// One of 37 s on a long line still ran after its cancellation.
     #[test]
-    fn a_search_ends_in_time_whatever_the_expression_and_the_lines_are() {
+    fn a_search_ends_in_time_with_any_expression_and_any_lines() {
         let root = tempfile::tempdir().unwrap();
         std::fs::write(root.path().join("long.txt"), "a".repeat(3_000_000)).unwrap();
         std::fs::write(root.path().join("lines.txt"), "word\n".repeat(100)).unwrap();

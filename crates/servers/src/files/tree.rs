@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn dot_dot_and_absolute_paths_lead_nowhere() {
+    fn dot_dot_and_absolute_paths_are_refused() {
         let (home, tree) = tree();
         let absolute = home.path().join("secret.txt");
         for path in [

@@ -97,7 +97,7 @@ fn the_defaults_in_the_example_are_the_defaults() {
 }
 
 #[test]
-fn an_option_goes_before_the_environment_and_that_before_the_file() {
+fn an_option_overrides_the_environment_which_overrides_the_file() {
     let (_keep, path) = file_with("[models]\nmodel = \"from-file\"\nmax_retries = 9\n");
     let env = env_of(&[("OPENAI_MODEL", "from-env"), ("PERIHELION_LIMITS_MAX_STEPS", "7")]);
     let overrides = Overrides { model: Some("from-option".into()), ..Overrides::default() };
@@ -209,7 +209,7 @@ fn a_named_file_that_is_missing_is_an_error() {
 }
 
 #[test]
-fn metrics_go_to_the_traces_collector_unless_its_address_or_the_environment_says_otherwise() {
+fn metrics_go_to_the_traces_collector_unless_an_address_or_the_environment_overrides_it() {
     let collector = |file: &str, env: &'static [(&'static str, &'static str)]| {
         let (_keep, path) = file_with(file);
         let settings = Settings::load(Overrides::default(), Some(&path), &env_of(env)).unwrap();

@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_with_queries_and_of_subqueries_in_from_are_found_however_they_are_written() {
+    fn names_of_with_queries_and_of_subqueries_in_from_are_found_in_every_spelling() {
         for sql in [
             "WITH v AS (SELECT 1) SELECT 1",
             "WITH a AS (SELECT 1), V(x, y) AS NOT MATERIALIZED (SELECT 1) SELECT 1",

@@ -58,7 +58,7 @@ async fn a_complaint_of_the_database_quotes_no_value_of_a_row() {
 }
 
 #[tokio::test]
-async fn rows_of_other_tenants_are_not_there_whatever_the_statement_says() {
+async fn rows_of_other_tenants_are_invisible_to_every_statement() {
     let Some(server) = Server::with(SCHEMA).await else { return };
     let filtered = Options {
         filters: vec!["orders:tenant = {tenant}".parse().unwrap()],

@@ -43,7 +43,7 @@ async fn tables_that_are_not_permitted_cannot_be_read_and_tables_derived_from_pe
 
 /// S4.05
 #[tokio::test]
-async fn a_function_that_looks_at_no_clock_is_ended_with_its_process() {
+async fn a_function_that_checks_no_clock_is_ended_with_its_process() {
     let file = File::with(SCHEMA).await;
     let limits = Limits { timeout: Duration::from_millis(300), ..LIMITS };
     let database = Database::open(Options { limits, ..options(&file.path) }).await.unwrap();
@@ -117,7 +117,7 @@ async fn a_misspelt_column_in_double_quotes_is_an_error_and_not_a_text() {
 }
 
 #[tokio::test]
-async fn a_plan_is_shown_for_what_may_be_read() {
+async fn a_plan_is_shown_for_readable_tables() {
     let file = File::with(SCHEMA).await;
     let database = file.open_only(&["open"]).await;
     let plan = database.query("EXPLAIN QUERY PLAN SELECT * FROM open", None).await.unwrap();

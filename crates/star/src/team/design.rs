@@ -278,7 +278,7 @@ mod tests {
 
     /// S1.10
     #[test]
-    fn a_design_is_refused_for_every_fault_that_it_has_with_the_way_out() {
+    fn a_refused_design_lists_each_of_its_faults_with_the_fix() {
         let servers = Material {
             servers: ["files", "notes"].map(str::to_owned).into(),
             ..Material::default()

@@ -93,7 +93,7 @@ fn question(n: u8) -> NodeError {
 
 /// S1.01: parallel updates merge in frontier order, whichever task ends first.
 #[test]
-fn updates_merge_in_frontier_order_whatever_the_order_of_completion() {
+fn updates_merge_in_frontier_order_in_any_order_of_completion() {
     let graph = graph(&["a", "b", "c"], |graph| graph.entry("a").entry("b").entry("c"));
     let mut results = Vec::new();
     for order in [[0, 1, 2], [2, 1, 0], [1, 2, 0]] {
@@ -300,7 +300,7 @@ fn a_failure_lets_other_tasks_finish_and_names_its_node() {
 }
 
 #[test]
-fn only_retryable_failures_are_retried_and_no_longer_than_the_policy_says() {
+fn only_retryable_failures_are_retried_up_to_the_limit_of_the_policy() {
     let policy = RetryPolicy {
         max_attempts: 3,
         initial: Duration::from_millis(10),

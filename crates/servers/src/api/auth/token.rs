@@ -201,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_says_itself_when_it_expires_and_ends_a_grace_before() {
+    fn a_token_contains_its_expiry_and_ends_a_grace_period_earlier() {
         // {"alg":"none"}.{"exp":1700000000}
         let token =
             Token::new("eyJhbGciOiJub25lIn0.eyJleHAiOjE3MDAwMDAwMDB9.x".to_owned().into(), 1, None);
