@@ -55,7 +55,7 @@ mod tests {
 
     /// S3.04
     #[test]
-    fn a_place_is_free_again_when_its_last_guard_is_dropped() {
+    fn a_place_is_free_again_when_the_last_who_keeps_it_lets_go() {
         let requests = OpenRequests::new(Some(1));
         let place = requests.take("a").ok().flatten().unwrap();
         let refused = requests.take("a").err().unwrap();
