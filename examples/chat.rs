@@ -119,7 +119,10 @@ async fn drive() -> client::Result<()> {
     let body = json!({ "model": "chat", "messages": [question] });
     let answer = client.post("/v1/chat/completions", body).await?;
     println!("as a model: {}", answer["choices"][0]["message"]["content"]);
-    assert!(!pieces.is_empty() && answer["choices"][0]["message"]["content"].is_string(), "{answer}");
+    assert!(
+        !pieces.is_empty() && answer["choices"][0]["message"]["content"].is_string(),
+        "{answer}"
+    );
     client.stop().await?;
     model.stop().await;
     Ok(())
