@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use perihelion::checkpoint::{Claim, Store, Wanted};
+use perihelion::checkpoint::{Claim, Store, WorkFilter};
 use perihelion::clock;
 use perihelion::dispatch::{self, Scope};
 use perihelion::ids::ThreadId;
@@ -106,7 +106,7 @@ async fn park<S: perihelion::graph::State>(
 
 /// Returns the times of looks in microseconds.
 async fn looks(store: &Arc<dyn Store>, graph: &str) -> anyhow::Result<Vec<f64>> {
-    let wanted = Wanted {
+    let wanted = WorkFilter {
         graph: graph.to_owned(),
         except_tenant: None,
         machine: "/boot+pid/".to_owned(),

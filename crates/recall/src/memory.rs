@@ -56,7 +56,7 @@ impl WordIndex {
         asked.iter().map(|word| self.occurrences_of(word)).collect()
     }
 
-    fn occurrences_of(&self, word: &crate::words::Wanted) -> Occurrences {
+    fn occurrences_of(&self, word: &crate::words::QueryTerm) -> Occurrences {
         let at = |term: &String| self.postings.get(term).cloned().unwrap_or_default();
         let exact: Vec<Posting> = word.terms.iter().flat_map(at).collect();
         if !exact.is_empty() {

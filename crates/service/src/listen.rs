@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use super::kept::Run;
 use super::pending_run::PendingRun;
-use super::pieces::Pieces;
+use super::pieces::PartialMessages;
 use super::{CheckpointIds, Error, Happening, Heard, Service, StepRun};
 use perihelion_engine::bus::{CallReceiver, Subscription, ThreadEvent};
 use perihelion_engine::clock;
@@ -75,7 +75,7 @@ pub struct Listener {
     is_silent: bool,
     /// When the newest step that was read was durable, or the run asked for.
     at: DateTime<Utc>,
-    pieces: Pieces,
+    pieces: PartialMessages,
     ready: VecDeque<Heard>,
     is_open: bool,
     /// Calls when the run has ended in this process.
@@ -115,7 +115,7 @@ impl Service {
             step: 0,
             ids: None,
             is_silent: true,
-            pieces: Pieces::default(),
+            pieces: PartialMessages::default(),
             ready: VecDeque::new(),
             is_open: false,
             may_have_ended: false,

@@ -8,7 +8,7 @@ use perihelion_star::message_id;
 
 /// What each task of the step under way has said, by step and task.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Pieces(BTreeMap<(u64, u32), MessageSoFar>);
+pub(super) struct PartialMessages(BTreeMap<(u64, u32), MessageSoFar>);
 
 /// What a task has said of a message.
 #[derive(Clone, Debug, Default)]
@@ -20,7 +20,7 @@ struct MessageSoFar {
     versions: u32,
 }
 
-impl Pieces {
+impl PartialMessages {
     /// Notes that the step under way begins again.
     pub(super) fn begin_again(&mut self) {
         self.0.values_mut().for_each(|message| message.again = Some(String::new()));
@@ -129,7 +129,7 @@ mod tests {
     fn a_stream_ends_with_what_the_state_says_although_its_process_died_before_the_last_words() {
         let whole = "Pay 100 to Ann.";
         for sent in 1..whole.len() {
-            let mut pieces = Pieces::default();
+            let mut pieces = PartialMessages::default();
             pieces.take(1, (3, 0), "qa".into(), whole[..sent].into());
             // Another process reads the answer back and tells none of it again.
             pieces.begin_again();
@@ -140,7 +140,7 @@ mod tests {
             assert_eq!((piece.as_str(), text.as_str()), (&whole[sent..], whole));
             assert_eq!(*message, message_id(1, 3, "qa"));
         }
-        let mut pieces = Pieces::default();
+        let mut pieces = PartialMessages::default();
         assert!(pieces.rest(1, 3, &written(whole)).is_empty(), "nothing of it was told");
         pieces.take(1, (3, 0), "qa".into(), whole.into());
         assert!(pieces.rest(1, 3, &written(whole)).is_empty(), "all of it was told");

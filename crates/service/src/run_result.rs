@@ -20,7 +20,7 @@ const CLOCKS: TimeDelta = TimeDelta::milliseconds(500);
 
 /// How a run that has ended left its thread.
 #[derive(Clone, Debug)]
-pub struct Left {
+pub struct RunSummary {
     /// The turn that the run was of; 0 where its thread was shortened since, and nobody knows.
     pub turn: u32,
     /// The state after it; where no later run has begun, the thread's newest.
@@ -35,7 +35,7 @@ pub struct Left {
     pub error: Option<String>,
 }
 
-impl Left {
+impl RunSummary {
     /// Returns the answer of the run's turn.
     pub fn answer(&self) -> Option<String> {
         let Some(star) = self.state.of::<GraphState>() else { return self.state.last_reply() };
@@ -78,7 +78,7 @@ impl Service {
     ///
     /// # Errors
     /// [`Error::UnknownThread`].
-    pub async fn left_by(&self, run: &Run) -> Result<Left, Error> {
+    pub async fn left_by(&self, run: &Run) -> Result<RunSummary, Error> {
         let thread = ThreadId(run.thread);
         let Some(step) = self.step_after(run).await? else {
             let view = self.thread(thread).await?;
@@ -91,15 +91,16 @@ impl Service {
             let is_done = view.info.status == ThreadStatus::Idle;
             let error = view.info.shown_error().map(Cow::into_owned);
             let error = error.filter(|_| view.status == ClientStatus::Error);
-            return Ok(Left { turn, state, asked, is_done, now: Some(view.status), error });
+            return Ok(RunSummary { turn, state, asked, is_done, now: Some(view.status), error });
         };
         let asked = self.asked_at(thread, step + 1, None).await?;
         let is_done = self.is_done_at(thread, step).await?;
         let graph = self.runtime().graph_of(thread).await?;
-        let left = Left { turn: 0, state: graph.empty(), asked, is_done, now: None, error: None };
+        let left =
+            RunSummary { turn: 0, state: graph.empty(), asked, is_done, now: None, error: None };
         let Some(state) = self.state_at(graph, thread, step).await? else { return Ok(left) };
         let turn = self.turn_of(graph, run, state.star().turn).await?;
-        Ok(Left { turn, state, ..left })
+        Ok(RunSummary { turn, state, ..left })
     }
 
     /// Returns whether nothing was left to do after a step of a thread; of one that is not kept nobody knows more.

@@ -128,7 +128,7 @@ pub(super) struct ToolSearch {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Wanted {
+struct SearchQuery {
     query: String,
 }
 
@@ -154,7 +154,7 @@ impl ToolSearch {
         tools: &[ToolDefinition],
         names: &ToolNames,
     ) -> Result<String, String> {
-        let wanted: Wanted = serde_json::from_value(arguments.clone()).map_err(|error| {
+        let wanted: SearchQuery = serde_json::from_value(arguments.clone()).map_err(|error| {
             format!("the arguments of {FIND_TOOL} do not fit its schema: {error}")
         })?;
         let found: Vec<usize> = self.tools.find(&wanted.query).into_iter().take(FOUND).collect();

@@ -65,7 +65,7 @@ pub use citing::{CheckedCitations, check_citations};
 pub use decision::{PlannedTask, SupervisorDecision};
 pub use ending::{EarlyEnd, FinishReason, ReflectionVerdict};
 pub use event::{AgentEvent, MessagePiece};
-pub use experience::{Experience, Founder, Heard, Known, ShownSkill, Work};
+pub use experience::{Experience, Founder, Known, ShownSkill, Statement, Work};
 pub use kind::{Bound, Job, Kind, Kinds, Profile, TOOLS, ToolRole};
 pub use limits::{Allowance, MenuSize, StarLimits};
 pub use menu::Menu;

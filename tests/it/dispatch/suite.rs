@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use perihelion::checkpoint::{self, Claim, Fence, RunStatus, Store, ThreadStatus, Waiting, Wanted};
+use perihelion::checkpoint::{
+    self, Claim, Fence, RunStatus, Store, ThreadStatus, Waiting, WorkFilter,
+};
 use perihelion::dispatch::{self, Dispatcher, Scope, Wake};
 use perihelion::graph::{Context, node_fn};
 use perihelion::ids::ThreadId;
@@ -271,7 +273,7 @@ async fn a_thread_is_found_when_its_lease_has_run_out_or_its_holder_is_dead(on: 
     let info = on.store.claim(Claim::new(thread, elsewhere, ttl)).await.unwrap();
     assert!(calls(&dispatcher).await.is_empty());
     assert_eq!(wake(&runner, thread).await, None);
-    let wanted = Wanted {
+    let wanted = WorkFilter {
         graph: "story".to_owned(),
         except_tenant: None,
         machine: "/boot+pid/".to_owned(),

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::Scope;
-use perihelion_engine::checkpoint::{Error, Leases, Waiting, Wanted};
+use perihelion_engine::checkpoint::{Error, Leases, Waiting, WorkFilter};
 use perihelion_engine::clock;
 use perihelion_engine::ids::ThreadId;
 use perihelion_engine::runner::{holder_is_dead, machine};
@@ -30,7 +30,7 @@ impl Drop for Wake {
 pub struct Look {
     store: Arc<dyn Leases>,
     /// What is asked for, for each graph.
-    wanted: Vec<Wanted>,
+    wanted: Vec<WorkFilter>,
     thorough: bool,
     every: Duration,
     seen: Arc<Mutex<Seen>>,
@@ -67,7 +67,7 @@ impl Look {
     ) -> Self {
         // A name that no holder's contains, where the machine cannot be told: nobody is known to be dead.
         let machine = Some(machine()).filter(|name| !name.is_empty()).unwrap_or("\u{1}".to_owned());
-        let wanted = |graph: String| Wanted {
+        let wanted = |graph: String| WorkFilter {
             graph,
             except_tenant: scope.except_tenant.clone(),
             machine: machine.clone(),
@@ -102,7 +102,7 @@ impl Look {
     }
 
     /// Returns threads of a graph that may continue: those of the first page that has any.
-    async fn waiting(&self, mut wanted: Wanted) -> Result<Vec<Waiting>, Error> {
+    async fn waiting(&self, mut wanted: WorkFilter) -> Result<Vec<Waiting>, Error> {
         loop {
             let mut waiting = self.store.waiting(&wanted).await?;
             let is_last = waiting.len() < wanted.limit as usize;

@@ -12,7 +12,7 @@ use super::{
         BlobRow, Claim, Commit, EffectRow, EffectSettlement, EffectStatus, Effects, Encoded, Error,
         EventPosition, EventRow, Events, Fence, Leases, Loaded, NewThread, OpenInterrupt,
         PendingRow, Questions, RunEnd, RunRow, SnapshotRow, StateCache, StepRow, Steps, ThreadDump,
-        ThreadFilter, ThreadInfo, ThreadStatus, Threads, Transfer, Waiting, Wanted, blobs,
+        ThreadFilter, ThreadInfo, ThreadStatus, Threads, Transfer, Waiting, WorkFilter, blobs,
         chain::{self, verified},
         family,
     },
@@ -77,7 +77,7 @@ impl Leases for SealedStore {
         Ok(open_info(&self.keys, self.inner.claim(claim).await?))
     }
 
-    async fn waiting(&self, wanted: &Wanted) -> Result<Vec<Waiting>, Error> {
+    async fn waiting(&self, wanted: &WorkFilter) -> Result<Vec<Waiting>, Error> {
         self.inner.waiting(wanted).await
     }
 
