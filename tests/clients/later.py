@@ -160,7 +160,7 @@ async def a_cron_that_is_due_runs_once_and_says_so(client, world):
 
 
 @test
-async def a_batch_begins_all_of_its_runs_or_none(client, _):
+async def a_batch_begins_all_of_its_runs_or_fails_as_a_whole(client, _):
     thread = (await client.threads.create())["thread_id"]
     mark = {"test": uuid.uuid4().hex}
     with Receiver() as receiver:

@@ -6,11 +6,11 @@ use super::on_both;
 use super::served::Served;
 
 on_both!(
-    a_task_that_waits_is_taken_back_by_who_sent_it,
-    all_who_follow_a_task_hear_the_same_until_it_ends,
-    who_follows_a_task_hears_of_an_answer_at_the_command_line,
+    a_waiting_task_can_be_cancelled_by_its_sender,
+    all_followers_of_a_task_receive_the_same_events_until_it_ends,
+    a_follower_of_a_task_receives_an_answer_from_the_command_line,
     as_much_of_tasks_is_shown_as_is_wanted,
-    what_is_not_taken_is_refused_by_its_name,
+    unsupported_parts_are_refused_by_name,
     a_client_that_names_no_version_speaks_an_older_one,
     a_deleted_configuration_is_answered_by_an_empty_object,
 );
@@ -31,7 +31,7 @@ async fn rpc(served: &Served, method: &str, params: Value) -> Value {
 }
 
 /// S2.12
-async fn a_task_that_waits_is_taken_back_by_who_sent_it(served: Served) {
+async fn a_waiting_task_can_be_cancelled_by_its_sender(served: Served) {
     for text in ["approve this", "clarify this"] {
         let task = send(&served, &message(text)).await;
         assert_eq!(task["status"]["state"], "TASK_STATE_INPUT_REQUIRED");
@@ -56,7 +56,7 @@ async fn a_task_that_waits_is_taken_back_by_who_sent_it(served: Served) {
 }
 
 /// S2.12, X5, X8
-async fn all_who_follow_a_task_hear_the_same_until_it_ends(served: Served) {
+async fn all_followers_of_a_task_receive_the_same_events_until_it_ends(served: Served) {
     let task = send(&served, &message("approve this")).await;
     let place = format!("{}/a2a/tasks/{}", served.url, task["id"].as_str().unwrap());
     let mut streams = Vec::new();
@@ -96,7 +96,7 @@ async fn all_who_follow_a_task_hear_the_same_until_it_ends(served: Served) {
 }
 
 /// S2.12, X8
-async fn who_follows_a_task_hears_of_an_answer_at_the_command_line(served: Served) {
+async fn a_follower_of_a_task_receives_an_answer_from_the_command_line(served: Served) {
     let task = send(&served, &message("clarify this")).await;
     let id = task["id"].as_str().unwrap();
     let followed = served.http.get(format!("{}/a2a/tasks/{id}:subscribe", served.url));
@@ -145,7 +145,7 @@ async fn as_much_of_tasks_is_shown_as_is_wanted(served: Served) {
 }
 
 /// S2.12
-async fn what_is_not_taken_is_refused_by_its_name(served: Served) {
+async fn unsupported_parts_are_refused_by_name(served: Served) {
     let mut file = message("read this");
     file["message"]["parts"] = json!([{ "raw": "aGVsbG8=", "mediaType": "application/x-unknown" }]);
     let (code, refused) = served.post("/a2a/message:send", &file).await;

@@ -12,22 +12,20 @@ use super::served::Served;
 use super::{on_both, saying};
 
 on_both!(
-    a_request_that_is_not_followed_skips_what_needs_approval_or_waits_by_choice,
-    edited_arguments_are_what_is_sent,
+    an_unattended_request_skips_calls_that_need_approval_or_waits_by_choice,
+    edited_arguments_replace_the_sent_ones,
     nobodys_decision_in_time_is_a_denial_and_a_late_one_a_conflict,
     every_execution_is_written_down_once,
-    data_and_trace_come_with_the_answer_where_they_are_asked_for,
-    a_pending_row_of_what_is_not_asked_any_more_has_expired_at_start_up,
-    metadata_and_arguments_say_what_a_request_may_say_by_every_face,
+    data_and_trace_are_part_of_the_answer_on_request,
+    a_pending_row_without_an_open_question_has_expired_at_start_up,
+    metadata_and_arguments_set_the_request_fields_in_every_api,
 );
 
 /// How long something may take that is to happen at all.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// S3.11
-async fn a_request_that_is_not_followed_skips_what_needs_approval_or_waits_by_choice(
-    served: Served,
-) {
+async fn an_unattended_request_skips_calls_that_need_approval_or_waits_by_choice(served: Served) {
     // Nothing else was to be done, so that the run failed, and says why.
     let skipping = |words: &Value| {
         let why = words["__error__"]["message"].as_str().unwrap_or_default();
@@ -69,7 +67,7 @@ async fn waiting(served: &Served, how: &str) -> (String, String) {
 }
 
 /// S3.09
-async fn edited_arguments_are_what_is_sent(served: Served) {
+async fn edited_arguments_replace_the_sent_ones(served: Served) {
     let (thread, _) = waiting(&served, "wait").await;
     let (_, listed) = served.get("/v1/approvals").await;
     let approve = format!("/v1/approvals/{}/approve", listed[0]["id"].as_str().unwrap());
@@ -152,7 +150,7 @@ async fn every_execution_is_written_down_once(served: Served) {
 }
 
 /// S2.01, S2.09
-async fn data_and_trace_come_with_the_answer_where_they_are_asked_for(served: Served) {
+async fn data_and_trace_are_part_of_the_answer_on_request(served: Served) {
     let thread = served.thread().await;
     let wait = format!("/threads/{thread}/runs/wait");
     let ask = |more: Value| {
@@ -174,7 +172,7 @@ async fn data_and_trace_come_with_the_answer_where_they_are_asked_for(served: Se
 }
 
 /// S3.09
-async fn a_pending_row_of_what_is_not_asked_any_more_has_expired_at_start_up(mut served: Served) {
+async fn a_pending_row_without_an_open_question_has_expired_at_start_up(mut served: Served) {
     let thread = served.thread().await;
     let (waits, _) = waiting(&served, "wait").await;
     served.crash().await;
@@ -207,7 +205,7 @@ async fn a_pending_row_of_what_is_not_asked_any_more_has_expired_at_start_up(mut
 }
 
 /// S2.01: context, agents, turns and wishes reach the supervisor; `trace` comes with the answer.
-async fn metadata_and_arguments_say_what_a_request_may_say_by_every_face(served: Served) {
+async fn metadata_and_arguments_set_the_request_fields_in_every_api(served: Served) {
     let typed = json!({
         "context": { "tier": "platinum" }, "disable_agents": ["diary"], "prefer_agents": ["notes"], "max_turns": 3,
         "system_prompt": "Rhyme everything.", "trace": true, "include_data": true,

@@ -11,7 +11,7 @@ use super::{on_both, saying};
 on_both!(
     a_run_that_waits_behind_a_command_line_is_done_after_it,
     a_run_that_is_stopped_while_it_waits_behind_a_command_line_lets_the_next_one_begin,
-    an_answer_that_was_heard_before_a_crash_is_no_question_after_it,
+    an_answer_received_before_a_crash_is_no_question_after_it,
 );
 
 /// Has a command line ask something on a thread that the model does not answer.
@@ -79,7 +79,7 @@ async fn a_run_that_is_stopped_while_it_waits_behind_a_command_line_lets_the_nex
     assert!(has("hello again") && !has("hello"), "{values}");
 }
 
-async fn an_answer_that_was_heard_before_a_crash_is_no_question_after_it(mut served: Served) {
+async fn an_answer_received_before_a_crash_is_no_question_after_it(mut served: Served) {
     let thread = served.thread().await;
     served.post(&format!("/threads/{thread}/runs/wait"), &saying("clarify this: hang")).await;
     let before = served.model.requests().len();

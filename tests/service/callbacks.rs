@@ -8,10 +8,10 @@ use super::served::Served;
 use super::{on_both, saying};
 
 on_both!(
-    a_webhook_is_called_when_its_run_has_ended_until_it_is_taken,
-    an_address_inside_is_called_only_where_the_operator_allows_it,
-    an_agent_is_told_how_its_task_stands,
-    an_agent_is_told_what_became_of_its_task_when_somebody_else_answered,
+    a_webhook_is_called_after_its_run_until_it_is_accepted,
+    an_internal_address_is_called_only_if_the_operator_allows_it,
+    an_agent_receives_the_status_of_its_task,
+    an_agent_receives_the_outcome_of_its_task_after_an_answer_by_another_person,
     secrets_of_addresses_are_not_readable_in_a_database_with_a_key,
 );
 
@@ -19,7 +19,7 @@ on_both!(
 pub const ALLOWED: [(&str, &str); 1] = [("PERIHELION_SERVE_CALLBACK_HOSTS", "127.0.0.1")];
 
 /// S2.12, X5
-async fn a_webhook_is_called_when_its_run_has_ended_until_it_is_taken(served: Served) {
+async fn a_webhook_is_called_after_its_run_until_it_is_accepted(served: Served) {
     let mut served = served.again_with(&ALLOWED).await;
     let mut receiver = Receiver::answering(&[503]).await;
     let thread = served.thread().await;
@@ -44,7 +44,7 @@ async fn a_webhook_is_called_when_its_run_has_ended_until_it_is_taken(served: Se
 }
 
 /// X5
-async fn an_address_inside_is_called_only_where_the_operator_allows_it(served: Served) {
+async fn an_internal_address_is_called_only_if_the_operator_allows_it(served: Served) {
     let thread = served.thread().await;
     for inside in [
         "http://127.0.0.1:9/",
@@ -68,7 +68,7 @@ async fn an_address_inside_is_called_only_where_the_operator_allows_it(served: S
 }
 
 /// X5
-async fn an_agent_is_told_how_its_task_stands(served: Served) {
+async fn an_agent_receives_the_status_of_its_task(served: Served) {
     let served = served.again_with(&ALLOWED).await;
     let mut receiver = Receiver::answering(&[]).await;
     let url = receiver.url.clone();
@@ -113,7 +113,9 @@ async fn an_agent_is_told_how_its_task_stands(served: Served) {
 }
 
 /// S2.12, X8
-async fn an_agent_is_told_what_became_of_its_task_when_somebody_else_answered(served: Served) {
+async fn an_agent_receives_the_outcome_of_its_task_after_an_answer_by_another_person(
+    served: Served,
+) {
     let served = served.again_with(&ALLOWED).await;
     let mut receiver = Receiver::answering(&[]).await;
     for question in ["clarify this", "approve this"] {

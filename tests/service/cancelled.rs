@@ -6,11 +6,11 @@ use super::served::Served;
 use super::{on_both, saying};
 
 on_both!(
-    runs_are_stopped_by_how_they_stand_over_all_threads,
+    runs_of_all_threads_are_stopped_by_status,
     a_thread_that_was_made_for_one_run_goes_with_it,
 );
 
-async fn runs_are_stopped_by_how_they_stand_over_all_threads(served: Served) {
+async fn runs_of_all_threads_are_stopped_by_status(served: Served) {
     let before = served.model.requests().len();
     let [one, other] = [served.thread().await, served.thread().await];
     let begin = async |thread: &str, body| {

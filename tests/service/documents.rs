@@ -10,7 +10,7 @@ use super::on_both;
 use super::served::Served;
 
 on_both!(
-    a_tenants_documents_are_held_to_its_quotas,
+    documents_of_a_tenant_respect_its_quotas,
     documents_are_sent_found_cited_with_their_page_and_deleted,
     old_documents_are_deleted_when_an_age_is_set,
 );
@@ -38,7 +38,7 @@ async fn sent(served: &Served, path: &str, kind: &str, body: Vec<u8>) -> (u16, V
 }
 
 /// S3.05: what there is no room for is refused by name, with what is used and permitted, which a list shows as well.
-async fn a_tenants_documents_are_held_to_its_quotas(served: Served) {
+async fn documents_of_a_tenant_respect_its_quotas(served: Served) {
     let served = served
         .again_with(&[
             ("PERIHELION_DOCUMENTS_MAX_DOCUMENTS", "2"),

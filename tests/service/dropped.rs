@@ -9,7 +9,7 @@ use super::protocol::{frames, is_lifecycle};
 use super::served::Served;
 
 on_both!(
-    what_was_answered_and_asked_outlives_the_log,
+    answers_and_questions_outlive_the_log,
     tasks_are_listed_by_their_states_without_a_log,
     a_thread_without_a_log_is_followed_with_its_newest_state_alone,
 );
@@ -39,7 +39,7 @@ async fn send(served: &Served, text: &str, context: &Value) -> Value {
 }
 
 /// X5, X8
-async fn what_was_answered_and_asked_outlives_the_log(served: Served) {
+async fn answers_and_questions_outlive_the_log(served: Served) {
     let null = Value::Null;
     let asked = respond(&served, "clarify this", &null).await;
     let answered = respond(&served, "1945", &asked["id"]).await;

@@ -7,12 +7,12 @@ use super::on_both;
 use super::served::Served;
 
 on_both!(
-    a_thread_of_any_face_is_continued_by_any_other,
-    a_clarification_of_any_face_is_answered_by_any_other,
-    a_request_for_approval_of_any_face_is_decided_by_any_other,
-    two_requests_for_approval_of_any_face_are_decided_by_any_other,
-    words_that_answer_nothing_are_refused_and_leave_no_run,
-    a_team_s_thread_stays_the_team_s_on_every_face,
+    a_thread_of_any_api_is_continued_by_any_other,
+    a_clarification_in_any_api_is_answered_by_any_other,
+    a_request_for_approval_in_any_api_is_decided_by_any_other,
+    two_requests_for_approval_in_any_api_are_decided_by_any_other,
+    words_that_answer_no_question_are_refused_and_leave_no_run,
+    a_thread_of_a_team_stays_with_the_team_in_every_api,
 );
 
 /// Returns a part of all pairs of faces: over four parts each pair comes once, and each face is first and last in each.
@@ -47,7 +47,7 @@ async fn answered(served: &Served, begun: &Begun, how: (Face, Face), turns: u64)
 }
 
 /// X8
-async fn a_thread_of_any_face_is_continued_by_any_other(served: Served) {
+async fn a_thread_of_any_api_is_continued_by_any_other(served: Served) {
     for how in pairs(0) {
         let (first, second) = how;
         let (begun, _) = first.begin(&served, "hello").await;
@@ -59,7 +59,7 @@ async fn a_thread_of_any_face_is_continued_by_any_other(served: Served) {
 }
 
 /// X8
-async fn a_clarification_of_any_face_is_answered_by_any_other(served: Served) {
+async fn a_clarification_in_any_api_is_answered_by_any_other(served: Served) {
     for how in pairs(1) {
         let (first, second) = how;
         let (begun, words) = first.begin(&served, "clarify this").await;
@@ -70,7 +70,7 @@ async fn a_clarification_of_any_face_is_answered_by_any_other(served: Served) {
 }
 
 /// X8
-async fn a_request_for_approval_of_any_face_is_decided_by_any_other(served: Served) {
+async fn a_request_for_approval_in_any_api_is_decided_by_any_other(served: Served) {
     for (number, how) in pairs(2).into_iter().enumerate() {
         let (first, second) = how;
         let (begun, words) = first.begin(&served, "approve this").await;
@@ -82,7 +82,7 @@ async fn a_request_for_approval_of_any_face_is_decided_by_any_other(served: Serv
 }
 
 /// X8
-async fn two_requests_for_approval_of_any_face_are_decided_by_any_other(served: Served) {
+async fn two_requests_for_approval_in_any_api_are_decided_by_any_other(served: Served) {
     let notes = || {
         let lines = |name: &str| served.read(name).lines().count();
         lines("notes.jsonl") + lines("diary.jsonl")
@@ -107,7 +107,7 @@ async fn two_requests_for_approval_of_any_face_are_decided_by_any_other(served: 
 }
 
 /// X8
-async fn words_that_answer_nothing_are_refused_and_leave_no_run(served: Served) {
+async fn words_that_answer_no_question_are_refused_and_leave_no_run(served: Served) {
     for (question, words) in [("twice", "approve"), ("approve this", "perhaps")] {
         let (begun, _) = Face::AgentServer.begin(&served, question).await;
         let runs = format!("/threads/{}/runs", begun.thread);
@@ -128,7 +128,7 @@ async fn words_that_answer_nothing_are_refused_and_leave_no_run(served: Served) 
 }
 
 /// S1.10, X8
-async fn a_team_s_thread_stays_the_team_s_on_every_face(served: Served) {
+async fn a_thread_of_a_team_stays_with_the_team_in_every_api(served: Served) {
     keep_team(&served).await;
     let mut body = saying_to("team_keepers", "hello");
     let (code, content) = served.post("/threads", &json!({})).await;

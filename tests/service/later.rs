@@ -9,11 +9,11 @@ use super::{on_both, saying};
 
 on_both!(
     an_assistant_has_versions_and_the_chosen_one_is_used,
-    an_assistant_s_context_and_bound_are_those_of_its_runs,
-    assistants_and_versions_are_sorted_paged_and_shown_as_far_as_asked,
-    items_are_kept_found_and_forgotten_under_their_paths,
+    runs_use_the_context_and_limit_of_their_assistant,
+    assistants_and_versions_are_sorted_paged_and_selected,
+    items_are_stored_found_and_deleted_under_their_paths,
     threads_are_pruned_whole_or_down_to_their_newest_step,
-    a_batch_begins_all_of_its_runs_or_none,
+    a_batch_begins_all_of_its_runs_or_fails_as_a_whole,
     a_run_that_a_thread_never_had_is_missing_and_no_fault_of_the_service,
 );
 
@@ -58,7 +58,7 @@ async fn an_assistant_has_versions_and_the_chosen_one_is_used(served: Served) {
 }
 
 /// S2.12, X5
-async fn an_assistant_s_context_and_bound_are_those_of_its_runs(served: Served) {
+async fn runs_use_the_context_and_limit_of_their_assistant(served: Served) {
     let config = json!({ "configurable": { "region": "north-by-assistant", "tier": "below" }, "recursion_limit": 1 });
     let context = json!({ "tier": "gold-by-assistant" });
     let made = json!({ "graph_id": "swarm", "config": config, "context": context });
@@ -83,7 +83,7 @@ async fn an_assistant_s_context_and_bound_are_those_of_its_runs(served: Served) 
 }
 
 /// X5
-async fn assistants_and_versions_are_sorted_paged_and_shown_as_far_as_asked(served: Served) {
+async fn assistants_and_versions_are_sorted_paged_and_selected(served: Served) {
     let mut ids = Vec::new();
     for name in ["beta", "Alpha"] {
         let body = json!({ "graph_id": "swarm", "name": name, "metadata": { "team": "blue" } });
@@ -140,7 +140,7 @@ async fn threads_are_pruned_whole_or_down_to_their_newest_step(served: Served) {
 }
 
 /// X5
-async fn items_are_kept_found_and_forgotten_under_their_paths(served: Served) {
+async fn items_are_stored_found_and_deleted_under_their_paths(served: Served) {
     for (path, key, value) in [
         (json!(["users", "u1"]), "tea", json!({ "kind": "green", "cups": 2 })),
         (json!(["users", "u2"]), "tea", json!({ "kind": "black" })),
@@ -181,7 +181,7 @@ async fn items_are_kept_found_and_forgotten_under_their_paths(served: Served) {
 }
 
 /// X5
-async fn a_batch_begins_all_of_its_runs_or_none(served: Served) {
+async fn a_batch_begins_all_of_its_runs_or_fails_as_a_whole(served: Served) {
     let runs = json!([saying("hello"), saying("clarify this")]);
     let (code, begun) = served.post("/runs/batch", &runs).await;
     assert_eq!(code, 200, "{begun}");

@@ -7,12 +7,12 @@ use super::served::Served;
 use super::{on_both, saying};
 
 on_both!(
-    each_tenant_is_held_to_its_limits_and_told_when_to_come_again,
-    guesses_at_a_password_end_and_others_log_in_meanwhile,
+    each_tenant_has_separate_limits_and_receives_a_retry_time,
+    guesses_at_a_password_are_blocked_while_other_users_log_in,
 );
 
 /// S3.04
-async fn guesses_at_a_password_end_and_others_log_in_meanwhile(served: Served) {
+async fn guesses_at_a_password_are_blocked_while_other_users_log_in(served: Served) {
     for name in ["ann", "bob"] {
         served.program_with_input(&["users", "add", name], "correct horse\n").await;
     }
@@ -38,7 +38,7 @@ async fn guesses_at_a_password_end_and_others_log_in_meanwhile(served: Served) {
 }
 
 /// S1.05, S3.04
-async fn each_tenant_is_held_to_its_limits_and_told_when_to_come_again(served: Served) {
+async fn each_tenant_has_separate_limits_and_receives_a_retry_time(served: Served) {
     let ours = key(&served, &["ours"]).await;
     let theirs = key(&served, &["theirs", "--tenant", "acme"]).await;
     let post = async |served: &Served, key: &str, path: &str, body: String| {

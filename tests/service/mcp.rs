@@ -7,7 +7,7 @@ use super::served::Served;
 
 on_both!(
     a_call_that_is_cancelled_stops_its_run,
-    a_client_that_sends_a_token_hears_of_progress,
+    a_client_that_sends_a_token_receives_progress,
     a_malformed_message_is_answered_by_an_error_of_json_rpc,
 );
 
@@ -64,7 +64,7 @@ async fn a_call_that_is_cancelled_stops_its_run(served: Served) {
 }
 
 /// X8
-async fn a_client_that_sends_a_token_hears_of_progress(served: Served) {
+async fn a_client_that_sends_a_token_receives_progress(served: Served) {
     let mine = session(&served).await;
     for (meta, is_sent) in [(json!({ "progressToken": "p-1" }), true), (json!({}), false)] {
         let asked = posted(&served, Some(&mine), &call(1, "hello", &meta).to_string());

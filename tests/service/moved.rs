@@ -7,12 +7,12 @@ use uuid::Uuid;
 use super::served::Served;
 use super::{on_both, saying};
 
-on_both!(a_thread_whose_journal_was_altered_is_neither_given_out_nor_taken);
+on_both!(a_thread_with_an_altered_journal_cannot_be_exported_or_imported);
 
 /// What is said of a call that does not stand under its key.
 const ALTERED: &str = "does not stand under the key of its request";
 
-async fn a_thread_whose_journal_was_altered_is_neither_given_out_nor_taken(served: Served) {
+async fn a_thread_with_an_altered_journal_cannot_be_exported_or_imported(served: Served) {
     let thread = served.thread().await;
     let wait = format!("/threads/{thread}/runs/wait");
     assert_eq!(served.post(&wait, &saying("Hello")).await.0, 200);

@@ -7,10 +7,7 @@ use super::on_both;
 use super::people::ask;
 use super::served::Served;
 
-on_both!(
-    a_team_is_a_tool_for_as_long_as_it_is_kept,
-    a_team_is_a_model_and_a_skill_for_as_long_as_it_is_kept,
-);
+on_both!(a_team_is_a_tool_until_it_is_deleted, a_team_is_a_model_and_a_skill_until_it_is_deleted,);
 
 async fn forget_team(served: &Served) {
     let gone = served.http.delete(format!("{}/v1/teams/keepers", served.url)).send().await.unwrap();
@@ -29,7 +26,7 @@ fn names(listed: &Value, name: &str) -> Vec<String> {
 }
 
 /// S1.10, X8
-async fn a_team_is_a_tool_for_as_long_as_it_is_kept(served: Served) {
+async fn a_team_is_a_tool_until_it_is_deleted(served: Served) {
     let listed = served.mcp("tools/list", json!({})).await;
     assert_eq!(names(&listed["tools"], "name"), ["swarm"]);
     let call = json!({ "question": "hello" });
@@ -55,7 +52,7 @@ async fn a_team_is_a_tool_for_as_long_as_it_is_kept(served: Served) {
 }
 
 /// S1.10, X8
-async fn a_team_is_a_model_and_a_skill_for_as_long_as_it_is_kept(served: Served) {
+async fn a_team_is_a_model_and_a_skill_until_it_is_deleted(served: Served) {
     let skills = async || {
         let (_, card) = served.get("/.well-known/agent-card.json").await;
         names(&card["skills"], "id")

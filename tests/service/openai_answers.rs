@@ -7,7 +7,7 @@ use super::served::Served;
 
 on_both!(
     an_answer_is_json_of_the_wanted_form_after_one_repair,
-    what_is_no_json_of_the_wanted_form_is_a_refusal_or_a_failure,
+    output_without_json_of_the_wanted_form_is_a_refusal_or_a_failure,
     a_response_is_streamed_again_from_any_event,
     the_input_of_a_response_is_listed,
     a_response_is_stored_and_runs_in_the_background_only_if_that_was_asked_for,
@@ -78,7 +78,7 @@ async fn an_answer_is_json_of_the_wanted_form_after_one_repair(served: Served) {
 }
 
 /// X8
-async fn what_is_no_json_of_the_wanted_form_is_a_refusal_or_a_failure(served: Served) {
+async fn output_without_json_of_the_wanted_form_is_a_refusal_or_a_failure(served: Served) {
     let question = "clarify this";
     let (_, answer) = served.post("/v1/responses", &response(question)).await;
     let part = &answer["output"][0]["content"][0];

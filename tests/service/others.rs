@@ -8,8 +8,8 @@ use super::users::{Headers, by_key, sent_as, with_ann_and_bob};
 use super::{on_both, saying};
 
 on_both!(
-    nobody_else_changes_stops_or_deletes_what_is_a_user_s,
-    who_may_only_read_stops_no_run_by_leaving_its_stream,
+    other_users_cannot_change_stop_or_delete_the_threads_of_a_user,
+    a_reader_stops_no_run_by_leaving_its_stream,
 );
 
 /// What Ann has: a thread with a run that has ended and one that is under way, the same of OpenAI's and of A2A's.
@@ -62,7 +62,7 @@ async fn begun(served: &Served, ann: &Headers) -> Hers {
 }
 
 /// S3.03, S3.04
-async fn nobody_else_changes_stops_or_deletes_what_is_a_user_s(served: Served) {
+async fn other_users_cannot_change_stop_or_delete_the_threads_of_a_user(served: Served) {
     let (served, ann, bob) = with_ann_and_bob(served).await;
     let plain = by_key(&key(&served, &["plain", "--scopes", "read,run,approve,manage"]).await);
     let hers = begun(&served, &ann).await;
@@ -165,7 +165,7 @@ async fn all_is_as_it_was(served: &Served, ann: &Headers, hers: &Hers, fresh: &s
 }
 
 /// S3.04
-async fn who_may_only_read_stops_no_run_by_leaving_its_stream(served: Served) {
+async fn a_reader_stops_no_run_by_leaving_its_stream(served: Served) {
     let reads = by_key(&key(&served, &["reads", "--scopes", "read"]).await);
     let runs = by_key(&key(&served, &["runs", "--scopes", "read,run"]).await);
     let thread = id(&sent_as(&served, &runs, "POST", "/threads", Some(json!({}))).await);

@@ -7,11 +7,11 @@ use super::served::Served;
 use super::{on_both, saying};
 
 on_both!(
-    a_run_pauses_where_it_is_to_and_continues_with_no_input_or_a_command,
+    a_run_pauses_at_the_requested_nodes_and_continues_with_no_input_or_a_command,
     a_state_that_is_edited_at_a_pause_is_run_on_from_there,
-    what_is_said_on_two_branches_of_a_thread_has_ids_of_its_own,
+    messages_on_two_branches_of_a_thread_have_separate_ids,
     a_thread_s_stream_has_the_events_of_all_its_runs_once,
-    a_thread_s_stream_tells_of_edits_while_they_are_made,
+    the_stream_of_a_thread_reports_edits_as_they_happen,
 );
 
 fn pausing(mut body: Value, when: &str, nodes: Value) -> Value {
@@ -20,7 +20,9 @@ fn pausing(mut body: Value, when: &str, nodes: Value) -> Value {
 }
 
 /// S2.12
-async fn a_run_pauses_where_it_is_to_and_continues_with_no_input_or_a_command(served: Served) {
+async fn a_run_pauses_at_the_requested_nodes_and_continues_with_no_input_or_a_command(
+    served: Served,
+) {
     let unchanged = || json!({ "assistant_id": "swarm", "input": null });
     let command = || json!({ "assistant_id": "swarm", "command": { "resume": "continue" } });
     for continued in [unchanged(), command()] {
@@ -83,7 +85,7 @@ async fn a_state_that_is_edited_at_a_pause_is_run_on_from_there(served: Served) 
 }
 
 /// X5: clients find the branches of a message by its id.
-async fn what_is_said_on_two_branches_of_a_thread_has_ids_of_its_own(served: Served) {
+async fn messages_on_two_branches_of_a_thread_have_separate_ids(served: Served) {
     let thread = served.thread().await;
     let at = |path: &str| format!("/threads/{thread}{path}");
     let ids = |values: &Value| {
@@ -169,7 +171,7 @@ async fn a_thread_s_stream_has_the_events_of_all_its_runs_once(served: Served) {
 }
 
 /// X5: `state_update`, as the reference server was seen to tell of it.
-async fn a_thread_s_stream_tells_of_edits_while_they_are_made(served: Served) {
+async fn the_stream_of_a_thread_reports_edits_as_they_happen(served: Served) {
     let thread = served.thread().await;
     let at = |path: &str| format!("/threads/{thread}{path}");
     let open = |modes: &str| served.http.get(format!("{}{}?{modes}", served.url, at("/stream")));

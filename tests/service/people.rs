@@ -11,9 +11,9 @@ use super::{on_both, saying};
 
 on_both!(
     a_key_lets_in_until_it_is_revoked_and_its_streams_end_then,
-    another_tenant_sees_nothing_of_a_thread,
+    a_thread_is_invisible_to_another_tenant,
     a_login_needs_its_second_secret_for_what_changes_something,
-    an_approval_is_decided_once_by_the_one_who_may_and_written_down,
+    an_approval_is_decided_once_by_a_permitted_person_and_recorded,
 );
 
 /// How long something may take that is to happen at all.
@@ -96,7 +96,7 @@ async fn a_key_lets_in_until_it_is_revoked_and_its_streams_end_then(served: Serv
 }
 
 /// S3.04
-async fn another_tenant_sees_nothing_of_a_thread(served: Served) {
+async fn a_thread_is_invisible_to_another_tenant(served: Served) {
     let ours = key(&served, &["ours", "--scopes", "read,run,approve,manage"]).await;
     let theirs = key(&served, &["theirs", "--tenant", "acme"]).await;
     let ours = [("x-api-key", ours.as_str())];
@@ -202,7 +202,7 @@ async fn a_login_needs_its_second_secret_for_what_changes_something(served: Serv
 }
 
 /// S3.09
-async fn an_approval_is_decided_once_by_the_one_who_may_and_written_down(served: Served) {
+async fn an_approval_is_decided_once_by_a_permitted_person_and_recorded(served: Served) {
     let boss = key(&served, &["boss", "--scopes", "read,run,approve,manage"]).await;
     let worker = key(&served, &["worker", "--scopes", "read,run"]).await;
     let boss = [("x-api-key", boss.as_str())];

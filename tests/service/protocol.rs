@@ -11,7 +11,7 @@ use super::served::Served;
 on_both!(
     a_thread_is_followed_over_its_runs_and_is_the_same_after_a_crash,
     a_socket_takes_commands_and_subscriptions,
-    commands_read_states_and_say_what_is_wrong,
+    commands_read_states_and_report_errors,
 );
 
 /// Reads events until one is the last of interest.
@@ -163,7 +163,7 @@ async fn a_socket_takes_commands_and_subscriptions(served: Served) {
 }
 
 /// X5
-async fn commands_read_states_and_say_what_is_wrong(served: Served) {
+async fn commands_read_states_and_report_errors(served: Served) {
     let thread = Uuid::now_v7();
     let lacking = command(&served, thread, "state.get", json!({ "namespace": [] })).await;
     assert_eq!(

@@ -8,13 +8,13 @@ use super::served::Served;
 use super::streams::{Event, events, read};
 use super::{on_both, saying};
 
-on_both!(a_client_that_does_not_read_costs_its_buffer_and_loses_nothing);
+on_both!(a_client_that_does_not_read_costs_its_buffer_and_loses_no_event);
 
 /// Clients that open a stream and leave it.
 const CLIENTS: usize = 24;
 
 /// X5
-async fn a_client_that_does_not_read_costs_its_buffer_and_loses_nothing(served: Served) {
+async fn a_client_that_does_not_read_costs_its_buffer_and_loses_no_event(served: Served) {
     let thread = served.thread().await;
     // A long message, which each state repeats.
     let message = json!({ "role": "user", "content": "word ".repeat(160_000) });

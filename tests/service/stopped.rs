@@ -10,17 +10,15 @@ use super::streams::read;
 use super::{on_both, saying};
 
 on_both!(
-    a_server_that_ends_lets_its_streams_go_and_their_clients_miss_nothing_elsewhere,
-    a_server_that_ends_says_of_no_run_that_it_failed,
+    a_server_that_ends_closes_its_streams_and_clients_miss_no_event_elsewhere,
+    a_server_that_ends_marks_no_run_as_failed,
 );
 
 /// So long that a stream which waited for its client would hold the server up for the whole test.
 const DRAIN: [(&str, &str); 1] = [("PERIHELION_SERVE_DRAIN_SEC", "3600")];
 
 /// X5
-async fn a_server_that_ends_lets_its_streams_go_and_their_clients_miss_nothing_elsewhere(
-    served: Served,
-) {
+async fn a_server_that_ends_closes_its_streams_and_clients_miss_no_event_elsewhere(served: Served) {
     let mut served = served.again_with(&DRAIN).await;
     let thread = served.thread().await;
     let channels = json!({ "channels": ["lifecycle", "tasks", "checkpoints", "updates"] });
@@ -78,7 +76,7 @@ async fn a_server_that_ends_lets_its_streams_go_and_their_clients_miss_nothing_e
 }
 
 /// X5, X8
-async fn a_server_that_ends_says_of_no_run_that_it_failed(served: Served) {
+async fn a_server_that_ends_marks_no_run_as_failed(served: Served) {
     let mut served = served.again_with(&DRAIN).await;
     let before = served.model.requests().len();
     let ask = |path: &str, body: Value| {

@@ -71,15 +71,15 @@ async fn read_while(answer: reqwest::Response, more: impl Fn(&[Event]) -> bool) 
 }
 
 on_both!(
-    a_stream_follows_on_where_it_was_cut_and_is_the_same_after_a_crash,
-    what_was_heard_before_a_crash_is_told_again_word_for_word,
-    a_run_that_had_to_wait_is_heard_under_the_ids_that_it_is_replayed_with,
-    a_question_is_told_by_the_task_that_asks_it,
-    what_subgraphs_publish_is_told_to_those_who_want_it,
+    a_stream_resumes_at_its_cut_and_is_the_same_after_a_crash,
+    events_received_before_a_crash_are_repeated_word_for_word,
+    a_queued_run_streams_under_the_same_ids_as_its_replay,
+    a_question_is_published_by_the_task_that_asks_it,
+    events_of_subgraphs_reach_clients_that_request_them,
 );
 
 /// X5
-async fn what_was_heard_before_a_crash_is_told_again_word_for_word(mut served: Served) {
+async fn events_received_before_a_crash_are_repeated_word_for_word(mut served: Served) {
     let thread = served.thread().await;
     let mut body = saying("hello");
     body["stream_mode"] = json!(["values", "updates", "messages-tuple", "tasks"]);
@@ -97,7 +97,7 @@ async fn what_was_heard_before_a_crash_is_told_again_word_for_word(mut served: S
 }
 
 /// X5
-async fn a_run_that_had_to_wait_is_heard_under_the_ids_that_it_is_replayed_with(served: Served) {
+async fn a_queued_run_streams_under_the_same_ids_as_its_replay(served: Served) {
     let thread = served.thread().await;
     let runs = format!("/threads/{thread}/runs");
     let before = served.model.requests().len();
@@ -116,7 +116,7 @@ async fn a_run_that_had_to_wait_is_heard_under_the_ids_that_it_is_replayed_with(
 }
 
 /// S2.12, S3.08, X5
-async fn a_stream_follows_on_where_it_was_cut_and_is_the_same_after_a_crash(mut served: Served) {
+async fn a_stream_resumes_at_its_cut_and_is_the_same_after_a_crash(mut served: Served) {
     let thread = served.thread().await;
     let mut body = saying("hello");
     body["stream_mode"] = json!(["values", "updates", "messages-tuple", "tasks"]);
@@ -135,7 +135,7 @@ async fn a_stream_follows_on_where_it_was_cut_and_is_the_same_after_a_crash(mut 
 }
 
 /// X5: of two agents in a stage the first is answered, and the second asks again.
-async fn a_question_is_told_by_the_task_that_asks_it(served: Served) {
+async fn a_question_is_published_by_the_task_that_asks_it(served: Served) {
     let thread = served.thread().await;
     let (_, asked) = served.post(&format!("/threads/{thread}/runs/wait"), &saying("twice")).await;
     let first = asked["__interrupt__"][0]["id"].as_str().unwrap();
@@ -163,7 +163,7 @@ async fn a_question_is_told_by_the_task_that_asks_it(served: Served) {
 }
 
 /// X5
-async fn what_subgraphs_publish_is_told_to_those_who_want_it(served: Served) {
+async fn events_of_subgraphs_reach_clients_that_request_them(served: Served) {
     keep_team(&served).await;
     for wants in [true, false] {
         let thread = served.thread().await;

@@ -7,12 +7,12 @@ use super::served::Served;
 use super::{on_both, saying};
 
 on_both!(
-    what_agents_learned_for_one_tenant_is_shown_to_it_alone,
+    skills_learned_for_one_tenant_are_visible_only_to_it,
     teams_of_one_tenant_work_for_it_alone,
     documents_and_memories_of_one_tenant_are_listed_for_it_alone,
-    what_an_agent_files_in_a_run_is_its_tenants_alone,
+    documents_that_an_agent_adds_in_a_run_belong_only_to_its_tenant,
     the_command_line_works_for_the_tenant_that_it_names,
-    who_runs_the_service_compares_what_tenants_took,
+    operators_compare_the_usage_of_tenants,
     an_id_of_another_tenant_is_as_unknown_as_any,
 );
 
@@ -42,7 +42,7 @@ async fn listed(served: &Served, as_one: &[(&str, &str)], path: &str, key: &str)
 }
 
 /// S1.11, S3.04
-async fn what_agents_learned_for_one_tenant_is_shown_to_it_alone(served: Served) {
+async fn skills_learned_for_one_tenant_are_visible_only_to_it(served: Served) {
     let (ours, theirs) = keys(&served).await;
     let ours = [("x-api-key", ours.as_str())];
     let theirs = [("x-api-key", theirs.as_str())];
@@ -228,7 +228,7 @@ fn library(served: &Served) -> String {
 }
 
 /// S3.05, S3.04: the bundled server learns whose call it is.
-async fn what_an_agent_files_in_a_run_is_its_tenants_alone(served: Served) {
+async fn documents_that_an_agent_adds_in_a_run_belong_only_to_its_tenant(served: Served) {
     served.write("mcp-servers.toml", &library(&served));
     let served = served.again_with(&[]).await;
     let (ours, theirs) = keys(&served).await;
@@ -277,7 +277,7 @@ async fn the_command_line_works_for_the_tenant_that_it_names(served: Served) {
 }
 
 /// S3.04: no scope of a tenant's own opens it, and nobody passes it on who lacks it.
-async fn who_runs_the_service_compares_what_tenants_took(served: Served) {
+async fn operators_compare_the_usage_of_tenants(served: Served) {
     let (ours, theirs) = keys(&served).await;
     let operator = key(&served, &["operator", "--scopes", "read,operate"]).await;
     for (one, times) in [(&ours, 1), (&theirs, 2)] {

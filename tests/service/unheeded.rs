@@ -7,14 +7,14 @@ use super::served::Served;
 use super::{on_both, saying};
 
 on_both!(
-    a_refused_edit_leaves_the_thread_where_it_stood,
+    a_refused_edit_leaves_the_thread_unchanged,
     a_thread_whose_steps_are_refused_is_not_left_behind,
     fields_that_cannot_be_heeded_are_refused_by_name,
     more_than_a_statement_takes_is_refused,
 );
 
 /// X5
-async fn a_refused_edit_leaves_the_thread_where_it_stood(served: Served) {
+async fn a_refused_edit_leaves_the_thread_unchanged(served: Served) {
     let thread = served.thread().await;
     served.post(&format!("/threads/{thread}/runs/wait"), &saying("hello")).await;
     let state = format!("/threads/{thread}/state");

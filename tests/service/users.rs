@@ -7,10 +7,10 @@ use super::served::Served;
 use super::{on_both, saying};
 
 on_both!(
-    nobody_acts_as_another_user_by_any_face,
+    no_caller_acts_as_another_user_in_any_api,
     a_thread_stays_the_user_s_who_began_it,
     a_key_that_may_act_for_users_names_them,
-    a_disabled_user_s_keys_let_nobody_in,
+    keys_of_a_disabled_user_are_refused,
 );
 
 /// What is remembered of Ann, and shown to nobody else's run.
@@ -97,7 +97,7 @@ fn to_task(more: Value) -> Value {
 }
 
 /// S3.03, S3.04: a session, a key that a user made, and a key without the scope `act_as`.
-async fn nobody_acts_as_another_user_by_any_face(served: Served) {
+async fn no_caller_acts_as_another_user_in_any_api(served: Served) {
     let (served, ann, bob) = with_ann_and_bob(served).await;
     let new = json!({ "name": "laptop" });
     let (_, laptop) = sent_as(&served, &bob, "POST", "/v1/keys", Some(new)).await;
@@ -270,7 +270,7 @@ async fn a_key_that_may_act_for_users_names_them(served: Served) {
 }
 
 /// S3.04
-async fn a_disabled_user_s_keys_let_nobody_in(served: Served) {
+async fn keys_of_a_disabled_user_are_refused(served: Served) {
     let (served, _, bob) = with_ann_and_bob(served).await;
     let new = json!({ "name": "laptop" });
     let (_, laptop) = sent_as(&served, &bob, "POST", "/v1/keys", Some(new)).await;

@@ -6,10 +6,10 @@ use super::served::Served;
 use super::{on_both, saying};
 
 on_both!(
-    a_client_that_waits_hears_at_once_where_its_run_is_and_that_the_answer_lives,
-    an_answer_breaks_off_with_its_server_and_is_had_from_another_one,
-    a_client_that_leaves_stops_its_run_where_it_wants_that,
-    who_joins_a_run_late_reads_the_state_that_it_left,
+    a_waiting_client_receives_the_run_location_at_once_and_heartbeats,
+    an_answer_stops_with_its_server_and_is_available_from_another,
+    a_client_that_leaves_stops_its_run_on_request,
+    a_late_join_returns_the_final_state_of_the_run,
 );
 
 /// Asks for a run and returns its answer, of which the head has come alone, and the place of the run.
@@ -33,9 +33,7 @@ async fn stop(served: &Served, run: &str) {
 }
 
 /// X8: the model says nothing, so that the head comes before the end of the run.
-async fn a_client_that_waits_hears_at_once_where_its_run_is_and_that_the_answer_lives(
-    served: Served,
-) {
+async fn a_waiting_client_receives_the_run_location_at_once_and_heartbeats(served: Served) {
     let (mut answer, run) = waiting(&served, &saying("hang")).await;
     assert_eq!(answer.chunk().await.unwrap().unwrap(), "\n");
     stop(&served, &run).await;
@@ -54,7 +52,7 @@ async fn a_client_that_waits_hears_at_once_where_its_run_is_and_that_the_answer_
 }
 
 /// X5, X8
-async fn an_answer_breaks_off_with_its_server_and_is_had_from_another_one(mut served: Served) {
+async fn an_answer_stops_with_its_server_and_is_available_from_another(mut served: Served) {
     for is_killed in [false, true] {
         let (answer, run) = waiting(&served, &saying("hang")).await;
         let asked = served.model.requests().len();
@@ -75,7 +73,7 @@ async fn an_answer_breaks_off_with_its_server_and_is_had_from_another_one(mut se
 }
 
 /// X5
-async fn a_client_that_leaves_stops_its_run_where_it_wants_that(served: Served) {
+async fn a_client_that_leaves_stops_its_run_on_request(served: Served) {
     let mut body = saying("hang");
     body["on_disconnect"] = json!("cancel");
     let (answer, run) = waiting(&served, &body).await;
@@ -84,7 +82,7 @@ async fn a_client_that_leaves_stops_its_run_where_it_wants_that(served: Served) 
 }
 
 /// X5: later runs of the thread change nothing of what an earlier one left.
-async fn who_joins_a_run_late_reads_the_state_that_it_left(served: Served) {
+async fn a_late_join_returns_the_final_state_of_the_run(served: Served) {
     let thread = served.thread().await;
     let mut left = Vec::new();
     for words in ["approve this", "hello", "hello again"] {

@@ -8,8 +8,8 @@ use crate::store_suite::stores::Fixture;
 use crate::store_suite::writer::{Writer, encoded, new_thread};
 
 crate::store_suite::on_every_store_sealed_too!(
-    batches_come_back_as_they_were_told,
-    a_process_that_lost_the_thread_tells_nothing,
+    batches_are_returned_as_they_were_published,
+    a_process_that_lost_the_thread_publishes_no_event,
     a_batch_that_does_not_follow_the_newest_is_refused_and_a_repeated_one_is_not,
     events_go_with_their_thread,
 );
@@ -20,7 +20,7 @@ fn batch(writer: &Writer, first: u64, count: u32) -> EventRow {
     EventRow { first, count, run: writer.run, step: first, body, at: chrono::DateTime::UNIX_EPOCH }
 }
 
-async fn batches_come_back_as_they_were_told(on: &Fixture) {
+async fn batches_are_returned_as_they_were_published(on: &Fixture) {
     let writer = Writer::new(&on.store).await;
     let bus = bus(on, &on.store);
     let mut first = 1;
@@ -45,7 +45,7 @@ async fn batches_come_back_as_they_were_told(on: &Fixture) {
     assert_eq!((rows.len(), rows[0].first, rows[0].last()), (1, 2, 4));
 }
 
-async fn a_process_that_lost_the_thread_tells_nothing(on: &Fixture) {
+async fn a_process_that_lost_the_thread_publishes_no_event(on: &Fixture) {
     let zombie = Writer::new(&on.store).await;
     let bus = bus(on, &on.store);
     bus.publish(Fence::new(zombie.thread, zombie.fence), &batch(&zombie, 1, 2)).await.unwrap();

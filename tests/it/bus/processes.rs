@@ -13,8 +13,8 @@ use crate::cli::world::{first, noting};
 use crate::dispatch::processes::{Kind, Site, on_both_databases, site};
 
 on_both_databases!(
-    a_run_whose_worker_was_killed_is_heard_once_and_whole,
-    the_one_who_follows_a_run_sees_it_as_its_own,
+    events_of_a_run_with_a_killed_worker_arrive_once_and_complete,
+    a_follower_of_a_run_sees_the_same_events_as_its_process,
 );
 
 /// Supervisor, agent twice, reflector, supervisor, QA: then QA hangs in its first call.
@@ -30,7 +30,7 @@ fn url(site: &Site) -> String {
 }
 
 /// S2.12
-async fn a_run_whose_worker_was_killed_is_heard_once_and_whole(on: Kind) {
+async fn events_of_a_run_with_a_killed_worker_arrive_once_and_complete(on: Kind) {
     let site = site(on, hanging()).await;
     let thread: ThreadId = site.submit("n").await.parse().unwrap();
     let url = url(&site);
@@ -71,7 +71,7 @@ async fn a_run_whose_worker_was_killed_is_heard_once_and_whole(on: Kind) {
 }
 
 /// S2.12
-async fn the_one_who_follows_a_run_sees_it_as_its_own(on: Kind) {
+async fn a_follower_of_a_run_sees_the_same_events_as_its_process(on: Kind) {
     let site = site(on, hanging()).await;
     site.submit("n").await;
     let mut worker = site.worker();

@@ -20,16 +20,16 @@ use crate::runner::world::*;
 use crate::store_suite::stores::Fixture;
 
 crate::store_suite::on_every_store_sealed_too!(
-    a_run_is_told_from_its_input_to_its_end,
-    the_one_who_heard_some_of_it_hears_the_rest_once,
-    another_process_hears_a_run_while_it_runs,
-    a_run_that_lost_its_process_is_told_once,
-    what_was_committed_and_not_told_is_told_by_the_next_run,
-    a_call_reaches_those_who_wait_though_nothing_was_told,
-    the_one_who_hears_slowly_holds_nobody_up,
-    a_run_outruns_a_database_that_is_slow_to_hear_and_no_step_is_left_out,
-    a_run_that_is_not_told_leaves_nothing_behind,
-    a_fork_is_told_from_where_it_begins,
+    events_of_a_run_cover_its_input_to_its_end,
+    a_follower_with_some_of_the_events_receives_the_rest_once,
+    another_process_receives_events_during_a_run,
+    events_of_a_run_without_its_process_are_published_once,
+    committed_but_unpublished_events_are_published_by_the_next_run,
+    a_wake_up_reaches_waiters_without_an_event,
+    a_slow_follower_delays_no_other,
+    a_run_faster_than_the_event_database_loses_no_step,
+    a_run_without_events_leaves_no_row,
+    events_of_a_fork_start_at_the_fork,
 );
 
 fn published_on(bus: &Arc<dyn Bus>) -> RunOptions<Story> {
@@ -58,7 +58,7 @@ fn counting(upto: usize) -> Arc<Graph<Story>> {
     graph(|g| g.node("count", count).entry("count"))
 }
 
-async fn a_run_is_told_from_its_input_to_its_end(on: &Fixture) {
+async fn events_of_a_run_cover_its_input_to_its_end(on: &Fixture) {
     let world = World::default();
     let bus = bus(on, &on.store);
     let runner = runner(&streaming(&world), &on.store);
@@ -96,7 +96,7 @@ async fn a_run_is_told_from_its_input_to_its_end(on: &Fixture) {
     bus.close().await;
 }
 
-async fn the_one_who_heard_some_of_it_hears_the_rest_once(on: &Fixture) {
+async fn a_follower_with_some_of_the_events_receives_the_rest_once(on: &Fixture) {
     let world = World::default();
     let bus = bus(on, &on.store);
     let runner = runner(&streaming(&world), &on.store);
@@ -115,7 +115,7 @@ async fn the_one_who_heard_some_of_it_hears_the_rest_once(on: &Fixture) {
 }
 
 /// S2.12
-async fn another_process_hears_a_run_while_it_runs(on: &Fixture) {
+async fn another_process_receives_events_during_a_run(on: &Fixture) {
     let world = World::default();
     let gate = Gate::closed();
     let gate_of_node = gate.clone();
@@ -153,7 +153,7 @@ async fn another_process_hears_a_run_while_it_runs(on: &Fixture) {
     bus.close().await;
 }
 
-async fn a_run_that_lost_its_process_is_told_once(on: &Fixture) {
+async fn events_of_a_run_without_its_process_are_published_once(on: &Fixture) {
     let world = World::default();
     let gate = Gate::closed();
     let gate_of_node = gate.clone();
@@ -260,7 +260,7 @@ impl Bus for Slow {
     }
 }
 
-async fn what_was_committed_and_not_told_is_told_by_the_next_run(on: &Fixture) {
+async fn committed_but_unpublished_events_are_published_by_the_next_run(on: &Fixture) {
     let world = World::default();
     let gate = Gate::closed();
     let gate_of_node = gate.clone();
@@ -292,7 +292,7 @@ async fn what_was_committed_and_not_told_is_told_by_the_next_run(on: &Fixture) {
     bus.close().await;
 }
 
-async fn the_one_who_hears_slowly_holds_nobody_up(on: &Fixture) {
+async fn a_slow_follower_delays_no_other(on: &Fixture) {
     let world = World::default();
     let bus = bus(on, &on.store);
     let runner = runner(&counting(40), &on.store);
@@ -309,7 +309,7 @@ async fn the_one_who_hears_slowly_holds_nobody_up(on: &Fixture) {
 /// More events than may wait for the database.
 const STEPS: usize = 600;
 
-async fn a_run_outruns_a_database_that_is_slow_to_hear_and_no_step_is_left_out(on: &Fixture) {
+async fn a_run_faster_than_the_event_database_loses_no_step(on: &Fixture) {
     let world = World::default();
     let bus = bus(on, &on.store);
     let slow = Slow::new(&bus);
@@ -336,7 +336,7 @@ async fn a_run_outruns_a_database_that_is_slow_to_hear_and_no_step_is_left_out(o
     bus.close().await;
 }
 
-async fn a_run_that_is_not_told_leaves_nothing_behind(on: &Fixture) {
+async fn a_run_without_events_leaves_no_row(on: &Fixture) {
     let world = World::default();
     let bus = bus(on, &on.store);
     let runner = runner(&streaming(&world), &on.store);
@@ -350,7 +350,7 @@ async fn a_run_that_is_not_told_leaves_nothing_behind(on: &Fixture) {
     bus.close().await;
 }
 
-async fn a_fork_is_told_from_where_it_begins(on: &Fixture) {
+async fn events_of_a_fork_start_at_the_fork(on: &Fixture) {
     let world = World::default();
     let bus = bus(on, &on.store);
     let runner = runner(&streaming(&world), &on.store);
@@ -366,7 +366,7 @@ async fn a_fork_is_told_from_where_it_begins(on: &Fixture) {
     bus.close().await;
 }
 
-async fn a_call_reaches_those_who_wait_though_nothing_was_told(on: &Fixture) {
+async fn a_wake_up_reaches_waiters_without_an_event(on: &Fixture) {
     let mine = bus(on, &on.store);
     let others = bus(on, &on.store);
     let thread = ThreadId::new();

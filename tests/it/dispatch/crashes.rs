@@ -10,7 +10,7 @@ use crate::cli::world::{first, noting, signal};
 on_both_databases!(
     a_worker_that_was_killed_is_replaced_by_another,
     a_run_on_a_terminal_that_was_killed_is_resumed_by_a_worker,
-    a_worker_that_stood_still_loses_its_thread_and_lives_on,
+    a_suspended_worker_loses_its_thread_and_survives,
 );
 
 /// Supervisor, agent twice, reflector, supervisor, QA: then QA hangs in its first call.
@@ -50,7 +50,7 @@ async fn a_run_on_a_terminal_that_was_killed_is_resumed_by_a_worker(on: Kind) {
     assert!(text.contains(": done; "), "{text}");
 }
 
-async fn a_worker_that_stood_still_loses_its_thread_and_lives_on(on: Kind) {
+async fn a_suspended_worker_loses_its_thread_and_survives(on: Kind) {
     let mut site = site(on, hanging()).await;
     site.world.set("PERIHELION_STORE_LEASE_SEC", "2");
     site.submit("n").await;

@@ -84,14 +84,14 @@ impl Site {
 }
 
 on_both_databases!(
-    a_worker_finishes_what_was_left_to_it,
+    a_worker_finishes_submitted_runs,
     two_workers_share_many_threads,
     a_worker_that_is_stopped_hands_its_threads_over,
-    an_answer_is_resumed_by_a_worker_and_followed_by_the_one_who_gave_it,
+    an_answer_is_resumed_by_a_worker_and_followed_by_its_sender,
     a_drained_queue_ends_a_worker_that_drains,
 );
 
-async fn a_worker_finishes_what_was_left_to_it(on: Kind) {
+async fn a_worker_finishes_submitted_runs(on: Kind) {
     let site = site(on, reading()).await;
     let thread = site.submit("t").await;
     let queued = site.world.run(&["threads", "--status", "queued"]).await.code(0);
@@ -174,7 +174,7 @@ async fn a_worker_that_is_stopped_hands_its_threads_over(on: Kind) {
     assert_eq!(runs.matches("queued").count(), 2, "submitted, and handed over: {runs}");
 }
 
-async fn an_answer_is_resumed_by_a_worker_and_followed_by_the_one_who_gave_it(on: Kind) {
+async fn an_answer_is_resumed_by_a_worker_and_followed_by_its_sender(on: Kind) {
     let script = Script::new()
         .rule(Rule::new(clarify("Which year?")).role(Role::Supervisor).nth(1))
         .rule(Rule::new(select(&["qa"])).role(Role::Supervisor))

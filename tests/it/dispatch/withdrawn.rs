@@ -10,9 +10,9 @@ use super::processes::{Kind, Site, on_both_databases, site};
 use crate::cli::world::{ended, first, noting, signal};
 
 on_both_databases!(
-    a_worker_that_is_asked_ends_the_run_itself_and_hands_nothing_over,
+    a_worker_with_a_stop_request_ends_the_run_without_a_handover,
     a_command_line_that_is_asked_ends_its_run_itself,
-    a_thread_is_taken_from_a_process_that_does_not_answer,
+    an_unresponsive_process_loses_its_thread_to_another,
 );
 
 /// A run that has taken its note, and waits for the model's answer.
@@ -47,7 +47,7 @@ async fn assert_cancelled(site: &Site, thread: &str) {
 }
 
 /// S2.12, X5
-async fn a_worker_that_is_asked_ends_the_run_itself_and_hands_nothing_over(on: Kind) {
+async fn a_worker_with_a_stop_request_ends_the_run_without_a_handover(on: Kind) {
     let site = hanging(on).await;
     let thread = site.submit("n").await;
     let worker = site.worker();
@@ -78,7 +78,7 @@ async fn a_command_line_that_is_asked_ends_its_run_itself(on: Kind) {
 }
 
 /// S2.12, X2: it writes nothing more when it is back.
-async fn a_thread_is_taken_from_a_process_that_does_not_answer(on: Kind) {
+async fn an_unresponsive_process_loses_its_thread_to_another(on: Kind) {
     let site = hanging(on).await;
     site.submit("n").await;
     let worker = site.worker();

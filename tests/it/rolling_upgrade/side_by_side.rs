@@ -12,9 +12,7 @@ use super::program::{Outside, new, old, runner};
 use crate::store_suite::{on_durable_stores, stores::Fixture};
 use crate::support::postgres::server;
 
-on_durable_stores!(
-    an_old_process_keeps_its_threads_and_refuses_those_that_the_new_one_continued_with,
-);
+on_durable_stores!(an_old_process_continues_its_threads_and_refuses_threads_of_the_new_one,);
 
 /// Starts a thread of the older program, which waits for an answer.
 async fn waiting(program: &Runner<old::Ledger>) -> ThreadId {
@@ -27,9 +25,7 @@ async fn waiting(program: &Runner<old::Ledger>) -> ThreadId {
     thread
 }
 
-async fn an_old_process_keeps_its_threads_and_refuses_those_that_the_new_one_continued_with(
-    on: &Fixture,
-) {
+async fn an_old_process_continues_its_threads_and_refuses_threads_of_the_new_one(on: &Fixture) {
     let outside = Outside::new(true);
     let older = runner::<old::Ledger>(&on.store, &outside, None);
     let taken = waiting(&older).await;

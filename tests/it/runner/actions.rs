@@ -12,15 +12,15 @@ use super::world::*;
 use crate::store_suite::{on_every_store, stores::Fixture};
 
 on_every_store!(
-    a_call_whose_outcome_is_unknown_is_put_to_a_person,
+    a_call_with_an_unknown_outcome_asks_a_person,
     done_takes_the_result_the_person_gives,
     retry_sends_the_call_again_under_the_same_key,
-    skip_is_told_to_the_node_and_holds_for_ever,
+    skip_reaches_the_node_and_is_permanent,
     an_answer_that_is_no_verdict_leaves_the_question_open,
     a_repeatable_call_is_sent_again_under_the_same_key,
     a_thread_made_again_under_its_name_calls_under_a_new_key,
     a_recorded_failure_is_part_of_the_history_and_only_a_retry_tries_again,
-    a_call_that_may_have_happened_is_asked_about_in_the_running_process_too,
+    a_possibly_sent_call_asks_a_person_in_the_running_process_too,
 );
 
 /// A node that calls a tool; the first call hangs at the gate, as if the process died while it was under way.
@@ -110,7 +110,7 @@ async fn a_thread_made_again_under_its_name_calls_under_a_new_key(on: &Fixture) 
     assert_ne!(first, second);
 }
 
-async fn a_call_whose_outcome_is_unknown_is_put_to_a_person(on: &Fixture) {
+async fn a_call_with_an_unknown_outcome_asks_a_person(on: &Fixture) {
     let world = World::default();
     let (runner, thread) = crashed(on, &world, false).await;
     let [row] = &on.store.effects(thread, None).await.unwrap()[..] else { panic!() };
@@ -148,7 +148,7 @@ async fn retry_sends_the_call_again_under_the_same_key(on: &Fixture) {
 }
 
 /// A skipped call stays skipped however often its node runs again.
-async fn skip_is_told_to_the_node_and_holds_for_ever(on: &Fixture) {
+async fn skip_reaches_the_node_and_is_permanent(on: &Fixture) {
     let world = World::default();
     let (runner, thread) = crashed(on, &world, false).await;
     let last = decide(&runner, thread, json!({ "outcome": "skip" })).await;
@@ -228,7 +228,7 @@ async fn a_recorded_failure_is_part_of_the_history_and_only_a_retry_tries_again(
     assert_eq!(world.seen().len(), 2);
 }
 
-async fn a_call_that_may_have_happened_is_asked_about_in_the_running_process_too(on: &Fixture) {
+async fn a_possibly_sent_call_asks_a_person_in_the_running_process_too(on: &Fixture) {
     let world = World::default();
     let counted = world.clone();
     let slow = node_fn(move |ctx: perihelion::graph::Context<Story>| {

@@ -17,13 +17,13 @@ use perihelion::runner::{
 use crate::store_suite::{on_every_store_sealed_too, stores::Fixture};
 
 on_every_store_sealed_too!(
-    what_nodes_write_is_named_by_the_state_and_read_when_it_is_wanted,
-    every_durability_reads_what_the_step_before_wrote,
+    blobs_of_nodes_are_named_by_the_state_and_read_on_demand,
+    every_durability_reads_the_writes_of_the_previous_step,
     a_replay_and_a_fork_read_the_same,
     a_shortened_thread_travels_whole,
     however_a_run_is_cut_short_it_ends_the_same,
-    an_edit_brings_its_texts_and_names_none_that_are_not_there,
-    a_thread_whose_texts_stand_in_its_steps_is_read_and_replayed_and_continues,
+    an_edit_stores_its_texts_and_names_only_existing_ones,
+    a_thread_with_texts_in_its_steps_is_read_and_replayed_and_continues,
 );
 
 perihelion::graph_state! {
@@ -123,7 +123,7 @@ async fn run(runner: &Runner<Library>, durability: Durability) -> RunOutcome<Lib
 }
 
 /// X1
-async fn what_nodes_write_is_named_by_the_state_and_read_when_it_is_wanted(on: &Fixture) {
+async fn blobs_of_nodes_are_named_by_the_state_and_read_on_demand(on: &Fixture) {
     let outcome = run(&library(&on.store), Durability::Sync).await;
     let store = on.another().await;
     let state = library(&store).state(outcome.thread, None).await.unwrap().state;
@@ -138,7 +138,7 @@ async fn what_nodes_write_is_named_by_the_state_and_read_when_it_is_wanted(on: &
     assert_eq!(dump.blobs.iter().map(|row| row.step).collect::<Vec<_>>(), [1, 2, 2, 3]);
 }
 
-async fn every_durability_reads_what_the_step_before_wrote(on: &Fixture) {
+async fn every_durability_reads_the_writes_of_the_previous_step(on: &Fixture) {
     let mut hashes = Vec::new();
     for durability in [Durability::Sync, Durability::Async, Durability::Exit] {
         let outcome = run(&library(&on.store), durability).await;
@@ -215,7 +215,7 @@ async fn however_a_run_is_cut_short_it_ends_the_same(on: &Fixture) {
     }
 }
 
-async fn an_edit_brings_its_texts_and_names_none_that_are_not_there(on: &Fixture) {
+async fn an_edit_stores_its_texts_and_names_only_existing_ones(on: &Fixture) {
     let runner = library(&on.store);
     let thread = run(&runner, Durability::Sync).await.thread;
     let edited = runner.update_state(thread, keep("edited"), "reads").await.unwrap();
@@ -266,7 +266,7 @@ mod before {
     }
 }
 
-async fn a_thread_whose_texts_stand_in_its_steps_is_read_and_replayed_and_continues(on: &Fixture) {
+async fn a_thread_with_texts_in_its_steps_is_read_and_replayed_and_continues(on: &Fixture) {
     let old = before::library(&on.store).run_new(before::keep("given")).await.unwrap();
     let graph = GraphBuilder::new("old").node("one", writer("one")).entry("one").build().unwrap();
     let runner = Runner::new(graph, Arc::clone(&on.store));

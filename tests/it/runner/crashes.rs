@@ -14,13 +14,13 @@ const LEASE: Duration = Duration::from_secs(15);
 
 on_every_store!(
     a_run_that_crashed_in_a_node_resumes_that_node,
-    what_finished_beside_the_crash_is_not_run_again,
+    tasks_finished_before_the_crash_are_not_run_again,
     a_model_call_is_paid_once_whatever_crashes,
     time_and_chance_are_the_same_after_a_crash,
-    a_crash_after_the_last_commit_leaves_nothing_to_run,
+    a_crash_after_the_last_commit_leaves_no_task_to_run,
     an_unfinished_thread_takes_no_new_input_and_a_finished_one_no_resume,
     a_question_whose_process_died_before_it_was_stored_is_named_and_can_be_asked_again,
-    a_thread_at_rest_whose_last_run_failed_stands_as_failed_in_lists_and_counts,
+    an_idle_thread_whose_last_run_failed_counts_as_failed_in_lists_and_counts,
 );
 
 /// S1.03
@@ -61,7 +61,7 @@ async fn a_run_that_crashed_in_a_node_resumes_that_node(on: &Fixture) {
     assert_eq!(on.store.info(thread).await.unwrap().status, ThreadStatus::Idle);
 }
 
-async fn what_finished_beside_the_crash_is_not_run_again(on: &Fixture) {
+async fn tasks_finished_before_the_crash_are_not_run_again(on: &Fixture) {
     let world = World::default();
     let gate = Gate::closed();
     let slow = {
@@ -161,7 +161,7 @@ async fn time_and_chance_are_the_same_after_a_crash(on: &Fixture) {
     assert_eq!(seen[0], seen[1]);
 }
 
-async fn a_crash_after_the_last_commit_leaves_nothing_to_run(on: &Fixture) {
+async fn a_crash_after_the_last_commit_leaves_no_task_to_run(on: &Fixture) {
     let world = World::default();
     let graph = graph(|graph| graph.node("a", world.speaker("a")).entry("a"));
     let runner = runner(&graph, &on.store);
@@ -244,7 +244,7 @@ async fn a_question_whose_process_died_before_it_was_stored_is_named_and_can_be_
 }
 
 /// X5
-async fn a_thread_at_rest_whose_last_run_failed_stands_as_failed_in_lists_and_counts(on: &Fixture) {
+async fn an_idle_thread_whose_last_run_failed_counts_as_failed_in_lists_and_counts(on: &Fixture) {
     let world = World::default();
     let graph = graph(|graph| graph.node("a", world.speaker("a")).entry("a"));
     let judged = |_: &RunResult, _: &Story| Verdict {

@@ -8,7 +8,7 @@ use crate::store_suite::{on_every_store, stores::Fixture};
 
 on_every_store!(
     every_mode_ends_with_the_same_history,
-    exit_loses_steps_in_a_crash_but_neither_the_input_nor_a_call,
+    exit_loses_steps_in_a_crash_but_not_the_input_or_a_call,
     async_loses_no_call_and_keeps_what_parallel_tasks_wrote,
     a_long_exit_run_has_its_snapshot_too,
 );
@@ -80,7 +80,7 @@ fn asking(world: &World, gate: &Gate) -> std::sync::Arc<perihelion::graph::Graph
     })
 }
 
-async fn exit_loses_steps_in_a_crash_but_neither_the_input_nor_a_call(on: &Fixture) {
+async fn exit_loses_steps_in_a_crash_but_not_the_input_or_a_call(on: &Fixture) {
     for durability in [Durability::Exit, Durability::Async, Durability::Sync] {
         let world = World::default();
         let gate = Gate::closed();

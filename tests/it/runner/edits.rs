@@ -8,12 +8,12 @@ use super::world::*;
 use crate::store_suite::{on_every_store, stores::Fixture};
 
 on_every_store!(
-    the_state_at_any_step_is_what_the_steps_fold_to,
+    the_state_at_any_step_is_the_fold_of_all_steps,
     a_fork_runs_on_from_its_step_and_leaves_its_source_alone,
     an_edit_is_a_step_after_which_the_named_node_leads_on,
-    an_edit_leaves_what_is_next_as_it_is_where_it_is_asked_to,
+    an_edit_leaves_the_next_nodes_unchanged_on_request,
     an_edit_can_end_a_thread_or_begin_it_again,
-    an_edit_in_the_name_of_an_unknown_node_changes_nothing,
+    an_edit_on_behalf_of_an_unknown_node_is_refused_without_a_change,
     an_edit_drops_what_its_abandoned_step_already_had,
     a_thread_of_another_graph_is_refused,
 );
@@ -31,7 +31,7 @@ fn chain(world: &World) -> std::sync::Arc<perihelion::graph::Graph<Story>> {
 }
 
 /// X3
-async fn the_state_at_any_step_is_what_the_steps_fold_to(on: &Fixture) {
+async fn the_state_at_any_step_is_the_fold_of_all_steps(on: &Fixture) {
     let world = World::default();
     let runner = runner(&chain(&world), &on.store);
     let thread = world.thread(&runner).await;
@@ -90,7 +90,7 @@ async fn an_edit_is_a_step_after_which_the_named_node_leads_on(on: &Fixture) {
 }
 
 /// X5: what is next stays what it is, whatever the node leads to that is named as the writer.
-async fn an_edit_leaves_what_is_next_as_it_is_where_it_is_asked_to(on: &Fixture) {
+async fn an_edit_leaves_the_next_nodes_unchanged_on_request(on: &Fixture) {
     let world = World::default();
     let runner = runner(&chain(&world), &on.store);
     let thread = world.thread(&runner).await;
@@ -119,7 +119,7 @@ async fn an_edit_can_end_a_thread_or_begin_it_again(on: &Fixture) {
     assert_eq!(lines(&view.state), ["input", "enough", "enough"]);
 }
 
-async fn an_edit_in_the_name_of_an_unknown_node_changes_nothing(on: &Fixture) {
+async fn an_edit_on_behalf_of_an_unknown_node_is_refused_without_a_change(on: &Fixture) {
     let world = World::default();
     let runner = runner(&chain(&world), &on.store);
     let thread = world.thread(&runner).await;

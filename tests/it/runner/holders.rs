@@ -17,13 +17,13 @@ use super::world::*;
 use crate::store_suite::{on_every_store, stores::Fixture};
 
 on_every_store!(
-    of_two_runners_of_one_thread_the_second_is_told_who_holds_it,
+    of_two_runners_of_one_thread_the_second_receives_the_name_of_the_holder,
     a_run_that_was_dropped_frees_its_thread_at_once,
-    a_runner_that_lost_its_thread_commits_nothing_and_sends_nothing,
-    what_cannot_be_read_is_not_taken,
+    a_runner_that_lost_its_thread_commits_no_step_and_sends_no_call,
+    unreadable_threads_are_not_claimed,
 );
 
-async fn of_two_runners_of_one_thread_the_second_is_told_who_holds_it(on: &Fixture) {
+async fn of_two_runners_of_one_thread_the_second_receives_the_name_of_the_holder(on: &Fixture) {
     let world = World::default();
     let gate = Gate::closed();
     let slow = {
@@ -84,7 +84,7 @@ async fn a_run_that_was_dropped_frees_its_thread_at_once(on: &Fixture) {
 }
 
 /// A stale writer changes nothing; a call that it had not sent yet is never sent.
-async fn a_runner_that_lost_its_thread_commits_nothing_and_sends_nothing(on: &Fixture) {
+async fn a_runner_that_lost_its_thread_commits_no_step_and_sends_no_call(on: &Fixture) {
     let world = World::default();
     let gate = Gate::closed();
     let caller = {
@@ -122,7 +122,7 @@ async fn a_runner_that_lost_its_thread_commits_nothing_and_sends_nothing(on: &Fi
     assert_eq!(runs.last().unwrap().status, RunStatus::Done);
 }
 
-async fn what_cannot_be_read_is_not_taken(on: &Fixture) {
+async fn unreadable_threads_are_not_claimed(on: &Fixture) {
     perihelion::graph_state! {
         pub struct Newer, update NewerUpdate, version 2 { lines: Vec<String> => append }
     }

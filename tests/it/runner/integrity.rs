@@ -17,7 +17,7 @@ use crate::store_suite::{
 on_durable_stores!(
     an_edited_delta_is_noticed_and_its_step_named,
     an_edited_frontier_is_noticed_even_behind_a_snapshot,
-    a_missing_step_is_noticed_wherever_it_stood,
+    a_missing_step_is_detected_at_any_position,
     a_damaged_snapshot_is_noticed,
     a_damaged_thread_is_not_exported_as_if_it_were_whole,
     a_family_of_which_a_member_names_another_root_is_not_exported,
@@ -89,7 +89,7 @@ async fn an_edited_frontier_is_noticed_even_behind_a_snapshot(on: &Fixture) {
     assert_eq!(damaged_at(&runner, thread).await.0, snapshot.seq);
 }
 
-async fn a_missing_step_is_noticed_wherever_it_stood(on: &Fixture) {
+async fn a_missing_step_is_detected_at_any_position(on: &Fixture) {
     for missing in 1..=4 {
         let (runner, thread) = four_steps(on, false).await;
         let delete = format!("DELETE FROM step WHERE thread_id = {{thread}} AND seq = {missing}");

@@ -14,7 +14,7 @@ on_every_store!(
     several_questions_are_open_at_once_and_answered_one_by_one,
     a_second_answer_is_refused_and_so_is_an_unknown_question,
     a_question_that_an_edit_abandoned_can_no_longer_be_answered,
-    answers_given_while_others_still_work_are_found_at_the_resume,
+    answers_given_while_other_tasks_still_work_are_found_at_the_resume,
 );
 
 fn asker(world: &World, name: &'static str) -> Arc<dyn Node<Story>> {
@@ -101,7 +101,7 @@ async fn a_question_that_an_edit_abandoned_can_no_longer_be_answered(on: &Fixtur
     assert_eq!(lines(&resume(&runner, thread).await.state), ["input", "edited", "b"]);
 }
 
-async fn answers_given_while_others_still_work_are_found_at_the_resume(on: &Fixture) {
+async fn answers_given_while_other_tasks_still_work_are_found_at_the_resume(on: &Fixture) {
     let world = World::default();
     let gate = Gate::closed();
     let slow = {

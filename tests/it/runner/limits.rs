@@ -18,11 +18,11 @@ on_every_store!(
     a_retryable_failure_is_tried_again_and_recorded_effects_are_not,
     a_failed_step_is_tried_again_by_a_resume,
     a_node_that_hangs_is_ended_by_its_time_limit,
-    a_stop_lets_a_sent_call_finish_and_starts_nothing_new,
+    a_stop_lets_a_sent_call_finish_and_starts_no_new_task,
     a_stop_ends_one_run_and_not_its_neighbours,
     the_deadline_stops_what_runs_and_a_resume_continues,
     the_step_limit_ends_a_run_and_a_resume_has_it_again,
-    a_node_that_panics_fails_its_run_and_nothing_else,
+    a_node_that_panics_fails_only_its_run,
     a_wrong_target_is_named_and_a_corrected_graph_continues,
 );
 
@@ -98,7 +98,7 @@ async fn a_node_that_hangs_is_ended_by_its_time_limit(on: &Fixture) {
     assert_eq!((&*kind, &*message), ("timeout", "it did not finish within 5ms"));
 }
 
-async fn a_stop_lets_a_sent_call_finish_and_starts_nothing_new(on: &Fixture) {
+async fn a_stop_lets_a_sent_call_finish_and_starts_no_new_task(on: &Fixture) {
     let world = World::default();
     let gate = Gate::closed();
     let stop = CancellationToken::new();
@@ -243,7 +243,7 @@ async fn the_step_limit_ends_a_run_and_a_resume_has_it_again(on: &Fixture) {
     assert_eq!((outcome.head, outcome.steps, world.count("round")), (6, 2, 5));
 }
 
-async fn a_node_that_panics_fails_its_run_and_nothing_else(on: &Fixture) {
+async fn a_node_that_panics_fails_only_its_run(on: &Fixture) {
     let world = World::default();
     let counted = world.clone();
     let panics = node_fn(move |_| {

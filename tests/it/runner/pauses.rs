@@ -12,7 +12,7 @@ on_every_store!(
     a_run_pauses_after_a_node_unless_the_graph_has_ended,
     a_new_input_pauses_before_the_first_step_as_well,
     a_run_that_broke_off_before_its_pause_still_comes_to_it,
-    any_node_of_a_parallel_step_pauses_it_and_every_durability_keeps_what_was_done,
+    any_node_of_a_parallel_step_pauses_it_and_every_durability_stores_finished_work,
 );
 
 fn nodes(names: &[&str]) -> Nodes {
@@ -108,7 +108,7 @@ async fn a_run_that_broke_off_before_its_pause_still_comes_to_it(on: &Fixture) {
     assert!(is_done(&resume(&runner, thread).await));
 }
 
-async fn any_node_of_a_parallel_step_pauses_it_and_every_durability_keeps_what_was_done(
+async fn any_node_of_a_parallel_step_pauses_it_and_every_durability_stores_finished_work(
     on: &Fixture,
 ) {
     for durability in [Durability::Sync, Durability::Async, Durability::Exit] {

@@ -16,7 +16,7 @@ on_every_store!(
     a_long_thread_is_opened_from_a_snapshot_and_few_steps,
     a_state_that_only_overwrites_is_snapshotted_by_its_real_size,
     a_shortened_thread_runs_on_and_its_newest_step_is_never_dropped,
-    a_step_of_an_old_thread_writes_what_one_of_a_young_thread_does,
+    a_step_of_an_old_thread_writes_as_much_as_a_step_of_a_young_thread,
 );
 
 /// Runs a node over and over, each time with an update of a sixteenth of what makes a snapshot pay.
@@ -88,7 +88,7 @@ async fn appending_thread(
 }
 
 /// X1: a step's row holds what it wrote, however long the thread is.
-async fn a_step_of_an_old_thread_writes_what_one_of_a_young_thread_does(on: &Fixture) {
+async fn a_step_of_an_old_thread_writes_as_much_as_a_step_of_a_young_thread(on: &Fixture) {
     let thread = appending_thread(&on.store, |_| {}).await;
     let mut rows = on.store.history(thread, None, u32::MAX).await.unwrap();
     rows.reverse();

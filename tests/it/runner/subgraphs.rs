@@ -15,7 +15,7 @@ use super::world::*;
 use crate::store_suite::{on_every_store, stores::Fixture};
 
 on_every_store!(
-    a_subgraph_runs_in_a_thread_of_its_own_under_its_place,
+    a_subgraph_runs_in_a_separate_thread_named_by_its_place,
     a_crash_inside_a_subgraph_resumes_inside_it,
     a_question_of_a_nested_subgraph_is_answered_through_the_parent,
     an_edit_of_the_parent_closes_the_questions_of_its_subgraphs,
@@ -56,7 +56,7 @@ fn asks() -> Arc<dyn Node<Story>> {
     })
 }
 
-async fn a_subgraph_runs_in_a_thread_of_its_own_under_its_place(on: &Fixture) {
+async fn a_subgraph_runs_in_a_separate_thread_named_by_its_place(on: &Fixture) {
     let world = World::default();
     let child = inner(&world, world.speaker("second"));
     let runner = runner(&outer(&world, as_node(on, &child)), &on.store);

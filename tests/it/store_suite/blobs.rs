@@ -18,13 +18,13 @@ use super::{
 };
 
 on_every_store_sealed_too!(
-    a_text_is_kept_with_the_step_that_names_it,
-    a_text_of_a_pending_write_is_kept_with_it,
+    a_text_is_stored_with_the_step_that_names_it,
+    a_text_of_a_pending_write_is_stored_with_it,
     a_refused_write_keeps_no_text,
     a_text_that_is_there_already_stays,
-    what_a_subgraph_writes_is_read_above_it,
+    texts_of_a_subgraph_are_readable_in_its_parent,
     a_fork_reads_the_texts_it_shares_and_keeps_them_when_its_origin_goes,
-    nothing_of_a_deleted_thread_is_left,
+    no_row_of_a_deleted_thread_is_left,
     a_shortened_thread_keeps_its_texts_and_so_do_its_forks,
     a_shortened_fork_takes_its_texts_over,
     texts_travel_with_their_thread,
@@ -83,7 +83,7 @@ fn assert_missing(read: Result<Arc<str>, Error>, from: ThreadId) {
 }
 
 /// X4
-async fn a_text_is_kept_with_the_step_that_names_it(on: &Fixture) {
+async fn a_text_is_stored_with_the_step_that_names_it(on: &Fixture) {
     let mut writer = Writer::with_steps(&on.store, 1).await;
     let first = text("first");
     let second = text("second");
@@ -109,7 +109,7 @@ fn pending_naming(text: &BlobText, step: u64) -> PendingRow {
     PendingRow { step, task: 0, body }
 }
 
-async fn a_text_of_a_pending_write_is_kept_with_it(on: &Fixture) {
+async fn a_text_of_a_pending_write_is_stored_with_it(on: &Fixture) {
     let mut writer = Writer::with_steps(&on.store, 1).await;
     let thread = writer.thread;
     let fence = writer.fence;
@@ -174,7 +174,7 @@ async fn child_of(top: &Writer, namespace: &str) -> Writer {
     Writer::claim(&top.store, child).await
 }
 
-async fn what_a_subgraph_writes_is_read_above_it(on: &Fixture) {
+async fn texts_of_a_subgraph_are_readable_in_its_parent(on: &Fixture) {
     let mut top = Writer::with_steps(&on.store, 2).await;
     let above = text("above");
     let below = text("below");
@@ -230,7 +230,7 @@ async fn a_fork_reads_the_texts_it_shares_and_keeps_them_when_its_origin_goes(on
     assert_eq!(on.store.export(leaf.thread).await.unwrap().blobs.len(), 2);
 }
 
-async fn nothing_of_a_deleted_thread_is_left(on: &Fixture) {
+async fn no_row_of_a_deleted_thread_is_left(on: &Fixture) {
     let mut writer = Writer::new(&on.store).await;
     let found = text("found");
     writer.bring(&found).await;

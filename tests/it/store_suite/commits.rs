@@ -16,10 +16,10 @@ use super::{
 on_every_store_sealed_too!(
     a_committed_step_reads_back_byte_for_byte,
     the_head_and_the_status_move_with_the_step,
-    a_step_that_does_not_follow_the_head_is_refused_and_nothing_is_written,
+    a_step_that_does_not_follow_the_head_is_refused_without_a_write,
     an_absurd_step_number_is_a_conflict,
     a_step_for_an_unknown_thread_is_refused,
-    threads_do_not_see_each_others_steps,
+    threads_do_not_see_steps_of_other_threads,
 );
 on_durable_stores!(
     an_acknowledged_step_is_seen_through_another_connection,
@@ -49,7 +49,7 @@ async fn the_head_and_the_status_move_with_the_step(on: &Fixture) {
     assert!(info.updated_at >= info.created_at);
 }
 
-async fn a_step_that_does_not_follow_the_head_is_refused_and_nothing_is_written(on: &Fixture) {
+async fn a_step_that_does_not_follow_the_head_is_refused_without_a_write(on: &Fixture) {
     let mut writer = Writer::with_steps(&on.store, 3).await;
     writer.head = 1;
     let second_again = writer.next(encoded(&json!([])));
@@ -82,7 +82,7 @@ async fn a_step_for_an_unknown_thread_is_refused(on: &Fixture) {
     assert!(matches!(refused, Err(Error::UnknownThread(id)) if id == writer.thread));
 }
 
-async fn threads_do_not_see_each_others_steps(on: &Fixture) {
+async fn threads_do_not_see_steps_of_other_threads(on: &Fixture) {
     let one = Writer::with_steps(&on.store, 2).await;
     let other = Writer::with_steps(&on.store, 3).await;
     assert_eq!(on.store.load(one.thread, None).await.unwrap().steps.len(), 2);

@@ -18,7 +18,7 @@ on_every_store_sealed_too!(
     a_thread_travels_to_every_store_and_back,
     a_forks_file_holds_the_shared_steps_too,
     a_truncated_thread_travels_with_its_oldest_snapshot,
-    importing_what_is_there_already_is_refused_and_changes_nothing,
+    importing_an_existing_thread_is_refused_without_a_change,
     an_altered_step_is_refused,
     a_row_that_is_there_twice_is_refused,
     an_imported_thread_continues,
@@ -127,7 +127,7 @@ async fn a_truncated_thread_travels_with_its_oldest_snapshot(on: &Fixture) {
     assert!(on.store.load(writer.thread, Some(2)).await.is_err());
 }
 
-async fn importing_what_is_there_already_is_refused_and_changes_nothing(on: &Fixture) {
+async fn importing_an_existing_thread_is_refused_without_a_change(on: &Fixture) {
     let writer = rich_thread(on).await;
     let dump = on.store.export(writer.thread).await.unwrap();
     let refused = on.store.import(&dump).await;

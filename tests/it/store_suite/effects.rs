@@ -15,16 +15,16 @@ use super::{
 
 on_every_store_sealed_too!(
     effects_read_back_in_order_of_step_task_and_number,
-    the_first_record_under_a_key_stands,
+    the_first_record_under_a_key_wins,
     effects_of_one_task_are_one_write,
     a_started_effect_is_settled_once,
     a_failed_effect_can_be_tried_again_and_a_done_one_cannot,
     effects_from_a_step_on_are_read_without_the_older_ones,
     a_further_attempt_is_recorded_before_it_is_sent,
-    settling_what_was_never_recorded_is_refused,
+    settling_an_unrecorded_effect_is_refused,
     an_interrupt_is_answered_once,
     of_two_answers_at_once_exactly_one_wins,
-    open_interrupts_include_those_of_subgraphs,
+    open_interrupts_include_interrupts_of_subgraphs,
     an_answer_to_an_unknown_interrupt_is_refused,
 );
 
@@ -74,7 +74,7 @@ async fn effects_read_back_in_order_of_step_task_and_number(on: &Fixture) {
     assert!(on.store.effects(writer.thread, Some(u64::MAX)).await.unwrap().is_empty());
 }
 
-async fn the_first_record_under_a_key_stands(on: &Fixture) {
+async fn the_first_record_under_a_key_wins(on: &Fixture) {
     let writer = Writer::new(&on.store).await;
     let first = writer.tool_call(0);
     let second = EffectRow { name: "files.delete".to_owned(), ..first.clone() };
@@ -181,7 +181,7 @@ async fn effects_from_a_step_on_are_read_without_the_older_ones(on: &Fixture) {
     assert_eq!(found.iter().map(|row| row.step).collect::<Vec<_>>(), [2, 4]);
 }
 
-async fn settling_what_was_never_recorded_is_refused(on: &Fixture) {
+async fn settling_an_unrecorded_effect_is_refused(on: &Fixture) {
     let writer = Writer::new(&on.store).await;
     let end = settlement(&writer.tool_call(0), EffectStatus::Done, "ok");
     let refused = on.store.settle_effect(Fence::new(writer.thread, writer.fence), &end).await;
@@ -239,7 +239,7 @@ async fn of_two_answers_at_once_exactly_one_wins(on: &Fixture) {
     }
 }
 
-async fn open_interrupts_include_those_of_subgraphs(on: &Fixture) {
+async fn open_interrupts_include_interrupts_of_subgraphs(on: &Fixture) {
     let top = Writer::new(&on.store).await;
     let namespace = "team:1:0";
     let child = NewThread {

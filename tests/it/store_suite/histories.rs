@@ -7,7 +7,7 @@ use super::{on_every_store_sealed_too, stores::Fixture, writer::Writer};
 on_every_store_sealed_too!(
     a_thread_is_restored_at_any_step,
     loading_starts_at_the_newest_snapshot_that_fits,
-    the_first_snapshot_of_a_step_stands,
+    the_first_snapshot_of_a_step_wins,
     a_snapshot_of_a_step_that_is_not_there_is_refused,
     history_is_newest_first_and_pages_without_gaps,
     a_step_beyond_the_head_is_unknown,
@@ -41,7 +41,7 @@ async fn loading_starts_at_the_newest_snapshot_that_fits(on: &Fixture) {
     assert!(loaded.steps.is_empty());
 }
 
-async fn the_first_snapshot_of_a_step_stands(on: &Fixture) {
+async fn the_first_snapshot_of_a_step_wins(on: &Fixture) {
     let writer = Writer::with_steps(&on.store, 3).await;
     let first = writer.snapshot(3);
     let mut second = first.clone();

@@ -16,19 +16,19 @@ use super::{
 };
 
 on_every_store_sealed_too!(
-    a_held_lease_refuses_others_and_names_the_holder,
+    a_lease_refuses_other_processes_and_names_the_holder,
     a_lease_that_has_run_out_is_free,
     a_forced_claim_takes_a_held_lease,
     a_renewal_extends_the_lease,
-    a_renewal_behind_the_end_of_a_run_locks_nothing,
-    a_stale_writer_changes_nothing_by_any_method,
+    a_renewal_after_the_end_of_a_run_locks_no_row,
+    a_stale_writer_changes_no_row_by_any_method,
     an_ended_run_gives_the_lease_back,
     a_very_long_lease_is_accepted,
     claiming_an_unknown_thread_is_refused,
     of_many_claims_at_once_exactly_one_wins,
 );
 
-async fn a_held_lease_refuses_others_and_names_the_holder(on: &Fixture) {
+async fn a_lease_refuses_other_processes_and_names_the_holder(on: &Fixture) {
     let thread = on.store.create(new_thread()).await.unwrap().id;
     let claimed = on.store.claim(Claim::new(thread, "host-a:17", TTL)).await.unwrap();
     assert_eq!((claimed.fence, claimed.status), (1, ThreadStatus::Busy));
@@ -66,7 +66,7 @@ async fn a_renewal_extends_the_lease(on: &Fixture) {
 }
 
 /// S1.03
-async fn a_renewal_behind_the_end_of_a_run_locks_nothing(on: &Fixture) {
+async fn a_renewal_after_the_end_of_a_run_locks_no_row(on: &Fixture) {
     let writer = Writer::new(&on.store).await;
     let end = RunEnd::new(RunStatus::Done, ThreadStatus::Idle);
     on.store.end_run(Fence::new(writer.thread, writer.fence), writer.run, end).await.unwrap();
@@ -75,7 +75,7 @@ async fn a_renewal_behind_the_end_of_a_run_locks_nothing(on: &Fixture) {
     on.store.claim(Claim::new(writer.thread, "b", TTL)).await.unwrap();
 }
 
-async fn a_stale_writer_changes_nothing_by_any_method(on: &Fixture) {
+async fn a_stale_writer_changes_no_row_by_any_method(on: &Fixture) {
     let mut zombie = Writer::with_steps(&on.store, 2).await;
     on.store.begin_run(Fence::new(zombie.thread, zombie.fence), zombie.run, false).await.unwrap();
     let call = zombie.tool_call(0);

@@ -6,10 +6,10 @@ use perihelion::ids::ThreadId;
 use super::{on_every_store, stores::Fixture, writer::Writer};
 
 on_every_store!(
-    what_is_pending_stays_so_until_it_is_delivered,
+    pending_exports_stay_pending_until_they_are_delivered,
     a_run_that_begins_while_the_one_before_is_delivered_stays_pending,
-    a_run_that_is_refused_has_nothing_pending,
-    a_deleted_thread_has_nothing_pending,
+    a_refused_run_has_no_pending_export,
+    a_deleted_thread_has_no_pending_export,
 );
 
 /// Begins and ends a run of a thread.
@@ -33,7 +33,7 @@ async fn pending(on: &Fixture, thread: ThreadId) -> Option<(u32, u32)> {
     pending_export.map(|pending_export| (pending_export.from_run, pending_export.to_run))
 }
 
-async fn what_is_pending_stays_so_until_it_is_delivered(on: &Fixture) {
+async fn pending_exports_stay_pending_until_they_are_delivered(on: &Fixture) {
     let thread = Writer::new(&on.store).await.thread;
     let outbox = on.store.outbox().unwrap();
     assert_eq!(pending(on, thread).await, None);
@@ -58,7 +58,7 @@ async fn a_run_that_begins_while_the_one_before_is_delivered_stays_pending(on: &
     assert_eq!(pending(on, thread).await, Some((2, 2)));
 }
 
-async fn a_run_that_is_refused_has_nothing_pending(on: &Fixture) {
+async fn a_refused_run_has_no_pending_export(on: &Fixture) {
     let zombie = Writer::new(&on.store).await;
     let _heir = Writer::claim(&on.store, zombie.thread).await;
     let refused =
@@ -67,7 +67,7 @@ async fn a_run_that_is_refused_has_nothing_pending(on: &Fixture) {
     assert_eq!(pending(on, zombie.thread).await, None);
 }
 
-async fn a_deleted_thread_has_nothing_pending(on: &Fixture) {
+async fn a_deleted_thread_has_no_pending_export(on: &Fixture) {
     let thread = Writer::new(&on.store).await.thread;
     run(on, thread).await;
     on.store.delete(thread).await.unwrap();

@@ -11,7 +11,7 @@ use super::{
 
 on_every_store_sealed_too!(
     pending_writes_are_found_again_in_task_order,
-    the_first_pending_write_of_a_task_stands,
+    the_first_pending_write_of_a_task_wins,
     the_commit_clears_the_pending_writes_of_its_step,
     pending_writes_belong_to_the_next_step_alone,
     an_older_step_shows_no_pending_writes,
@@ -30,7 +30,7 @@ async fn pending_writes_are_found_again_in_task_order(on: &Fixture) {
     assert_eq!(pending, [writer.pending(0), writer.pending(3), writer.pending(7)]);
 }
 
-async fn the_first_pending_write_of_a_task_stands(on: &Fixture) {
+async fn the_first_pending_write_of_a_task_wins(on: &Fixture) {
     let writer = Writer::new(&on.store).await;
     let first = writer.pending(0);
     let mut second = first.clone();

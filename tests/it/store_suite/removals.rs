@@ -20,13 +20,13 @@ on_every_store_sealed_too!(
     deleting_the_middle_of_three_generations_joins_the_outer_two,
     deleting_a_whole_family_but_the_youngest_keeps_its_history,
     a_fork_of_a_subgraphs_thread_survives_the_deletion_of_the_top,
-    a_truncated_thread_keeps_what_follows_the_snapshot,
+    a_truncated_thread_preserves_the_steps_after_the_snapshot,
     truncating_needs_a_snapshot_at_that_step,
     truncating_a_thread_leaves_its_forks_whole,
     truncating_a_fork_leaves_its_source_whole,
-    a_truncated_thread_can_be_forked_from_what_is_left,
-    a_thread_that_was_taken_up_since_it_was_seen_is_not_deleted,
-    a_run_that_begins_beside_a_deletion_either_finds_the_thread_gone_or_keeps_what_it_wrote,
+    a_truncated_thread_can_be_forked_from_its_remaining_steps,
+    a_thread_that_was_claimed_since_it_was_seen_is_not_deleted,
+    a_run_that_begins_during_a_deletion_finds_no_thread_or_preserves_its_writes,
 );
 
 /// Everything a reader sees of a thread's steps.
@@ -158,7 +158,7 @@ async fn a_fork_of_a_subgraphs_thread_survives_the_deletion_of_the_top(on: &Fixt
     assert!(on.store.info(sibling.thread).await.is_err());
 }
 
-async fn a_truncated_thread_keeps_what_follows_the_snapshot(on: &Fixture) {
+async fn a_truncated_thread_preserves_the_steps_after_the_snapshot(on: &Fixture) {
     let mut writer = Writer::new(&on.store).await;
     for seq in 1..=8 {
         let call = writer.tool_call(seq);
@@ -233,7 +233,7 @@ async fn truncating_a_fork_leaves_its_source_whole(on: &Fixture) {
     assert_eq!(seqs(&on.store.load(branch.thread, Some(7)).await.unwrap().steps), [5, 6, 7]);
 }
 
-async fn a_truncated_thread_can_be_forked_from_what_is_left(on: &Fixture) {
+async fn a_truncated_thread_can_be_forked_from_its_remaining_steps(on: &Fixture) {
     let source = Writer::with_steps(&on.store, 6).await;
     on.store.put_snapshot(source.thread, &source.snapshot(3)).await.unwrap();
     on.store.truncate(source.thread, 3).await.unwrap();
@@ -249,7 +249,7 @@ async fn a_truncated_thread_can_be_forked_from_what_is_left(on: &Fixture) {
 }
 
 /// X4
-async fn a_thread_that_was_taken_up_since_it_was_seen_is_not_deleted(on: &Fixture) {
+async fn a_thread_that_was_claimed_since_it_was_seen_is_not_deleted(on: &Fixture) {
     let thread = on.store.create(new_thread()).await.unwrap().id;
     let mut seen = on.store.info(thread).await.unwrap();
     let mut writer = Writer::claim(&on.store, thread).await;
@@ -281,9 +281,7 @@ async fn a_thread_that_was_taken_up_since_it_was_seen_is_not_deleted(on: &Fixtur
     assert!(matches!(gone, Err(Error::UnknownThread(_))), "{gone:?}");
 }
 
-async fn a_run_that_begins_beside_a_deletion_either_finds_the_thread_gone_or_keeps_what_it_wrote(
-    on: &Fixture,
-) {
+async fn a_run_that_begins_during_a_deletion_finds_no_thread_or_preserves_its_writes(on: &Fixture) {
     for _ in 0..20 {
         let seen = on.store.create(new_thread()).await.unwrap();
         let run = async {

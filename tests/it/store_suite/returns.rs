@@ -20,7 +20,7 @@ on_every_store_sealed_too!(
     a_shortened_thread_travels_with_the_snapshots_of_its_returns,
     shortening_needs_a_snapshot_of_each_return_that_stays,
     a_shortened_fork_takes_the_snapshots_of_its_returns_over,
-    where_a_return_has_no_snapshot_the_next_one_travels,
+    without_a_snapshot_at_a_return_the_next_one_is_exported,
     a_snapshot_that_has_no_place_is_not_taken_in,
 );
 
@@ -133,7 +133,7 @@ async fn shortened(on: &Fixture) -> Writer {
 }
 
 /// As older versions may have shortened it.
-async fn where_a_return_has_no_snapshot_the_next_one_travels(on: &Fixture) {
+async fn without_a_snapshot_at_a_return_the_next_one_is_exported(on: &Fixture) {
     let writer = shortened(on).await;
     let mut dump = on.store.export(writer.thread).await.unwrap();
     assert_eq!(dump.returned, [writer.snapshot(4)]);

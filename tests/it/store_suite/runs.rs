@@ -18,7 +18,7 @@ on_every_store_sealed_too!(
     runs_are_numbered_from_one_and_listed_in_order,
     beginning_a_run_again_keeps_its_number,
     ending_a_run_that_never_began_still_gives_the_thread_back,
-    an_end_that_is_sent_twice_leaves_what_came_in_between,
+    an_end_that_is_sent_twice_preserves_events_in_between,
 );
 
 async fn runs_are_numbered_from_one_and_listed_in_order(on: &Fixture) {
@@ -92,7 +92,7 @@ async fn ending_a_run_that_never_began_still_gives_the_thread_back(on: &Fixture)
     assert!(on.store.runs(writer.thread).await.unwrap().is_empty());
 }
 
-async fn an_end_that_is_sent_twice_leaves_what_came_in_between(on: &Fixture) {
+async fn an_end_that_is_sent_twice_preserves_events_in_between(on: &Fixture) {
     let writer = Writer::with_steps(&on.store, 1).await;
     let thread = writer.thread;
     let fence = writer.fence;

@@ -14,7 +14,7 @@ use super::{
 
 on_every_store_sealed_too!(
     a_new_thread_is_idle_and_empty,
-    an_id_is_taken_once,
+    an_id_is_used_once,
     a_subgraphs_thread_needs_its_root,
     threads_are_listed_newest_first_and_filtered,
     threads_at_the_top_are_counted_by_status,
@@ -36,7 +36,7 @@ async fn a_new_thread_is_idle_and_empty(on: &Fixture) {
     assert!(loaded.steps.is_empty() && loaded.snapshot.is_none() && loaded.pending.is_empty());
 }
 
-async fn an_id_is_taken_once(on: &Fixture) {
+async fn an_id_is_used_once(on: &Fixture) {
     let writer = Writer::with_steps(&on.store, 1).await;
     let again = NewThread { id: writer.thread, ..new_thread() };
     let refused = on.store.create(again).await;

@@ -12,7 +12,7 @@ use crate::store_suite::{on_every_store, stores::Fixture};
 
 on_every_store!(
     gated_calls_of_one_answer_are_asked_together_and_each_is_decided_for_itself,
-    an_answer_after_the_time_is_asked_for_again_and_nothing_is_sent
+    a_late_answer_is_requested_again_and_no_call_is_sent
 );
 
 fn lines(lines: &[&str]) -> Reply {
@@ -74,7 +74,7 @@ async fn gated_calls_of_one_answer_are_asked_together_and_each_is_decided_for_it
 }
 
 /// S3.09
-async fn an_answer_after_the_time_is_asked_for_again_and_nothing_is_sent(fixture: &Fixture) {
+async fn a_late_answer_is_requested_again_and_no_call_is_sent(fixture: &Fixture) {
     let room = Room::on(fixture, writing(&["one"])).await.with_alpha(GATED);
     // So short that it has run out before anybody could answer.
     let room = room.with_env("PERIHELION_TRUST_APPROVAL_TIMEOUT_SEC", "0.000001");

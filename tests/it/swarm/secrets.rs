@@ -8,8 +8,8 @@ use super::{A, KEY, Room, TOKEN, listening, one_call, script};
 use crate::store_suite::{on_every_store, stores::Fixture};
 
 on_every_store!(
-    a_secret_that_a_tool_gives_away_is_kept_nowhere,
-    a_key_that_an_endpoint_echoes_is_kept_nowhere
+    a_secret_that_a_tool_reveals_is_never_stored,
+    a_key_that_an_endpoint_echoes_is_never_stored
 );
 
 /// Returns everything that is stored of a thread and was told to listeners, as text.
@@ -47,14 +47,14 @@ async fn run(fixture: &Fixture, script: Script) -> (Room, String) {
     (room, all)
 }
 
-async fn a_secret_that_a_tool_gives_away_is_kept_nowhere(fixture: &Fixture) {
+async fn a_secret_that_a_tool_reveals_is_never_stored(fixture: &Fixture) {
     let (room, all) = run(fixture, one_call("look_up", json!({ "key": "token" }))).await;
     assert!(all.contains("The token is "), "the call was made");
     assert!(!all.contains(TOKEN) && !all.contains(KEY));
     assert!(!room.agent_requests(A).is_empty());
 }
 
-async fn a_key_that_an_endpoint_echoes_is_kept_nowhere(fixture: &Fixture) {
+async fn a_key_that_an_endpoint_echoes_is_never_stored(fixture: &Fixture) {
     let echo = || Reply::status(401, format!("Incorrect API key provided: {KEY}"));
     let (_, all) = run(fixture, script(move |_| Some(echo()))).await;
     assert!(all.contains("Incorrect API key provided"), "{all}");

@@ -16,8 +16,8 @@ use crate::runner::world::*;
 use crate::store_suite::{on_every_store, stores::Fixture};
 
 on_every_store!(
-    a_subgraphs_spans_stand_below_the_node_that_ran_it,
-    each_trace_holds_what_the_subgraph_did_in_it,
+    spans_of_a_subgraph_are_children_of_the_node_that_ran_it,
+    each_trace_contains_the_work_of_the_subgraph_in_it,
     a_crash_inside_a_subgraph_leaves_one_whole_trace,
     a_call_in_a_subgraph_knows_its_span_in_the_trace_of_the_whole,
 );
@@ -90,7 +90,7 @@ fn tree(spans: &[Span]) -> Vec<String> {
 }
 
 /// X7
-async fn a_subgraphs_spans_stand_below_the_node_that_ran_it(on: &Fixture) {
+async fn spans_of_a_subgraph_are_children_of_the_node_that_ran_it(on: &Fixture) {
     let world = World::default();
     let deep = within("deep", world.speaker("x"), asks_a_model(&world, "y"));
     let team = within("team", world.speaker("x"), as_node(on, &deep));
@@ -139,7 +139,7 @@ async fn a_subgraphs_spans_stand_below_the_node_that_ran_it(on: &Fixture) {
     assert_eq!(own[0].trace_id, TraceId::of_run(child, 1));
 }
 
-async fn each_trace_holds_what_the_subgraph_did_in_it(on: &Fixture) {
+async fn each_trace_contains_the_work_of_the_subgraph_in_it(on: &Fixture) {
     let world = World::default();
     let team = within("team", world.speaker("x"), asks_a_person());
     let outer = graph(|graph| graph.node("team", as_node(on, &team)).entry("team"));

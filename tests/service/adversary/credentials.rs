@@ -13,7 +13,7 @@ use crate::served::Served;
 use crate::{on_both, saying};
 
 on_both!(
-    a_revoked_key_ends_what_is_open_by_it_on_every_face,
+    a_revoked_key_ends_its_open_streams_in_every_api,
     a_disabled_user_s_threads_and_streams_end,
 );
 
@@ -118,7 +118,7 @@ impl Open {
 }
 
 /// S3.04: the Agent Server API, the thread protocol by both ways, OpenAI's and A2A's streams, and MCP's.
-async fn a_revoked_key_ends_what_is_open_by_it_on_every_face(served: Served) {
+async fn a_revoked_key_ends_its_open_streams_in_every_api(served: Served) {
     let secret = key(&served, &["reports"]).await;
     let other = key(&served, &["other"]).await;
     let open_by_it = open(&served, "x-api-key", &secret).await;

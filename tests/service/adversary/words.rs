@@ -3,12 +3,10 @@
 use crate::served::Served;
 use crate::{on_both, saying};
 
-on_both!(what_nobody_sees_of_arguments_is_written_out_for_the_one_who_approves_them);
+on_both!(invisible_characters_in_arguments_are_written_out_for_the_approver);
 
 /// S3.09: ASI09: text that turns its direction or has no width, in the arguments of a call that waits for a person.
-async fn what_nobody_sees_of_arguments_is_written_out_for_the_one_who_approves_them(
-    served: Served,
-) {
+async fn invisible_characters_in_arguments_are_written_out_for_the_approver(served: Served) {
     let thread = served.thread().await;
     let wait = format!("/threads/{thread}/runs/wait");
     let (_, waits) = served.post(&wait, &saying("approve this: mislead")).await;

@@ -77,7 +77,7 @@ async fn extracted_memories_are_applied_and_deleted_ones_are_gone() {
 
 #[tokio::test(flavor = "multi_thread")]
 /// S3.03: constant at 10,000 facts.
-async fn a_prompt_stays_bounded_and_holds_what_fits_the_question() {
+async fn a_prompt_stays_bounded_and_contains_the_memories_that_match_the_question() {
     on_each(|index| async move {
         let memory = UserMemory::new(index);
         memory.set(&ada(), (EntryKind::Fact, "name", "Ada"), "cli", at(0)).await.unwrap();
