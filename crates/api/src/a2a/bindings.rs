@@ -167,10 +167,7 @@ async fn sent(service: &Service, send: Send) -> Result<Value, Refusal> {
     Ok(json!({ "task": shapes::short_task(&task, messages) }))
 }
 
-pub(super) async fn send(
-    State(service): State<Service>,
-    Body(send): Body<Send>,
-) -> JsonResult<Refusal> {
+pub(super) async fn send(service: State<Service>, Body(send): Body<Send>) -> JsonResult<Refusal> {
     Ok(Json(sent(&service, send).await?))
 }
 

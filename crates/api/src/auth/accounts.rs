@@ -78,10 +78,7 @@ pub(super) async fn create_key(State(service): State<Service>, body: Body) -> Js
     Ok(Json(shown))
 }
 
-pub(super) async fn revoke_key(
-    State(service): State<Service>,
-    Path(name): Path<String>,
-) -> StatusResult {
+pub(super) async fn revoke_key(service: State<Service>, Path(name): Path<String>) -> StatusResult {
     if !own(&service).await?.iter().any(|key| key.name == name && key.revoked_at.is_none()) {
         return Err(Refusal::missing(format!("no active key has this name: {name}")));
     }
@@ -116,10 +113,7 @@ pub(super) struct AuditPage {
     limit: Option<u32>,
 }
 
-pub(super) async fn audit(
-    State(service): State<Service>,
-    Query(which): Query<AuditPage>,
-) -> JsonResult {
+pub(super) async fn audit(service: State<Service>, Query(which): Query<AuditPage>) -> JsonResult {
     service.permit(Scope::Manage)?;
     let AuditPage { thread, before, limit } = which;
     let wanted = AuditQuery { thread, before, limit };

@@ -50,10 +50,7 @@ pub(super) async fn dependencies() -> Json<Value> {
     structured(Vec::<String>::new())
 }
 
-pub(super) async fn find(
-    State(finder): Finder,
-    Query(list): Asked,
-) -> Result<impl IntoResponse, Refusal> {
+pub(super) async fn find(finder: Finder, Query(list): Asked) -> Result<impl IntoResponse, Refusal> {
     let ids = query::ids(&list)?;
     let query = if ids.is_empty() { query::v1(list)? } else { None };
     let (headers, mut traces) = search(&finder, query, V1).await?;

@@ -36,10 +36,7 @@ pub(super) async fn summaries(
     Ok((headers, Json(json!({ "summaries": summaries }))))
 }
 
-pub(super) async fn find(
-    State(finder): Finder,
-    Query(list): Asked,
-) -> Result<impl IntoResponse, Refusal> {
+pub(super) async fn find(finder: Finder, Query(list): Asked) -> Result<impl IntoResponse, Refusal> {
     let (headers, traces) = search(&finder, query::v3(list)?, V3).await?;
     if traces.is_empty() {
         return Err(Refusal::unknown(V3, "no traces found"));

@@ -178,10 +178,7 @@ async fn as_it_stands(service: &Service, id: &str) -> JsonResult<Refusal> {
     ended(service, &run).await
 }
 
-pub(super) async fn delete(
-    State(service): State<Service>,
-    Path(id): Path<String>,
-) -> JsonResult<Refusal> {
+pub(super) async fn delete(service: State<Service>, Path(id): Path<String>) -> JsonResult<Refusal> {
     let run = found(&service, &id).await?;
     if !run.status.is_terminal() {
         return Err(Refusal::invalid("the response is in progress; cancel it first"));
@@ -190,10 +187,7 @@ pub(super) async fn delete(
     Ok(Json(json!({ "id": id, "object": "response", "deleted": true })))
 }
 
-pub(super) async fn cancel(
-    State(service): State<Service>,
-    Path(id): Path<String>,
-) -> JsonResult<Refusal> {
+pub(super) async fn cancel(service: State<Service>, Path(id): Path<String>) -> JsonResult<Refusal> {
     let run = found(&service, &id).await?;
     if service.cancel(&run, Cancel::Interrupt).await?.is_some() {
         service.ended(ThreadId(run.thread), run.id).await?;

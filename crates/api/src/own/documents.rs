@@ -76,10 +76,7 @@ pub(super) struct Question {
     limit: Option<usize>,
 }
 
-pub(super) async fn search(
-    State(kept): State<Kept>,
-    Query(question): Query<Question>,
-) -> JsonResult {
+pub(super) async fn search(kept: State<Kept>, Query(question): Query<Question>) -> JsonResult {
     let mut wanted = DocumentQuery::new(question.text);
     wanted.limit = question.limit.unwrap_or(wanted.limit).clamp(1, MOST);
     wanted.filters = DocumentFilters {

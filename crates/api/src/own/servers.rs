@@ -73,10 +73,7 @@ async fn looked(service: &Service, server: &str) -> Result<Review, Refusal> {
 }
 
 /// Starts the server and says what it is now beside its pin.
-pub(super) async fn changes(
-    State(service): State<Service>,
-    Path(name): Path<String>,
-) -> JsonResult {
+pub(super) async fn changes(service: State<Service>, Path(name): Path<String>) -> JsonResult {
     let found = looked(&service, &name).await?;
     Ok(Json(json!({
         "server": found.server, "changes": found.headings, "text": found.text,

@@ -64,10 +64,7 @@ pub(super) async fn create(State(service): State<Service>, body: Body) -> JsonRe
     ))
 }
 
-pub(super) async fn delete(
-    State(service): State<Service>,
-    Path(name): Path<String>,
-) -> StatusResult {
+pub(super) async fn delete(service: State<Service>, Path(name): Path<String>) -> StatusResult {
     let team = found(&service, &name).await?.team;
     let kept = service.runtime().workflows(service.tenant())?;
     kept.delete(&team.design.name).await.map_err(Error::from)?;

@@ -67,10 +67,7 @@ pub(super) async fn page(
     Ok(([(header::CONTENT_TYPE, "text/html; charset=utf-8")], page).into_response())
 }
 
-pub(super) async fn export(
-    State(service): State<Service>,
-    OfThread(thread): OfThread,
-) -> ResponseResult {
+pub(super) async fn export(service: State<Service>, OfThread(thread): OfThread) -> ResponseResult {
     service.info(thread).await?;
     let dump = service.runtime().threads().export(thread).await?;
     let mut text = Vec::new();
