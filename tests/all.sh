@@ -52,6 +52,14 @@ for example in examples/*.rs; do
     "$target/debug/examples/$name" </dev/null
 done
 
+case "${1:-backup}" in
+backup)
+    heading "Backups, restored"
+    tests/releases/backup.sh "$target/debug/perihelion"
+    if [ $# -gt 0 ]; then exit; fi
+    ;;
+esac
+
 heading "Documentation tests"
 cargo test --locked --workspace --doc --quiet
 

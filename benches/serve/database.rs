@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use perihelion::checkpoint::{Claim, PostgresStore, Store, Wanted};
+use perihelion::checkpoint::{Claim, PostgresStore, Store, WorkFilter};
 
 use perihelion::graph::{Context, GraphBuilder, NodeOutput, Target, node_fn};
 use perihelion::ids::ThreadId;
@@ -129,7 +129,7 @@ async fn idle(_: Context<Count>) -> Result<NodeOutput<Count>, perihelion::graph:
 }
 
 async fn looks(store: &Arc<dyn Store>) -> Vec<f64> {
-    let wanted = Wanted {
+    let wanted = WorkFilter {
         graph: "swarm".to_owned(),
         except_tenant: None,
         machine: "nowhere".to_owned(),

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use perihelion::checkpoint::{Claim, Store, Wanted};
+use perihelion::checkpoint::{Claim, Store, WorkFilter};
 use perihelion::clock;
 use perihelion::dispatch::{self, Scope};
 use perihelion::ids::ThreadId;
@@ -43,8 +43,11 @@ pub async fn measure(options: Options) -> anyhow::Result<()> {
     park(&runner, place.address()).await?;
     let mut beside = looks(&store, runner.graph().name()).await?;
 
-    let scope =
-        Scope { graph: runner.graph().name().to_owned(), except_tenant: None, thorough: false };
+    let scope = Scope {
+        graphs: vec![runner.graph().name().to_owned()],
+        except_tenant: None,
+        thorough: false,
+    };
     let dispatcher = dispatch::open(place.address(), Arc::clone(&store), scope)?;
     let mut lost = Vec::with_capacity(LOST);
     for number in 0..LOST {
@@ -103,7 +106,7 @@ async fn park<S: perihelion::graph::State>(
 
 /// Returns the times of looks in microseconds.
 async fn looks(store: &Arc<dyn Store>, graph: &str) -> anyhow::Result<Vec<f64>> {
-    let wanted = Wanted {
+    let wanted = WorkFilter {
         graph: graph.to_owned(),
         except_tenant: None,
         machine: "/boot+pid/".to_owned(),

@@ -40,7 +40,7 @@ def build(directory, program, extras, licences):
     control = {
         "Package": "perihelion", "Version": version, "Architecture": about.DEBIAN, "Section": "utils", "Priority": "optional",
         "Maintainer": "Perihelion maintainers <maintainers@perihelion.invalid>", "Installed-Size": size,
-        "Depends": f"libc6 (>= {about.GLIBC}), libgcc-s1 | libgcc1", "Recommends": "bubblewrap, ca-certificates, less, python3",
+        "Depends": f"libc6 (>= {about.GLIBC}), libgcc-s1 | libgcc1, ca-certificates", "Recommends": "bubblewrap, less, python3",
         "Description": f"{about.SUMMARY}\n One binary: threads that survive crashes, MCP servers as agents, approvals and traces.",
     }
     (root / "DEBIAN").mkdir()

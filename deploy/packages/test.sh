@@ -54,7 +54,10 @@ PYTHON
 }
 
 # Lists what is installed below a directory; what Python compiles, npm's notes and the data of the program do not count.
-files() { find "$1" -xdev \( -type f -o -type l \) | grep -v '__pycache__\|/\.package-lock\.json$\|/\.local/share/perihelion/\|/var/l[io][bg]/\(dpkg\|perihelion\)\|/dpkg\.log' | sort; }
+files() {
+    local aside='__pycache__\|/\.package-lock\.json$\|/\.local/share/perihelion/\|/var/l[io][bg]/\(dpkg\|perihelion\)\|/dpkg\.log'
+    find "$1" -xdev \( -type f -o -type l \) | sed "\\#$aside#d" | sort
+}
 
 # Fails if uninstalling left what was not there before: `nothing_left PLACE`, after `files PLACE >"$work/before"`.
 nothing_left() {
@@ -117,11 +120,13 @@ use within "$root" perihelion
 heading "The Debian package, in a root made of Debian's packages"
 root=$work/debian
 mkdir -p "$root"/{dev,proc,tmp}
-base=(libc6 libgcc-s1)
+base=(libc6 libgcc-s1 ca-certificates)
 mkdir -p "$work"/{downloads,apt/lists/partial,apt/archives/partial}
 apt=(apt-get -q -o APT::Sandbox::User=root -o Dir::State="$work/apt" -o Dir::State::status=/dev/null -o Dir::Cache="$work/apt")
 (cd "$work/downloads" && "${apt[@]}" update >/dev/null && "${apt[@]}" download "${base[@]}" >/dev/null)
 for package in "$work"/downloads/*.deb; do dpkg-deb -x "$package" "$root"; done
+# What `update-ca-certificates` does when the package is installed.
+find "$root/usr/share/ca-certificates" -name '*.crt' -exec cat {} + >"$root/etc/ssl/certs/ca-certificates.crt"
 mkdir -p "$root"/var/lib/dpkg/{info,updates,triggers} "$root/root"
 touch "$root"/var/lib/dpkg/{status,available}
 roots+=("$root")

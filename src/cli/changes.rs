@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn short_values_stand_beside_each_other_and_texts_line_by_line() {
+    fn short_values_are_shown_in_two_columns_and_texts_line_by_line() {
         let change = |before: Value, after: Value| Change {
             path: "a".into(),
             before: Some(before),

@@ -132,6 +132,8 @@ pub enum Error {
     NoDocumentAge,
     #[error("threads that could not be shortened: {0}; see the warnings above")]
     NotShortened(usize),
+    #[error("the service ended unexpectedly: {0}")]
+    Ended(tokio::task::JoinError),
     /// Two threads could not be compared.
     #[error(transparent)]
     CannotCompare(Box<Error>),
@@ -156,6 +158,7 @@ impl Error {
             | Self::NoAgent { .. }
             | Self::NoSandbox(_)
             | Self::NotShortened(_)
+            | Self::Ended(_)
             | Self::AtWork { .. }
             | Self::NothingUnderWay(_) => Exit::Failed,
             _ => Exit::Usage,

@@ -23,6 +23,7 @@ mod explain;
 mod files;
 mod found;
 mod globals;
+mod graphs;
 mod init;
 mod inline;
 mod logging;
@@ -57,10 +58,11 @@ pub use agents::schema as servers_schema;
 pub use args::Cli;
 pub use error::{Error, Exit};
 pub use globals::Globals;
+pub use serve::{Serving, start as serve};
 pub use signals::Signals;
 
 use self::args::Command;
-use perihelion_runtime as runtime;
+use perihelion_runtime::{self as runtime, Graphs};
 use perihelion_servers::{Bundled, Finding};
 use perihelion_settings::config::{LogFormat, Overrides, Settings, variables};
 
@@ -73,6 +75,12 @@ const STACK_BYTES: usize = 16 << 20;
 
 /// Runs the program: parses the arguments, runs the command, and returns the exit code.
 pub fn main() -> ExitCode {
+    main_with(Graphs::new())
+}
+
+/// Runs the program with graphs of its own: its commands serve, run, show and replay their threads.
+pub fn main_with(own: Graphs) -> ExitCode {
+    graphs::set(own);
     system::keep_private();
     // The settings may say otherwise, but what goes wrong before they are read is told as well.
     output::set_json_lines(LogFormat::of_environment(&environment) == LogFormat::Json);

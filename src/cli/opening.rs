@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use super::{environment, output};
+use super::{environment, graphs, output};
 use perihelion_agents::kinds;
 use perihelion_engine::clock;
 use perihelion_runtime::{Agents, Builder, Error, Looked, Runtime, Survey};
@@ -22,7 +22,8 @@ const SILENCE: Duration = Duration::from_secs(2);
 
 /// Prepares a runtime with the settings and the environment of this process.
 pub(super) fn builder(settings: Settings, looks: &watch::Sender<Looked>) -> Builder<'static> {
-    Runtime::builder(settings, kinds()).environment(&environment).with_progress(looks)
+    let builder = Runtime::builder(settings, kinds()).environment(&environment);
+    builder.serving(graphs::own()).with_progress(looks)
 }
 
 pub(super) async fn runtime(settings: Settings, quiet: bool) -> Result<Runtime, Error> {

@@ -267,7 +267,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_model_writes_cannot_steer_the_terminal() {
+    fn output_of_a_model_cannot_steer_the_terminal() {
         assert_eq!(plain("a\u{1b}[2Jb\u{9b}1mc\rd\n\te"), "a[2Jb1mcd\n\te");
         assert_eq!(brief("one\n two  three", 9), "one two…");
         assert_eq!(brief("one two three", 12), "one two…");

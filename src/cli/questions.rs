@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_person_approves_is_shown_with_everything_that_hides_in_it() {
+    fn a_call_for_approval_is_shown_with_all_its_hidden_characters() {
         let arguments =
             json!({ "path": "/srv/q1\u{e0041}\u{202e}", "memo\u{200b}": "ok\u{1b}[2J" });
         let asked = asked("approval", json!({ "tool": "send", "arguments": arguments }));

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{Error, Exit, changes, output};
+use super::{Error, Exit, changes, graphs, output};
 use perihelion_agents::kinds;
+use perihelion_engine::ids::ThreadId;
 use perihelion_runtime::{self as runtime, About, Divergence, LeftOut, ReplayReport, Threads};
 use perihelion_settings::config::Settings;
 
@@ -36,11 +37,25 @@ pub struct Args {
 pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
     let thread = Threads::find_in(&settings, Some(&args.thread)).await?;
     let threads = Threads::open_to_read(&settings).await?;
-    let replayed = threads.traces(&settings).replay(thread, args.run, Arc::new(kinds())).await;
+    let replayed = replayed(&settings, &threads, thread, args.run).await;
     threads.close().await;
     let report = replayed.map_err(|error| Error::from(error).about(&args.thread))?;
     output::either(args.json, &report, || drawn(&report))?;
     Ok(if report.divergence.is_none() { Exit::Done } else { Exit::Failed })
+}
+
+async fn replayed(
+    settings: &Settings,
+    threads: &Threads,
+    thread: ThreadId,
+    run: Option<u32>,
+) -> Result<ReplayReport, runtime::Error> {
+    let info = threads.info(thread).await?;
+    let traces = threads.traces(settings);
+    match graphs::of_thread(settings, threads, &info)? {
+        Some(graph) => traces.replay_own(graph.as_ref(), thread, run).await,
+        None => traces.replay(thread, run, Arc::new(kinds())).await,
+    }
 }
 
 fn drawn(report: &ReplayReport) -> String {

@@ -1,18 +1,21 @@
 //! `perihelion serve`: threads over HTTP.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use perihelion_http::{Bounds, Server};
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::output;
 use super::worker::{releasing, waiting};
-use super::{Error, Exit, Globals, Signals, opening, plugins, system};
+use super::{Error, Exit, Globals, Signals, environment, opening, plugins, system};
 use crate::demo;
+use perihelion_agents::kinds;
 use perihelion_api::{self as api, deliver::Deliveries};
-use perihelion_runtime::{Runtime, is_anybody_known};
+use perihelion_runtime::{Graphs, Runtime, is_anybody_known};
 use perihelion_service::worker::Worker;
 use perihelion_service::{Service, Stops};
 use perihelion_settings::config::{Overrides, Settings};
@@ -106,10 +109,6 @@ async fn serve(
     signals: &Signals,
     quiet: bool,
 ) -> Result<(), Error> {
-    let stop: CancellationToken = signals.stop_token();
-    let service = Service::open(Arc::clone(runtime), stop.clone()).await.map_err(Error::Service)?;
-    let settings = &runtime.settings().serve;
-    let router = api::serve::router(service.clone(), runtime.metrics()?, settings);
     if !quiet {
         output::note(&format!(
             "serving {} at http://{}",
@@ -117,6 +116,18 @@ async fn serve(
             server.addr()
         ));
     }
+    until_stopped(server, runtime, signals.stop_token()).await
+}
+
+/// Serves until it is stopped, and then until everything under way was left to others.
+async fn until_stopped(
+    server: Server,
+    runtime: &Arc<Runtime>,
+    stop: CancellationToken,
+) -> Result<(), Error> {
+    let service = Service::open(Arc::clone(runtime), stop.clone()).await.map_err(Error::Service)?;
+    let settings = &runtime.settings().serve;
+    let router = api::serve::router(service.clone(), runtime.metrics()?, settings);
     let stops = Arc::new(Stops::new(runtime.settings().store.database.expose()));
     let worker = Worker::new(Arc::clone(runtime), false, releasing(&stops, true));
     let worker = worker.with_options(waiting(&stops));
@@ -133,4 +144,60 @@ async fn serve(
     service.close().await;
     worked?;
     Ok(())
+}
+
+/// A service in this process.
+pub struct Serving {
+    addr: SocketAddr,
+    stop: CancellationToken,
+    task: JoinHandle<Result<(), Error>>,
+}
+
+impl Serving {
+    /// Returns the address of its APIs and its page.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.addr)
+    }
+
+    /// Waits until it ends, which it does by itself only for an error.
+    ///
+    /// # Errors
+    /// [`Error`] when the database failed.
+    pub async fn wait(self) -> Result<(), Error> {
+        self.task.await.unwrap_or_else(|error| Err(Error::Ended(error)))
+    }
+
+    /// Ends it, once everything under way was left to other processes.
+    ///
+    /// # Errors
+    /// As [`Serving::wait`].
+    pub async fn stop(self) -> Result<(), Error> {
+        self.stop.cancel();
+        self.wait().await
+    }
+}
+
+/// Serves graphs at the address of the settings, which may have the port 0, while the program does something else.
+///
+/// # Errors
+/// [`Error`] when the address is taken, is no loopback address, or the runtime cannot be opened.
+pub async fn start(graphs: Graphs, settings: Settings) -> Result<Serving, Error> {
+    let addr = settings.serve.addr;
+    if !addr.ip().is_loopback() && !settings.serve.is_protected() {
+        return Err(Error::Unprotected(addr));
+    }
+    let server = Server::bind(addr, Bounds::default()).await.map_err(Error::Serve)?;
+    let addr = server.addr();
+    let builder = Runtime::builder(settings, kinds()).environment(&environment).serving(graphs);
+    let runtime = Arc::new(builder.for_workers().open().await?);
+    let stop = CancellationToken::new();
+    let stopped = stop.clone();
+    let task = tokio::spawn(async move {
+        let served = until_stopped(server, &runtime, stopped).await;
+        if let Some(runtime) = Arc::into_inner(runtime) {
+            runtime.close().await;
+        }
+        served
+    });
+    Ok(Serving { addr, stop, task })
 }

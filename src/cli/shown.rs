@@ -48,7 +48,7 @@ mod tests {
     const ODD: &str = "a\u{1b}[2Jb\u{9b}c\u{202e}d\u{e0041}e\u{200b}\u{7f}";
 
     #[test]
-    fn what_nobody_would_see_is_written_out_and_letters_of_all_scripts_stay() {
+    fn invisible_characters_are_written_out_and_letters_of_all_scripts_stay() {
         let plain = "Grüße, العربية,\n\t漢字 👩";
         assert_eq!(shown(plain), plain);
         assert_eq!(shown(ODD), "a\\u{1b}[2Jb\\u{9b}c\\u{202e}d\\u{e0041}e\\u{200b}\\u{7f}");

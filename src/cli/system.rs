@@ -79,7 +79,7 @@ mod descriptors_tests {
     use super::*;
 
     #[test]
-    fn connections_leave_room_for_what_serves_them() {
+    fn connections_leave_spare_file_handles_for_their_work() {
         for (limit, wanted, room_for) in
             [(20_000, 16_384, 16_384), (1_024, 16_384, 768), (64, 16_384, 32), (1_024, 8, 8)]
         {

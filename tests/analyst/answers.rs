@@ -78,7 +78,7 @@ async fn a_row_beyond_the_preview_reaches_no_model() {
 
 /// S4.07: A number that nothing supports is flagged, one that follows is marked, and a multiplied total is said.
 #[tokio::test]
-async fn numbers_that_do_not_stand_in_the_result_and_totals_counted_twice_are_said() {
+async fn numbers_that_are_not_in_the_result_and_totals_counted_twice_are_reported() {
     let script = script()
         .rule(intent("DATA_QA"))
         .rule(clear())

@@ -11,7 +11,7 @@ use crate::world::{
 
 /// S4.02: nothing is written before the user answered, and the answer counts.
 #[tokio::test]
-async fn an_ambiguous_question_is_put_to_the_user_before_any_sql() {
+async fn an_ambiguous_question_asks_the_user_before_any_sql() {
     let asks = json!({
         "needed": true, "assumptions": [],
         "questions": [{ "id": "q1", "question": "Which measure?", "options": ["totals", "numbers of orders"] }],
@@ -38,7 +38,7 @@ async fn an_ambiguous_question_is_put_to_the_user_before_any_sql() {
 
 /// S2.04, S4.09: the database's words and the failing statement go to triage, whose patch is checked and run.
 #[tokio::test]
-async fn an_error_of_the_database_is_patched_and_the_history_is_kept() {
+async fn a_query_with_a_database_error_is_patched_and_its_history_is_preserved() {
     let wrong = "SELECT nation, SUM(total) FROM orders JOIN customers ON customers.id = customer_id GROUP BY nation";
     let script = script()
         .rule(intent("DATA_QA"))
@@ -60,7 +60,7 @@ async fn an_error_of_the_database_is_patched_and_the_history_is_kept() {
 
 /// S4.05, S4.09: what the guard refuses never reaches the server, and triage hears why.
 #[tokio::test]
-async fn what_the_guard_refuses_is_not_sent_and_can_be_given_up() {
+async fn a_query_that_the_guard_refuses_is_not_sent_and_can_be_abandoned() {
     let script = script()
         .rule(intent("DATA_QA"))
         .rule(clear())

@@ -38,7 +38,7 @@ async fn shop(sql: &str) -> Shop {
 
 /// S4.03, S2.08: a verified query is found first and named in the answer, and the answer says how fresh its tables are.
 #[tokio::test]
-async fn a_verified_query_is_found_first_and_named_where_it_is_used() {
+async fn a_verified_query_is_found_first_and_named_when_used() {
     let shop = shop(BY_COUNTRY).await;
     let report = shop.ask("What did customers order per country?").await;
     let asked = &shop.stage("generate")[0];
@@ -55,7 +55,7 @@ async fn a_verified_query_is_found_first_and_named_where_it_is_used() {
 
 /// S4.03: a metric that the question names comes with its definition; another statement is not called verified.
 #[tokio::test]
-async fn a_metric_is_given_by_its_definition_and_nothing_else_is_called_verified() {
+async fn a_metric_is_given_by_its_definition_and_only_verified_queries_are_called_verified() {
     let shop = shop("SELECT COUNT(*) AS n FROM orders").await;
     let report = shop.ask("How did revenue develop?").await;
     let asked = &shop.stage("generate")[0];

@@ -275,7 +275,7 @@ async fn a_journal_row_that_was_altered_in_any_column_stops_export_with_the_step
 
 /// X2
 #[tokio::test]
-async fn a_damaged_journal_stops_resume_and_replay_and_sends_nothing_again() {
+async fn a_damaged_journal_stops_resume_and_replay_and_sends_no_call_again() {
     every_database(async |world, original| {
         let of_tool = |column: &str, kind: &str| {
             format!("UPDATE effect SET {column} = {} WHERE kind = 'tool'", other(column, kind))

@@ -66,7 +66,7 @@ async fn the_same_agent_with_the_same_approved_output_is_stopped_as_no_progress(
 
 /// S1.05
 #[tokio::test]
-async fn two_agents_in_turn_that_bring_nothing_new_are_stopped_as_well() {
+async fn two_alternating_agents_without_new_results_are_stopped() {
     let say = |request: &RecordedRequest| match request.role.as_str() {
         "supervisor" => Some(select(&[[FILES, NOTES][results(request) % 2]])),
         "agent" => Some(Reply::text(format!("By {}", request.agent.as_deref().unwrap_or("?")))),
@@ -80,7 +80,7 @@ async fn two_agents_in_turn_that_bring_nothing_new_are_stopped_as_well() {
 
 /// S1.05
 #[tokio::test]
-async fn new_outputs_are_progress_until_the_limit_which_is_said() {
+async fn new_outputs_count_as_progress_until_the_limit_which_is_reported() {
     let say = |request: &RecordedRequest| match request.role.as_str() {
         "supervisor" => Some(select(&[FILES])),
         "agent" => Some(Reply::text(format!("Part {}", uuid::Uuid::new_v4()))),
@@ -118,7 +118,7 @@ async fn a_run_whose_only_agent_failed_is_failed() {
 }
 
 #[tokio::test]
-async fn an_answer_beside_which_a_task_failed_is_given_with_a_warning() {
+async fn an_answer_next_to_a_failed_task_is_given_with_a_warning() {
     let say = |request: &RecordedRequest| match (request.role.as_str(), results(request)) {
         ("supervisor", 0) => Some(select(&[FILES, NOTES])),
         ("supervisor", _) => Some(select(&["qa"])),
@@ -132,7 +132,7 @@ async fn an_answer_beside_which_a_task_failed_is_given_with_a_warning() {
 }
 
 #[tokio::test]
-async fn an_answer_that_the_model_could_not_write_is_said_to_be_one() {
+async fn an_answer_written_without_the_model_is_marked() {
     let say = |request: &RecordedRequest| match (request.role.as_str(), results(request)) {
         ("supervisor", 0) => Some(select(&[FILES])),
         ("supervisor", _) => Some(select(&["qa"])),
@@ -164,7 +164,7 @@ async fn an_endpoint_that_refuses_the_supervisor_fails_the_run_as_model_failed()
 }
 
 #[tokio::test]
-async fn a_question_to_the_user_is_a_reason_of_its_own() {
+async fn a_question_to_the_user_is_a_distinct_end_reason() {
     let world = World::new(script(|_| Some(clarify("Which year?")))).await;
     ends(&world, 3, "interrupted", "clarification").await;
 }

@@ -44,7 +44,7 @@ async fn run(home: &Home, endpoint: &Endpoint) -> (Value, Vec<String>) {
 
 /// S3.06: what the documents do not say is said, with what there is, and no model is asked to make something up.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_documents_do_not_say_is_said_to_be_not_there() {
+async fn a_fact_missing_from_the_documents_is_reported_as_missing() {
     let tasks = json!([task("t1", "zebra xylophone", json!([]), json!([]))]);
     let script = planned(tasks, |_| json!("Zebras are striped."));
     let endpoint = Endpoint::start(Arc::new(|_| true), Arc::new(script)).await;
@@ -116,7 +116,7 @@ async fn both_sides_of_a_comparison_are_among_the_passages() {
 
 /// S2.03, S3.06: what an upstream agent found refines the search.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_an_upstream_agent_found_refines_the_search() {
+async fn results_of_an_upstream_agent_refine_the_search() {
     let tasks = json!([
         task("t1", "rent of the lease", json!([]), json!([])),
         task("t2", "zebra", json!([]), json!(["t1"])),

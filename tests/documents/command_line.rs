@@ -54,7 +54,7 @@ async fn documents_are_added_listed_searched_shown_and_deleted() {
 
 /// S3.05: a list says what is used of what is permitted.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_list_says_what_is_used_of_what_is_permitted() {
+async fn a_list_shows_usage_and_quota() {
     let home = Home::new(None);
     let run = async |arguments: &[&str]| {
         let mut command = home.command(arguments);
@@ -96,7 +96,7 @@ async fn old_documents_are_pruned_when_an_age_is_given() {
 
 /// One document that cannot be read fails by name; the others are there.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_broken_document_is_named_and_the_others_are_added() {
+async fn a_broken_document_is_named_and_the_rest_are_added() {
     let home = Home::new(None);
     std::fs::write(home.path().join("broken.docx"), b"PK\x03\x04 rubbish").unwrap();
     let output = home.run(&["documents", "add", ".", "--json"]).await;
@@ -109,7 +109,7 @@ async fn a_broken_document_is_named_and_the_others_are_added() {
 
 /// S3.05, X1: killed while it embeds, the same command continues; no text is paid for twice but those under way.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_killed_adding_continues_and_pays_for_nothing_twice() {
+async fn a_killed_upload_continues_and_pays_for_no_call_twice() {
     let child = Arc::new(AtomicI32::new(0));
     let victim = Arc::clone(&child);
     let on_embeddings = move |number: usize| {

@@ -18,7 +18,7 @@ fn results(report: &Value) -> Vec<Value> {
 /// S3.05, S3.06, X1: documents with pages are added as `documents add` does, two agents cite their pages, and an analyst counts on what
 /// they found.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_demo_of_documents_answers_with_pages_and_a_count_that_stands_on_them() {
+async fn the_demo_of_documents_answers_with_pages_and_a_count_supported_by_them() {
     let home = Home::new(None);
     let report = home.json(&DEMO).await;
     assert_eq!(report["status"], "done", "{report:#}");
@@ -66,7 +66,7 @@ async fn the_demo_of_documents_answers_with_pages_and_a_count_that_stands_on_the
 /// X1, X7: killed between the analyst's calls and their commit, the demo ends with the same answer; no call is made and no document embedded
 /// a second time.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_killed_demo_of_documents_ends_with_the_same_answer_and_pays_nothing_twice() {
+async fn a_killed_demo_of_documents_ends_with_the_same_answer_and_pays_for_no_call_twice() {
     let home = Home::new(None);
     let whole = home.json(&DEMO).await;
     let spans = async |thread: &str| -> Vec<String> {

@@ -159,7 +159,7 @@ async fn pages_that_do_not_agree_are_left_out() {
 
 /// What goes wrong is named, and nothing of the document is kept.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_docling_serve_refuses_is_named() {
+async fn a_file_that_docling_serve_refuses_is_named() {
     let failed = |_: &str| {
         json!({ "document": { "filename": "scan.pdf" }, "status": "failure", "processing_time": 0.1,
                 "errors": [{ "component_type": "pipeline", "module_name": "m", "error_message": "no such model" }] })

@@ -77,7 +77,7 @@ async fn pages_that_the_program_ends_are_cited() {
 
 /// What our parser reads it still reads, but for the endings that are named.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_program_is_asked_for_named_endings_and_our_parser_for_the_others() {
+async fn the_external_program_parses_the_listed_endings_and_our_parser_the_rest() {
     let home = home("tr a-z A-Z");
     let title = async |file: &str, endings: &str| {
         let output = add(&home, file, &[("PERIHELION_DOCUMENTS_PARSER_FOR", endings)]).await;
@@ -94,7 +94,7 @@ async fn the_program_is_asked_for_named_endings_and_our_parser_for_the_others() 
 
 /// S3.05: Its failures are named, and none leaves a document or a process.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_goes_wrong_with_the_program_is_named() {
+async fn failures_of_the_external_program_are_named() {
     let failing = home("echo 'no model is there' >&2; exit 3");
     let words = refused(&failing, &[]).await;
     for part in ["documents.parser", "read.sh", "scan of May.pdf", "exit status: 3: no model"] {

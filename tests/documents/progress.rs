@@ -43,7 +43,7 @@ async fn on_a_terminal(home: &Home, arguments: &str) -> (String, String) {
 
 /// S3.05: on a terminal a bar moves with the steps of a document and is gone when it is there.
 #[tokio::test(flavor = "multi_thread")]
-async fn adding_moves_a_bar_on_a_terminal_and_leaves_what_was_added() {
+async fn adding_moves_a_bar_on_a_terminal_and_leaves_a_list_of_added_documents() {
     let endpoint = Endpoint::willing().await;
     let home = Home::new(Some(endpoint.url.clone()));
     write_long(&home);
@@ -58,7 +58,7 @@ async fn adding_moves_a_bar_on_a_terminal_and_leaves_what_was_added() {
 
 /// S3.05: what was added without vectors is embedded later, with its progress; all collections have one model, which is said where one is named.
 #[tokio::test(flavor = "multi_thread")]
-async fn reindexing_embeds_what_has_no_vectors_and_tells_how_far_it_is() {
+async fn reindexing_embeds_documents_without_vectors_and_reports_progress() {
     let works = Arc::new(AtomicBool::new(false));
     let answers = Arc::clone(&works);
     let on_embeddings = move |_: usize| answers.load(Ordering::SeqCst);

@@ -117,7 +117,7 @@ async fn documents_are_added_found_read_and_deleted_over_mcp() {
 
 /// S3.05: a server that is killed while it adds continues at the same call, and nothing that was answered is asked again.
 #[tokio::test(flavor = "multi_thread")]
-async fn adding_continues_where_the_server_was_killed_and_the_document_is_described() {
+async fn adding_continues_after_the_server_was_killed_and_the_document_is_described() {
     let victim = Arc::new(AtomicU32::new(0));
     let armed = Arc::clone(&victim);
     let on_embeddings = move |number: usize| {
@@ -194,7 +194,7 @@ async fn files_that_give_no_text_and_files_elsewhere_are_refused() {
 
 /// Who only searches needs no key of the threads; who adds is told which one is missing.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_without_the_keys_of_the_threads_searches_and_adds_nothing() {
+async fn a_server_without_the_thread_keys_searches_but_adds_no_document() {
     let home = Home::new(None);
     let serve = async |keys: Option<&str>| {
         let mut command = home.command(&["mcp", "documents"]);

@@ -60,7 +60,7 @@ fn write(folder: &Path, name: &str, text: &str) {
 
 /// S3.05: what is new, changed and gone in a folder is followed; a restart asks no model about what is known.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_folder_is_followed_over_restarts_and_the_same_bytes_cost_nothing() {
+async fn a_folder_is_followed_across_restarts_and_the_same_bytes_cost_no_call() {
     let endpoint = Endpoint::willing().await;
     let asked = || {
         let asked = endpoint.asked.lock().unwrap();
@@ -111,7 +111,7 @@ async fn a_folder_is_followed_over_restarts_and_the_same_bytes_cost_nothing() {
 
 /// A folder that vanishes as a whole, such as a disk that was taken out, deletes nothing.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_folder_that_vanishes_deletes_nothing() {
+async fn a_vanished_folder_deletes_no_document() {
     let home = Home::new(None);
     let papers = home.path().join("papers");
     std::fs::create_dir(&papers).unwrap();

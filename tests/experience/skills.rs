@@ -59,7 +59,7 @@ async fn an_approved_task_becomes_a_skill_that_saves_calls_for_the_next_of_its_f
 
 /// S1.11
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_is_learned_from_work_that_was_rejected_or_that_strangers_had_a_part_in() {
+async fn rejected_or_tainted_work_teaches_no_skill() {
     let rejected = world(explorer("REJECTED")).await;
     rejected.run(&["run", "What does a.txt say?", "-q"]).await;
     assert_eq!(rejected.run(&["skills", "--json"]).await.code(0).json(), json!([]));
@@ -87,7 +87,7 @@ async fn a_run_with_a_skill_is_replayed_after_the_skill_is_forgotten() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn skills_are_found_by_meaning_where_an_embedding_model_is_set() {
+async fn skills_use_vector_search_if_an_embedding_model_is_set() {
     let mut world = world(explorer("APPROVED")).await;
     world.set("PERIHELION_EMBEDDINGS_MODEL", "embedder");
     world.run(&["run", "What does a.txt say?", "-q"]).await.code(0);

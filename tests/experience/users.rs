@@ -24,8 +24,7 @@ fn listening() -> Script {
 
 /// S3.03
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_user_says_of_themselves_is_in_every_prompt_of_their_next_thread_and_of_nobody_elses()
- {
+async fn facts_that_a_user_states_are_in_all_prompts_of_only_their_next_thread() {
     let world = world(listening()).await;
     world
         .run(&["run", "I work at Acme Rockets. What is 6 x 7?", "--user", "ada", "-q"])

@@ -151,7 +151,7 @@ async fn a_program_that_keeps_reaching_out_fails_as_a_sandbox_violation_after_th
 
 /// S3.07: with `approval_mode = "prompt"` a person sees the program before it runs, and can refuse it.
 #[tokio::test]
-async fn a_program_waits_for_a_person_who_sees_it_where_the_operator_says_so() {
+async fn a_program_waits_for_a_person_who_sees_it_if_the_operator_requires_approval() {
     if !has_python() {
         return;
     }
@@ -172,7 +172,7 @@ async fn a_program_waits_for_a_person_who_sees_it_where_the_operator_says_so() {
 
 /// S3.07: what a person says as they approve a program changes the next one, which waits for them as well.
 #[tokio::test]
-async fn what_a_person_says_of_a_program_changes_the_next_one() {
+async fn instructions_of_a_person_about_a_program_change_the_next_one() {
     if !has_python() {
         return;
     }
@@ -215,7 +215,7 @@ fn order(id: &str) -> Value {
 
 /// S2.06: find, plan, send, summarise; a plan that lacks a value is made again with what is missing.
 #[tokio::test]
-async fn an_api_is_asked_by_a_plan_that_is_repaired_by_what_it_lacks() {
+async fn an_api_call_follows_a_plan_that_is_repaired_by_its_missing_parameters() {
     let home = tempfile::tempdir().unwrap();
     let spec = serve_shop(home.path()).await;
     let script = script("mcp_agent_shop")

@@ -193,7 +193,7 @@ async fn an_operation_is_found_described_and_called() {
 
 /// S2.06: what is missing or unknown is named, and nothing is sent.
 #[tokio::test]
-async fn what_a_call_lacks_is_named_before_anything_is_sent() {
+async fn missing_parameters_of_a_call_are_named_before_it_is_sent() {
     let shop = started(&[], "", &[]).await;
     let missing = shop.client.failure("call_operation", json!({"operation": "getOrder"})).await;
     assert_eq!(missing, "RequestError: getOrder needs values for: orderId (path)");
@@ -302,7 +302,7 @@ async fn a_packed_answer_in_another_character_set_is_read_digit_by_digit() {
 
 /// S2.06: what only reads never asks a server to take the request for another one.
 #[tokio::test]
-async fn a_read_carries_nothing_that_makes_it_a_write() {
+async fn a_read_contains_no_part_that_would_make_it_a_write() {
     let shop = started(&["--read-only", "--reads", "cancelOrder"], "", &[]).await;
     for name in ["X-HTTP-Method-Override", "x_http_method", "X-Forwarded-For", "X-Original-URL"] {
         let call = json!({"operation": "busy", "headers": {name: "DELETE"}});

@@ -48,7 +48,7 @@ async fn a_program_runs_over_mcp_with_its_inputs_and_leaves_data() {
 
 /// S2.07, S2.11: what goes wrong is a result with a typed error and a line, and the next run starts from nothing.
 #[tokio::test]
-async fn failures_of_a_program_are_typed_results_and_nothing_is_kept_between_runs() {
+async fn failures_of_a_program_are_typed_results_and_runs_share_no_state() {
     let Some(client) = server().await else { return };
     for (code, kind, line) in [
         ("x = 1\nx / 0", "PythonError", json!(2)),

@@ -89,7 +89,7 @@ async fn a_pdf_of_the_web_is_read_as_text() {
 
 /// S3.07: an address that the question or a page names is read unasked; one that the model made up waits for a person, who sees why.
 #[tokio::test]
-async fn an_address_that_stood_nowhere_waits_for_a_person() {
+async fn an_address_from_no_known_source_waits_for_a_person() {
     let address = site().await;
     let fetch =
         |path: &str| Reply::call("fetch", json!({ "url": format!("http://{address}/{path}") }));

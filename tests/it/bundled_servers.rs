@@ -238,7 +238,7 @@ async fn the_sql_server_reads_a_postgres_database_as_a_role_that_may_only_read()
 
 /// S1.09: a server that cannot serve says why and ends with an error, without repeating a password.
 #[tokio::test]
-async fn a_server_that_cannot_start_says_why() {
+async fn a_server_that_cannot_start_gives_the_reason() {
     let run = |arguments: &[&str]| {
         let mut command = tokio::process::Command::new(env!("CARGO_BIN_EXE_perihelion"));
         command.arg("mcp").args(arguments).stdin(std::process::Stdio::null());
@@ -317,7 +317,7 @@ async fn append(client: &Client, key: &str, note: &str) -> Value {
 
 /// X2: the write tool shows every delivery, and tells repeats apart only where it was told to.
 #[tokio::test]
-async fn the_notes_server_writes_each_call_unless_it_is_told_to_know_repeats() {
+async fn the_notes_server_writes_each_call_unless_it_detects_repeats() {
     let home = tempfile::tempdir().unwrap();
     let file = home.path().join("notes.jsonl");
     let lines = |file: &Path| std::fs::read_to_string(file).unwrap().lines().count();

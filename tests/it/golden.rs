@@ -126,7 +126,7 @@ async fn a_snapshot_of_version_1_is_read_and_the_thread_continues() {
 }
 
 #[tokio::test]
-async fn an_older_program_refuses_what_a_newer_one_wrote_and_leaves_it() {
+async fn an_older_program_refuses_a_newer_database_and_leaves_it_unchanged() {
     let store = imported("state_v1.jsonl").await;
     v2_runner(&store).resume(THREAD, RunOptions::default()).await.unwrap();
     let before = store.info(THREAD).await.unwrap();
@@ -139,7 +139,7 @@ async fn an_older_program_refuses_what_a_newer_one_wrote_and_leaves_it() {
 }
 
 #[test]
-fn an_update_of_nothing_stays_one_in_every_version() {
+fn an_empty_update_stays_empty_in_every_version() {
     let empty = serde_json::to_value(v1::NotesUpdate::new()).unwrap();
     let read: v2::NotesUpdate = serde_json::from_value(upcast(1, empty).unwrap()).unwrap();
     assert!(read.is_empty());

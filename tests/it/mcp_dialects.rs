@@ -70,7 +70,7 @@ async fn an_answer_that_is_written_almost_right_ends_its_call_at_once() {
 }
 
 #[tokio::test]
-async fn a_greeting_that_cannot_be_used_is_told_with_its_field() {
+async fn an_invalid_initialize_result_is_reported_with_its_field() {
     let whole = json!({
         "protocolVersion": "2025-11-25", "capabilities": {},
         "serverInfo": { "name": "odd", "version": "1" },

@@ -27,7 +27,7 @@ async fn call(pool: &Pool, tool: &str) -> Result<ToolOutcome, Error> {
 
 /// X6: a check that would take for ever is never begun, of arguments or of results.
 #[tokio::test]
-async fn schemas_that_take_for_ever_to_check_are_refused_and_the_others_kept() {
+async fn schemas_that_take_too_long_to_check_are_refused_and_the_rest_stay() {
     let pool = pool("lists-a-maze", "");
     let info = scan(&pool).await.unwrap();
     let rejected: Vec<_> =
@@ -50,7 +50,7 @@ async fn schemas_that_take_for_ever_to_check_are_refused_and_the_others_kept() {
 }
 
 #[tokio::test]
-async fn a_tool_list_too_long_to_be_kept_is_given_up() {
+async fn a_tool_list_over_the_size_limit_is_refused() {
     let pool = pool("lists-too-much", "");
     let error = scan(&pool).await.unwrap_err().to_string();
     assert!(error.ends_with("its tool list is longer than 16777216 bytes"), "{error}");
@@ -59,7 +59,7 @@ async fn a_tool_list_too_long_to_be_kept_is_given_up() {
 
 /// What a server says goes into every request of its agent.
 #[tokio::test]
-async fn instructions_and_descriptions_are_cut_where_they_are_too_long() {
+async fn instructions_and_descriptions_over_the_limit_are_cut() {
     let pool = pool("says-too-much", "");
     let info = scan(&pool).await.unwrap();
     assert_eq!(info.description.chars().count(), 16_000);

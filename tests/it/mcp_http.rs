@@ -295,7 +295,7 @@ impl ServerHandler for Growing {
 }
 
 #[tokio::test]
-async fn tools_that_appear_on_a_server_of_the_current_protocol_are_heard_of_by_subscription() {
+async fn new_tools_of_a_server_with_the_current_protocol_arrive_by_subscription() {
     let growing = Growing::default();
     let grown = growing.0.clone();
     let service = StreamableHttpService::new(

@@ -96,7 +96,7 @@ const LEAKY: &str = r#"{"mcpServers": {
 }}"#;
 
 #[test]
-fn no_secret_is_copied_wherever_it_stands_and_no_server_is_lost() {
+fn an_import_copies_no_secret_and_loses_no_server() {
     let imported = taken(".mcp.json", LEAKY);
     for secret in ["ghp_", "abcdefghijkl", "rk_live_", "YWJj"] {
         assert!(!imported.file.contains(secret), "{}", imported.file);
@@ -125,7 +125,7 @@ fn no_secret_is_copied_wherever_it_stands_and_no_server_is_lost() {
 }
 
 #[test]
-fn servers_of_vs_code_are_taken_over_with_their_inputs_as_variables() {
+fn servers_of_vs_code_are_imported_with_their_inputs_as_variables() {
     let imported = taken("/srv/project/.vscode/mcp.json", VS_CODE);
     let file = parsed(&imported.file);
     let Transport::Http { url, headers, .. } = &file.get("search").unwrap().transport else {
@@ -154,7 +154,7 @@ fn tables_of_codex_keep_their_comments_and_leave_the_rest_behind() {
 }
 
 #[test]
-fn what_clashes_or_cannot_be_used_is_refused_with_its_place() {
+fn clashing_and_unusable_entries_are_refused_with_their_position() {
     let refused = |path: &str, text: &str, format| {
         let ours = (Path::new("mcp-servers.toml"), OURS);
         import(ours, (Path::new(path), text), format).unwrap_err().to_string()
@@ -180,7 +180,7 @@ fn what_clashes_or_cannot_be_used_is_refused_with_its_place() {
 
 /// S3.12: a plug-in of another program is a plug-in here, without copying anything.
 #[test]
-fn a_file_of_another_program_is_used_as_it_stands_when_it_is_imported() {
+fn an_imported_file_of_another_program_is_used_unchanged() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("mcp-servers.toml");
     std::fs::write(

@@ -74,7 +74,7 @@ async fn servers_that_are_known_are_not_started_before_their_first_call() {
 }
 
 #[tokio::test]
-async fn what_is_stale_damaged_or_of_another_program_is_asked_for_again() {
+async fn stale_damaged_and_foreign_cache_entries_are_fetched_again() {
     let log = tempfile::NamedTempFile::new().unwrap();
     let starts = || std::fs::read_to_string(log.path()).unwrap().lines().count();
     let cache = tempfile::tempdir().unwrap();
@@ -103,7 +103,7 @@ async fn what_is_stale_damaged_or_of_another_program_is_asked_for_again() {
 }
 
 #[tokio::test]
-async fn what_is_kept_of_a_server_holds_none_of_its_secrets() {
+async fn the_cache_of_a_server_contains_no_secret() {
     let cache = tempfile::tempdir().unwrap();
     let text = table("x", "plain", "env = { API_TOKEN = \"${SERVER_TOKEN}\" }");
     let env = |name: &str| (name == "SERVER_TOKEN").then(|| "token-of-the-server".to_owned());
@@ -136,7 +136,7 @@ async fn how_a_server_wants_to_be_greeted_is_remembered_over_processes() {
 }
 
 #[tokio::test]
-async fn a_server_that_nobody_uses_is_stopped_and_started_again_by_the_next_call() {
+async fn an_idle_server_is_stopped_and_started_again_by_the_next_call() {
     let (mark, line) = new_mark();
     let pool = pool("plain", &format!("{line}\nidle_timeout_sec = 0.2"));
     let first = call(&pool, "pid").await.unwrap().text;
@@ -173,7 +173,7 @@ async fn a_call_that_takes_long_keeps_its_server_running() {
 }
 
 #[tokio::test]
-async fn a_server_that_died_while_nobody_called_is_taken_away() {
+async fn a_server_that_died_without_a_call_is_cleaned_up() {
     let (mark, line) = new_mark();
     let pool = pool("plain", &line);
     call(&pool, "leave-a-child").await.unwrap();
@@ -218,7 +218,7 @@ async fn a_server_that_fails_in_a_row_is_refused_for_a_while_and_then_tried_by_o
 
 /// X6: the menu stands in the prompts of all threads, where nothing that a server wrote may stand unmarked.
 #[tokio::test]
-async fn the_menu_is_told_of_a_failing_server_without_a_word_of_what_it_wrote() {
+async fn the_catalog_marks_a_failing_server_without_quoting_its_output() {
     let dies =
         "breaker_failures = 1\nbreaker_cooldown_sec = 3600\nenv = { API_TOKEN = \"OBEY ME\" }";
     for (mode, tool) in [("dies-at-start", "echo"), ("plain", "die")] {
@@ -266,7 +266,7 @@ async fn refusals_and_errors_of_tools_do_not_count_against_a_server() {
 
 /// X6
 #[tokio::test]
-async fn calls_beyond_the_rate_wait_and_those_that_would_wait_too_long_are_not_sent() {
+async fn calls_beyond_the_rate_wait_and_calls_with_too_long_a_wait_are_not_sent() {
     let quick = pool("plain", "rate_limit = \"10/s\"");
     let started = perihelion::clock::monotonic();
     for _ in 0..15 {
@@ -307,7 +307,7 @@ async fn calls_beyond_the_most_at_once_wait_for_their_turn() {
 
 /// S1.09: an agent has the tools that its server has now.
 #[tokio::test]
-async fn tools_that_appear_while_a_server_runs_are_offered_when_it_says_so() {
+async fn tools_added_while_a_server_runs_are_offered_after_its_notification() {
     let pool = pool("plain", "");
     pool.scan().await;
     assert!(!has_tool(&pool, "grown-0"));
@@ -327,7 +327,7 @@ async fn tools_that_appear_without_a_word_are_found_when_the_list_is_stale() {
 
 /// X6
 #[tokio::test]
-async fn a_server_that_speaks_while_it_ends_is_heard_out() {
+async fn output_of_a_server_during_shutdown_is_read_to_the_end() {
     let directory = tempfile::tempdir().unwrap();
     let log = directory.path().join("log");
     let file = table("x", "speaks-at-the-end", &format!("env = {{ END_LOG = {log:?} }}"));

@@ -108,7 +108,7 @@ async fn call(pool: &Pool) -> Result<ToolOutcome, Error> {
 
 /// X6
 #[tokio::test]
-async fn what_a_server_says_at_first_sight_is_written_down_and_found_again() {
+async fn the_first_definitions_of_a_server_are_pinned_and_recognized() {
     let den = Den::new();
     den.scan().await.unwrap();
     let lock = den.lock();
@@ -130,7 +130,7 @@ type Spoil = fn(&mut Value);
 
 /// X6: the rug pull, in each of its forms.
 #[tokio::test]
-async fn every_change_of_what_a_server_says_puts_it_into_quarantine() {
+async fn every_change_of_a_definition_quarantines_its_server() {
     let den = Den::new();
     den.scan().await.unwrap();
     let changes: [(&str, Spoil); 9] = [
@@ -171,7 +171,7 @@ async fn every_change_of_what_a_server_says_puts_it_into_quarantine() {
 }
 
 #[tokio::test]
-async fn another_command_under_the_same_name_is_a_change_and_a_tool_switched_off_is_none() {
+async fn another_command_under_the_same_name_is_a_change_and_a_disabled_tool_is_not() {
     let mut den = Den::new();
     den.scan().await.unwrap();
     den.lines = "disabled_tools = [\"list\"]".into();
@@ -183,7 +183,7 @@ async fn another_command_under_the_same_name_is_a_change_and_a_tool_switched_off
 
 /// X6: the same command elsewhere, or told otherwise, or let out of its sandbox, is another server.
 #[tokio::test]
-async fn what_surrounds_a_command_is_pinned_with_it_and_an_older_pin_is_completed() {
+async fn the_environment_of_a_command_is_pinned_with_it_and_an_older_pin_is_completed() {
     let mut den = Den::new();
     den.scan().await.unwrap();
     let lock = den.lock();
@@ -220,7 +220,7 @@ async fn what_surrounds_a_command_is_pinned_with_it_and_an_older_pin_is_complete
 
 /// X6: what was exchanged under a known name is found out before it runs, or hears our token.
 #[tokio::test]
-async fn a_server_that_nobody_approved_is_neither_started_nor_reached() {
+async fn an_unapproved_server_is_not_started_or_reached() {
     let mut den = Den::new();
     den.scan().await.unwrap();
     let ran = den.path("ran");
@@ -257,7 +257,7 @@ async fn a_server_that_nobody_approved_is_neither_started_nor_reached() {
 
 /// X6
 #[tokio::test]
-async fn where_pins_are_required_a_server_waits_for_its_first_approval() {
+async fn if_pins_are_required_a_server_waits_for_its_first_approval() {
     let mut den = Den::new();
     den.mode = PinMode::Required;
     let reason = den.quarantine().await;
@@ -354,7 +354,7 @@ async fn a_lock_file_that_was_tampered_with_is_refused_with_its_place() {
 
 /// X6
 #[tokio::test]
-async fn a_definition_that_hides_text_from_people_is_left_out_and_said_so() {
+async fn a_definition_with_hidden_text_is_left_out_and_reported() {
     let den = Den::new();
     let mut case = honest();
     let hidden: String =
@@ -372,7 +372,7 @@ async fn a_definition_that_hides_text_from_people_is_left_out_and_said_so() {
 
 /// X6: what is kept on disk of a server is held against its pin like what the server says itself.
 #[tokio::test]
-async fn definitions_that_were_kept_are_judged_before_anybody_sees_them() {
+async fn cached_definitions_are_checked_before_they_are_shown() {
     let den = Den::new();
     let open = || den.open_with(Some(den.path("cache")));
     let pool = open();

@@ -23,7 +23,7 @@ async fn pid(pool: &Pool, server: &str) -> String {
 
 /// S1.09, X6: unchanged servers keep running over a reload.
 #[tokio::test]
-async fn a_reload_keeps_unchanged_servers_and_ends_those_that_are_gone() {
+async fn a_reload_keeps_unchanged_servers_and_ends_removed_ones() {
     let (mark, line) = new_mark();
     let kept = table("x", "plain", "");
     let pool = pool_of(&(kept.clone() + &table("gone", "plain", &line)));
@@ -66,7 +66,7 @@ async fn a_call_in_flight_finishes_on_the_old_server_while_the_new_one_takes_the
 }
 
 #[tokio::test]
-async fn an_agent_stays_in_the_menu_while_its_server_is_replaced() {
+async fn an_agent_stays_in_the_catalog_while_its_server_is_replaced() {
     let pool = pool_of(&table("x", "plain", ""));
     pool.scan().await;
     pool.reload(file(&table("x", "plain", "disabled_tools = [\"echo\"]")));

@@ -54,7 +54,7 @@ fn directory() -> (tempfile::TempDir, PathBuf) {
 
 /// X6
 #[tokio::test]
-async fn a_confined_server_reads_what_is_listed_and_finds_nothing_else() {
+async fn a_confined_server_reads_only_the_listed_paths() {
     if !can_confine().await {
         return;
     }
@@ -81,7 +81,7 @@ async fn a_confined_server_reads_what_is_listed_and_finds_nothing_else() {
 
 /// X6
 #[tokio::test]
-async fn a_confined_server_writes_where_it_may_and_its_scratch_is_its_own() {
+async fn a_confined_server_writes_only_to_permitted_paths_and_a_private_scratch_directory() {
     if !can_confine().await {
         return;
     }

@@ -75,7 +75,7 @@ async fn other_names_and_pages_of_other_origins_are_refused() {
 }
 
 #[tokio::test]
-async fn an_address_that_others_can_reach_is_refused() {
+async fn an_address_reachable_from_outside_is_refused() {
     let home = tempfile::tempdir().unwrap();
     let ended = Command::new(env!("CARGO_BIN_EXE_perihelion"))
         .args(["mcp", "--http", "0.0.0.0:0", "notes", "--file", "notes.jsonl"])
@@ -89,7 +89,7 @@ async fn an_address_that_others_can_reach_is_refused() {
 
 /// X6
 #[tokio::test]
-async fn what_a_bundled_server_does_not_offer_is_unknown_and_not_empty() {
+async fn an_unsupported_method_of_a_bundled_server_is_unknown_instead_of_empty() {
     let home = tempfile::tempdir().unwrap();
     let (_child, address) = notes(&home).await;
     for method in ["prompts/list", "resources/list", "resources/templates/list"] {

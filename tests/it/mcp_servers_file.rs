@@ -130,7 +130,7 @@ fn variables_are_expanded_in_command_arguments_directory_and_address() {
 }
 
 #[test]
-fn what_cannot_be_meant_is_refused_by_name() {
+fn invalid_server_settings_are_refused_by_name() {
     let cases = [
         ("[mcp_servers.a]\n", "give a `command` to start"),
         ("[mcp_servers.a]\ncommand = \"x\"\nurl = \"http://h/\"", "not both"),
@@ -237,7 +237,7 @@ fn a_secret_in_plain_text_is_warned_of_by_its_key_and_not_shown() {
 }
 
 #[test]
-fn what_is_cached_of_a_server_is_told_apart_by_what_is_reached_and_by_no_secret() {
+fn cached_definitions_are_identified_by_the_target_and_by_no_secret() {
     let prints = |text: &str, token: &'static str| {
         let env = |name: &str| (name == "TOKEN").then(|| token.to_owned());
         let file = ServersFile::parse("f".as_ref(), text, &env).unwrap();

@@ -36,7 +36,7 @@ async fn call(pool: &Pool, tool: &str) -> Result<ToolOutcome, Error> {
 
 /// S1.09
 #[tokio::test]
-async fn a_scanned_server_tells_its_tools_and_who_it_is() {
+async fn a_scanned_server_reports_its_tools_and_identity() {
     let pool = pool(
         "plain",
         "tools.lie.effect = \"read_only\"\ntools.fail.approval_mode = \"prompt\"\n\
@@ -103,7 +103,7 @@ async fn an_answer_over_the_line_limit_ends_as_unknown_and_the_server_stays_usab
 
 /// X6
 #[tokio::test]
-async fn a_result_over_the_limit_becomes_an_error_that_says_so() {
+async fn a_result_over_the_limit_becomes_an_error_that_names_the_limit() {
     let pool = pool("plain", "max_result_bytes = 50_000");
     let outcome = call(&pool, "large").await.unwrap();
     assert!(outcome.is_error && outcome.text.contains("at most 50000"), "{}", outcome.text);
@@ -111,7 +111,7 @@ async fn a_result_over_the_limit_becomes_an_error_that_says_so() {
 }
 
 #[tokio::test]
-async fn a_cursor_that_repeats_ends_the_list_with_what_was_listed() {
+async fn a_repeated_cursor_ends_the_list_with_the_tools_so_far() {
     let pool = pool("repeats-the-cursor", "");
     let info = scan(&pool).await.unwrap();
     assert!(info.tools.iter().any(|tool| tool.name == "echo"));
@@ -128,7 +128,7 @@ async fn a_tool_list_without_end_is_given_up() {
 }
 
 #[tokio::test]
-async fn malformed_tools_are_reported_and_the_others_kept() {
+async fn malformed_tools_are_reported_and_the_rest_stay() {
     let pool = pool("lists-nonsense", "");
     let info = scan(&pool).await.unwrap();
     assert!(info.tools.iter().any(|tool| tool.name == "lie"));
@@ -226,7 +226,7 @@ async fn a_program_that_does_not_exist_is_named() {
 }
 
 #[tokio::test]
-async fn structured_content_that_breaks_its_schema_becomes_an_error_that_says_so() {
+async fn structured_content_that_breaks_its_schema_becomes_an_error_with_the_reason() {
     let pool = pool("plain", "");
     let outcome = call(&pool, "lie").await.unwrap();
     assert!(outcome.is_error && outcome.structured.is_none());
@@ -236,7 +236,7 @@ async fn structured_content_that_breaks_its_schema_becomes_an_error_that_says_so
 }
 
 #[tokio::test]
-async fn a_server_sees_the_variables_it_was_given_and_none_of_the_operators_secrets() {
+async fn a_server_sees_only_its_configured_variables_and_no_secret_of_the_operator() {
     let pool = pool(
         "plain",
         "env = { LEVEL = \"${NO_SUCH_LEVEL:-quiet}\" }\nenv_vars = [\"SERVER_TOKEN\", \"NOT_SET\"]",
@@ -257,7 +257,7 @@ async fn a_server_sees_the_variables_it_was_given_and_none_of_the_operators_secr
 
 /// X6
 #[tokio::test]
-async fn a_call_that_hangs_ends_as_unknown_and_the_server_is_told_to_stop() {
+async fn a_hanging_call_ends_as_unknown_and_the_server_is_asked_to_stop() {
     let pool = pool("plain", "tool_timeout_sec = 0.3");
     let error = call(&pool, "hang").await.unwrap_err();
     assert!(matches!(&error, Error::Unknown { reason, .. } if reason.contains("0.3 s")), "{error}");
@@ -304,7 +304,7 @@ async fn a_server_that_asks_without_end_and_reads_no_answer_is_ended_with_that_r
 }
 
 #[tokio::test]
-async fn an_answer_that_cannot_be_read_is_told_at_once_with_what_is_wrong() {
+async fn an_unreadable_answer_is_reported_at_once_with_the_reason() {
     let pool = pool("plain", "");
     for (tool, why) in [("garble", "it is not UTF-8"), ("nest", "it nests values deeper")] {
         let outcome = call(&pool, tool).await.unwrap();
@@ -325,7 +325,7 @@ async fn progress_keeps_a_long_call_alive_but_not_beyond_its_total_limit() {
 }
 
 #[tokio::test]
-async fn what_a_server_says_of_its_progress_is_passed_on_as_one_line() {
+async fn progress_of_a_server_is_passed_on_as_one_line() {
     let pool = pool("plain", "");
     let (progress, mut reports) = tokio::sync::mpsc::channel(1);
     let context = CallContext { progress: Some(progress), ..CallContext::default() };
@@ -355,7 +355,7 @@ async fn an_error_of_the_tool_is_data_and_a_refusal_is_an_error() {
 }
 
 #[tokio::test]
-async fn where_nobody_can_answer_a_question_or_follow_a_task_the_outcome_is_unknown() {
+async fn a_question_or_task_without_anyone_to_answer_or_follow_it_has_an_unknown_outcome() {
     let pool = pool("plain", "");
     let error = call(&pool, "ask").await.unwrap_err();
     assert!(matches!(&error, Error::Unknown { reason, .. } if reason.contains("input")), "{error}");

@@ -33,7 +33,7 @@ async fn every_version_from_2024_to_2026_is_agreed_on_and_its_tools_are_called()
 
 /// X6
 #[tokio::test]
-async fn a_version_that_nobody_knows_is_refused_with_those_that_are_known() {
+async fn an_unknown_version_is_refused_with_the_list_of_known_ones() {
     for protocol in ["2019-01-01", "2025-12-31"] {
         let pool = pool(protocol, "", "");
         let error = pool.scan().await.remove(0).outcome.unwrap_err().to_string();

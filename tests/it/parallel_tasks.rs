@@ -20,7 +20,7 @@ const TASKS: u32 = 8;
 /// A task that ends is kept at once. The others continue meanwhile, also the one that holds, or is next to
 /// get, the connection that this waits for.
 #[tokio::test]
-async fn a_task_is_kept_while_the_others_of_its_step_record_what_they_do() {
+async fn a_finished_task_is_stored_while_other_tasks_of_its_step_record_effects() {
     let directory = tempfile::tempdir().unwrap();
     let url = format!("sqlite:{}", directory.path().join("p.db").display());
     let store = checkpoint::open(&url).await.unwrap();

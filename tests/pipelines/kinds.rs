@@ -32,7 +32,7 @@ async fn a_pipeline_without_a_tool_for_a_role_gives_way_to_the_plain_loop() {
 }
 
 #[tokio::test]
-async fn a_table_names_the_tools_of_roles_where_no_profile_does() {
+async fn a_table_names_the_tools_of_roles_without_a_profile() {
     use crate::library::{quotation, words};
     let script = script().rule(words()).rule(quotation()).rule(approved());
     let library = Library::open(Kept::Sqlite, script, &[("a.txt", "The answer is 42.\n")]).await;

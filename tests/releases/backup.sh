@@ -24,7 +24,10 @@ copy() {
     "$program" --database "$2" serve --demo --addr 127.0.0.1:0 >"$work/serve.log" 2>&1 </dev/null &
     server=$!
     for _ in $(seq 600); do grep -q 'http://127.0.0.1:' "$work/serve.log" && break; sleep 0.1; done
-    (cd "$work" && bash -eu -c "$(recipe "$1")")
+    local commands
+    commands=$(recipe "$1")
+    [ -n "$commands" ] || { echo "docs/guides/deploy.md has no recipe: $1" >&2; exit 1; }
+    (cd "$work" && bash -eu -c "$commands")
     kill -TERM "$server"
     wait "$server" || true
     server=

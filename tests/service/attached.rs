@@ -6,7 +6,7 @@ use crate::served::Served;
 
 /// S2.01
 #[tokio::test]
-async fn what_comes_with_a_message_is_kept_shown_to_the_model_and_handed_out_again() {
+async fn attachments_of_a_message_are_stored_shown_to_the_model_and_returned() {
     for served in [Served::sqlite().await, Served::postgres().await] {
         let served = served.again_with(&[("PERIHELION_MODELS_INPUT", "text,image,pdf")]).await;
         let thread = served.thread().await;
@@ -46,7 +46,7 @@ async fn what_comes_with_a_message_is_kept_shown_to_the_model_and_handed_out_aga
 
 /// S2.01, X8
 #[tokio::test]
-async fn the_faces_of_openai_take_images_and_refuse_what_is_elsewhere() {
+async fn the_openai_apis_accept_images_and_refuse_remote_addresses() {
     let served = Served::sqlite().await;
     let served = served.again_with(&[("PERIHELION_MODELS_INPUT", "text,image")]).await;
     let url = "data:image/png;base64,cG5n";

@@ -18,7 +18,7 @@ fn validator(document: &Value, method: &str, path: &str) -> jsonschema::Validato
 }
 
 #[tokio::test]
-async fn the_main_answers_are_as_described_and_others_are_not() {
+async fn the_main_responses_match_their_descriptions_and_wrong_ones_do_not() {
     let served = Served::sqlite().await;
     let (_, document) = served.get("/openapi.json").await;
     let thread = served.thread().await;

@@ -193,7 +193,7 @@ async fn items_are_found_by_comparisons(served: Served) {
 
 /// X5
 #[tokio::test]
-async fn the_modes_of_a_stream_tell_what_the_reference_tells() {
+async fn the_stream_modes_send_the_same_events_as_the_reference() {
     let served = Served::sqlite().await;
     let thread = served.thread().await;
     let mut body = saying("approve this");
@@ -256,7 +256,7 @@ async fn a_limit_of_steps_is_named_as_the_reference_names_it() {
 
 /// X5
 #[tokio::test]
-async fn the_channel_of_tools_tells_of_calls() {
+async fn the_channel_of_tools_reports_calls() {
     let served = Served::sqlite().await;
     let thread = Uuid::now_v7();
     let place = format!("/threads/{thread}/commands");

@@ -29,6 +29,7 @@ mod openai;
 mod openai_answers;
 mod openai_refusals;
 mod others;
+mod own_graphs;
 mod page;
 mod pauses;
 mod people;

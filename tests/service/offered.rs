@@ -93,7 +93,7 @@ async fn a_team_is_a_model_and_a_skill_for_as_long_as_it_is_kept(served: Served)
 
 /// S2.12, S3.04: strangers read how to prove who they are, and who did reads what they may use.
 #[tokio::test]
-async fn who_finds_the_agent_reads_how_to_be_let_in() {
+async fn the_agent_card_explains_how_to_authenticate() {
     let token = "a-token-of-many-letters";
     let extended = json!({ "jsonrpc": "2.0", "id": 1, "method": "GetExtendedAgentCard" });
     let served = Served::sqlite().await;

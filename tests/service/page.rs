@@ -55,7 +55,7 @@ async fn the_page_and_its_files_are_served_to_all_under_a_strict_policy() {
 
 /// S3.13: what is no file of the page is not there, whatever the address climbs to.
 #[tokio::test]
-async fn an_address_without_a_file_shows_nothing() {
+async fn an_address_without_a_file_shows_no_page() {
     let served = Served::sqlite().await;
     for path in
         ["/ui/page-00000000.js", "/ui/chat/x", "/ui/..%2f..%2fCargo.toml", "/ui/%2fetc%2fpasswd"]

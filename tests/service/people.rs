@@ -262,7 +262,7 @@ async fn an_approval_is_decided_once_by_the_one_who_may_and_written_down(served:
 
 /// S3.04
 #[tokio::test]
-async fn tokens_of_the_issuer_are_accepted_and_those_of_strangers_refused() {
+async fn tokens_of_the_issuer_are_accepted_and_foreign_tokens_are_refused() {
     let issuer = Issuer::start().await;
     let stranger = Issuer::start().await;
     let served = Served::sqlite().await;

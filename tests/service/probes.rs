@@ -37,7 +37,7 @@ async fn a_server_is_ready_while_its_database_answers_and_no_longer() {
 
 /// S1.12
 #[tokio::test]
-async fn a_server_tells_prometheus_of_its_runs_and_threads() {
+async fn a_server_exports_its_runs_and_threads_to_prometheus() {
     let served = Served::sqlite().await;
     let thread = served.thread().await;
     served.post(&format!("/threads/{thread}/runs/wait"), &saying("hello")).await;

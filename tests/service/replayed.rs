@@ -97,7 +97,7 @@ struct Replay {
 
 /// X5
 #[tokio::test]
-async fn what_was_recorded_is_answered_in_the_same_way() {
+async fn recorded_requests_get_the_recorded_responses() {
     let served = Served::sqlite().await;
     let recorded: BTreeMap<String, Vec<Exchange>> =
         serde_json::from_str(include_str!("recordings.json")).unwrap();

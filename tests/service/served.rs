@@ -1,5 +1,6 @@
 //! One server with its model, its MCP servers and its database.
 
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
 
@@ -33,6 +34,8 @@ pub struct Served {
     home: Arc<TempDir>,
     pub model: ScriptedServer,
     database: Option<postgres::Database>,
+    /// The program that serves: the stock one, or an example with graphs of its own.
+    program: PathBuf,
 }
 
 impl Served {
@@ -48,10 +51,33 @@ impl Served {
         Self::on(None, &[("PERIHELION_SERVE_TOKEN", token)]).await
     }
 
+    /// Serves the graphs of an example in place of the stock program, on the same kind of database as another server.
+    pub async fn of_example(self, name: &str, script: Script) -> Self {
+        let database = match self.database {
+            Some(_) => Some(postgres::server().await.fresh().await),
+            None => None,
+        };
+        let stock = PathBuf::from(env!("CARGO_BIN_EXE_perihelion"));
+        let program = stock.with_file_name("examples").join(name);
+        Self::serving(program, script, database, &[]).await
+    }
+
     async fn on(database: Option<postgres::Database>, more: &[(&str, &str)]) -> Self {
+        let script = Script::new().respond_with(respond);
+        Self::serving(env!("CARGO_BIN_EXE_perihelion").into(), script, database, more).await
+    }
+
+    async fn serving(
+        program: PathBuf,
+        script: Script,
+        database: Option<postgres::Database>,
+        more: &[(&str, &str)],
+    ) -> Self {
         let home = Arc::new(tempfile::tempdir().unwrap());
-        std::fs::write(home.path().join("mcp-servers.toml"), SERVERS).unwrap();
-        let model = ScriptedModel::start(Script::new().respond_with(respond)).await.unwrap();
+        let is_stock = program.as_os_str() == env!("CARGO_BIN_EXE_perihelion");
+        let servers = if is_stock { SERVERS } else { "" };
+        std::fs::write(home.path().join("mcp-servers.toml"), servers).unwrap();
+        let model = ScriptedModel::start(script).await.unwrap();
         let url =
             database.as_ref().map_or_else(|| "sqlite:threads.db".to_owned(), |one| one.url.clone());
         let mut env: Vec<(String, String)> = [
@@ -64,13 +90,13 @@ impl Served {
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .into();
         env.extend(more.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
-        let (child, url) = start(&home, &env).await;
+        let (child, url) = start(&program, &home, &env).await;
         perihelion::config::tls::install();
         // Of A2A; no other API looks at it.
         let version = [("a2a-version".parse().unwrap(), "1.0".parse().unwrap())];
         let http = reqwest::Client::builder().no_proxy();
         let http = http.default_headers(version.into_iter().collect()).build().unwrap();
-        Self { url, http, child, env, home, model, database }
+        Self { url, http, child, env, home, model, database, program }
     }
 
     /// Returns how much memory the server has resident now, or had at most (`VmRSS`, `VmHWM`), in KB.
@@ -96,7 +122,7 @@ impl Served {
 
     /// Starts another server on the same database; it ends when the child is dropped.
     pub async fn another(&self) -> (Child, String) {
-        start(&self.home, &self.env).await
+        start(&self.program, &self.home, &self.env).await
     }
 
     /// Kills the server as a crash would.
@@ -119,7 +145,7 @@ impl Served {
 
     /// Starts a server again after a crash.
     pub async fn start_again(&mut self) {
-        let (child, url) = start(&self.home, &self.env).await;
+        let (child, url) = start(&self.program, &self.home, &self.env).await;
         (self.child, self.url) = (child, url);
     }
 
@@ -199,7 +225,13 @@ impl Served {
     }
 
     pub fn command(&self, args: &[&str]) -> Command {
-        command(&self.home, &self.env, args)
+        command(&self.program, &self.home, &self.env, args)
+    }
+
+    /// Runs the stock program, which does not have the graphs of an example, over the same database.
+    pub async fn stock(&self, args: &[&str]) -> std::process::Output {
+        let stock = env!("CARGO_BIN_EXE_perihelion").as_ref();
+        command(stock, &self.home, &self.env, args).output().await.unwrap()
     }
 
     /// Runs the program over the same database and returns what it answered.
@@ -232,8 +264,8 @@ impl Served {
     }
 }
 
-fn command(home: &TempDir, env: &[(String, String)], args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_perihelion"));
+fn command(program: &Path, home: &TempDir, env: &[(String, String)], args: &[&str]) -> Command {
+    let mut command = Command::new(program);
     command
         .args(args)
         .current_dir(home.path())
@@ -247,8 +279,8 @@ fn command(home: &TempDir, env: &[(String, String)], args: &[&str]) -> Command {
     command
 }
 
-async fn start(home: &TempDir, env: &[(String, String)]) -> (Child, String) {
-    let mut command = command(home, env, &["serve", "--addr", "127.0.0.1:0"]);
+async fn start(program: &Path, home: &TempDir, env: &[(String, String)]) -> (Child, String) {
+    let mut command = command(program, home, env, &["serve", "--addr", "127.0.0.1:0"]);
     let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
     let mut words = Vec::new();

@@ -81,7 +81,7 @@ fn parsed(text: &str) -> Vec<Event> {
 
 /// X8
 #[tokio::test]
-async fn a_stream_on_which_nothing_happens_says_that_it_lives() {
+async fn an_idle_stream_sends_a_heartbeat() {
     let served = Served::sqlite().await;
     let thread = served.thread().await;
     let before = served.model.requests().len();

@@ -32,7 +32,7 @@ async fn under(office: &mut Office, bounds: &[(&str, &str)]) -> Value {
 
 /// S1.05, S1.10: the calls of a team are the run's; what is left is shown, and what there is becomes the answer.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_team_makes_no_more_calls_than_the_run_has_left_and_both_end_with_what_there_is() {
+async fn a_team_stays_within_the_remaining_calls_of_the_run_and_both_end_with_their_results() {
     for kept in BOTH {
         let mut office = Office::with_team(kept, insatiable()).await;
         let report = under(&mut office, &[("PERIHELION_LIMITS_MAX_TOOL_CALLS", "3")]).await;
@@ -63,7 +63,7 @@ async fn a_team_makes_no_more_calls_than_the_run_has_left_and_both_end_with_what
 
 /// S1.05, S1.10: teams are held to bounds of their own, and the run continues.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_team_ends_at_its_own_bound_and_the_run_continues_with_what_it_found() {
+async fn a_team_ends_at_its_limit_and_the_run_continues_with_its_findings() {
     let [kept, _] = BOTH;
     let mut office = Office::with_team(kept, insatiable()).await;
     let report = under(&mut office, &[("PERIHELION_TEAMS_MAX_STEPS", "3")]).await;

@@ -8,7 +8,7 @@ use crate::world::first;
 
 /// S1.10, X2: killed after the note was taken, while the keeper's next model call hangs.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_team_that_is_killed_continues_where_it_was_and_sends_no_call_twice() {
+async fn a_killed_team_continues_from_its_last_step_and_sends_no_call_twice() {
     for kept in BOTH {
         let hangs = Rule::new(Reply::hang()).role(Role::Agent).agent("keeper");
         let hangs = hangs.after_tool_results(1).times(1);

@@ -8,7 +8,7 @@ use crate::office::{BOTH, Kept, Office, design};
 
 /// S1.10
 #[tokio::test(flavor = "multi_thread")]
-async fn a_goal_becomes_a_team_whose_design_was_repaired_and_that_is_shown_before_it_is_kept() {
+async fn a_goal_becomes_a_team_whose_design_is_repaired_and_shown_before_it_is_stored() {
     for kept in BOTH {
         let mut wrong = design();
         wrong["agents"][0]["servers"] = json!(["fiels"]);

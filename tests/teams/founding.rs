@@ -45,7 +45,7 @@ async fn a_team_that_a_person_agreed_to_works_in_the_run_that_had_it_designed() 
 
 /// S1.10
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_is_asked_where_configuration_says_so_and_no_team_is_designed_where_it_does_not() {
+async fn configuration_can_skip_the_question_or_forbid_the_design_of_a_team() {
     let mut office = Office::open(Kept::Sqlite, founding()).await;
     office.world.set("PERIHELION_TEAMS_ARCHITECT", "save");
     let report = office.world.run(&["run", "What is the answer?", "--json"]).await.code(0).json();

@@ -45,7 +45,7 @@ fn check(office: &Office, report: &Value) {
 
 /// S1.10
 #[tokio::test(flavor = "multi_thread")]
-async fn a_team_works_for_a_team_within_one_trace_and_what_strangers_wrote_stays_marked() {
+async fn a_team_works_for_a_team_within_one_trace_and_untrusted_text_stays_marked() {
     for kept in BOTH {
         let mut office = office(kept, nested()).await;
         office.open_files();

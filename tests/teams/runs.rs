@@ -87,7 +87,7 @@ async fn an_agent_with_several_servers_works_with_each_of_them() {
 
 /// S1.10: a server that may not be used is not used by a team either.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_team_keeps_off_agents_that_are_disabled_and_fails_by_itself_where_none_is_left() {
+async fn a_team_avoids_disabled_agents_and_fails_alone_if_no_agent_is_left() {
     let nobody = Rule::new(Reply::text("Nobody could look.")).role(Role::Qa);
     let office = Office::with_team(Kept::Sqlite, first(nobody, working())).await;
     let asked = ["run", "q", "--team", "research", "--disable", "files,notes", "--json"];

@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_in_a_statement_counts_as_used_whatever_its_qualifiers() {
+    fn knowledge_in_a_statement_counts_as_used_with_any_qualifier() {
         let known = known();
         let used = |sql: &str| {
             let used = known.used(sql, Dialect::Sqlite);

@@ -206,7 +206,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_outermost_limit_is_the_smaller_of_its_own_and_the_bound() {
+    fn the_outermost_limit_is_the_smaller_of_the_query_limit_and_the_bound() {
         for (sql, expected) in [
             ("SELECT a FROM t", "SELECT a FROM t LIMIT 11"),
             ("SELECT a FROM t LIMIT 5", "SELECT a FROM t LIMIT 5"),

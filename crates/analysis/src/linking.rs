@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn picked_tables_come_with_those_that_join_them() {
+    fn selected_tables_include_the_tables_that_join_them() {
         let catalogue = catalogue();
         let linker = Linker::new(&catalogue);
         let names: Vec<&str> = linker

@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_stands_in_the_result_or_the_question_or_follows_or_is_flagged() {
+    fn a_number_in_no_result_or_question_that_does_not_follow_from_them_is_flagged() {
         assert_eq!(origins("Norway: 1,234.56, about 1235"), [Origin::Result, Origin::Result]);
         assert_eq!(origins("in 2024"), [Origin::Question]);
         assert_eq!(origins("all 3"), [Origin::Computed("number of rows".into())]);

@@ -1,7 +1,6 @@
 //! A run as a conversation: what is said piece by piece, and how it ends.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -10,13 +9,14 @@ use super::{questions, team};
 use crate::http::Refusal;
 use perihelion_engine::ids::ThreadId;
 use perihelion_llm::Usage;
-use perihelion_runtime::InterruptView;
+use perihelion_runtime::{AboutGraph, InterruptView, ThreadState};
 use perihelion_service::kept::{Multitask, NewDelivery, Run, RunStatus};
 use perihelion_service::{
-    Accept, Asked, ClientStatus, Happening, Listener, Next, Order, Service, Turn,
+    Accept, Asked, ClientStatus, Happening, Listener, Next, Order, Service, ThreadView, Turn,
+    assistant_of,
 };
 use perihelion_star::question::kind;
-use perihelion_star::{FinishReason, GraphState, node_names};
+use perihelion_star::{FinishReason, GraphState, Message, node_names};
 
 /// What became of a run.
 #[derive(Clone, Debug)]
@@ -59,7 +59,7 @@ pub(crate) struct Conversation {
     service: Service,
     listener: Listener,
     /// Where the thread stood at the newest thing that was heard.
-    state: Option<Arc<GraphState>>,
+    state: Option<ThreadState>,
     questions: Vec<InterruptView>,
     words: String,
     ready: VecDeque<AnswerPart>,
@@ -84,6 +84,11 @@ pub(crate) struct Begin {
 pub(crate) async fn begin(service: &Service, begin: Begin) -> Result<Run, Refusal> {
     let Begin { thread, at, mut turn, metadata, temporary, deliveries } = begin;
     let view = service.thread(thread).await?;
+    let named = turn.team.as_deref().unwrap_or(&view.info.graph);
+    if let Some(graph) = service.runtime().own_graph(named) {
+        let begin = Begin { thread, at, turn, metadata, temporary, deliveries };
+        return begin_own(service, graph.about(), &view, begin).await;
+    }
     turn.team = match turn.team {
         Some(name) => Some(team::named(service, &name).await?),
         None => team::of_thread(service, &view, at).await?,
@@ -113,6 +118,62 @@ pub(crate) async fn begin(service: &Service, begin: Begin) -> Result<Run, Refusa
     let run = service.accept(accept).await?;
     // Not before: a run that is refused changes nothing of its thread.
     team::note(service, &view, team.as_deref()).await?;
+    Ok(run)
+}
+
+/// Begins a run of a graph of the program's own: an answer to what the thread waits for, or a message.
+async fn begin_own(
+    service: &Service,
+    about: &AboutGraph,
+    view: &ThreadView,
+    begin: Begin,
+) -> Result<Run, Refusal> {
+    let Some(field) = &about.messages else {
+        let why = format!("the graph {} has no messages; use its tool or assistant", about.name);
+        return Err(Refusal::invalid(why));
+    };
+    let turn = &begin.turn;
+    let asked = if begin.at.is_none() && !view.open.is_empty() {
+        Asked::Resume(answer(&turn.question))
+    } else {
+        let id = turn.message_id.clone().unwrap_or_else(|| Uuid::new_v4().to_string());
+        let mut messages = turn.messages.clone();
+        let content = turn.question.clone();
+        messages.push(Message { id, role: "user".into(), content, ..Message::default() });
+        Asked::Input { graph: about.name.clone(), input: json!({ (field.as_str()): messages }) }
+    };
+    let at = begin.at.filter(|at| *at != view.info.head);
+    accept_own(service, about, Begin { at, ..begin }, asked).await
+}
+
+/// Keeps a run of a graph of the program's own; of `begin`, the turn is not looked at.
+pub(crate) async fn accept_own(
+    service: &Service,
+    about: &AboutGraph,
+    begin: Begin,
+    asked: Asked,
+) -> Result<Run, Refusal> {
+    let Begin { thread, at, mut metadata, temporary, deliveries, .. } = begin;
+    let shown = match &asked {
+        Asked::Input { input, .. } => json!({ "input": input }),
+        Asked::Resume(answer) => json!({ "input": null, "command": { "resume": answer } }),
+        _ => json!({ "input": null }),
+    };
+    metadata["graph_id"] = json!(about.name);
+    let assistant = assistant_of(&about.name);
+    let accept = Accept {
+        thread,
+        assistant,
+        order: Order { at, ..Order::new(asked) },
+        shown,
+        metadata,
+        multitask: Multitask::Enqueue,
+        temporary,
+        due_at: None,
+        deliveries,
+    };
+    let run = service.accept(accept).await?;
+    service.note_assistant(thread, &about.name, assistant).await?;
     Ok(run)
 }
 
@@ -189,7 +250,7 @@ impl Conversation {
             }
             // An answer in JSON may be repaired, and a message that begins again is another: both are sent whole.
             Happening::Piece { node, piece, is_first, .. }
-                if node == answering
+                if (node == answering || self.is_of_own())
                     && !self.is_structured()
                     && (!is_first || self.words.is_empty()) =>
             {
@@ -218,8 +279,13 @@ impl Conversation {
                 self.end(Ending::Failed(why.unwrap_or("the run failed").to_owned()));
             }
             (_, Some(state)) => {
-                let state = Arc::clone(state);
-                self.say_whole(state.answer.clone(), state.usage_of_turn(), is_cut(&state));
+                let state = state.clone();
+                let answer = match state.of::<GraphState>() {
+                    Some(star) => star.answer.clone(),
+                    None => state.last_reply(),
+                };
+                let star = state.star();
+                self.say_whole(answer, star.usage_of_turn(), is_cut(star));
             }
             // Its log was dropped, or it told nothing.
             (_, None) => match self.service.left_by(run).await {
@@ -231,9 +297,10 @@ impl Conversation {
                     }
                     self.questions.clone_from(&left.asked);
                     // What another turn took is not this one's.
-                    let own = (!left.has_moved_on()).then(|| left.state.usage_of_turn());
+                    let star = left.state.star();
+                    let own = (!left.has_moved_on()).then(|| star.usage_of_turn());
                     let usage = own.unwrap_or_default();
-                    self.say_whole(left.answer().map(str::to_owned), usage, is_cut(&left.state));
+                    self.say_whole(left.answer(), usage, is_cut(star));
                 }
                 Err(error) => self.end(Ending::Failed(error.to_string())),
             },
@@ -256,13 +323,20 @@ impl Conversation {
 
     /// Ends without an answer.
     fn end(&mut self, ending: Ending) {
-        let usage = self.state.as_ref().map(|state| state.usage_of_turn()).unwrap_or_default();
+        let usage = self.state.as_ref().map(|state| state.star().usage_of_turn());
+        let usage = usage.unwrap_or_default();
         self.close(Outcome { text: self.words.clone(), ending, usage, is_cut: false });
+    }
+
+    /// Returns whether the graph is the program's own: then whatever is said piece by piece is said to the client.
+    fn is_of_own(&self) -> bool {
+        self.state.as_ref().is_some_and(|state| state.of::<GraphState>().is_none())
     }
 
     /// Returns whether the answer is to be JSON.
     fn is_structured(&self) -> bool {
-        self.state.as_ref().is_some_and(|state| state.preferences.answer_schema.is_some())
+        let state = self.state.as_ref().map(ThreadState::star);
+        state.is_some_and(|star| star.preferences.answer_schema.is_some())
     }
 
     fn close(&mut self, outcome: Outcome) {

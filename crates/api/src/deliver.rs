@@ -276,7 +276,7 @@ mod tests {
 
     /// S2.12: a name that is public when it is looked at and leads inside when it is called.
     #[tokio::test]
-    async fn a_name_that_is_bound_again_is_refused_where_the_connection_is_made() {
+    async fn a_name_that_resolves_to_a_new_address_is_refused_when_connecting() {
         perihelion_settings::config::tls::install();
         let inside = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         inside.set_nonblocking(true).unwrap();

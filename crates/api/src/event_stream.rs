@@ -86,7 +86,7 @@ mod tests {
 
     /// X8: on every face, as each answers with this.
     #[tokio::test]
-    async fn a_silent_stream_sends_a_comment_and_loses_nothing() {
+    async fn a_silent_stream_sends_a_comment_and_loses_no_event() {
         let (say, heard) =
             futures::channel::mpsc::unbounded::<Result<Bytes, std::convert::Infallible>>();
         let mut stream = Box::pin(beating(heard, sse::HEARTBEAT, Duration::from_millis(1)));

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_hidden_where_it_is_named_as_a_model_s() {
+    fn an_address_named_as_the_address_of_a_model_is_hidden() {
         for (text, shown) in [
             (
                 "cannot reach the model endpoint http://10.0.0.7:8000/v1: 10.0.0.7:8000 refused",

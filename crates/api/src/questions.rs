@@ -87,14 +87,14 @@ mod tests {
     }
 
     #[test]
-    fn one_question_says_how_to_answer_it_without_an_id() {
+    fn a_single_question_explains_how_to_answer_it_without_an_id() {
         let text = in_words(&[approval(1)]);
         assert!(text.ends_with("with {\"text\":\"x\"}. Answer `approve` or `deny`."), "{text}");
         assert!(!text.contains("0000"), "{text}");
     }
 
     #[test]
-    fn what_nobody_sees_is_written_out_in_every_kind_of_question() {
+    fn invisible_characters_are_written_out_in_every_kind_of_question() {
         let hidden = "pay\u{202e}1\u{200b}0\u{e0041}";
         let payloads = [
             (
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn several_questions_are_said_with_the_ids_that_answers_name() {
+    fn several_questions_list_the_ids_that_answers_must_name() {
         let questions = [approval(1), approval(2)];
         let text = in_words(&questions);
         for one in &questions {

@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_reason_ends_where_the_protocol_has_no_more_room_for_it() {
+    async fn a_close_reason_is_cut_at_the_length_that_the_protocol_allows() {
         let of = async |why: &str| reason(Json(json!({ "detail": why })).into_response()).await;
         assert_eq!(of("log in").await, "log in");
         assert_eq!(of(&"é".repeat(100)).await, "é".repeat(61));

@@ -108,7 +108,7 @@ mod tests {
 
     /// S2.01
     #[test]
-    fn metadata_may_hold_values_or_texts_and_what_is_the_client_s_own() {
+    fn metadata_accepts_values_or_texts_and_returns_the_fields_of_the_client() {
         let typed = json!({
             "context": { "tier": "gold" }, "prefer_agents": ["a", "b"], "max_turns": 3, "include_data": true,
             "system_prompt": "Be brief.", "mine": [1],

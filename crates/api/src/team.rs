@@ -40,7 +40,7 @@ pub(super) async fn of_thread(
         _ => view.state.clone(),
     };
     Ok(match state {
-        Some(state) => state.preferences.team.clone(),
+        Some(state) => state.star().preferences.team.clone(),
         None => {
             let noted = view.meta.metadata["graph_id"].as_str();
             noted.filter(|graph| graph.starts_with(TEAM_PREFIX)).map(str::to_owned)

@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn passwords_are_hidden_wherever_they_stand() {
+    fn passwords_are_hidden_everywhere_in_an_address() {
         for (url, shown) in [
             ("postgres://ann:s3cret@db:5432/p", "postgres://ann:***@db:5432/p"),
             ("postgres://ann:s3/c?r@et@db/p?a=b", "postgres://ann:***@db/p?a=b"),

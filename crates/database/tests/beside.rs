@@ -14,7 +14,7 @@ const ROWS: &str = "PERIHELION_TEST_BESIDE_ROWS";
 
 /// Looks into the file from a process of its own, by SQLite alone, and closes it again.
 fn look(path: &str, rows: i64) {
-    let name = "what_is_written_after_another_program_closed_the_file_is_there_for_all";
+    let name = "writes_after_another_program_closed_the_file_are_visible_to_all";
     let ended = std::process::Command::new(std::env::current_exe().unwrap())
         .args(["--exact", name])
         .env(FILE, path)
@@ -26,7 +26,7 @@ fn look(path: &str, rows: i64) {
 
 /// X5
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_written_after_another_program_closed_the_file_is_there_for_all() {
+async fn writes_after_another_program_closed_the_file_are_visible_to_all() {
     if let Ok(path) = std::env::var(FILE) {
         let options = SqliteConnectOptions::new().filename(path);
         let mut connection = options.connect().await.unwrap();
@@ -61,7 +61,7 @@ async fn what_is_written_after_another_program_closed_the_file_is_there_for_all(
 
 /// X5: writing on into a file that others do not find under its name any more would lose what is written.
 #[tokio::test]
-async fn a_file_that_is_moved_or_replaced_is_not_written_or_read_any_more_until_it_is_back() {
+async fn a_moved_or_replaced_file_is_not_read_or_written_until_it_is_back() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("p.db");
     let moved = directory.path().join("moved.db");

@@ -131,7 +131,7 @@ async fn lists_are_bound_as_one_value() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_transaction_that_is_dropped_or_rolled_back_changes_nothing_and_the_next_one_works() {
+async fn a_dropped_or_rolled_back_transaction_has_no_effect_and_the_next_one_works() {
     let kinds = kinds().await;
     for database in &kinds.databases {
         make_table(database).await;
@@ -155,7 +155,7 @@ async fn a_transaction_that_is_dropped_or_rolled_back_changes_nothing_and_the_ne
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_failure_of_the_work_gives_it_up_and_is_what_is_told() {
+async fn a_failure_of_the_work_rolls_it_back_and_is_returned() {
     let kinds = kinds().await;
     for database in &kinds.databases {
         make_table(database).await;
@@ -207,7 +207,7 @@ async fn a_transaction_that_reads_sees_one_moment_and_holds_no_writer_up() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_row_that_is_written_is_returned_and_one_without_what_it_names_is_an_orphan() {
+async fn a_written_row_is_returned_and_a_row_with_a_missing_reference_is_an_orphan() {
     let kinds = kinds().await;
     for database in &kinds.databases {
         make_table(database).await;
@@ -230,7 +230,7 @@ async fn a_row_that_is_written_is_returned_and_one_without_what_it_names_is_an_o
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_deleted_leaves_no_byte_in_the_files() {
+async fn deleted_data_leaves_no_byte_in_the_files() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("p.db");
     let database = Database::open(path.to_str().unwrap()).await.unwrap();

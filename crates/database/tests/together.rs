@@ -83,7 +83,7 @@ async fn statements_that_wait_for_each_other_share_a_flush() {
 
 /// X1
 #[tokio::test]
-async fn one_that_is_refused_takes_no_other_with_it() {
+async fn a_refused_write_does_not_fail_the_other_writes_of_its_group() {
     let file = File::new().await;
     let mut numbers: Vec<i64> = (0..20).collect();
     numbers[7] = 3;
@@ -95,7 +95,7 @@ async fn one_that_is_refused_takes_no_other_with_it() {
 
 /// X1
 #[tokio::test]
-async fn what_does_not_fit_on_the_disk_is_an_error_of_its_own_and_the_rest_is_kept() {
+async fn a_full_disk_is_a_distinct_error_and_earlier_data_survives() {
     let file = File::new().await;
     // Some of them fit, not all.
     file.rooms[0].execute(&query("PRAGMA max_page_count = 40")).await.unwrap();
@@ -114,7 +114,7 @@ async fn what_does_not_fit_on_the_disk_is_an_error_of_its_own_and_the_rest_is_ke
 
 /// X1
 #[tokio::test]
-async fn those_who_stop_waiting_at_any_moment_leave_the_others_theirs() {
+async fn callers_that_stop_waiting_at_any_moment_do_not_affect_other_callers() {
     for moment in 0..40 {
         let file = File::new().await;
         let begun = file.keep(0..10, "").await;
@@ -148,7 +148,7 @@ async fn those_who_stop_waiting_at_any_moment_leave_the_others_theirs() {
 
 /// X1
 #[tokio::test]
-async fn the_end_of_one_who_has_the_file_open_is_not_that_of_another() {
+async fn when_one_user_of_the_file_closes_it_other_users_continue() {
     let file = File::new().await;
     file.rooms[0].close().await;
     let insert = query("INSERT INTO kept (n) VALUES (1)");
@@ -162,7 +162,7 @@ async fn the_end_of_one_who_has_the_file_open_is_not_that_of_another() {
 
 /// X1
 #[tokio::test]
-async fn a_write_of_another_that_does_not_end_is_an_error_of_its_own() {
+async fn an_unfinished_write_of_another_process_is_a_distinct_error() {
     let file = File::new().await;
     file.rooms[0].execute(&query("PRAGMA busy_timeout = 20")).await.unwrap();
     let url = format!("sqlite:{}", file.path().display());

@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_shrinks_is_taken_even_where_there_is_too_much() {
+    fn a_smaller_replacement_is_accepted_even_above_the_quota() {
         let quotas = Quotas { documents: None, text_bytes: Some(10), chunks: None };
         let of = |text_bytes| Usage { documents: 1, text_bytes, chunks: 1 };
         assert!(quotas.check(of(30), of(20)).is_ok() && quotas.check(of(5), of(10)).is_ok());

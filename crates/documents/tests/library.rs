@@ -27,7 +27,7 @@ const NOTES: &str = "# Garden notes\n\nTomatoes want six hours of sun.\n\n## Wat
 
 /// S3.06
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_added_is_found_with_its_section_and_a_quote_that_is_the_text() {
+async fn an_added_document_is_found_with_its_section_and_an_exact_quote() {
     for kind in kinds().await {
         let library = &kind.library;
         library.add(input("lease.md", LEASE), None, None, &|_| {}).await.unwrap();
@@ -88,7 +88,7 @@ async fn documents_are_found_by_who_wrote_them() {
 
 /// S3.05: what is old is found over all tenants, and deleted unless it was changed meanwhile.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_old_is_deleted_unless_it_was_changed_meanwhile() {
+async fn old_documents_are_deleted_unless_they_changed_in_between() {
     for kind in kinds().await {
         let library = &kind.library;
         let other = Scope::new("others", "ann").unwrap();
@@ -129,7 +129,7 @@ async fn what_is_old_is_deleted_unless_it_was_changed_meanwhile() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_finds_or_reads_what_belongs_to_another_owner() {
+async fn documents_of_another_owner_are_not_found_or_read() {
     for kind in kinds().await {
         let library = &kind.library;
         let ben = scope("ben");
@@ -148,7 +148,7 @@ async fn nobody_finds_or_reads_what_belongs_to_another_owner() {
 
 /// S3.05
 #[tokio::test(flavor = "multi_thread")]
-async fn the_same_bytes_cost_nothing_and_a_small_change_embeds_at_most_three_pieces() {
+async fn the_same_bytes_cost_no_call_and_a_small_change_embeds_at_most_three_pieces() {
     for kind in kinds().await {
         let library = &kind.library;
         let endpoint = Endpoint::default();

@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_was_set_runs_on_from_what_it_was_told() {
+    fn a_clock_that_was_set_continues_from_that_time() {
         let given = now() + TimeDelta::hours(1);
         let clock = Clock::set_by(given);
         let first = clock.now();

@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_side_of_every_point_has_a_name_of_its_own() {
+    fn every_side_of_every_point_has_a_unique_name() {
         let names = |side| Point::ALL.iter().map(move |point| point.name(side));
         let all: BTreeSet<&str> = names(Side::Before).chain(names(Side::After)).collect();
         assert_eq!(all.len(), 2 * Point::ALL.len());

@@ -89,7 +89,7 @@ async fn an_answer_that_does_not_fit_is_followed_by_the_question_and_the_problem
 }
 
 #[tokio::test]
-async fn an_error_in_an_effect_that_must_happen_once_is_put_to_a_person() {
+async fn an_error_in_an_effect_that_must_happen_once_asks_a_person() {
     let runner = runner(node_with(Shop::default(), pay));
     let asked = question(&start(&runner, ThreadId::new(), 0).await);
     assert_eq!(asked.kind, "outcome_unknown");

@@ -115,7 +115,7 @@ async fn reads_stay_flat(store: Arc<dyn Store>, turns: usize) {
 
 /// 37 B7
 #[tokio::test]
-async fn a_turn_on_an_old_thread_in_sqlite_reads_no_more_than_on_a_young_one() {
+async fn a_turn_on_an_old_thread_in_sqlite_reads_as_little_as_on_a_young_one() {
     let place = Place::make();
     reads_stay_flat(place.open().await, 120).await;
     reads_stay_flat(sealed(place.open().await), 60).await;
@@ -124,7 +124,7 @@ async fn a_turn_on_an_old_thread_in_sqlite_reads_no_more_than_on_a_young_one() {
 
 /// 37 B7
 #[tokio::test]
-async fn a_turn_on_an_old_thread_in_postgres_reads_no_more_than_on_a_young_one() {
+async fn a_turn_on_an_old_thread_in_postgres_reads_as_little_as_on_a_young_one() {
     let Some(database) = TestDatabase::make().await else { return };
     let open = async || Arc::new(PostgresStore::open(&database.url).await.unwrap());
     reads_stay_flat(open().await, 120).await;
@@ -191,7 +191,7 @@ async fn is_never_stale(open: impl AsyncFn() -> Arc<dyn Store>) {
 
 /// 37 B7
 #[tokio::test]
-async fn what_is_kept_of_a_thread_is_never_stale_whatever_others_do_to_it() {
+async fn the_cached_state_of_a_thread_is_never_stale_after_writes_by_other_processes() {
     let place = Place::make();
     is_never_stale(async || place.open().await).await;
     let place = Place::make();
@@ -200,7 +200,7 @@ async fn what_is_kept_of_a_thread_is_never_stale_whatever_others_do_to_it() {
 
 /// 37 B7
 #[tokio::test]
-async fn what_is_kept_of_a_thread_in_postgres_is_never_stale() {
+async fn the_cached_state_of_a_thread_in_postgres_is_never_stale() {
     let Some(database) = TestDatabase::make().await else { return };
     let open =
         async || Arc::new(PostgresStore::open(&database.url).await.unwrap()) as Arc<dyn Store>;

@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failed_case_says_in_the_report_what_was_not_as_expected() {
+    fn the_report_of_a_failed_case_names_the_unmet_expectations() {
         let run = RunRecord {
             thread_id: "t-1".to_owned(),
             passed: false,

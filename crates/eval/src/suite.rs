@@ -245,7 +245,7 @@ cases:
     }
 
     #[test]
-    fn what_could_not_fail_or_be_run_is_refused_by_name() {
+    fn a_case_that_cannot_fail_or_run_is_refused_by_name() {
         for (yaml, words) in [
             ("name: a\ncases: []", "no cases"),
             ("name: a\ncases: [{ name: x, question: q }]", "could not fail"),

@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_event_has_a_name_data_and_an_id_and_no_more_lines_than_that() {
+    fn an_event_has_exactly_a_name_data_and_an_id() {
         let text = event("updates|a\nb", "{\"x\":1}", Some("4-0"));
         assert_eq!(&text[..], b"event: updates|ab\ndata: {\"x\":1}\nid: 4-0\n\n");
     }

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 /// S3.04: a server that ends lets what took a connection over say so, and ends after it.
 #[tokio::test]
-async fn a_server_that_drains_waits_for_what_took_a_connection_over() {
+async fn a_draining_server_waits_for_upgraded_connections() {
     let stop = CancellationToken::new();
     let has_answered = Arc::new(AtomicBool::new(false));
     let ends = stop.clone();

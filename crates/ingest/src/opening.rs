@@ -67,7 +67,6 @@ fn client() -> reqwest::ClientBuilder {
         .user_agent(concat!("perihelion/", env!("CARGO_PKG_VERSION")))
 }
 
-/// Returns the embeddings endpoint that the settings name, if any.
 pub fn embeddings(settings: &Settings) -> Result<Option<Endpoint>, reqwest::Error> {
     settings.embeddings.as_ref().map(Endpoint::new).transpose()
 }
@@ -82,7 +81,6 @@ fn quotas(settings: &Settings) -> Quotas {
     }
 }
 
-/// Makes the library on a database as the settings have it.
 pub fn library_of(
     settings: &Settings,
     database: Database,

@@ -156,7 +156,7 @@ mod tests {
 
     /// S1.02
     #[test]
-    fn what_a_model_does_not_take_is_named_and_what_it_takes_is_sent_whole() {
+    fn unsupported_attachments_are_named_and_supported_ones_are_sent_whole() {
         let all = [
             attached("a.png", "image/png", "AAAA"),
             attached("plan.pdf", "application/pdf", "BBBB"),

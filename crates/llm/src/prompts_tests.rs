@@ -124,7 +124,7 @@ fn a_tool_result_that_closes_its_tag_and_gives_orders_stays_inside_the_tag() {
 
 /// S1.08
 #[test]
-fn a_value_cannot_escape_through_a_filter_nor_move_the_border_between_the_parts() {
+fn a_value_cannot_escape_through_a_filter_or_move_the_border_between_the_parts() {
     let directory = tempfile::tempdir().unwrap();
     let template = "rules\n<!-- user -->\n<task>{{ task | safe }}{{ [task] }}</task>";
     std::fs::write(directory.path().join("reflector.md"), template).unwrap();
@@ -148,7 +148,7 @@ fn a_variable_that_is_not_given_is_an_error_that_names_the_template() {
 
 /// S1.08
 #[test]
-fn a_directory_replaces_single_templates_and_leaves_the_others() {
+fn a_directory_replaces_single_templates_and_leaves_the_rest() {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("qa.md"), "Answer: {{ request }}").unwrap();
     std::fs::write(directory.path().join("README.md"), "Our words.").unwrap();

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_grammars_refuse_is_repaired_or_left_out() {
+    fn schema_features_that_grammars_refuse_are_repaired_or_left_out() {
         let schema = json!({
             "type": "object", "additionalProperties": true, "required": ["a"], "enum": [true],
             "properties": {

@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_handed_on_keeps_its_attachments_and_its_thread_but_answers_nobody() {
+    fn a_forwarded_message_keeps_its_attachments_and_thread_but_is_no_reply() {
         let asked = message::read(ASKED.as_bytes(), "INBOX", 7);
         let part = Part {
             name: "plan.pdf".into(),

@@ -82,7 +82,7 @@ fn a_message_in_any_character_set_is_read_however_it_is_encoded() {
 }
 
 #[test]
-fn a_text_whose_character_set_is_missing_wrong_or_unknown_is_read_by_what_it_looks_like() {
+fn a_text_with_a_missing_wrong_or_unknown_character_set_is_read_by_detection() {
     for (charset, text) in TEXT {
         let text = text.repeat(4);
         let bytes = encoded(charset, &text);

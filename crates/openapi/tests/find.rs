@@ -63,7 +63,7 @@ fn shop(has_summaries: bool) -> Catalogue {
 }
 
 #[test]
-fn the_plain_operation_stands_first() {
+fn the_plain_operation_comes_first() {
     for has_summaries in [true, false] {
         let catalogue = shop(has_summaries);
         let finder = Finder::new(&catalogue);
@@ -104,7 +104,7 @@ fn the_plain_operation_stands_first() {
 }
 
 #[test]
-fn nothing_destructive_stands_first_for_a_question_that_reads() {
+fn a_reading_question_never_ranks_a_destructive_operation_first() {
     let catalogue = shop(true);
     let finder = Finder::new(&catalogue);
     let names = THINGS.iter().flat_map(|(name, parts)| parts.iter().chain([name]));

@@ -92,7 +92,7 @@ fn every_style_of_a_query_parameter_is_rendered_as_the_specification_has_it() {
 }
 
 #[test]
-fn a_list_that_arrives_as_text_is_a_list_where_the_parameter_is_one() {
+fn a_list_that_arrives_as_text_becomes_a_list_if_the_parameter_is_a_list() {
     let parameter = json!({"name": "p", "in": "query", "schema": {"type": "array", "items": {"type": "string"}}});
     assert_eq!(url(parameter.clone(), json!("[\"a\", \"b\"]")), "https://api.test/v1/x?p=a&p=b");
     assert_eq!(url(parameter, json!("a")), "https://api.test/v1/x?p=a");
@@ -336,7 +336,7 @@ fn circles_of_references_end_and_are_named() {
 }
 
 #[test]
-fn what_yields_an_id_is_found_with_what_needs_it() {
+fn operations_that_return_an_id_are_found_with_operations_that_need_it() {
     let document = json!({"openapi": "3.0.0", "servers": [{"url": "https://a.test"}], "paths": {
         "/movie/{movie_id}/credits": {"get": {"operationId": "credits", "summary": "Cast and crew of a movie"}},
         "/search/movie": {"get": {"operationId": "search-movie", "summary": "Look up titles"}},
@@ -349,7 +349,7 @@ fn what_yields_an_id_is_found_with_what_needs_it() {
 }
 
 #[test]
-fn documents_that_describe_nothing_or_are_nothing_are_refused_by_name() {
+fn empty_and_invalid_descriptions_are_refused_by_name() {
     assert!(matches!(Catalogue::read("{\"openapi\": \"3.0.0\"}"), Err(Error::NoOperations)));
     let webhooks = Catalogue::read("{\"openapi\": \"3.1.0\", \"webhooks\": {}}").unwrap();
     assert_eq!(webhooks.operations.len(), 0);

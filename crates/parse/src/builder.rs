@@ -215,7 +215,7 @@ mod tests {
     use super::author_names;
 
     #[test]
-    fn names_are_separated_and_no_name_is_taken_apart() {
+    fn adjacent_names_are_separated_and_no_name_is_split() {
         let of = |line: &str| author_names([line.to_owned()]);
         assert_eq!(of("Ann Archer; Ben Brook;"), ["Ann Archer", "Ben Brook"]);
         assert_eq!(of("Ann Archer, Ben Brook and Cy Cole"), ["Ann Archer", "Ben Brook", "Cy Cole"]);

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_tells_the_delimiter_is_no_record() {
+    fn a_line_that_declares_the_delimiter_is_no_record() {
         for text in [
             "sep=;\na;b\n1;2, 3\n",
             "sep=|\r\na|b\r\n1|2, 3\r\n",
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn uneven_records_are_kept_and_said() {
+    fn uneven_records_are_preserved_and_reported() {
         let parsed = parse(b"a,b\n1\n1,2,3\n", "x.csv", &Limits::default()).unwrap();
         assert_eq!(parsed.warnings, [Warning::UnevenRecords { count: 2 }]);
         assert!(parsed.text.contains("| 1 | 2 | 3 |"));

@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_names_a_wrong_encoding_is_read_all_the_same() {
+    fn a_page_that_names_a_wrong_encoding_is_read_correctly() {
         let western = "Die Prüfung der Geräte ist für Müller größtenteils abgeschlossen.";
         let russian = "Проверка оборудования в основном завершена, результаты приложены.";
         let japanese = "これは日本語の文書です。検索できなければなりません。";

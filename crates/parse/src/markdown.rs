@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn headings_and_tables_are_found_where_they_stand() {
+    fn headings_and_tables_are_found_at_their_positions() {
         let text = "---\ntitle: \"Rates\"\nauthor: Ann Archer; Ben Brook\n---\n# One\n\nWords.\n\n## *Two* and `three`\n\n| a | b |\n|---|---|\n| 1 | 2 |\n| 3 | 4 |\n\n```\n# not a heading\n```\n";
         let decoded = Decoded { text: text.into(), ..Decoded::default() };
         let parsed = parse(decoded, &Limits::default()).unwrap();

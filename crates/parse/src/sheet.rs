@@ -253,7 +253,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_spreadsheet_is_named_as_broken() {
+    fn an_invalid_spreadsheet_is_reported_as_broken() {
         let error = parse(b"PK\x03\x04rubbish", Format::Xlsx, &Limits::default()).unwrap_err();
         assert!(matches!(error, Error::Broken { format: Format::Xlsx, .. }), "{error}");
     }

@@ -76,7 +76,7 @@ fn paragraph(properties: &str, text: &str) -> String {
 
 /// S3.05: headings are known by their styles, and numbers are counted as Word counts them.
 #[test]
-fn headings_and_numbers_of_a_word_document_are_those_that_word_shows() {
+fn headings_and_numbers_of_a_word_document_equal_the_display_in_word() {
     let styles = format!(
         "<w:styles {WORD}><w:style w:type='paragraph' w:styleId='Kop1'><w:name w:val='heading 1'/></w:style>\
          <w:style w:type='paragraph' w:styleId='Kop2'><w:name w:val='heading 2'/></w:style></w:styles>"
@@ -120,7 +120,7 @@ fn headings_and_numbers_of_a_word_document_are_those_that_word_shows() {
 
 /// S3.05: a merged cell says in each row and column that it covers what it says in the first.
 #[test]
-fn merged_cells_of_a_word_table_are_said_wherever_they_reach() {
+fn merged_cells_of_a_word_table_repeat_in_their_whole_range() {
     let cell = |properties: &str, text: &str| {
         format!("<w:tc><w:tcPr>{properties}</w:tcPr>{}</w:tc>", paragraph("", text))
     };
@@ -361,7 +361,7 @@ fn a_bad_cell_of_a_sheet_costs_that_cell_and_a_warning() {
 }
 
 #[test]
-fn what_a_sheet_says_of_its_extent_costs_nothing() {
+fn the_declared_extent_of_a_sheet_costs_no_memory() {
     let cells = "<row r='1'><c r='A1'><v>17</v></c></row>";
     for wrong in [
         "ref='A1:'",

@@ -166,7 +166,7 @@ fn embedded(words: &str, codes: Codes, with_letters: bool, to_unicode: &str) -> 
 }
 
 #[test]
-fn letters_without_a_map_are_those_that_their_font_or_its_codes_name() {
+fn letters_without_a_map_are_read_by_the_names_or_codes_of_their_font() {
     let arabic = "السلام عليكم 100";
     // Painted from the left.
     let painted = "100 مكيلع مالسلا";
@@ -188,7 +188,7 @@ fn letters_without_a_map_are_those_that_their_font_or_its_codes_name() {
 }
 
 #[test]
-fn letters_that_a_font_names_wrongly_are_said_to_be_doubtful() {
+fn letters_that_a_font_names_wrongly_are_reported_as_doubtful() {
     let parsed = read(&["BT /R 10 Tf 72 700 Td (adccccbe eccca becccca) Tj ET"]);
     assert_eq!(parsed.warnings, [Warning::DoubtfulLetters { pages: vec![1] }]);
 }
@@ -331,7 +331,7 @@ fn pages_without_text_and_damaged_files_are_named() {
 
 /// Each kind of bad entry of a map costs that entry alone.
 #[test]
-fn a_map_of_letters_with_a_bad_entry_is_read_as_far_as_it_can_be() {
+fn a_character_map_with_a_bad_entry_is_read_without_that_entry() {
     let letters = "3 beginbfchar <0001> <0020> <0002> <0041> <0003> <0042> endbfchar";
     for bad in [
         "1 beginbfchar <0009> <> endbfchar",

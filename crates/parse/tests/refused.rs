@@ -96,7 +96,7 @@ fn an_archive_that_unpacks_without_end_is_named() {
 
 /// S3.05: what an archive says of its sizes is not believed.
 #[test]
-fn an_archive_that_lies_about_its_sizes_is_refused_as_well() {
+fn an_archive_with_false_sizes_is_refused() {
     let zeros = vec![b' '; 20 << 20];
     let mut word = package(&[("word/document.xml", &zeros)]);
     let words = u32::to_le_bytes(20 << 20);
@@ -114,7 +114,7 @@ fn an_archive_that_lies_about_its_sizes_is_refused_as_well() {
 
 /// S3.05: what is too large, empty or of no known kind says so.
 #[test]
-fn what_is_too_large_empty_or_unknown_says_so() {
+fn too_large_empty_and_unknown_files_are_refused_with_the_reason() {
     let limits = Limits { input_bytes: 10, ..Limits::default() };
     let class = |bytes: &[u8], name: &str, limits: &Limits| {
         parse(bytes, name, limits).unwrap_err().class().to_owned()

@@ -131,7 +131,7 @@ mod tests {
 
     /// S3.04
     #[tokio::test]
-    async fn of_a_flood_of_passwords_some_wait_and_the_next_is_taken_when_it_is_over() {
+    async fn in_a_flood_of_passwords_some_wait_and_the_next_is_checked_when_it_is_over() {
         let ask = || Box::pin(fits("correct horse", None));
         let mut flood: Vec<_> = (0..100).map(|_| ask()).collect();
         let mut context = Context::from_waker(Waker::noop());

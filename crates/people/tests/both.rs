@@ -142,7 +142,7 @@ async fn a_session_ends_by_time_by_logout_and_with_its_user() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_audit_is_read_newest_first_by_tenant_and_thread() {
+async fn the_audit_log_is_read_newest_first_for_a_tenant_and_a_thread() {
     on_both(|people| async move {
         let thread = Uuid::now_v7();
         for (number, tenant, thread) in
@@ -175,7 +175,7 @@ async fn the_audit_is_read_newest_first_by_tenant_and_thread() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_change_and_its_entry_in_the_audit_are_kept_together_or_not_at_all() {
+async fn a_change_and_its_audit_entry_are_stored_together_or_not_at_all() {
     on_both(|people| async move {
         let ann =
             people.register("acme", "ann", "correct horse", &[Scope::Read], now()).await.unwrap();

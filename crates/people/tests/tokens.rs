@@ -81,7 +81,7 @@ fn with(mut base: Value, key: &str, value: Value) -> Value {
 }
 
 #[test]
-fn a_genuine_token_says_who_asks_and_what_is_permitted() {
+fn a_genuine_token_gives_the_caller_and_the_permitted_scopes() {
     let issuer = Issuer::new();
     let verifier = JwtVerifier::new(rules(), &issuer.jwks()).unwrap();
     let who = verifier.verify(&issuer.token(header(), &claims()), NOW).unwrap();

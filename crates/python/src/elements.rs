@@ -187,7 +187,7 @@ impl Elements {
         let count = self.all.len();
         let list = value.cast::<PyList>().ok().filter(|list| list.len() >= count)?;
         let is_same =
-            self.addresses.iter().enumerate().all(|(index, held)| address(list, index) == *held);
+            self.addresses.iter().enumerate().all(|(index, known)| address(list, index) == *known);
         is_same.then(|| list.get_slice(count, list.len()))
     }
 

@@ -199,7 +199,7 @@ async def test_asynchronous_nodes_have_the_same_guarantees(saver: PerihelionSave
     async def node(state: State, config: RunnableConfig) -> Any:
         calls = (once(name=f"charge {i}", config=config)(bank.acharge)(i) for i in range(4))
         receipts = await asyncio.gather(*calls)
-        answer = await aask("Go on?", config=config)
+        answer = await aask("Continue?", config=config)
         if crashes:
             raise crashes.pop()
         return {"results": [*receipts, answer]}

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn rare_words_count_more_and_equal_items_stand_in_their_order() {
+    fn rare_words_count_more_and_equal_items_stay_in_their_order() {
         let statistics = Statistics { items: 10, length: 400 };
         let common = word(&[(1, 4), (2, 4), (3, 4), (4, 4)]);
         let rare = word(&[(3, 4)]);
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_pass_is_not_ranked_and_does_not_change_the_others() {
+    fn filtered_items_are_not_ranked_and_do_not_change_other_scores() {
         let statistics = Statistics { items: 10, length: 400 };
         let all = rank(statistics, &[word(&[(1, 4), (2, 8)])], |_| true);
         let some = rank(statistics, &[word(&[(1, 4), (2, 8)])], |item| item == 1);

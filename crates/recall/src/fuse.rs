@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_stands_high_in_both_lists_comes_first_and_a_weight_decides_between_them() {
+    fn items_high_in_both_lists_come_first_and_a_weight_decides_between_the_lists() {
         let words = ["a", "b", "c"];
         let meaning = ["c", "b", "d"];
         let order = |words_weight: f64| -> Vec<&str> {

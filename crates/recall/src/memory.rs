@@ -56,7 +56,7 @@ impl WordIndex {
         asked.iter().map(|word| self.occurrences_of(word)).collect()
     }
 
-    fn occurrences_of(&self, word: &crate::words::Wanted) -> Occurrences {
+    fn occurrences_of(&self, word: &crate::words::QueryTerm) -> Occurrences {
         let at = |term: &String| self.postings.get(term).cloned().unwrap_or_default();
         let exact: Vec<Posting> = word.terms.iter().flat_map(at).collect();
         if !exact.is_empty() {
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_one_root_are_found_and_a_word_that_stands_nowhere_finds_related_ones() {
+    fn words_of_one_root_are_found_and_an_unknown_word_finds_related_ones() {
         let index = index(&[("a", "Scheduling of deployments."), ("b", "Runs a program, once.")]);
         assert_eq!(found(&index, "deploy"), [0]);
         assert_eq!(found(&index, "schedules"), [0]);
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_texts_stand_in_their_order_and_no_shared_word_finds_nothing() {
+    fn equal_texts_stay_in_their_order_and_no_shared_word_gives_no_result() {
         let index = index(&[("x", "reads mail"), ("x", "reads mail"), ("y", "writes mail")]);
         assert_eq!(found(&index, "mail"), [0, 1, 2]);
         assert!(found(&index, "spreadsheet").is_empty());

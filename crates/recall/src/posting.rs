@@ -74,7 +74,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_packed_is_unpacked(raw in prop::collection::vec((1_u64..1 << 40, any::<u32>(), any::<u32>()), 0..50)) {
+        fn packed_postings_are_unpacked_unchanged(raw in prop::collection::vec((1_u64..1 << 40, any::<u32>(), any::<u32>()), 0..50)) {
             let mut item = 0;
             let postings: Vec<Posting> = raw
                 .into_iter()

@@ -100,6 +100,8 @@ impl Runtime {
         interrupt: Option<InterruptId>,
         answer: Answer,
     ) -> Result<(), Error> {
+        // Before anything is recorded that this program could not continue with.
+        self.graph_of(thread).await?;
         let (chosen, recorded) = self.fitted(thread, interrupt, answer).await?;
         self.runner().answer(thread, chosen.id, &json!(recorded)).await?;
         let question = &Question::read(&chosen.kind, &chosen.payload.decode()?);

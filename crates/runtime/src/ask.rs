@@ -66,7 +66,11 @@ impl Runtime {
         thread: ThreadId,
         options: RunOptions<GraphState>,
     ) -> Result<RunReport, Error> {
-        self.load_teams(&self.tenant_of(thread).await?).await;
+        let info = self.store().info(thread).await?;
+        if let Some(graph) = self.graph_beside(&info.graph)? {
+            return Ok(self.report_of_own(&graph.resume(thread, options).await?));
+        }
+        self.load_teams(&info.tenant).await;
         let outcome = self.runner().resume(thread, options).await?;
         self.report(outcome).await
     }

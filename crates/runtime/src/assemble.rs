@@ -1,5 +1,6 @@
 //! Opens store, model, servers and star, and runs threads on them.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ use super::stage::{Companions, DEMO_TENANT};
 use super::star_options::star_options;
 use super::teams::Teams;
 use super::{Audit, Error};
+use crate::graphs::{self, Ended, GraphParts, Graphs, Served, Setup};
 use crate::learned::Remembering;
 use perihelion_engine::bus::{self, Bus};
 use perihelion_engine::checkpoint::Store;
@@ -30,6 +32,10 @@ use perihelion_telemetry::{ContinuedRuns, ExportCounts, Exporter, LiveSpans, Par
 pub struct Runtime {
     settings: Settings,
     runner: Runner<GraphState>,
+    /// The supervisor graph as one of the graphs.
+    supervisor: Arc<dyn Served>,
+    /// The program's own graphs, by their names.
+    pub(super) graphs: BTreeMap<String, Arc<dyn Served>>,
     /// Tells runs to other processes, and hears theirs.
     bus: Arc<dyn Bus>,
     pub(super) roster: Arc<Roster>,
@@ -74,6 +80,8 @@ pub(super) struct Parts {
     pub scans: bool,
     /// What runs beside a demo, whose new threads are the demo's tenant's.
     pub companions: Option<Companions>,
+    /// The program's own graphs.
+    pub graphs: Graphs,
 }
 
 impl Runtime {
@@ -83,7 +91,7 @@ impl Runtime {
     /// [`Error`] naming the part that could not be started.
     pub(super) async fn assemble(parts: Box<Parts>) -> Result<Self, Error> {
         let Parts { settings, store, model, pool, source, kinds, companions, .. } = *parts;
-        let Parts { learns, continued, scans, .. } = *parts;
+        let Parts { learns, continued, scans, graphs, .. } = *parts;
         store.check_keys().await?;
         let is_long = matches!(continued, ContinuedRuns::All) && companions.is_none();
         let life = if !scans {
@@ -116,16 +124,20 @@ impl Runtime {
             database.as_ref().map(|database| Teams::new(&settings, database, &kinds, &roster));
         options.founder = teams.as_ref().and_then(Teams::founder);
         let prompts = Arc::clone(&options.prompts);
+        let own = GraphParts {
+            store: Arc::clone(&store),
+            model: Arc::clone(&model),
+            tools: Arc::clone(&host),
+        };
         let star =
             Star::new(Arc::clone(&roster), options, Arc::clone(&model), host, Some(parents))?;
         let lease = Duration::from_secs_f64(settings.store.lease_sec);
         let kept = Duration::from_secs_f64(settings.events.keep_sec);
         let bus = bus::open(settings.store.database.expose(), Arc::clone(&store), kept);
-        let mut runner = Runner::new(Arc::clone(&star.graph), store);
-        runner.lease = lease;
-        runner.most_bytes = Some(settings.limits.max_state_bytes);
-        runner.spans = Some(live);
-        runner.exports_traces = exporter.is_some();
+        let most = settings.limits.max_state_bytes;
+        let setup = Setup { store, lease, most, spans: Some(live), exports: exporter.is_some() };
+        let graphs = graphs.open(&own, &setup)?;
+        let mut runner = setup.runner(Arc::clone(&star.graph));
         runner.judge = Some(super::ending::judge);
         if companions.is_some() {
             runner.tenant = DEMO_TENANT.into();
@@ -147,6 +159,8 @@ impl Runtime {
         }
         Ok(Self {
             settings,
+            supervisor: Arc::new(graphs::star(runner.clone())),
+            graphs,
             runner,
             bus,
             roster,
@@ -179,6 +193,11 @@ impl Runtime {
     /// Returns the runner of the star's graph.
     pub fn runner(&self) -> &Runner<GraphState> {
         &self.runner
+    }
+
+    /// Returns the supervisor graph as one of the graphs.
+    pub fn supervisor(&self) -> &Arc<dyn Served> {
+        &self.supervisor
     }
 
     /// Returns the store.
@@ -240,6 +259,14 @@ impl Runtime {
         let thread = outcome.thread;
         report.data = data_of(store, thread, &outcome.state).await?;
         Ok(report)
+    }
+
+    /// Reports on a run of a graph of the program's own, once its trace is on its way.
+    pub(super) fn report_of_own(&self, ended: &Ended) -> RunReport {
+        if let Some(exporter) = &self.exporter {
+            exporter.run_ended(Arc::clone(self.store()), ended.thread, ended.run);
+        }
+        RunReport { finish_reason: None, ..RunReport::new(ended) }
     }
 
     /// Returns what became of the traces so far; none where no collector is named.

@@ -6,7 +6,7 @@ use tokio::sync::watch;
 
 use super::assemble::Parts;
 use super::plugins::Source;
-use super::{Error, Runtime, Stage, open_store};
+use super::{Error, Graphs, Runtime, Stage, open_store};
 use perihelion_engine::checkpoint::{Store, ThreadInfo};
 use perihelion_engine::ids::ThreadId;
 use perihelion_llm::{self as llm, ChatModel, OpenAiModel, Role};
@@ -31,6 +31,7 @@ pub struct Builder<'a> {
     continued: ContinuedRuns,
     learns: bool,
     scans: bool,
+    graphs: Graphs,
 }
 
 impl Runtime {
@@ -51,6 +52,7 @@ impl Runtime {
             continued: ContinuedRuns::None,
             learns: true,
             scans: true,
+            graphs: Graphs::new(),
         }
     }
 
@@ -92,6 +94,11 @@ impl<'a> Builder<'a> {
     /// Keeps threads in this store, and nothing beside them: no skills, memories and teams.
     pub fn with_store(self, store: Arc<dyn Store>) -> Self {
         Self { store: Some(store), learns: false, ..self }
+    }
+
+    /// Runs these graphs beside the supervisor graph; with any, a model need not be configured.
+    pub fn serving(self, graphs: Graphs) -> Self {
+        Self { graphs, ..self }
     }
 
     /// Is a worker's, which continues with whatever was left.
@@ -152,7 +159,9 @@ impl<'a> Builder<'a> {
         let model = match self.model.take() {
             Some(model) => model,
             None => {
-                Runtime::check_model(&self.settings)?;
+                if self.graphs.is_empty() {
+                    Runtime::check_model(&self.settings)?;
+                }
                 Arc::new(OpenAiModel::new(&self.settings.models)?)
             }
         };
@@ -192,6 +201,7 @@ impl<'a> Builder<'a> {
             continued: self.continued,
             scans: self.scans,
             companions: None,
+            graphs: self.graphs,
         }
     }
 

@@ -67,6 +67,16 @@ pub enum Error {
     /// A change of a state that cannot be made.
     #[error("cannot change the state: {0}")]
     Change(String),
+    /// A thread of a graph that this program does not have.
+    #[error(
+        "this program does not have the graph {0}, so it cannot run its threads; use the program that serves {0}"
+    )]
+    UnknownGraph(String),
+    /// Two names of a graph differ, or the name is taken.
+    #[error(
+        "a graph cannot be registered under this name: {0}; use the name that the graph was built with"
+    )]
+    GraphName(String),
     /// There is nowhere to send traces to.
     #[error("no collector configured; pass --endpoint URL, or set traces.otlp_endpoint")]
     NoCollector,
@@ -201,7 +211,7 @@ impl Error {
             Self::Config(_) | Self::Request(_) | Self::Answer(_) | Self::NoServersFile(_) => true,
             Self::ServersFileGone(_) => true,
             Self::NoCollector | Self::NoServer(_) | Self::Change(_) => true,
-            Self::NoThread | Self::ManyThreads { .. } => true,
+            Self::NoThread | Self::ManyThreads { .. } | Self::UnknownGraph(_) => true,
             Self::People(_) | Self::InMemory => true,
             Self::NoTeam { .. } | Self::TeamDesign(_) | Self::NoServers => true,
             Self::Trace(_) | Self::Traces(telemetry::otlp::Error::Setup(_)) => true,

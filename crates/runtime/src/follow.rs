@@ -1,13 +1,12 @@
 //! Resumes a thread beside workers: the quicker one runs it, and the other follows it to its end.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use super::ending;
 use super::live::Live;
 use super::report::{RunStatusView, data_of};
 use super::threads::{LiveStatus, is_abandoned};
-use super::{Answer, Error, RunReport, Runtime, ThreadView, read_state};
+use super::{Answer, Error, RunReport, Runtime, ThreadView};
 use perihelion_engine::checkpoint::{RunStatus, ThreadStatus};
 use perihelion_engine::clock;
 use perihelion_engine::ids::{InterruptId, ThreadId};
@@ -120,8 +119,9 @@ impl Runtime {
     ) -> Result<RunReport, Error> {
         let runs = self.store().runs(thread).await?.len();
         self.answer(thread, interrupt, answer).await?;
-        if let Some(outcome) = self.runner().wake(thread, options.clone()).await? {
-            return self.report(outcome).await;
+        let info = self.store().info(thread).await?;
+        if let Some(report) = self.woken(&info, options.clone()).await? {
+            return Ok(report);
         }
         let is_busy = self.store().info(thread).await?.status == ThreadStatus::Busy;
         // At rest again: the answer's run was made by a worker, and it may have ended in any way.
@@ -139,7 +139,7 @@ impl Runtime {
     pub async fn at_rest(&self, thread: ThreadId) -> Result<RunReport, Error> {
         let store = self.store().as_ref();
         let ThreadView { info, runs, open, .. } = ThreadView::read(store, thread).await?;
-        let state = read_state(store, thread, None).await?.state;
+        let state = self.graph(&info.graph)?.state(thread, None).await?;
         let run = runs.last().map(|run| run.id);
         let steps = store.history(thread, None, STEPS).await?;
         let steps = steps.iter().take_while(|step| Some(step.run) == run).count() as u64;
@@ -153,7 +153,7 @@ impl Runtime {
             ThreadStatus::Failed | ThreadStatus::Parked => RunStatusView::Failed,
         };
         let run_id = run.map(|run| run.to_string()).unwrap_or_default();
-        let state: &GraphState = &Arc::clone(&state);
+        let state = state.star();
         let mut report = RunReport::of(thread, run_id, status, state);
         report.data = data_of(store, thread, state).await?;
         let is_done = status == RunStatusView::Done;

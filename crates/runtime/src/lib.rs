@@ -23,6 +23,7 @@ mod evaluation;
 mod experience;
 mod folders;
 mod follow;
+mod graphs;
 pub mod learned;
 mod live;
 mod logins;
@@ -57,6 +58,10 @@ pub use error::Error;
 pub use evaluation::EvaluationProgress;
 pub use experience::{LOCAL_TENANT, open_memory, open_skills};
 pub use folders::{Changed, Changes, Folders};
+pub use graphs::{
+    About as AboutGraph, Drawing, Edit, FoldedStep, GraphParts, Graphs, OwnGraph, Served,
+    ThreadState, Update as WrittenUpdate, Wrote, supervisor_offline,
+};
 pub use logins::{LoginMade, LoginUnderWay, log_in, log_out};
 pub use metrics::Metrics;
 pub use perihelion_analysis::chart::png as chart_picture;

@@ -11,7 +11,7 @@ use perihelion_engine::graph::{EngineError, Interrupt};
 use perihelion_engine::ids::ThreadId;
 use perihelion_engine::runner::{RunOutcome, RunResult};
 use perihelion_llm::Usage;
-use perihelion_star::question::Question;
+use perihelion_star::question::{Question, kind};
 use perihelion_star::{
     AgentResult, Citation, FinishReason, GraphState, Planner, ResultStatus, Table, question,
 };
@@ -43,6 +43,12 @@ impl InterruptView {
     /// Reads what is asked.
     pub fn question(&self) -> Question {
         Question::read(&self.kind, &self.payload)
+    }
+
+    /// Returns whether its kind is one whose questions and answers have a form; others are a graph's own.
+    pub fn has_known_kind(&self) -> bool {
+        let known = [kind::APPROVAL, kind::CLARIFICATION, kind::ELICITATION, kind::OUTCOME_UNKNOWN];
+        known.contains(&self.kind.as_str())
     }
 }
 

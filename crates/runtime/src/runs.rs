@@ -4,11 +4,12 @@
 //! follows where somebody else is at work. Every edge has its jobs done by [`Runs`].
 
 use super::threads::is_abandoned;
-use super::{Answer, Builder, Error, Holder, RunReport, Runtime};
+use super::{Answer, Builder, Edit, Error, Holder, RunReport, Runtime};
 use perihelion_engine::checkpoint::{EffectKind, EffectRow, EffectStatus, ThreadStatus};
 use perihelion_engine::ids::{InterruptId, ThreadId};
 use perihelion_engine::runner::RunOptions;
-use perihelion_star::{GraphState, GraphUpdate, Request};
+use perihelion_star::{GraphState, Request};
+use serde_json::Value;
 
 /// What is to be done with a thread.
 #[derive(Clone, Debug)]
@@ -30,7 +31,9 @@ pub enum Job {
     /// Answer open questions in somebody's name, and continue.
     Answers { thread: ThreadId, by: Option<String>, answers: Vec<(InterruptId, Answer)> },
     /// Edit the state, as if a node had written it, and continue from there.
-    Edit { thread: ThreadId, update: Box<GraphUpdate>, as_node: Option<String>, goto: Vec<String> },
+    Edit { thread: ThreadId, update: Value, as_node: Option<String>, goto: Vec<String> },
+    /// Give a thread of a graph of the program's own an input, however it stands.
+    Input { thread: ThreadId, input: Value },
 }
 
 impl Job {
@@ -45,7 +48,8 @@ impl Job {
             | Self::Message { thread, .. }
             | Self::Answer { thread, .. }
             | Self::Answers { thread, .. }
-            | Self::Edit { thread, .. } => *thread,
+            | Self::Edit { thread, .. }
+            | Self::Input { thread, .. } => *thread,
         }
     }
 
@@ -56,7 +60,8 @@ impl Job {
 
     /// Returns whether it brings a question or a message, which is not taken while somebody is at work.
     pub fn asks(&self) -> bool {
-        self.begins() || matches!(self, Self::Turn { .. } | Self::Message { .. })
+        self.begins()
+            || matches!(self, Self::Turn { .. } | Self::Message { .. } | Self::Input { .. })
     }
 
     /// Returns whether a person answers in it, which is written down where an audit is kept.
@@ -130,8 +135,13 @@ impl Runs<'_> {
                 runtime.resume_or_rest(thread, options).await
             }
             Job::Edit { thread, update, as_node, goto } => {
-                runtime.edit(thread, *update, as_node.as_deref(), &goto).await?;
+                let as_node = as_node.as_deref();
+                runtime.edit(thread, Edit { update, as_node, goto: &goto, at: None }).await?;
                 runtime.resume_or_rest(thread, options).await
+            }
+            Job::Input { thread, input } => {
+                let graph = runtime.graph_of(thread).await?;
+                Ok(runtime.report_of_own(&graph.start(thread, input, options).await?))
             }
         }
     }
@@ -146,7 +156,7 @@ impl Runs<'_> {
         if tenant == self.0.runner().tenant() {
             return Ok(());
         }
-        self.0.create_for(tenant, thread, title).await
+        self.0.create_for(self.0.supervisor(), tenant, thread, title).await
     }
 
     /// Returns who works on the thread that a job would resume: then the job only follows.

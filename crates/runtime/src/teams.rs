@@ -8,7 +8,6 @@ use perihelion_database::Database;
 
 use super::{Error, LOCAL_TENANT, Runtime, plugins};
 use crate::team_store::{KeptTeam, Workflows};
-use perihelion_engine::checkpoint;
 use perihelion_engine::clock;
 use perihelion_engine::ids::ThreadId;
 use perihelion_mcp::{self as mcp, ServerInfo};
@@ -208,15 +207,6 @@ impl Runtime {
     pub(super) async fn load_teams(&self, tenant: &str) {
         if let Some(teams) = self.teams() {
             teams.load(tenant, &self.roster).await;
-        }
-    }
-
-    /// Returns whose thread it is; of a new one, whose it will be.
-    pub(super) async fn tenant_of(&self, thread: ThreadId) -> Result<String, Error> {
-        match self.store().info(thread).await {
-            Ok(info) => Ok(info.tenant),
-            Err(checkpoint::Error::UnknownThread(_)) => Ok(self.runner().tenant().to_owned()),
-            Err(error) => Err(error.into()),
         }
     }
 }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use super::report::RunStatusView;
 use super::{DEMO_TENANT, Error, RunReport, Runtime};
 use crate::dispatch::{self, Dispatcher, Scope};
-use perihelion_engine::checkpoint;
+use perihelion_engine::checkpoint::{self, ThreadInfo};
 use perihelion_engine::ids::ThreadId;
-use perihelion_engine::runner::{self, RunOptions};
+use perihelion_engine::runner::RunOptions;
 use perihelion_star::{GraphState, Request};
 
 impl Runtime {
@@ -40,20 +40,34 @@ impl Runtime {
         thread: ThreadId,
         options: RunOptions<GraphState>,
     ) -> Result<Option<RunReport>, Error> {
-        let tenant = match self.store().info(thread).await {
+        let info = match self.store().info(thread).await {
             Ok(info) if info.tenant == DEMO_TENANT => return Ok(None),
-            Ok(info) => info.tenant,
+            Ok(info) => info,
             Err(checkpoint::Error::UnknownThread(_)) => return Ok(None),
             Err(error) => return Err(error.into()),
         };
-        self.load_teams(&tenant).await;
+        self.load_teams(&info.tenant).await;
         // Until then another worker may take it.
         self.await_agents(thread, &options.cancel).await?;
-        match self.runner().wake(thread, options).await {
-            Ok(Some(outcome)) => self.report(outcome).await.map(Some),
-            Ok(None) => Ok(None),
-            Err(runner::Error::WrongGraph { .. }) => Ok(None),
-            Err(error) => Err(error.into()),
+        match self.woken(&info, options).await {
+            Err(Error::UnknownGraph(_)) => Ok(None),
+            other => other,
+        }
+    }
+
+    /// Resumes a thread of any graph that was left to the workers, or whose process died.
+    pub(super) async fn woken(
+        &self,
+        info: &ThreadInfo,
+        options: RunOptions<GraphState>,
+    ) -> Result<Option<RunReport>, Error> {
+        if let Some(graph) = self.graph_beside(&info.graph)? {
+            let ended = graph.wake(info.id, options).await?;
+            return Ok(ended.map(|ended| self.report_of_own(&ended)));
+        }
+        match self.runner().wake(info.id, options).await? {
+            Some(outcome) => self.report(outcome).await.map(Some),
+            None => Ok(None),
         }
     }
 
@@ -65,7 +79,7 @@ impl Runtime {
     /// As [`dispatch::open`].
     pub fn dispatcher(&self, thorough: bool) -> Result<Arc<Dispatcher>, Error> {
         let scope = Scope {
-            graph: self.runner().graph().name().to_owned(),
+            graphs: self.graph_names(),
             except_tenant: Some(DEMO_TENANT.to_owned()),
             thorough,
         };

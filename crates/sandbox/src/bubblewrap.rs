@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_writable_has_a_size_and_the_rest_is_sealed_after_the_last_mount() {
+    fn writable_paths_have_a_size_and_the_rest_is_sealed_after_the_last_mount() {
         let mut line = Bubblewrap::new(Some(1));
         line.scratch(Path::new("/work"), Some(9_000));
         line.system();

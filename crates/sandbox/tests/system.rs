@@ -143,7 +143,7 @@ written
 }
 
 #[test]
-fn a_missing_module_names_those_that_are_there_and_packages_can_be_mounted() {
+fn a_missing_module_error_lists_the_available_ones_and_packages_can_be_mounted() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("ledger.py"), "TOTAL = 7").unwrap();
     let Some(python) = python() else { return };

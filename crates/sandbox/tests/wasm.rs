@@ -119,7 +119,7 @@ fn deep_recursion_is_an_error_and_the_next_run_is_untouched() {
 }
 
 #[test]
-fn what_is_printed_and_written_is_bounded() {
+fn printed_and_written_output_is_bounded() {
     let limits = Limits { output_bytes: 1000, file_bytes: 1000, files: 3, ..Limits::default() };
     let outcome = run_with("print('x' * 10 ** 6)", json!({}), &limits);
     assert!(

@@ -8,12 +8,13 @@ use std::sync::Arc;
 
 use axum::Router;
 use perihelion_http::{Bounds, Server};
+use rmcp::ServerHandler;
 use rmcp::transport::streamable_http_server::{
     StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
 };
 use tokio::net::TcpListener;
 
-use super::{Error, Ready, Serving};
+use super::Error;
 
 /// Names under which this machine may be called.
 const HOSTS: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
@@ -22,7 +23,11 @@ const HOSTS: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 ///
 /// # Errors
 /// [`Error::NotLoopback`] for an address that others can reach, [`Error::Listen`] when it cannot be used.
-pub async fn serve(server: Serving, addr: SocketAddr, ready: Ready) -> Result<(), Error> {
+pub async fn serve<H: ServerHandler + Clone>(
+    server: H,
+    addr: SocketAddr,
+    ready: impl FnOnce(SocketAddr),
+) -> Result<(), Error> {
     if !addr.ip().is_loopback() {
         return Err(Error::NotLoopback(addr));
     }

@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn every_call_appends_a_line_unless_duplicates_are_told_apart() {
+    fn every_call_appends_a_line_unless_duplicates_are_detected() {
         let (_home, plain) = book(false);
         plain.append(note("k", "a\nb")).unwrap();
         assert_eq!(plain.append(note("k", "a\nb")).unwrap().line, 2);

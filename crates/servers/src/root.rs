@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_and_links_inside_are_followed_and_none_leads_out() {
+    fn paths_and_links_inside_are_followed_and_links_to_the_outside_are_refused() {
         let home = tempfile::tempdir().unwrap();
         let at = home.path().join("tree");
         std::fs::create_dir_all(at.join("a/b")).unwrap();
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_is_exchanged_for_a_link_meanwhile_leads_nowhere_else() {
+    fn a_directory_replaced_by_a_link_leads_to_no_other_place() {
         let home = tempfile::tempdir().unwrap();
         let at = home.path().join("root");
         std::fs::create_dir_all(at.join("a")).unwrap();

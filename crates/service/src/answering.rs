@@ -13,7 +13,6 @@ use perihelion_engine::clock;
 use perihelion_engine::ids::{InterruptId, ThreadId};
 use perihelion_engine::runner;
 use perihelion_runtime::{self as runtime, Answer, AnswerError, InterruptView};
-use perihelion_star::GRAPH;
 
 /// How often it is looked whether an answer is recorded.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -59,7 +58,11 @@ impl Service {
             return Ok(None);
         };
         let view = match self.thread(thread).await {
-            Ok(view) if view.info.graph == GRAPH && may_ask(view.info.status) => view,
+            Ok(view)
+                if self.runtime().graph(&view.info.graph).is_ok() && may_ask(view.info.status) =>
+            {
+                view
+            }
             Ok(_) | Err(Error::UnknownThread(_)) => return Ok(None),
             Err(error) => return Err(error),
         };
@@ -86,14 +89,15 @@ impl Service {
         };
         // Looked at after the runs: one of them may have recorded its answer and ended just now.
         self.runtime().check_answer(thread, question, answer.clone()).await?;
+        let graph = self.runtime().store().info(thread).await?.graph;
         let last = RunFilter { status: None, limit: 1, offset: 0 };
         let last = self.kept().runs(thread.0, &last).await?.pop();
         let accept = Accept {
             thread,
-            assistant: last.map_or_else(|| assistant_of(GRAPH), |run| run.assistant),
+            assistant: last.map_or_else(|| assistant_of(&graph), |run| run.assistant),
             order: Order::new(Asked::Answer { question: question.0, answer }),
             shown: json!({ "input": null, "command": { "resume": question } }),
-            metadata: json!({ "created_by": "system", "graph_id": GRAPH }),
+            metadata: json!({ "created_by": "system", "graph_id": graph }),
             multitask: Multitask::Enqueue,
             temporary: false,
             due_at: None,

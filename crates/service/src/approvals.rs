@@ -78,7 +78,12 @@ impl Service {
                 tool: call.name(),
                 status: ApprovalStatus::Pending,
                 asked_at,
-                expires_at: call.expires_at().unwrap_or(asked_at),
+                expires_at: if call.expires_at.is_empty() {
+                    // A graph of the program's own asks without an end.
+                    far()
+                } else {
+                    call.expires_at().unwrap_or(asked_at)
+                },
                 decided_at: None,
                 decided_by: None,
             };

@@ -14,6 +14,8 @@ const BITS: u32 = 48;
 #[derive(Clone, Debug)]
 pub struct CheckpointIds {
     thread: ThreadId,
+    /// The graph of the thread.
+    graph: String,
     /// The threads that it was copied from, each with the last step that it shares; oldest first.
     origins: Vec<(Uuid, u64)>,
 }
@@ -27,6 +29,10 @@ impl CheckpointIds {
 
     pub(super) fn thread(&self) -> ThreadId {
         self.thread
+    }
+
+    pub(super) fn graph(&self) -> &str {
+        &self.graph
     }
 
     /// Returns the ID of a step.
@@ -56,7 +62,8 @@ impl Service {
     /// Returns the IDs of a thread's checkpoints.
     pub async fn checkpoint_ids(&self, thread: ThreadId) -> Result<CheckpointIds, Error> {
         let origins = self.kept().thread_meta(thread.0).await?.origins;
-        Ok(CheckpointIds { thread, origins })
+        let graph = self.runtime().store().info(thread).await?.graph;
+        Ok(CheckpointIds { thread, graph, origins })
     }
 }
 
@@ -65,7 +72,7 @@ mod tests {
     use super::*;
 
     fn ids(origins: Vec<(Uuid, u64)>) -> CheckpointIds {
-        CheckpointIds { thread: ThreadId::new(), origins }
+        CheckpointIds { thread: ThreadId::new(), graph: String::new(), origins }
     }
 
     #[test]

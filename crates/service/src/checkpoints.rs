@@ -7,23 +7,21 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use super::{CheckpointIds, Error, Service, assistant_of};
-use perihelion_engine::checkpoint::{StepKind, StepRow, forked_to, read_delta};
-use perihelion_engine::graph::{State as _, Written};
+use perihelion_engine::checkpoint::{StepKind, StepRow};
 use perihelion_engine::ids::ThreadId;
-use perihelion_engine::runner::INPUT;
-use perihelion_star::{GRAPH, GraphState, GraphUpdate};
+use perihelion_runtime::{FoldedStep, Served, ThreadState, Wrote};
 
 /// A step of a thread with the state after it.
 #[derive(Clone, Debug)]
 pub struct Checkpoint {
     pub row: StepRow,
     /// After an input, with the message that the next step takes in from it.
-    pub state: Arc<GraphState>,
+    pub state: ThreadState,
     /// What the next step starts from.
-    pub(super) folded: Arc<GraphState>,
+    pub(super) folded: ThreadState,
     pub next: Vec<String>,
     /// What its tasks wrote.
-    pub written: Vec<Written<GraphState>>,
+    pub written: Vec<Wrote>,
     /// The step that it follows: the one before it, or the one that was returned to.
     pub parent: Option<u64>,
     pub id: String,
@@ -59,16 +57,14 @@ impl Service {
     ) -> Result<Vec<Checkpoint>, Error> {
         rows.reverse();
         let Some(first) = rows.first() else { return Ok(Vec::new()) };
-        let mut state = match first.seq {
-            1 => Arc::default(),
-            seq => self.runtime().threads().state(thread, Some(seq - 1)).await?.state,
-        };
+        let graph = self.runtime().graph_of(thread).await?;
+        let mut state = graph.state(thread, Some(first.seq - 1)).await?;
         let mut checkpoints = Vec::with_capacity(rows.len());
         let ids = self.checkpoint_ids(thread).await?;
         let runs = self.runs_of_steps(&ids, &rows).await?;
         for (row, run) in rows.into_iter().zip(runs) {
-            let next = self.fold(&ids, &state, row, run).await?;
-            state = Arc::clone(&next.folded);
+            let next = self.fold(graph, &ids, &state, row, run).await?;
+            state = next.folded.clone();
             checkpoints.push(next);
         }
         checkpoints.reverse();
@@ -94,7 +90,7 @@ impl Service {
             let made = known[&origin].iter().rev().find(|run| run.steps.contains(&row.seq));
             let made = made.map(|run| StepRun { id: run.id, assistant: run.assistant });
             // A run of the command line is known to its thread alone.
-            let own = StepRun { id: row.run.0, assistant: assistant_of(GRAPH) };
+            let own = StepRun { id: row.run.0, assistant: assistant_of(ids.graph()) };
             runs.push(made.or_else(|| (row.kind != StepKind::Edit).then_some(own)));
         }
         Ok(runs)
@@ -103,34 +99,14 @@ impl Service {
     /// Makes the next checkpoint of a state and the step after it.
     pub(super) async fn fold(
         &self,
+        graph: &Arc<dyn Served>,
         ids: &CheckpointIds,
-        before: &Arc<GraphState>,
+        before: &ThreadState,
         row: StepRow,
         run: Option<StepRun>,
     ) -> Result<Checkpoint, Error> {
-        let thread = ids.thread();
-        let written = read_delta::<GraphState>(thread, &row)?;
-        let mut state = Arc::clone(before);
-        let mut parent = row.seq.checked_sub(1).filter(|seq| *seq > 0);
-        if let Some(to) = forked_to(&row, &written) {
-            parent = Some(to).filter(|to| *to > 0);
-            state = match to {
-                0 => Arc::default(),
-                to => self.runtime().threads().state(thread, Some(to)).await?.state,
-            };
-        }
-        if !written.is_empty() {
-            let merged = Arc::make_mut(&mut state);
-            written.iter().for_each(|one| merged.apply(one.update.clone()));
-        }
-        let is_input =
-            |one: &Written<GraphState>| one.node == INPUT && one.update.input_request.is_some();
-        let folded = Arc::clone(&state);
-        if written.iter().any(is_input) {
-            let merged = Arc::make_mut(&mut state);
-            let request = merged.next_request(row.seq + 1);
-            merged.apply(GraphUpdate::new().messages([request].into_iter().collect()));
-        }
+        let folded = graph.fold(ids.thread(), before, &row).await?;
+        let FoldedStep { shown: state, state: folded, written, parent } = folded;
         let next = row.frontier()?.tasks.into_iter().map(|task| task.node).collect();
         let id = ids.id(row.seq);
         let parent_id = parent.map(|step| ids.id(step));

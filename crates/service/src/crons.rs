@@ -14,7 +14,6 @@ use super::schedule::Schedule;
 use super::{Accept, Asked, Error, Order, Service};
 use perihelion_engine::clock;
 use perihelion_engine::ids::ThreadId;
-use perihelion_star::GRAPH;
 
 /// How long a process may take to begin a run before another one does.
 const CLAIM: TimeDelta = TimeDelta::seconds(30);
@@ -109,7 +108,8 @@ impl Service {
                 thread
             }
         };
-        self.note_assistant(thread, GRAPH, cron.assistant).await?;
+        let graph = &self.graph_noted(&work.metadata).about().name;
+        self.note_assistant(thread, graph, cron.assistant).await?;
         let mut metadata = work.metadata;
         if let Some(fields) = metadata.as_object_mut() {
             fields.insert("cron_id".into(), json!(cron.id));

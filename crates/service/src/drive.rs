@@ -251,6 +251,7 @@ impl Service {
                 };
                 Job::Answers { thread, by: order.by.clone(), answers }
             }
+            Asked::Input { input, .. } => Job::Input { thread, input: input.clone() },
             Asked::Edit { update, as_node, goto } => {
                 let update = update.clone();
                 Job::Edit { thread, update, as_node: as_node.clone(), goto: goto.clone() }

@@ -142,7 +142,7 @@ mod tests {
     use perihelion_runtime as runtime;
 
     #[test]
-    fn what_becomes_of_a_run_follows_from_its_drive_and_its_thread() {
+    fn the_outcome_of_a_run_follows_from_its_drive_and_its_thread() {
         use RunStatusView::{Done, Failed, Interrupted, Queued};
         let why = || Some(failed(Some("no model")));
         let reported = |status| Driven::Reported(status, (status == Failed).then(why).flatten());

@@ -27,6 +27,11 @@ pub enum Error {
         "Thread is already running a task. Wait for it to finish or choose a different multitask strategy."
     )]
     Busy,
+    /// A thread stays with the graph that ran it first.
+    #[error(
+        "the thread {thread} belongs to the graph {graph}; use an assistant of {graph}, or another thread"
+    )]
+    OtherGraph { thread: ThreadId, graph: String },
     #[error("unknown checkpoint of this thread: {0}")]
     UnknownCheckpoint(String),
     /// Somebody may not do what they asked for.

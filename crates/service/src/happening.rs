@@ -1,13 +1,11 @@
 //! What happens in a run, as those who follow it hear of it; no protocol's shapes.
 
-use std::sync::Arc;
-
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 
 use super::Checkpoint;
 use perihelion_engine::graph::Interrupt;
-use perihelion_star::GraphState;
+use perihelion_runtime::ThreadState;
 
 /// Something that happened, with its place in the thread's log.
 #[derive(Clone, Debug)]
@@ -27,13 +25,13 @@ pub struct Heard {
 pub enum Happening {
     /// The run continues from a state that was there before it.
     StandsAt {
-        state: Arc<GraphState>,
+        state: ThreadState,
     },
     TaskStarted {
         step: u64,
         task: u32,
         node: String,
-        state: Arc<GraphState>,
+        state: ThreadState,
     },
     TaskFailed {
         step: u64,
@@ -69,7 +67,7 @@ pub enum Happening {
         interrupts: Vec<Interrupt>,
         /// The task of the step that asks each of them; nothing where an older version told it.
         asking: Vec<u32>,
-        state: Arc<GraphState>,
+        state: ThreadState,
     },
     /// What a node of a subgraph published.
     Nested {

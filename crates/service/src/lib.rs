@@ -60,7 +60,7 @@ pub use happening::{Happening, Heard};
 pub use listen::{Listener, Next, StartAt};
 pub use order::{Approvals, Asked, Order, Turn, assistant_of};
 pub use perihelion_service_rows as kept;
-pub use run_result::Left;
+pub use run_result::RunSummary;
 pub use runs::Accept;
 pub use schedule::Schedule;
 pub use stops::{Stopped, Stops, stop};

@@ -14,12 +14,13 @@ use uuid::Uuid;
 
 use super::kept::Run;
 use super::pending_run::PendingRun;
-use super::pieces::Pieces;
+use super::pieces::PartialMessages;
 use super::{CheckpointIds, Error, Happening, Heard, Service, StepRun};
 use perihelion_engine::bus::{CallReceiver, Subscription, ThreadEvent};
 use perihelion_engine::clock;
 use perihelion_engine::graph::{RunEvent, StreamMode};
 use perihelion_engine::ids::ThreadId;
+use perihelion_runtime::{Served, ThreadState};
 use perihelion_star::{GraphState, MessagePiece};
 
 /// How often the run's row is looked at while nobody tells of it: another process may have ended it.
@@ -63,9 +64,10 @@ pub struct Listener {
     read: u64,
     /// Newest event that is not to be heard.
     after: u64,
-    state: Arc<GraphState>,
+    graph: Arc<dyn Served>,
+    state: ThreadState,
     /// The state as clients see it, with a message that the next step takes in.
-    shown: Arc<GraphState>,
+    shown: ThreadState,
     /// The step that the state is of.
     step: u64,
     ids: Option<CheckpointIds>,
@@ -73,7 +75,7 @@ pub struct Listener {
     is_silent: bool,
     /// When the newest step that was read was durable, or the run asked for.
     at: DateTime<Utc>,
-    pieces: Pieces,
+    pieces: PartialMessages,
     ready: VecDeque<Heard>,
     is_open: bool,
     /// Calls when the run has ended in this process.
@@ -96,6 +98,8 @@ impl Service {
 
     /// Follows a run from its beginning.
     pub fn listen_from_beginning(&self, run: Run) -> Listener {
+        let graph = self.graph_noted(&run.metadata);
+        let state = graph.empty();
         Listener {
             service: self.clone(),
             ended: self.parts.ended.wait_for(run.id),
@@ -105,12 +109,13 @@ impl Service {
             before: None,
             read: 0,
             after: 0,
-            state: Arc::default(),
-            shown: Arc::default(),
+            graph: Arc::clone(graph),
+            shown: state.clone(),
+            state,
             step: 0,
             ids: None,
             is_silent: true,
-            pieces: Pieces::default(),
+            pieces: PartialMessages::default(),
             ready: VecDeque::new(),
             is_open: false,
             may_have_ended: false,
@@ -125,7 +130,7 @@ impl Listener {
     }
 
     /// Returns the state as far as the run was followed.
-    pub fn shown(&self) -> &GraphState {
+    pub fn shown(&self) -> &ThreadState {
         &self.shown
     }
 
@@ -208,6 +213,13 @@ impl Listener {
         let Some(first) = self.run.first_event else { return Ok(false) };
         self.read = first;
         self.skip_dropped().await?;
+        let runtime = self.service.runtime();
+        if runtime.own_graphs().next().is_some() {
+            // Whatever its client noted of the run, its thread says which graph it is of.
+            self.graph = Arc::clone(runtime.graph_of(ThreadId(self.run.thread)).await?);
+            self.state = self.graph.empty();
+            self.shown = self.state.clone();
+        }
         if self.run.last_event.is_none_or(|last| self.read < last) {
             self.stand_at(self.run.base_step.unwrap_or_default()).await?;
             let bus = self.service.runtime().bus();
@@ -224,8 +236,10 @@ impl Listener {
             return Ok(());
         }
         // Of a thread that was shortened, later states know what led to them.
-        if let Some(state) = self.service.state_at(ThreadId(self.run.thread), step).await? {
-            self.shown = Arc::clone(&state);
+        if let Some(state) =
+            self.service.state_at(&self.graph, ThreadId(self.run.thread), step).await?
+        {
+            self.shown = state.clone();
             (self.state, self.step) = (state, step);
         }
         Ok(())
@@ -264,17 +278,17 @@ impl Listener {
         let happening = match event {
             RunEvent::StepRestarted { .. } => {
                 self.pieces.begin_again();
-                Some(Happening::StandsAt { state: Arc::clone(&self.shown) })
+                Some(Happening::StandsAt { state: self.shown.clone() })
             }
             RunEvent::TaskStarted { step, task, node, .. } => {
                 self.pieces.begin_task(step, task);
-                Some(Happening::TaskStarted { step, task, node, state: Arc::clone(&self.shown) })
+                Some(Happening::TaskStarted { step, task, node, state: self.shown.clone() })
             }
             RunEvent::TaskEnded { step, task, node, error: Some(error), retry: false } => {
                 Some(Happening::TaskFailed { step, task, node, error })
             }
             RunEvent::Published { mode: StreamMode::Messages, step, task, node, payload } => {
-                let turn = self.state.turn;
+                let turn = self.state.star().turn;
                 let piece = MessagePiece::read(&payload);
                 piece.and_then(|piece| self.pieces.take(turn, (step, task), node, piece.text))
             }
@@ -282,7 +296,7 @@ impl Listener {
             RunEvent::Checkpoint { step, .. } => self.step(step).await?,
             RunEvent::Interrupted { step, interrupts, asking } => {
                 self.stand_at(step.saturating_sub(1)).await?;
-                let state = Arc::clone(&self.state);
+                let state = self.state.clone();
                 Some(Happening::Interrupted { step, interrupts, asking, state })
             }
             RunEvent::RunEnded { .. } => {
@@ -315,18 +329,18 @@ impl Listener {
             return Ok(None);
         };
         self.stand_at(step.saturating_sub(1)).await?;
-        let turn = self.state.turn;
+        let turn = self.state.star().turn;
         let ids = match &mut self.ids {
             Some(ids) => ids,
             none => none.insert(self.service.checkpoint_ids(thread).await?),
         };
         let run = StepRun { id: self.run.id, assistant: self.run.assistant };
-        let at = Box::new(self.service.fold(ids, &self.state, row, Some(run)).await?);
+        let at = Box::new(self.service.fold(&self.graph, ids, &self.state, row, Some(run)).await?);
         let rest = self.pieces.rest(turn, step, &at.written);
         let streamed = self.pieces.streamed(turn, step, &at.written);
         self.pieces.end_step(step);
-        self.state = Arc::clone(&at.folded);
-        self.shown = Arc::clone(&at.state);
+        self.state = at.folded.clone();
+        self.shown = at.state.clone();
         self.step = step;
         self.at = at.row.at;
         Ok(Some(Happening::Step { at, rest, streamed }))

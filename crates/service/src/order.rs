@@ -12,7 +12,7 @@ use perihelion_engine::graph::Pauses;
 use perihelion_engine::runner::{Durability, RunOptions};
 use perihelion_runtime::Answer;
 pub use perihelion_settings::config::Approvals;
-use perihelion_star::{Attachment, GraphState, GraphUpdate, Message, Request};
+use perihelion_star::{Attachment, GraphState, Message, Request};
 
 /// Namespace of the ids of assistants that a graph has by itself.
 const NAMESPACE: Uuid = Uuid::from_u128(0x6ba7_b821_9dad_11d1_80b4_00c0_4fd4_30c8);
@@ -86,8 +86,10 @@ pub enum Asked {
     Resume(Value),
     /// The answer to one open question; a question that is closed by then keeps the answer that it has.
     Answer { question: Uuid, answer: Answer },
+    /// An input of a graph of the program's own.
+    Input { graph: String, input: Value },
     /// An edit of the state, from which the thread continues.
-    Edit { update: Box<GraphUpdate>, as_node: Option<String>, goto: Vec<String> },
+    Edit { update: Value, as_node: Option<String>, goto: Vec<String> },
     /// To continue from where the thread stands.
     #[serde(rename = "go_on")]
     Continue,
@@ -164,7 +166,7 @@ impl Turn {
 impl Asked {
     /// Returns whether it begins a turn, unless its thread waits for a clarification.
     pub fn is_turn(&self) -> bool {
-        matches!(self, Self::Turn(_))
+        matches!(self, Self::Turn(_) | Self::Input { .. })
     }
 }
 

@@ -7,6 +7,7 @@ use super::{Error, Service};
 use perihelion_engine::checkpoint::ThreadInfo;
 use perihelion_engine::clock;
 use perihelion_engine::ids::ThreadId;
+use perihelion_star::GRAPH;
 
 impl Service {
     /// Returns the user whose thread it is, if anybody's: as noted, or as a turn of the command line's says.
@@ -14,10 +15,11 @@ impl Service {
         if let Some(user) = self.kept().thread_user(thread.0).await? {
             return Ok(Some(user));
         }
-        match self.info(thread).await?.head {
-            0 => Ok(None),
-            _ => Ok(self.runtime().threads().state(thread, None).await?.state.user.clone()),
+        let info = self.info(thread).await?;
+        if info.head == 0 || info.graph != GRAPH {
+            return Ok(None);
         }
+        Ok(self.runtime().threads().state(thread, None).await?.state.user.clone())
     }
 
     /// Decides in whose name something is done on a thread, where the request names `named`.

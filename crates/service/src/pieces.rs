@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use super::Happening;
-use perihelion_engine::graph::Written;
-use perihelion_star::{GraphState, message_id};
+use perihelion_runtime::Wrote;
+use perihelion_star::message_id;
 
 /// What each task of the step under way has said, by step and task.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Pieces(BTreeMap<(u64, u32), MessageSoFar>);
+pub(super) struct PartialMessages(BTreeMap<(u64, u32), MessageSoFar>);
 
 /// What a task has said of a message.
 #[derive(Clone, Debug, Default)]
@@ -20,7 +20,7 @@ struct MessageSoFar {
     versions: u32,
 }
 
-impl Pieces {
+impl PartialMessages {
     /// Notes that the step under way begins again.
     pub(super) fn begin_again(&mut self) {
         self.0.values_mut().for_each(|message| message.again = Some(String::new()));
@@ -71,12 +71,7 @@ impl Pieces {
     }
 
     /// Returns the ids of the messages of a step that were told in pieces.
-    pub(super) fn streamed(
-        &self,
-        turn: u32,
-        step: u64,
-        written: &[Written<GraphState>],
-    ) -> Vec<String> {
+    pub(super) fn streamed(&self, turn: u32, step: u64, written: &[Wrote]) -> Vec<String> {
         let named = (0_u32..).zip(written);
         let named = named
             .filter_map(|(task, one)| Some(self.0.get(&(step, task))?.name(turn, step, &one.node)));
@@ -84,18 +79,14 @@ impl Pieces {
     }
 
     /// Returns what the messages of a step end with that was told in part: the process that told them died before the rest.
-    pub(super) fn rest(
-        &self,
-        turn: u32,
-        step: u64,
-        written: &[Written<GraphState>],
-    ) -> Vec<Happening> {
+    pub(super) fn rest(&self, turn: u32, step: u64, written: &[Wrote]) -> Vec<Happening> {
         let mut rest = Vec::new();
         for (task, one) in (0_u32..).zip(written) {
             let Some(so_far) = self.0.get(&(step, task)) else { continue };
-            let messages = one.update.messages.iter().flatten();
-            let replies = messages.filter(|message| message.role != "user");
+            let mut replies = one.update.messages();
+            replies.retain(|message| message.role != "user");
             let more = replies
+                .iter()
                 .filter_map(|message| message.content.strip_prefix(so_far.text.as_str()))
                 .find(|more| !more.is_empty());
             if let Some(more) = more {
@@ -127,18 +118,18 @@ mod tests {
     use perihelion_star::{GraphUpdate, Message};
     use serde_json::json;
 
-    fn written(text: &str) -> Vec<Written<GraphState>> {
+    fn written(text: &str) -> Vec<Wrote> {
         let message = json!({ "id": "1", "role": "assistant", "content": text });
         let message: Message = serde_json::from_value(message).unwrap();
         let update = GraphUpdate::new().messages([message].into_iter().collect());
-        vec![Written::<GraphState>::new("qa", update, None).0]
+        vec![Wrote::of_star("qa", update)]
     }
 
     #[test]
     fn a_stream_ends_with_what_the_state_says_although_its_process_died_before_the_last_words() {
         let whole = "Pay 100 to Ann.";
         for sent in 1..whole.len() {
-            let mut pieces = Pieces::default();
+            let mut pieces = PartialMessages::default();
             pieces.take(1, (3, 0), "qa".into(), whole[..sent].into());
             // Another process reads the answer back and tells none of it again.
             pieces.begin_again();
@@ -149,7 +140,7 @@ mod tests {
             assert_eq!((piece.as_str(), text.as_str()), (&whole[sent..], whole));
             assert_eq!(*message, message_id(1, 3, "qa"));
         }
-        let mut pieces = Pieces::default();
+        let mut pieces = PartialMessages::default();
         assert!(pieces.rest(1, 3, &written(whole)).is_empty(), "nothing of it was told");
         pieces.take(1, (3, 0), "qa".into(), whole.into());
         assert!(pieces.rest(1, 3, &written(whole)).is_empty(), "all of it was told");

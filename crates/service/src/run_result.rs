@@ -11,7 +11,7 @@ use super::kept::Run;
 use super::{ClientStatus, Error, Order, Service};
 use perihelion_engine::checkpoint::{self, EffectKind, EffectRow, ThreadStatus};
 use perihelion_engine::ids::{InterruptId, ThreadId};
-use perihelion_runtime::{self as runtime, InterruptView};
+use perihelion_runtime::{self as runtime, InterruptView, Served, ThreadState};
 use perihelion_star::GraphState;
 use perihelion_star::question::Question;
 
@@ -20,11 +20,11 @@ const CLOCKS: TimeDelta = TimeDelta::milliseconds(500);
 
 /// How a run that has ended left its thread.
 #[derive(Clone, Debug)]
-pub struct Left {
+pub struct RunSummary {
     /// The turn that the run was of; 0 where its thread was shortened since, and nobody knows.
     pub turn: u32,
     /// The state after it; where no later run has begun, the thread's newest.
-    pub state: Arc<GraphState>,
+    pub state: ThreadState,
     /// What it asked a person; where no later run has begun, what of it is open still.
     pub asked: Vec<InterruptView>,
     /// Whether nothing was left to do: it neither asks nor pauses.
@@ -35,18 +35,19 @@ pub struct Left {
     pub error: Option<String>,
 }
 
-impl Left {
+impl RunSummary {
     /// Returns the answer of the run's turn.
-    pub fn answer(&self) -> Option<&str> {
-        if self.state.turn == self.turn {
-            return self.state.answer.as_deref();
+    pub fn answer(&self) -> Option<String> {
+        let Some(star) = self.state.of::<GraphState>() else { return self.state.last_reply() };
+        if star.turn == self.turn {
+            return star.answer.clone();
         }
-        self.state.answer_of(self.turn).map(|message| message.content.as_str())
+        star.answer_of(self.turn).map(|message| message.content.clone())
     }
 
     /// Returns whether another turn began since, without a run of the service.
     pub fn has_moved_on(&self) -> bool {
-        self.state.turn != self.turn
+        self.state.star().turn != self.turn
     }
 }
 
@@ -58,11 +59,13 @@ impl Service {
     pub async fn state_after(
         &self,
         run: &Run,
-    ) -> Result<(Option<Arc<GraphState>>, Vec<InterruptView>), Error> {
+    ) -> Result<(Option<ThreadState>, Vec<InterruptView>), Error> {
         let thread = ThreadId(run.thread);
-        let head = self.info(thread).await?.head;
+        let info = self.info(thread).await?;
+        let head = info.head;
         if let Some(step) = run.last_step.filter(|step| (1..head).contains(step))
-            && let Some(state) = self.state_at(thread, step).await?
+            && let Some(state) =
+                self.state_at(self.runtime().graph(&info.graph)?, thread, step).await?
         {
             let asked = self.asked_at(thread, step + 1, Some(run.updated_at)).await?;
             return Ok((Some(state), asked));
@@ -75,27 +78,29 @@ impl Service {
     ///
     /// # Errors
     /// [`Error::UnknownThread`].
-    pub async fn left_by(&self, run: &Run) -> Result<Left, Error> {
+    pub async fn left_by(&self, run: &Run) -> Result<RunSummary, Error> {
         let thread = ThreadId(run.thread);
         let Some(step) = self.step_after(run).await? else {
             let view = self.thread(thread).await?;
-            let state = view.state.unwrap_or_default();
-            let turn = self.turn_of(run, state.turn).await?;
+            let graph = self.runtime().graph(&view.info.graph)?;
+            let state = view.state.unwrap_or_else(|| graph.empty());
+            let newest = state.star().turn;
+            let turn = self.turn_of(graph, run, newest).await?;
             // Another turn asks for itself.
-            let asked = if state.turn == turn { view.open } else { Vec::new() };
+            let asked = if newest == turn { view.open } else { Vec::new() };
             let is_done = view.info.status == ThreadStatus::Idle;
             let error = view.info.shown_error().map(Cow::into_owned);
             let error = error.filter(|_| view.status == ClientStatus::Error);
-            return Ok(Left { turn, state, asked, is_done, now: Some(view.status), error });
+            return Ok(RunSummary { turn, state, asked, is_done, now: Some(view.status), error });
         };
         let asked = self.asked_at(thread, step + 1, None).await?;
         let is_done = self.is_done_at(thread, step).await?;
-        let state = Arc::default();
-        let left = Left { turn: 0, state, asked, is_done, now: None, error: None };
-        Ok(match self.state_at(thread, step).await? {
-            Some(state) => Left { turn: self.turn_of(run, state.turn).await?, state, ..left },
-            None => left,
-        })
+        let graph = self.runtime().graph_of(thread).await?;
+        let left =
+            RunSummary { turn: 0, state: graph.empty(), asked, is_done, now: None, error: None };
+        let Some(state) = self.state_at(graph, thread, step).await? else { return Ok(left) };
+        let turn = self.turn_of(graph, run, state.star().turn).await?;
+        Ok(RunSummary { turn, state, ..left })
     }
 
     /// Returns whether nothing was left to do after a step of a thread; of one that is not kept nobody knows more.
@@ -138,29 +143,27 @@ impl Service {
     }
 
     /// Returns the turn that a run was of; the state after it is at turn `newest`.
-    async fn turn_of(&self, run: &Run, newest: u32) -> Result<u32, Error> {
+    async fn turn_of(&self, graph: &Arc<dyn Served>, run: &Run, newest: u32) -> Result<u32, Error> {
         let Ok(order) = Order::of(run) else { return Ok(newest) };
         let begins = u32::from(order.begins_turn());
         let base = order.at.or(run.base_step).unwrap_or_default();
         if newest <= 1 {
             return Ok(newest);
         }
-        let before = self.state_at(ThreadId(run.thread), base).await?;
+        let before = self.state_at(graph, ThreadId(run.thread), base).await?;
         // A message that came while its thread was at work may have been an answer in the end.
-        Ok(before.map_or(newest, |before| newest.min(before.turn + begins)))
+        Ok(before.map_or(newest, |before| newest.min(before.star().turn + begins)))
     }
 
     /// Returns the state at a step; none where the thread was shortened to later ones.
     pub(super) async fn state_at(
         &self,
+        graph: &Arc<dyn Served>,
         thread: ThreadId,
         step: u64,
-    ) -> Result<Option<Arc<GraphState>>, Error> {
-        if step == 0 {
-            return Ok(Some(Arc::default()));
-        }
-        match self.runtime().threads().state(thread, Some(step)).await {
-            Ok(there) => Ok(Some(there.state)),
+    ) -> Result<Option<ThreadState>, Error> {
+        match graph.state(thread, Some(step)).await {
+            Ok(state) => Ok(Some(state)),
             Err(runtime::Error::Store(checkpoint::Error::UnknownStep { .. })) => Ok(None),
             Err(error) => Err(error.into()),
         }

@@ -12,6 +12,7 @@ use super::{Approvals, Asked, Error, Order, Service, answers};
 use perihelion_engine::checkpoint::ThreadStatus;
 use perihelion_engine::clock;
 use perihelion_engine::ids::{InterruptId, ThreadId};
+use perihelion_star::GRAPH;
 use perihelion_star::question::kind;
 
 /// How often a run that another process drives is looked at.
@@ -46,6 +47,9 @@ impl Service {
 
     /// Keeps a run under an id that was chosen for it.
     pub(super) async fn accept_as(&self, id: Uuid, mut accept: Accept) -> Result<Run, Error> {
+        if let Asked::Input { graph, .. } = &accept.order.asked {
+            self.fit(accept.thread, graph).await?;
+        }
         let decides = match &accept.order.asked {
             Asked::Resume(given) => {
                 self.check_answer(accept.thread, given, accept.order.at.is_none()).await?
@@ -95,7 +99,7 @@ impl Service {
             };
             turn.approvals.get_or_insert(usual);
         }
-        if matches!(accept.order.asked, Asked::Turn(_)) {
+        if accept.order.asked.is_turn() {
             self.check_room().await?;
         }
         self.make_way(accept.thread, accept.multitask).await?;
@@ -171,6 +175,9 @@ impl Service {
     /// Returns the clarification that a thread waits for, and for nothing else: a message is its answer.
     async fn clarification_of(&self, thread: ThreadId) -> Result<Option<Uuid>, Error> {
         let info = self.runtime().store().info(thread).await?;
+        if info.graph != GRAPH {
+            self.fit(thread, GRAPH).await?;
+        }
         if info.status != ThreadStatus::Interrupted {
             return Ok(None);
         }

@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn an_hour_that_comes_twice_has_its_times_twice_and_none_lies_in_the_past() {
+    fn a_repeated_hour_has_its_times_twice_and_no_time_is_in_the_past() {
         let zone = Some("Europe/Berlin");
         // 02:45 of summer time, and then 02:00 of winter time.
         for (time, next) in [
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_schedule_is_refused_by_name() {
+    fn an_invalid_schedule_is_refused_by_name() {
         for (text, zone, part) in [
             ("whenever", None, "five fields"),
             ("* * * * * *", None, "five fields"),

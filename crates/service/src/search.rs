@@ -3,6 +3,7 @@
 use super::kept::{Listed, ThreadFilter};
 use super::{ClientStatus, Error, Service, ThreadView};
 use perihelion_engine::ids::ThreadId;
+use perihelion_star::GraphState;
 
 /// Characters of a title that nobody gave.
 const TITLE: usize = 120;
@@ -24,8 +25,12 @@ impl ThreadView {
         if let Some(named) = self.info.shown_title() {
             return Some(named.into_owned());
         }
-        let first = self.state.as_deref()?.messages.get(0)?;
-        Some(first.content.chars().take(TITLE).collect())
+        let state = self.state.as_ref()?;
+        let first = match state.of::<GraphState>() {
+            Some(star) => star.messages.get(0)?.content.clone(),
+            None => state.messages().into_iter().next()?.content,
+        };
+        Some(first.chars().take(TITLE).collect())
     }
 }
 

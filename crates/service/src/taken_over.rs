@@ -26,6 +26,10 @@ impl Service {
         let mut steps = steps.iter().filter(|step| step.seq > base);
         match &order.asked {
             Asked::Turn(turn) => self.has_heard(info.id, base, steps, turn.question.trim()).await,
+            // Only runs of this service give such a thread an input.
+            Asked::Input { .. } => {
+                Ok(steps.any(|step| matches!(step.kind, StepKind::Input | StepKind::Edit)))
+            }
             Asked::Edit { .. } => Ok(steps.any(|step| step.kind != StepKind::Fork)),
             // An answer leaves no step before the tasks that asked have ended.
             _ if matches!(info.status, ThreadStatus::Busy | ThreadStatus::Queued) => Ok(true),

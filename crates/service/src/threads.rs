@@ -12,8 +12,8 @@ use perihelion_engine::checkpoint::{self, RunStatus, ThreadDump, ThreadInfo, Thr
 use perihelion_engine::clock;
 use perihelion_engine::ids::ThreadId;
 use perihelion_engine::runner;
-use perihelion_runtime::{self as runtime, InterruptView, Removal};
-use perihelion_star::{Artifact, GRAPH, GraphState};
+use perihelion_runtime::{self as runtime, InterruptView, Removal, Served, ThreadState};
+use perihelion_star::Artifact;
 
 /// Threads of a list that are read at the same time.
 const READ_AT_ONCE: usize = 8;
@@ -38,7 +38,7 @@ pub struct ThreadView {
     pub status: ClientStatus,
     pub meta: ThreadMeta,
     /// The newest state; none before the first input.
-    pub state: Option<Arc<GraphState>>,
+    pub state: Option<ThreadState>,
     pub open: Vec<InterruptView>,
     /// The task of the next step that asks each of `open`.
     pub asking: Vec<u32>,
@@ -53,13 +53,33 @@ impl Service {
     /// [`Error::Runtime`] when the id is taken; [`Error::UnknownThread`] when it is taken where this tenant does not see it.
     pub async fn create_thread(&self, thread: ThreadId, metadata: &Value) -> Result<(), Error> {
         let title = metadata.get("title").and_then(Value::as_str).map(str::to_owned);
-        let made = self.runtime().create_for(self.tenant(), thread, title).await;
+        let graph = self.graph_noted(metadata);
+        let made = self.runtime().create_for(graph, self.tenant(), thread, title).await;
         self.unless_hidden(thread, made).await?;
         self.kept().note_thread(thread.0, metadata, None, clock::now()).await?;
         match self.who().person() {
             Some(user) => self.give(thread, user).await,
             None => Ok(()),
         }
+    }
+
+    /// Returns the graph that metadata of a thread or a run name; the supervisor graph where they name none.
+    pub fn graph_noted(&self, metadata: &Value) -> &Arc<dyn Served> {
+        let runtime = self.runtime();
+        let named = metadata["graph_id"].as_str().and_then(|name| runtime.own_graph(name));
+        named.unwrap_or_else(|| runtime.supervisor())
+    }
+
+    /// Makes a thread that has not run yet one of a graph; one that has run stays its graph's.
+    ///
+    /// # Errors
+    /// [`Error::OtherGraph`].
+    pub(super) async fn fit(&self, thread: ThreadId, graph: &str) -> Result<(), Error> {
+        let info = self.info(thread).await?;
+        if info.graph == graph || self.kept().give_to_graph(thread.0, graph).await? {
+            return Ok(());
+        }
+        Err(Error::OtherGraph { thread, graph: info.graph })
     }
 
     /// Says of an id that is taken where this tenant does not see it what is said of any id that it does not see.
@@ -188,9 +208,11 @@ impl Service {
         };
         // A run that waits for its turn makes its thread busy, too.
         let status = if has_open_run { ClientStatus::Busy } else { status };
-        let state = match info.head {
-            0 => None,
-            _ => Some(self.runtime().threads().state(info.id, None).await?.state),
+        // Of a graph that this program does not have, nobody here can tell the state.
+        let graph = self.runtime().graph(&info.graph).ok().filter(|_| info.head > 0);
+        let state = match graph {
+            Some(graph) => Some(graph.state(info.id, None).await?),
+            None => None,
         };
         let (open, asking) = match info.status {
             ThreadStatus::Idle => (Vec::new(), Vec::new()),
@@ -219,7 +241,7 @@ impl Service {
     /// Deletes the threads that an assistant ran last, but for those of other users.
     pub async fn delete_threads_of(&self, assistant: Uuid) -> Result<(), Error> {
         let mut filter = ThreadFilter {
-            graphs: vec![GRAPH.to_owned()],
+            graphs: self.runtime().graph_names(),
             ids: Vec::new(),
             metadata: json!({ "assistant_id": assistant }),
             statuses: Vec::new(),
@@ -258,7 +280,7 @@ impl Service {
     /// [`Error::UnknownThread`], [`Error::OthersThread`].
     pub async fn shorten_thread(&self, thread: ThreadId) -> Result<(), Error> {
         self.info_to_change(thread).await?;
-        self.runtime().threads().compact(thread, 1).await?;
+        self.runtime().graph_of(thread).await?.compact(thread, 1).await?;
         Ok(())
     }
 

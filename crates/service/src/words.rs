@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn one_word_for_all_decides_the_calls_and_nothing_else() {
+    fn one_word_for_all_decides_only_the_calls() {
         let questions = open(&["approval", "elicitation", "approval"]);
         for text in ["approve all", " Approve  all.\n", "APPROVE ALL!"] {
             let wanted = vec![("id-0".into(), json!("approve")), ("id-2".into(), json!("approve"))];

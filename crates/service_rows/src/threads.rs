@@ -106,6 +106,15 @@ impl Kept {
         Ok(())
     }
 
+    /// Makes a thread without a step one of another graph; returns whether it is without one.
+    pub async fn give_to_graph(&self, thread: Uuid, graph: &str) -> Result<bool, Error> {
+        let give = query(
+            "UPDATE thread SET graph = $1 WHERE id = $2 AND tenant = $3 AND head = 0 AND root_id IS NULL",
+        );
+        let give = give.bind(graph).bind(thread).bind(self.tenant.as_str());
+        Ok(self.of_tenant().execute(&give).await? > 0)
+    }
+
     /// Returns the user whose thread it is.
     pub async fn thread_user(&self, thread: Uuid) -> Result<Option<String>, Error> {
         let find = query("SELECT user_id FROM service_thread WHERE thread_id = $1 AND tenant = $2");

@@ -93,7 +93,7 @@ async fn a_total_is_counted_so_far_and_no_further() {
 
 /// Threads under way stand among the others where their last change belongs, on either database.
 #[tokio::test]
-async fn threads_under_way_stand_where_their_last_change_belongs() {
+async fn running_threads_are_sorted_by_their_last_change() {
     let server = TestDatabase::make().await;
     let mut databases = vec![Database::open("memory:").await.unwrap()];
     if let Some(server) = &server {
@@ -128,7 +128,7 @@ async fn threads_under_way_stand_where_their_last_change_belongs() {
 
 /// What is noted later is found, and what it replaced is not: the database keeps the marks itself.
 #[tokio::test]
-async fn marks_follow_what_is_noted() {
+async fn marks_follow_the_stored_notes() {
     let Some(server) = TestDatabase::make().await else { return };
     let database = Database::open(&server.url).await.unwrap();
     database.of_all_tenants().execute(&query(FILL).bind(1)).await.unwrap();

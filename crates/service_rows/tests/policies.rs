@@ -23,7 +23,7 @@ async fn rows(database: &Database, table: &str) -> i64 {
 
 /// S3.04: statements without any `WHERE` see and change the rows of the tenant that they act for, and no others.
 #[tokio::test]
-async fn a_forgotten_where_returns_nothing_of_another_tenant() {
+async fn a_query_without_a_tenant_filter_returns_no_row_of_another_tenant() {
     let Some(server) = TestDatabase::make().await else { return };
     let database = Database::open(&server.url).await.unwrap();
     assert!(!database.is_exempt().await.unwrap());
@@ -148,7 +148,7 @@ fn hourly(id: Uuid) -> Cron {
 /// S3.04: a thread, its steps, journal, events and runs are their tenant's, whichever statement forgets its `WHERE`; those who look
 /// after the runs of all tenants see them.
 #[tokio::test]
-async fn threads_and_their_runs_are_seen_by_their_tenant_and_by_those_who_drive_them() {
+async fn threads_and_their_runs_are_visible_to_their_tenant_and_to_their_workers() {
     let Some(server) = TestDatabase::make().await else { return };
     let database = Database::open(&server.url).await.unwrap();
     let of_them = database.of_tenant("theirs");

@@ -29,7 +29,7 @@ async fn with_thread() -> (tempfile::TempDir, Kept, Uuid) {
 }
 
 #[tokio::test]
-async fn of_a_thread_one_run_is_driven_and_the_others_wait_in_order() {
+async fn one_run_of_a_thread_is_driven_and_later_runs_wait_in_order() {
     let (_place, kept, thread) = with_thread().await;
     let begin = Begin { owner: "one", now: now() };
     let first = kept.add_run(&run(thread), begin).await.unwrap().unwrap();
@@ -51,7 +51,7 @@ async fn of_a_thread_one_run_is_driven_and_the_others_wait_in_order() {
 }
 
 #[tokio::test]
-async fn a_run_is_taken_over_once_and_only_from_who_was_seen() {
+async fn a_lost_run_is_claimed_once_and_only_from_its_last_seen_owner() {
     let (_place, kept, thread) = with_thread().await;
     let first = kept.add_run(&run(thread), Begin { owner: "dead", now: now() }).await.unwrap();
     let first = first.unwrap();
@@ -71,7 +71,7 @@ async fn a_run_is_taken_over_once_and_only_from_who_was_seen() {
 }
 
 #[tokio::test]
-async fn a_run_that_did_nothing_waits_again_and_one_that_is_to_be_stopped_ends_instead() {
+async fn an_unstarted_run_waits_again_and_a_run_with_a_pending_stop_ends() {
     let (place, kept, thread) = with_thread().await;
     let begin = Begin { owner: "one", now: now() };
     let pause = TimeDelta::zero();
@@ -100,7 +100,7 @@ async fn a_run_that_did_nothing_waits_again_and_one_that_is_to_be_stopped_ends_i
 }
 
 #[tokio::test]
-async fn of_runs_that_are_to_be_the_only_one_a_thread_takes_one() {
+async fn a_thread_with_a_run_rejects_a_second_exclusive_run() {
     let (_place, kept, thread) = with_thread().await;
     let begin = Begin { owner: "one", now: now() };
     let only = || NewRun { multitask: Multitask::Reject, ..run(thread) };
@@ -110,7 +110,7 @@ async fn of_runs_that_are_to_be_the_only_one_a_thread_takes_one() {
 }
 
 #[tokio::test]
-async fn a_thread_of_one_run_goes_when_the_run_has_ended_and_nobody_is_still_to_be_sent_it() {
+async fn a_single_run_thread_is_deleted_after_the_run_and_its_deliveries_end() {
     let (_place, kept, thread) = with_thread().await;
     let begin = Begin { owner: "one", now: now() };
     let brief = NewRun { temporary: true, ..run(thread) };
@@ -130,7 +130,7 @@ async fn a_thread_of_one_run_goes_when_the_run_has_ended_and_nobody_is_still_to_
 }
 
 #[tokio::test]
-async fn threads_are_found_by_what_was_noted_of_them_and_by_their_graph_alone() {
+async fn threads_are_found_by_their_metadata_and_by_their_graph() {
     let (_place, kept, thread) = with_thread().await;
     let filter = |metadata| ThreadFilter {
         graphs: vec!["swarm".into()],
@@ -153,7 +153,7 @@ async fn threads_are_found_by_what_was_noted_of_them_and_by_their_graph_alone() 
 }
 
 #[tokio::test]
-async fn items_are_found_below_a_path_and_not_below_one_that_begins_alike() {
+async fn items_are_found_below_a_path_and_not_below_a_path_with_the_same_prefix() {
     let (_place, kept, _) = with_thread().await;
     let path = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
     for (names, key) in [(["a", "b"], "x"), (["ab", "b"], "y")] {
@@ -169,7 +169,7 @@ async fn items_are_found_below_a_path_and_not_below_one_that_begins_alike() {
 }
 
 #[tokio::test]
-async fn an_item_with_an_end_is_gone_from_then_on_and_may_be_put_again() {
+async fn an_expired_item_is_gone_and_can_be_stored_again() {
     let (_place, kept, _) = with_thread().await;
     let end = now() + TimeDelta::minutes(5);
     let later = now() + TimeDelta::minutes(6);

@@ -99,7 +99,7 @@ mod tests {
 
     /// S3.07: an address that stood in no question, result or page is found, wherever in the arguments it stands.
     #[test]
-    fn an_address_is_known_by_where_it_stood() {
+    fn an_address_is_known_if_its_text_was_shown() {
         let shown = "Read https://sea.test/tides?of=may, and harbour.test.";
         for known in
             ["https://sea.test/tides?of=may", "https://sea.test/tides", "http://harbour.test/#top"]

@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reason_that_is_no_text_takes_nothing_away_from_an_approval() {
+    fn a_reason_that_is_no_text_leaves_an_approval_unchanged() {
         let answer = json!({ "decision": "approve", "reason": ["fine"], "decided_at": "soon" });
         let read = ApprovalAnswer::of(&answer);
         assert_eq!(read, ApprovalAnswer { decision: Word::Approve, ..ApprovalAnswer::default() });

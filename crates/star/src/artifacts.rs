@@ -35,7 +35,7 @@ pub(super) struct Artifacts {
 /// What a model asks for of an artifact.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Wanted {
+struct ArtifactQuery {
     key: String,
     #[serde(default)]
     offset: usize,
@@ -133,8 +133,8 @@ impl Artifacts {
         Ok(Ok(self.piece(&wanted, artifact, &whole)))
     }
 
-    fn wanted(&self, arguments: &Value) -> Result<(Wanted, &Artifact), String> {
-        let wanted: Wanted = serde_json::from_value(arguments.clone()).map_err(|error| {
+    fn wanted(&self, arguments: &Value) -> Result<(ArtifactQuery, &Artifact), String> {
+        let wanted: ArtifactQuery = serde_json::from_value(arguments.clone()).map_err(|error| {
             format!("the arguments of {READ_ARTIFACT} do not fit its schema: {error}")
         })?;
         let artifact = self.find(&wanted.key).ok_or_else(|| self.unknown(&wanted.key))?;
@@ -144,7 +144,7 @@ impl Artifacts {
         Ok((wanted, artifact))
     }
 
-    fn piece(&self, wanted: &Wanted, artifact: &Artifact, whole: &str) -> Piece {
+    fn piece(&self, wanted: &ArtifactQuery, artifact: &Artifact, whole: &str) -> Piece {
         let mut piece: String =
             whole.chars().skip(wanted.offset).take(wanted.limit.unwrap_or(PIECE_CHARS)).collect();
         piece.truncate(piece.floor_char_boundary(self.result_bytes));
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_key_or_argument_is_told_with_the_way_out() {
+    fn a_wrong_key_or_argument_is_reported_with_the_fix() {
         let mut artifacts = Artifacts::new(Dict::default(), 1);
         artifacts.bounded("a/1".into(), "s.t", "long".into(), &Sources::new());
         let reported = |arguments| piece_of(&artifacts, &arguments).err().unwrap();

@@ -42,7 +42,6 @@ impl Assignment {
         text
     }
 
-    /// Returns the value of the entity of this name.
     pub fn entity(&self, name: &str) -> Option<&str> {
         self.entities.iter().find(|entity| entity.name == name).map(|entity| entity.value.as_str())
     }

@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_much_or_no_file_is_refused_by_name() {
+    fn too_many_attachments_and_invalid_files_are_refused_by_name() {
         let refused = |given| take(given).err().unwrap();
         let many = vec![given("a.png", "", b"x"); MAX_FILES + 1];
         assert!(refused(many).contains("17 files"));

@@ -308,7 +308,7 @@ pub(super) mod tests {
 
     /// S1.05
     #[test]
-    fn searches_that_find_nothing_new_in_a_row_are_counted_and_hide_no_repeated_routing() {
+    fn fruitless_searches_in_a_row_are_counted_and_hide_no_repeated_routing() {
         let search = |routing: &Routing, is_new| {
             let query = "q".to_owned();
             let found = Vec::new();

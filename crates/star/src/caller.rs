@@ -89,7 +89,7 @@ pub(super) struct Caller<'a> {
 }
 
 /// One call that may need a person's decision.
-pub(super) struct Wanted<'a> {
+pub(super) struct PendingCall<'a> {
     pub tool: &'a ToolDefinition,
     pub arguments: &'a Map<String, Value>,
     /// An address among them that a person is asked about: it stood in nothing that people said or tools found.
@@ -135,13 +135,13 @@ impl Caller<'_> {
     /// Nobody is asked about arguments that do not fit the tool's schema: where there is a decision, they fit.
     pub(super) async fn ask_people(
         &self,
-        wanted: &[Wanted<'_>],
+        wanted: &[PendingCall<'_>],
         tainted_by: &Sources,
     ) -> Result<Vec<Option<Decision>>, NodeError> {
         let mut decisions: Vec<Option<Decision>> = vec![None; wanted.len()];
         let mut places = Vec::new();
         let mut gated = Vec::new();
-        for (place, Wanted { tool, arguments, unknown }) in wanted.iter().enumerate() {
+        for (place, PendingCall { tool, arguments, unknown }) in wanted.iter().enumerate() {
             let tainted_by = self.taint_of(tool, tainted_by);
             let unknown = unknown.clone();
             let needs_word = tool.needs_approval || !tainted_by.is_empty() || unknown.is_some();

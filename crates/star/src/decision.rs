@@ -306,7 +306,7 @@ mod tests {
 
     /// S1.04
     #[test]
-    fn a_search_stands_among_the_agents_where_some_are_hidden() {
+    fn a_search_is_listed_among_the_agents_if_some_are_hidden() {
         let part = menu(&["mcp_agent_mail"]);
         let mut state = GraphState::default();
         let judge = |state: &GraphState, decision| {

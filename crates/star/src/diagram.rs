@@ -311,7 +311,7 @@ mod tests {
 
     /// S1.10
     #[test]
-    fn a_graph_is_laid_out_in_layers_and_ways_back_do_not_count() {
+    fn a_graph_is_drawn_in_layers_and_back_edges_do_not_count() {
         let mut diagram = Diagram::new("a <loop>");
         for id in ["start", "left", "right", "end"] {
             diagram.node(id, &[id], Shape::Box);

@@ -128,7 +128,7 @@ pub(super) struct ToolSearch {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Wanted {
+struct SearchQuery {
     query: String,
 }
 
@@ -154,7 +154,7 @@ impl ToolSearch {
         tools: &[ToolDefinition],
         names: &ToolNames,
     ) -> Result<String, String> {
-        let wanted: Wanted = serde_json::from_value(arguments.clone()).map_err(|error| {
+        let wanted: SearchQuery = serde_json::from_value(arguments.clone()).map_err(|error| {
             format!("the arguments of {FIND_TOOL} do not fit its schema: {error}")
         })?;
         let found: Vec<usize> = self.tools.find(&wanted.query).into_iter().take(FOUND).collect();
@@ -222,7 +222,7 @@ mod tests {
 
     /// S1.09, X6
     #[test]
-    fn what_strangers_say_of_their_tools_moves_nobody_into_the_menu() {
+    fn descriptions_by_untrusted_servers_move_no_agent_into_the_catalog() {
         let pages = card("pages", "Reads pages.", &[("invoice_paid_weather", "invoice invoice")]);
         let agents = [AgentCard { open_world: true, ..pages }];
         assert!(found(&agents, "pay the invoice").is_empty());
@@ -247,7 +247,7 @@ mod tool_search_tests {
     }
 
     #[test]
-    fn few_tools_are_all_shown_and_of_many_those_that_fit() {
+    fn few_tools_are_all_shown_and_of_many_only_the_best_matches() {
         assert!(ToolSearch::new(&tools(25), 25, "t").is_none());
         let tools = tools(60);
         let names = ToolNames::new(&tools);
@@ -263,7 +263,7 @@ mod tool_search_tests {
     }
 
     #[test]
-    fn a_search_that_finds_nothing_or_is_none_is_told_with_the_way_out() {
+    fn an_empty_or_invalid_search_is_answered_with_the_fix() {
         let tools = tools(4);
         let names = ToolNames::new(&tools);
         let mut search = ToolSearch::new(&tools, 2, "t").unwrap();

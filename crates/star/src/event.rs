@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_are_read_as_they_were_published_and_others_are_left_alone() {
+    fn published_events_are_read_unchanged_and_foreign_events_are_ignored() {
         let event = AgentEvent::Progress { agent: "a".into(), message: "half".into() };
         let published = json!(event);
         assert_eq!(published, json!({ "type": "progress", "agent": "a", "message": "half" }));

@@ -45,7 +45,7 @@ pub struct Known {
 
 /// What a user said.
 #[derive(Clone, Debug)]
-pub struct Heard {
+pub struct Statement {
     pub tenant: String,
     pub user: String,
     pub thread: String,
@@ -72,7 +72,7 @@ pub trait Experience: Send + Sync {
     async fn known(&self, tenant: &str, user: &str, question: &str) -> Vec<Known>;
 
     /// Begins to remember what a user said, and returns at once.
-    fn heard(&self, heard: Heard);
+    fn heard(&self, heard: Statement);
 }
 
 /// Keeps teams, and has them offered.

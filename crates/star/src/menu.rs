@@ -126,7 +126,7 @@ mod tests {
     use crate::{Preferences, Routing, Search};
 
     #[test]
-    fn a_whole_menu_is_noted_as_it_was_before_there_were_parts() {
+    fn a_whole_catalog_is_recorded_in_its_earlier_form() {
         let whole = Menu { shown: vec![("a".into(), "x".into())], hidden: vec![] };
         assert_eq!(json!(whole), json!([["a", "x"]]));
         assert_eq!(serde_json::from_value::<Menu>(json!([["a", "x"]])).unwrap(), whole);
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn agents_that_are_preferred_planned_or_found_lately_stay_in_the_menu() {
+    fn agents_that_are_preferred_planned_or_found_lately_stay_in_the_catalog() {
         let preferences =
             Preferences { prefer: vec!["mcp_agent_mail".into()], ..Preferences::default() };
         let found = |name: &str, round| Search {

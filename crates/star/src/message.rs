@@ -93,7 +93,7 @@ impl From<Messages> for Log<Message> {
 ///
 /// A replaced message keeps its taint, so that sending it again cannot remove the mark. Only a removal takes as long as
 /// there are messages.
-pub(super) fn merge_messages(current: &mut Messages, more: Messages) {
+pub fn merge_messages(current: &mut Messages, more: Messages) {
     for message in &more {
         if message.role == REMOVE {
             let stays = |one: &&Message| message.id != REMOVE_ALL && one.id != message.id;

@@ -17,10 +17,16 @@ use perihelion_mcp::{
 impl Star {
     /// Assembles the graph for replays: no model, no servers, an agent of one of the kinds under every name.
     pub fn offline(kinds: Arc<Kinds>, options: StarOptions) -> Result<Self, BuildError> {
-        let nothing = Arc::new(Offline);
+        let (model, tools) = offline_parts();
         let roster = Roster::of_recorded(recorded(kinds));
-        Self::new(Arc::new(roster), options, Arc::clone(&nothing) as _, nothing, None)
+        Self::new(Arc::new(roster), options, model, tools, None)
     }
+}
+
+/// Returns a model and servers that perform nothing, for graphs whose threads are read and replayed.
+pub fn offline_parts() -> (Arc<dyn ChatModel>, Arc<dyn ToolHost>) {
+    let nothing = Arc::new(Offline);
+    (Arc::clone(&nothing) as _, nothing)
 }
 
 /// Makes agents of these kinds that know nothing of their servers.

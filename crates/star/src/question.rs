@@ -27,7 +27,6 @@ pub mod kind {
 pub enum Question {
     /// Kind `approval`.
     Approval(Approval),
-    /// Kind `outcome_unknown`.
     OutcomeUnknown(OutcomeUnknown),
     /// Kind `elicitation`.
     Elicitation(Elicitation),
@@ -257,7 +256,7 @@ mod tests {
 
     /// Everybody who shows or answers questions reads them so: what was stored must come back, and damage must not stop them.
     #[test]
-    fn what_cannot_be_read_is_kept_as_it_is_and_asks_for_nothing_else() {
+    fn an_unreadable_question_is_preserved_unchanged() {
         for kind in
             [kind::APPROVAL, kind::OUTCOME_UNKNOWN, kind::ELICITATION, kind::CLARIFICATION, "vote"]
         {
@@ -273,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stored_question_is_read_as_it_was_put() {
+    fn a_stored_question_is_read_unchanged() {
         let approval = Approval {
             agent: "mcp_agent_mail".into(),
             server: "mail".into(),

@@ -99,7 +99,7 @@ mod tests {
 
     /// S1.05
     #[test]
-    fn tasks_of_one_stage_share_what_is_left_and_a_team_has_no_more_than_teams_may() {
+    fn tasks_of_one_stage_share_the_budget_and_a_team_also_has_the_limit_of_teams() {
         let mut state = GraphState::default();
         state.routing.dispatched = ["a", "b", "c"].map(str::to_owned).into();
         let limits = StarLimits { turn_tool_calls: Some(7), max_tokens: Some(100), ..limits() };
@@ -118,7 +118,7 @@ mod tests {
 
     /// S1.05
     #[test]
-    fn what_is_left_is_said_where_something_is_bounded_or_few_steps_are_left() {
+    fn the_remaining_budget_is_shown_if_there_is_a_limit_or_few_steps_are_left() {
         let bare = StarLimits { deadline_sec: None, max_steps: 64, ..limits() };
         let of = |steps| Allowance { steps: Some(steps), ..Allowance::default() };
         assert!(shown(of(60), &bare).is_empty());

@@ -148,7 +148,6 @@ fn cells(row: &Value, columns: &[String]) -> Option<Vec<Value>> {
 /// A chart of a result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Chart {
-    /// A Vega-Lite specification.
     pub vega_lite: Value,
     /// The same, drawn.
     pub svg: String,
@@ -307,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_is_read_from_rows_of_either_form_and_nothing_else_is_one() {
+    fn only_rows_of_either_form_are_read_as_a_table() {
         let lists =
             json!({ "columns": ["a", "b"], "rows": [[1, 2]], "row_count": 7, "truncated": true });
         let table = Table::read(&lists).unwrap();

@@ -95,7 +95,7 @@ fn the_agent_that_is_made_for_a_request_is_among_the_first() {
 
 /// S1.04: twelve lines in place of a hundred, and the tools that fit stand in them.
 #[test]
-fn the_menu_of_a_request_shows_the_tools_that_fit() {
+fn the_catalog_of_a_request_shows_the_matching_tools() {
     let roster = Roster::default();
     roster.set(agents());
     let wanted = MenuQuery {

@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn the_menu_tells_of_an_agent_that_cannot_be_used_now_and_leaves_disabled_ones_out() {
+    fn the_catalog_marks_an_unavailable_agent_and_leaves_disabled_ones_out() {
         let failure_of =
             |name: &str| (name == "b").then(|| "its circuit breaker is open".to_owned());
         let disabled = ["mcp_agent_c".to_owned()];
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_agents_those_are_shown_that_fit_or_are_kept_and_the_others_named() {
+    fn of_many_agents_the_matching_and_pinned_ones_are_shown_and_the_rest_are_named() {
         let roster = roster(&["mail", "maps", "news", "shop"]);
         let size = MenuSize { all: 3, fitting: 1 };
         let menu = roster.menu(&wanted(&[], &["mcp_agent_shop"], "send mail"), size, |_| None);
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_that_is_removed_is_neither_shown_nor_found() {
+    fn a_removed_agent_is_not_shown_or_found() {
         let roster = roster(&["find_agent", "maps"]);
         roster.withdraw("mcp_agent_maps", "it changed".into());
         assert_eq!(roster.names(""), ["mcp_agent_find_agent"], "no name is that of the search");

@@ -134,7 +134,6 @@ pub struct Routing {
     pub round: u32,
     /// Tasks handed out last, whose results are awaited.
     pub dispatched: Vec<String>,
-    /// First step of the turn.
     pub first_step: u64,
     /// The id of the message that is the turn's request.
     #[serde(default, skip_serializing_if = "Option::is_none")]

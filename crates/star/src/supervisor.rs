@@ -11,9 +11,9 @@ use crate::dispatch::Choices;
 use crate::menu::{self, MenuQuery};
 use crate::model::{RecordedModel, stop_or_failure};
 use crate::{
-    AgentEvent, Assignment, EarlyEnd, FinishReason, GraphState, GraphUpdate, Heard, Menu, Roster,
-    Search, Spent, StarParts, SupervisorDecision, TaskRecord, candidates, dispatch, node, question,
-    remaining, seen, taint, window,
+    AgentEvent, Assignment, EarlyEnd, FinishReason, GraphState, GraphUpdate, Menu, Roster, Search,
+    Spent, StarParts, Statement, SupervisorDecision, TaskRecord, candidates, dispatch, node,
+    question, remaining, seen, taint, window,
 };
 use perihelion_engine::graph::{Context, Node, NodeError, NodeOutput};
 use perihelion_llm::{self as llm, ChatRequest, Role};
@@ -174,7 +174,7 @@ impl Supervisor {
         let thread = ctx.place().thread.to_string();
         let tenant = ctx.place().tenant.to_string();
         let text = state.input_request.clone();
-        experience.heard(Heard { tenant, user, thread, turn: state.turn, text });
+        experience.heard(Statement { tenant, user, thread, turn: state.turn, text });
     }
 
     fn request(

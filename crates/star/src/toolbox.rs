@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::caller::{CallLog, Caller, Wanted};
+use crate::caller::{CallLog, Caller, PendingCall};
 use crate::tool_names::{self, FIND_TOOL, NOT_MINE, READ_ARTIFACT, ToolNames};
 use crate::window::{clip, prompt_failed};
 use crate::{
@@ -143,7 +143,7 @@ impl<'a> Toolbox<'a> {
                 } else {
                     None
                 };
-                wanted.push(Wanted { tool, arguments, unknown });
+                wanted.push(PendingCall { tool, arguments, unknown });
             }
         }
         let decisions = self.caller.ask_people(&wanted, &self.log.tainted_by).await?;

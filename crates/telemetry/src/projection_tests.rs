@@ -210,7 +210,7 @@ fn a_wait_for_a_person_ends_a_trace_and_the_answer_begins_the_next() {
 }
 
 #[test]
-fn a_failed_run_shows_where_it_failed_and_is_resumed_in_the_same_trace() {
+fn a_failed_run_shows_its_failed_step_and_is_resumed_in_the_same_trace() {
     let mut pen = Pen::new();
     pen.turn(&["a"]);
     pen.effect(0, EffectKind::Model, "agent", json!({}), Some(json!({ "error": "no endpoint" })));
@@ -246,7 +246,7 @@ fn the_time_between_a_crash_and_its_resumption_is_nobodys_work() {
 
 /// Found by the torture: a call that a wrong clock dated after the next trace had begun was in neither.
 #[test]
-fn what_a_committed_step_did_is_in_its_trace_whatever_the_clock_said() {
+fn the_work_of_a_committed_step_is_in_its_trace_with_any_clock() {
     let mut pen = Pen::new();
     pen.turn(&["a"]);
     pen.chat("agent", "", &["x"]);
@@ -264,7 +264,7 @@ fn what_a_committed_step_did_is_in_its_trace_whatever_the_clock_said() {
 /// Found by the torture: a call whose outcome somebody decided on after the trace had been delivered turned into one that
 /// was never sent, which no collector has.
 #[test]
-fn a_call_that_is_settled_in_a_later_trace_was_sent_all_the_same() {
+fn a_call_settled_in_a_later_trace_is_shown_as_sent() {
     let mut pen = Pen::new();
     pen.turn(&["a"]);
     pen.chat("agent", "", &["x"]);

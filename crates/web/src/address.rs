@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_operator_allows_is_allowed_by_host_and_port() {
+    fn hosts_and_ports_that_the_operator_allows_are_allowed() {
         let addresses = Addresses::allowing(&["127.0.0.1:8080".into(), "wiki.lan".into()]);
         assert!(addresses.check("http://127.0.0.1:8080/").is_ok());
         assert!(addresses.check("http://127.0.0.1/").is_err());

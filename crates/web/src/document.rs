@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn documents_are_known_by_what_the_server_says_or_by_their_ending() {
+    fn the_format_of_a_document_follows_from_its_content_type_or_its_ending() {
         let named = |address: &str, media: &str| name(&Url::parse(address).unwrap(), media);
         let pdf = Some("document.pdf".to_owned());
         assert_eq!(named("https://a.test/x", "application/pdf; charset=binary"), pdf);

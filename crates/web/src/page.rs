@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_made_to_take_forever_is_read_as_plain_text() {
+    fn a_page_made_to_parse_forever_is_read_as_plain_text() {
         let url = Url::parse("https://sea.test/").unwrap();
         let deep = |tags: &str| format!("<html><body>{}high tide", tags.repeat(50_000));
         for text in [deep("<div>"), deep("<b><i><table><tr><td>"), deep("<font><a href=/x>")] {

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_of_this_program_replaces_the_one_of_everybody() {
+    fn a_group_for_this_program_replaces_the_general_group() {
         let rules = "\u{feff}user-agent: other\nUser-Agent: Perihelion/1.0\nSitemap: x\nDisallow: /own\nCrawl-delay: 2.5\n\
             \nUser-agent: *\nDisallow: /\n";
         assert!(allowed(rules, "/a") && !allowed(rules, "/own/a"));

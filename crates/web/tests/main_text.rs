@@ -20,7 +20,7 @@ fn paragraphs(about: &str) -> String {
 }
 
 #[test]
-fn what_is_named_as_something_else_is_left_out() {
+fn elements_marked_as_other_content_are_left_out() {
     let main = paragraphs("the article");
     for extra in [
         "<div class='share-buttons'>WRONG share</div>",
@@ -64,7 +64,7 @@ fn comments_are_left_out_of_articles_and_are_the_text_of_forums() {
 }
 
 #[test]
-fn what_a_page_says_of_itself_fills_what_is_missing() {
+fn the_metadata_of_a_page_fills_missing_fields() {
     let about = "The moon pulls at the sea twice a day, and the sea follows it twice a day.";
     let described = format!("<meta name='description' content='{about}'>");
     let page =

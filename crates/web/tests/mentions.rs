@@ -108,7 +108,7 @@ fn an_address_within_another_text_is_recognised() {
 }
 
 #[test]
-fn what_only_looks_like_an_address_is_none() {
+fn a_text_that_only_looks_like_an_address_is_not_an_address() {
     for text in [
         "",
         "a",
@@ -152,7 +152,7 @@ fn what_only_looks_like_an_address_is_none() {
 }
 
 #[test]
-fn an_address_stands_where_it_or_a_longer_one_is_written() {
+fn an_address_is_mentioned_if_it_or_a_longer_one_is_written() {
     let shown =
         "Read https://sea.test/tides?of=may, and Harbour.test. Mail joe@mail.test or a.deep.test.";
     for known in [
@@ -264,7 +264,7 @@ proptest! {
 
     /// Seeds are printed by proptest and taken from `PROPTEST_RNG_SEED`.
     #[test]
-    fn whatever_the_fetcher_goes_to_is_named(text in spelt()) {
+    fn every_address_that_the_fetcher_visits_is_named(text in spelt()) {
         if let Some(host) = fetched(&text) {
             for value in [
                 json!({ "url": text }), json!({ &text: 1 }), json!([[text]]),

@@ -105,7 +105,7 @@ async fn perform(
         Command::List(args) => list::run(threads, &args).await,
         Command::Show(args) => show::show(threads, &args, &globals.invocation()).await,
         Command::History(args) => show::history(threads, &args).await,
-        Command::State(args) => show::state(threads, &args).await,
+        Command::State(args) => show::state(threads, settings, &args).await,
         Command::Fork(args) => change::fork(threads, &args, &globals.invocation()).await,
         Command::Cancel(args) => {
             change::cancel(threads, settings, &args, &globals.invocation()).await

@@ -5,10 +5,11 @@ use serde_json::json;
 use super::list::as_json;
 use super::{Error, moment, next_nodes, title};
 use crate::cli::globals::quoted;
-use crate::cli::{output, questions};
+use crate::cli::{graphs, output, questions};
 use perihelion_engine::checkpoint::{RunRow, RunStatus};
 use perihelion_engine::ids::RunId;
 use perihelion_runtime::{LiveStatus, StepView, ThreadView, Threads};
+use perihelion_settings::config::Settings;
 use perihelion_star::{GraphState, ResultStatus};
 
 #[derive(Debug, clap::Args)]
@@ -154,9 +155,21 @@ pub struct StateArgs {
 /// Characters of an agent's output in the summary.
 const SHOWN: usize = 200;
 
-pub(super) async fn state(threads: &Threads, args: &StateArgs) -> Result<(), Error> {
+pub(super) async fn state(
+    threads: &Threads,
+    settings: &Settings,
+    args: &StateArgs,
+) -> Result<(), Error> {
     let thread = threads.find(args.thread.as_deref()).await?;
     if !threads.is_of_star(thread).await? {
+        let info = threads.info(thread).await?;
+        if let Some(graph) = graphs::of_thread(settings, threads, &info)? {
+            let state = graph.state(thread, args.at).await?.json();
+            let step = args.at.unwrap_or(info.head);
+            return output::json(
+                &json!({ "thread_id": thread, "graph": info.graph, "step": step, "state": state }),
+            );
+        }
         // The types of another graph are not known here: it is shown as it is kept.
         return output::json(&threads.raw_state(thread, args.at).await?);
     }

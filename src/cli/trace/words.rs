@@ -141,13 +141,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn small_sums_are_not_rounded_to_nothing() {
+    fn small_sums_are_not_rounded_to_zero() {
         let words = [0, 1_500, 1_234_500, 2_500_000_000, -40_000_000].map(dollars);
         assert_eq!(words, ["$0", "$0.0000015", "$0.0012", "$2.50", "-$0.0400"]);
     }
 
     #[test]
-    fn a_sum_that_lacks_calls_says_so() {
+    fn a_sum_with_missing_calls_is_marked() {
         let spent =
             Spent { calls: 2, nano_usd: Some(1_000_000_000), unpriced: 1, ..Spent::default() };
         assert_eq!(cost(spent).unwrap(), "≥ $1.00");

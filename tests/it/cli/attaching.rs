@@ -9,7 +9,7 @@ const PIXEL: &[u8] = b"\x89PNG\r\n\x1a\n";
 
 /// S1.02, S2.01
 #[tokio::test]
-async fn a_file_goes_to_the_roles_that_take_it_and_is_kept_as_an_artifact() {
+async fn a_file_goes_to_the_roles_that_accept_it_and_is_stored_as_an_artifact() {
     let mut world = World::new(answering()).await;
     world.set("PERIHELION_MODELS_ROLES_QA_INPUT", "text,image");
     std::fs::write(world.path("scan.png"), PIXEL).unwrap();

@@ -58,7 +58,7 @@ async fn a_servers_file_is_refused_with_the_table_and_the_variable() {
 }
 
 #[tokio::test]
-async fn without_a_model_a_run_says_what_to_set_and_makes_nothing() {
+async fn a_run_without_a_model_names_the_setting_and_creates_no_file() {
     let mut world = World::new(answering()).await;
     world.set("OPENAI_BASE_URL", "");
     world.set("OPENAI_API_KEY", "");
@@ -88,7 +88,7 @@ async fn an_unreachable_database_is_named_without_its_password() {
 
 /// A name that was mistyped makes no second, empty database.
 #[tokio::test]
-async fn what_only_reads_makes_no_database() {
+async fn commands_that_only_read_create_no_database() {
     let world = World::new(answering()).await;
     for args in [&["threads"][..], &["threads", "show", "x"], &["trace", "x"], &["replay", "x"]] {
         let args = [args, &["--database", "sqlite:typo/x.db"]].concat();
@@ -163,7 +163,7 @@ async fn the_doctor_finds_everything_well_on_a_working_machine() {
 }
 
 #[tokio::test]
-async fn the_doctor_says_of_each_thing_what_to_fix() {
+async fn the_doctor_gives_a_fix_for_each_problem() {
     let mut world = World::new(Script::new().rule(Rule::new(Reply::text("x")))).await;
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     world.set("OPENAI_BASE_URL", &format!("http://127.0.0.1:{port}/v1"));

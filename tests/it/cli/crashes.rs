@@ -17,7 +17,7 @@ const CALLS: usize = 6;
 
 /// S1.03
 #[tokio::test]
-async fn the_first_ctrl_c_keeps_what_was_done_and_says_how_to_continue() {
+async fn the_first_ctrl_c_stores_finished_work_and_shows_how_to_continue() {
     for by in [Signal::SIGINT, Signal::SIGTERM] {
         let world = World::new(hanging_at_the_end(noting())).await;
         let child = world.start(&["run", "Note it", "--thread", "n", "--json"]);
@@ -42,7 +42,7 @@ async fn the_first_ctrl_c_keeps_what_was_done_and_says_how_to_continue() {
 
 /// S1.03, X2
 #[tokio::test]
-async fn after_a_crash_another_process_takes_over_at_once_and_repeats_nothing() {
+async fn after_a_crash_another_process_takes_over_at_once_and_repeats_no_effect() {
     let world = World::new(hanging_at_the_end(noting())).await;
     let mut child = world.start(&["run", "Note it", "--thread", "n"]);
     world.model.wait_for_requests(CALLS).await;
@@ -63,7 +63,7 @@ async fn after_a_crash_another_process_takes_over_at_once_and_repeats_nothing() 
 
 /// X2
 #[tokio::test]
-async fn a_call_whose_outcome_a_crash_left_unknown_is_put_to_a_person() {
+async fn an_outcome_left_unknown_by_a_crash_asks_a_person() {
     let test = std::env::current_exe().unwrap();
     let hostile = test.ancestors().nth(2).unwrap().join("examples/hostile_mcp_server");
     let script = || {
@@ -99,7 +99,7 @@ async fn a_call_whose_outcome_a_crash_left_unknown_is_put_to_a_person() {
 }
 
 #[tokio::test]
-async fn a_second_writer_on_a_thread_is_told_who_holds_it() {
+async fn a_second_writer_on_a_thread_receives_the_name_of_the_holder() {
     let world = World::new(hanging_at_the_end(reading())).await;
     let child = world.start(&["run", "What is it?", "--thread", "t", "-q"]);
     world.model.wait_for_requests(CALLS).await;
@@ -136,7 +136,7 @@ async fn an_unreachable_model_fails_the_run_and_the_thread_continues_when_it_is_
 
 /// No server process outlives the program, however it ends.
 #[tokio::test]
-async fn servers_end_with_the_program_also_when_it_is_told_twice() {
+async fn servers_end_with_the_program_even_after_a_second_signal() {
     let test = std::env::current_exe().unwrap();
     let hostile = test.ancestors().nth(2).unwrap().join("examples/hostile_mcp_server");
     let script = Script::new()

@@ -50,7 +50,7 @@ async fn a_form_is_shown_with_its_fields_and_taken_when_it_fits() {
 
 /// X6
 #[tokio::test]
-async fn a_form_is_filled_in_on_a_terminal_and_asked_again_where_it_does_not_fit() {
+async fn a_form_is_filled_in_on_a_terminal_and_invalid_values_are_asked_again() {
     let world = shop("order").await;
     let run = ["run", "Order bread", "--thread", "o"];
     let output = world.run_on_a_terminal(&run, "y\n\n\ny\nBern\nfast\n").await.code(0);

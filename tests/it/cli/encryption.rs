@@ -81,7 +81,7 @@ async fn a_missing_or_wrong_key_is_named_and_threads_from_before_open() {
 }
 
 #[tokio::test]
-async fn a_process_without_the_key_writes_nothing_in_the_open_and_shows_what_it_may() {
+async fn a_process_without_the_key_writes_no_plain_text_and_shows_only_readable_fields() {
     let mut world = World::new(reading()).await;
     world.run(&["run", "What is it?", "--thread", "before", "-q"]).await.code(0);
     world.run(&["threads", "export", "before", "--output", "before.jsonl"]).await.code(0);

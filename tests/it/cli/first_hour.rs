@@ -42,7 +42,7 @@ async fn an_unknown_variable_of_the_programs_own_is_refused_with_the_nearest() {
 }
 
 #[tokio::test]
-async fn init_writes_both_files_and_replaces_none_unasked() {
+async fn init_writes_both_files_and_replaces_existing_ones_only_on_request() {
     let world = World::new(answering()).await;
     std::fs::remove_file(world.path("mcp-servers.toml")).unwrap();
     let none = world.run(&["run", "Hi", "-q"]).await;
@@ -70,7 +70,7 @@ async fn init_writes_both_files_and_replaces_none_unasked() {
 }
 
 #[tokio::test]
-async fn the_doctor_asks_about_the_end_of_an_address_that_lists_nothing() {
+async fn the_doctor_suggests_the_v1_ending_for_an_address_without_models() {
     let mut world = World::new(answering()).await;
     let url = world.model.url().trim_end_matches("/v1").to_owned();
     world.set("OPENAI_BASE_URL", &url);
@@ -108,7 +108,7 @@ async fn a_retry_is_one_short_line() {
 }
 
 #[tokio::test]
-async fn an_unreachable_server_says_what_refused_the_connection() {
+async fn the_report_of_an_unreachable_server_includes_the_refused_connection() {
     let world = World::new(answering()).await;
     let url = format!("http://127.0.0.1:{}/mcp", closed_port());
     world.write("mcp-servers.toml", &format!("[mcp_servers.away]\nurl = {url:?}\n"));
@@ -183,7 +183,7 @@ async fn an_error_is_explained_by_its_code() {
 }
 
 #[tokio::test]
-async fn doctor_tells_whether_a_service_is_ready() {
+async fn doctor_checks_if_a_service_is_ready() {
     let world = World::new(Script::new()).await;
     let nobody = world.run(&["doctor", "--service", "http://127.0.0.1:9"]).await.code(1);
     assert!(nobody.stdout.contains("does not answer"), "{nobody:#?}");
@@ -193,14 +193,12 @@ async fn doctor_tells_whether_a_service_is_ready() {
 }
 
 #[tokio::test]
-async fn doctor_names_the_parts_of_the_system_and_what_each_is_for() {
+async fn doctor_names_the_parts_of_the_system_and_their_purposes() {
     let mut world = World::new(answering()).await;
     std::fs::create_dir(world.path("bin")).unwrap();
     world.write("bin/bwrap", "");
-    world.write("authorities.pem", "");
     let bin = world.path("bin").display().to_string();
     world.set("PATH", &bin);
-    world.set("SSL_CERT_FILE", &world.path("authorities.pem").display().to_string());
     world.set("PERIHELION_DOCUMENTS_PARSER", "./read-scans.sh");
     let doctor = world.run(&["doctor"]).await.code(0).stdout;
     for line in [
@@ -215,7 +213,7 @@ async fn doctor_names_the_parts_of_the_system_and_what_each_is_for() {
     let parts = report["parts"].as_array().unwrap();
     let of = |name: &str| parts.iter().find(|part| part["name"] == name).unwrap();
     assert_eq!(of("bubblewrap")["path"], format!("{bin}/bwrap"));
-    assert!(of("certificates")["path"].is_string() && of("pager")["path"].is_null(), "{report}");
+    assert!(of("certificates")["purpose"].is_string() && of("pager")["path"].is_null(), "{report}");
     let version = world.run(&["--version"]).await.code(0).stdout;
     assert!(version.contains(report["version"].as_str().unwrap()), "{version}");
     assert!(version.contains("features: "), "{version}");

@@ -83,7 +83,7 @@ async fn a_busy_thread_names_its_process_is_followed_and_can_be_cancelled() {
 
 /// Who only follows says so, and has no servers that could be read again.
 #[tokio::test]
-async fn a_resume_that_only_follows_says_so() {
+async fn a_resume_that_only_follows_reports_it() {
     let world = World::new(hanging()).await;
     let run = world.start(&["run", "Hi", "--thread", "t"]);
     let pid = run.id().unwrap();

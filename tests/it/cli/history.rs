@@ -86,7 +86,7 @@ async fn a_damaged_journal_is_an_error_that_names_the_step() {
 }
 
 #[tokio::test]
-async fn answers_forks_and_shortened_threads_replay_as_far_as_they_are_kept() {
+async fn answers_forks_and_shortened_threads_replay_up_to_their_stored_steps() {
     let mut world = World::new(noting()).await;
     world
         .write("mcp-servers.toml", &format!("{SERVERS}default_tools_approval_mode = \"prompt\"\n"));

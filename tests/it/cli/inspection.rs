@@ -113,7 +113,7 @@ async fn a_shortened_thread_keeps_its_state_and_continues() {
 }
 
 #[tokio::test]
-async fn pruning_by_age_deletes_the_finished_and_leaves_those_that_wait() {
+async fn pruning_by_age_deletes_finished_threads_and_leaves_waiting_ones() {
     let asks = Rule::new(clarify("Which?")).contains("unclear");
     let script = first(asks, answering());
     let world = World::new(script).await;
@@ -130,7 +130,7 @@ async fn pruning_by_age_deletes_the_finished_and_leaves_those_that_wait() {
 }
 
 #[tokio::test]
-async fn a_database_where_nothing_can_be_written_is_read_and_refuses_the_rest() {
+async fn a_read_only_database_can_be_read_and_refuses_writes() {
     let has_bubblewrap = std::process::Command::new("bwrap").arg("--version").output().is_ok();
     assert!(
         has_bubblewrap || std::env::var_os("CI").is_none(),

@@ -57,8 +57,7 @@ async fn with_json_logs_an_early_error_is_one_line_of_json() {
 
 /// X6: what a server writes, or has in its address, is told in our words and cannot pass for them.
 #[tokio::test]
-async fn what_servers_write_forges_no_log_line_and_their_addresses_are_not_logged_with_their_keys()
-{
+async fn server_output_forges_no_log_line_and_addresses_are_logged_without_keys() {
     let mut world = World::new(reading()).await;
     world.set("SEARCH_KEY", "key-of-the-operator");
     let stderr = r"printf 'a\033]0;t\007\033[2K\342\200\256b\nWARN forged: yes\n' >&2; exit 1";

@@ -55,7 +55,7 @@ impl Served {
 
 /// S1.12
 #[tokio::test]
-async fn a_worker_tells_prometheus_what_it_did_and_how_threads_stand() {
+async fn a_worker_exports_its_work_and_the_thread_states_to_prometheus() {
     let world = World::new(reading()).await;
     // What the servers offer is known from here on.
     world.run(&["agents"]).await.code(0);
@@ -93,7 +93,7 @@ async fn a_worker_tells_prometheus_what_it_did_and_how_threads_stand() {
 }
 
 #[tokio::test]
-async fn a_port_that_is_taken_is_named_before_anything_is_begun() {
+async fn an_occupied_port_is_reported_before_any_work_starts() {
     let taken = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
     let world = World::new(reading()).await;
@@ -103,7 +103,7 @@ async fn a_port_that_is_taken_is_named_before_anything_is_begun() {
 }
 
 #[tokio::test]
-async fn what_serves_traces_serves_the_state_of_the_threads_too() {
+async fn the_trace_server_also_serves_thread_states() {
     let world = World::new(reading()).await;
     world.run(&["run", "What is it?", "-q"]).await.code(0);
     let server = Served::start(&world, &["trace", "serve", "--addr", "127.0.0.1:0"]).await;
@@ -166,7 +166,7 @@ async fn a_short_run_delivers_its_numbers_at_its_end() {
 }
 
 #[tokio::test]
-async fn metrics_go_where_the_environment_says_and_nowhere_when_it_says_so() {
+async fn metrics_follow_the_environment_variables_including_off() {
     let (collector, url) = Collector::start(Manner::default()).await;
     let mut world = World::new(reading()).await;
     world.set("OTEL_EXPORTER_OTLP_ENDPOINT", &url);
@@ -183,7 +183,7 @@ async fn metrics_go_where_the_environment_says_and_nowhere_when_it_says_so() {
 }
 
 #[tokio::test]
-async fn a_collector_without_metrics_is_no_trouble_and_one_that_is_away_costs_a_warning() {
+async fn a_collector_without_metrics_is_accepted_and_an_absent_one_causes_a_warning() {
     let (_collector, url) = Collector::start(Manner::default()).await;
     let mut world = World::new(reading()).await;
     world.set("OTEL_TRACES_EXPORTER", "none");

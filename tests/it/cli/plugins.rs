@@ -105,7 +105,7 @@ async fn a_worker_takes_over_a_changed_servers_file_and_keeps_the_old_one_when_t
 }
 
 #[tokio::test]
-async fn a_reload_is_asked_for_by_command_or_by_sighup_and_its_outcome_is_told() {
+async fn a_reload_starts_by_command_or_by_sighup_and_its_outcome_is_reported() {
     let mut world = World::new(answering()).await;
     world.set("PERIHELION_SERVERS_WATCH", "false");
     world.run(&["agents", "reload"]).await.code(0).says("no process on this machine uses");
@@ -124,7 +124,7 @@ async fn a_reload_is_asked_for_by_command_or_by_sighup_and_its_outcome_is_told()
 }
 
 #[tokio::test]
-async fn what_a_process_that_was_killed_left_is_cleared_away() {
+async fn files_left_by_a_killed_process_are_removed() {
     let world = World::new(answering()).await;
     let mut worker = worker(&world).await;
     worker.kill().await.unwrap();
@@ -191,7 +191,7 @@ async fn servers_of_another_program_are_printed_or_written_into_the_servers_file
 
 /// S1.09: who waits is told how many servers are waited for.
 #[tokio::test]
-async fn a_look_at_servers_that_takes_long_says_how_far_it_has_come() {
+async fn a_slow_discovery_of_servers_shows_its_progress() {
     let world = World::new(Script::new()).await;
     let deaf =
         "[mcp_servers.deaf]\ncommand = \"sleep\"\nargs = [\"60\"]\nstartup_timeout_sec = 6\n";

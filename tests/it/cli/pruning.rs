@@ -29,7 +29,7 @@ async fn left(world: &World) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn the_newest_threads_are_kept_and_those_that_wait_in_any_case() {
+async fn the_newest_threads_and_all_waiting_ones_survive_pruning() {
     let world = world().await;
     world.run(&["run", "again", "--thread", "a", "-q"]).await.code(0);
     let prune = ["threads", "prune", "--keep", "1"];
@@ -64,7 +64,7 @@ async fn long_threads_are_shortened_all_at_once() {
 }
 
 #[tokio::test]
-async fn without_options_the_settings_say_what_goes() {
+async fn pruning_without_options_follows_the_settings() {
     let mut world = world().await;
     world.run(&["threads", "prune"]).await.code(2).says("[retention]");
     world.write("perihelion.toml", "[retention]\nmax_age = \"1w\"\nmax_threads = 2\n");

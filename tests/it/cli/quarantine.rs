@@ -74,7 +74,7 @@ async fn a_changed_server_is_left_out_until_its_difference_was_shown_and_approve
 
 /// X6
 #[tokio::test]
-async fn servers_that_nobody_declared_are_named_in_one_line() {
+async fn undeclared_servers_are_named_in_one_line() {
     let world = world().await;
     let one = "MCP server x counts as open world";
     world.run(&["agents"]).await.code(0).says(one);
@@ -113,7 +113,7 @@ async fn a_change_of_arguments_is_shown_old_and_new() {
 
 /// X6: a list that is not fresh any longer and is as pinned holds no run up; the server is asked beside it.
 #[tokio::test]
-async fn a_run_begins_with_what_is_pinned_while_the_server_is_asked_again() {
+async fn a_run_starts_with_pinned_definitions_while_the_server_is_checked_again() {
     use std::os::unix::fs::PermissionsExt as _;
     let world = world().await;
     // Where `asleep` is there, the server takes what it is sent and never answers.
@@ -141,7 +141,7 @@ async fn a_run_begins_with_what_is_pinned_while_the_server_is_asked_again() {
 
 /// X6: the thread that needs the agent waits for it and says why.
 #[tokio::test]
-async fn a_thread_that_needs_a_quarantined_agent_is_told_and_continues_after_the_approval() {
+async fn a_thread_that_needs_a_quarantined_agent_reports_it_and_continues_after_the_approval() {
     let world = world().await;
     world.run(&["run", "What colour?", "--thread", "t", "-q"]).await.code(3);
     says(&world, "Looks up, and more.");
@@ -167,7 +167,7 @@ async fn a_thread_that_needs_a_quarantined_agent_is_told_and_continues_after_the
 
 /// X6: bundled servers are this program itself.
 #[tokio::test]
-async fn where_only_bundled_servers_run_there_is_nothing_to_pin() {
+async fn bundled_servers_alone_need_no_pins() {
     let mut world = World::new(super::world::answering()).await;
     world.set("PERIHELION_TRUST_PINS", "required");
     world.run(&["agents", "show", "files"]).await.code(0);

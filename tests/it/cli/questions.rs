@@ -63,7 +63,7 @@ async fn a_trace_ends_with_the_question_and_the_next_begins_with_the_answer() {
 }
 
 #[tokio::test]
-async fn with_json_the_questions_stand_in_the_object() {
+async fn with_json_the_questions_are_part_of_the_object() {
     let world = World::new(clarifying()).await;
     let run = world.run(&["run", "Did they?", "--json", "-q"]).await.code(3);
     assert_eq!(run.stderr, "");
@@ -108,7 +108,7 @@ async fn a_call_that_needs_approval_waits_and_happens_once_it_is_given() {
 
 /// S3.09
 #[tokio::test]
-async fn a_denied_call_never_happens_and_the_agent_is_told_why() {
+async fn a_denied_call_never_happens_and_the_agent_receives_the_reason() {
     let world = World::new(noting()).await;
     world.write("mcp-servers.toml", &gated());
     world.run(&["run", "Note it", "--thread", "n", "-q"]).await.code(3);

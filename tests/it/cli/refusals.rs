@@ -48,7 +48,7 @@ async fn unknown_threads_are_named_as_they_were_called() {
 }
 
 #[tokio::test]
-async fn a_finished_thread_has_nothing_to_resume_and_nothing_to_answer() {
+async fn a_finished_thread_refuses_resume_and_answers() {
     let world = World::new(answering()).await;
     world.run(&["run", "Hi", "--thread", "t", "-q"]).await.code(0);
     let message = plain_refusal(world.run(&["resume", "t"]).await.code(2));
@@ -112,7 +112,7 @@ async fn an_empty_question_and_an_unknown_agent_are_refused_and_no_thread_is_mad
 }
 
 #[tokio::test]
-async fn a_thread_is_deleted_only_when_somebody_says_yes() {
+async fn a_thread_is_deleted_only_after_confirmation() {
     let world = World::new(answering()).await;
     world.run(&["run", "Hi", "--thread", "t", "-q"]).await.code(0);
     let message = plain_refusal(world.run(&["threads", "delete", "t"]).await.code(2));

@@ -21,7 +21,7 @@ async fn standard_output_carries_the_answer_alone_and_standard_error_the_progres
 
 /// The whole star over the other wires: JSON decisions, a tool loop, verdicts and a streamed answer.
 #[tokio::test]
-async fn endpoints_with_wires_of_their_own_run_the_same_star() {
+async fn endpoints_with_different_protocols_run_the_same_star() {
     for api in ["anthropic", "gemini"] {
         let mut world = World::new(reading()).await;
         world.set("PERIHELION_MODELS_API", api);
@@ -36,7 +36,7 @@ async fn endpoints_with_wires_of_their_own_run_the_same_star() {
 }
 
 #[tokio::test]
-async fn a_quiet_run_says_nothing_but_the_answer() {
+async fn a_quiet_run_prints_only_the_answer() {
     let world = World::new(reading()).await;
     let run = world.run(&["run", "--quiet", "What is it?"]).await.code(0);
     assert_eq!((run.stdout.as_str(), run.stderr.as_str()), ("It is 42 [1].\n", ""));
@@ -93,7 +93,7 @@ async fn the_question_can_come_from_standard_input_and_the_context_from_options(
 }
 
 #[tokio::test]
-async fn a_thread_remembers_what_was_asked_before_under_its_name() {
+async fn a_named_thread_remembers_earlier_questions() {
     let world = World::new(answering()).await;
     world.run(&["run", "My name is Ann.", "--thread", "talk", "-q"]).await.code(0);
     world.run(&["run", "Who am I?", "--thread", "talk", "-q"]).await.code(0);
@@ -107,7 +107,7 @@ async fn a_thread_remembers_what_was_asked_before_under_its_name() {
 
 /// S2.01
 #[tokio::test]
-async fn a_disabled_agent_is_not_on_the_menu() {
+async fn a_disabled_agent_is_not_in_the_catalog() {
     let world = World::new(answering()).await;
     world.run(&["run", "Hi", "--disable", "NOTES", "--prefer", "files", "-q"]).await.code(0);
     let supervisor = &world.model.requests()[0];
@@ -139,7 +139,7 @@ async fn a_model_that_answers_nonsense_still_ends_in_an_answer() {
 
 /// S1.13
 #[tokio::test]
-async fn when_the_answers_own_model_call_fails_what_was_found_is_the_answer() {
+async fn if_the_model_call_for_the_answer_fails_the_findings_are_the_answer() {
     let refuses = Rule::new(Reply::status(400, "no more today")).role(Role::Qa);
     let script = super::world::first(refuses, reading());
     let world = World::new(script).await;

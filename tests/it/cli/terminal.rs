@@ -43,7 +43,7 @@ async fn a_run_moves_on_one_line_and_leaves_its_answer_rendered() {
 
 /// S1.13
 #[tokio::test]
-async fn nothing_is_coloured_where_that_is_refused_and_a_pipe_gets_every_line() {
+async fn no_output_is_coloured_if_colour_is_disabled_and_a_pipe_gets_every_line() {
     let mut world = world().await;
     world.set("NO_COLOR", "1");
     let run = world.run_on_a_terminal(&["run", "Does Morocco?"], "").await.code(0);

@@ -85,7 +85,7 @@ async fn following_ends_when_the_process_that_ran_it_is_gone() {
 
 /// X7
 #[tokio::test]
-async fn two_runs_are_compared_and_what_differs_is_named() {
+async fn a_comparison_of_two_runs_names_the_differences() {
     let script = first(
         Rule::new(Reply::text("It is 43 [1].")).role(Role::Qa).nth(2),
         first(Rule::new(select(&["mcp_agent_notes"])).role(Role::Supervisor).nth(3), reading()),
@@ -176,7 +176,7 @@ async fn a_collector_that_refuses_is_a_failure() {
 }
 
 #[tokio::test]
-async fn the_page_is_written_where_it_is_wanted_and_its_path_is_said() {
+async fn the_page_is_written_to_the_requested_path_which_is_printed() {
     let mut world = World::new(reading()).await;
     world.run(&["run", "What is it?", "--thread", "t", "-q"]).await.code(0);
     let written = world.run(&["trace", "t", "--out", "page.html"]).await.code(0);
@@ -199,7 +199,7 @@ async fn the_page_is_written_where_it_is_wanted_and_its_path_is_said() {
 }
 
 #[tokio::test]
-async fn traces_are_served_on_loopback_only_and_the_ui_beside_them() {
+async fn traces_are_served_on_loopback_only_together_with_the_ui() {
     let world = World::new(reading()).await;
     world.run(&["run", "What is it?", "--thread", "t", "-q"]).await.code(0);
     world.run(&["trace", "serve", "--addr", "0.0.0.0:0"]).await.code(2).says("loopback");

@@ -45,7 +45,7 @@ async fn a_run_is_drawn_as_a_tree_with_thoughts_calls_and_verdicts() {
 
 /// X7, S1.12: `kill -9` in the middle of a step leaves no gap and no second copy in the trace.
 #[tokio::test]
-async fn a_killed_and_resumed_run_is_drawn_as_one_that_was_never_killed() {
+async fn a_killed_and_resumed_run_is_drawn_like_an_uninterrupted_run() {
     let world = World::new(Script::new()).await;
     let report = world.run(&["demo", "--quiet", "--json"]).await.code(0).json();
     let unhurt = world.run(&["trace", report["thread_id"].as_str().unwrap()]).await.code(0);
@@ -94,7 +94,7 @@ async fn the_trace_is_sent_before_the_program_ends() {
 }
 
 #[tokio::test]
-async fn a_collector_that_is_down_costs_a_warning_and_nothing_else() {
+async fn a_collector_that_is_down_causes_only_a_warning() {
     let (_collector, url) =
         Collector::start(Manner { status: Some(403), ..Manner::default() }).await;
     let mut world = World::new(reading()).await;

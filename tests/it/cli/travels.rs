@@ -49,7 +49,7 @@ async fn threads_travel_to_postgres_and_back_and_their_questions_are_answered_th
 }
 
 #[tokio::test]
-async fn a_damaged_cut_or_newer_file_is_refused_and_nothing_is_written() {
+async fn a_damaged_cut_or_newer_file_is_refused_and_no_thread_is_written() {
     let world = World::new(super::world::reading()).await;
     world.run(&["run", "What is it?", "--thread", "t", "-q"]).await.code(0);
     let whole = world.run(&["threads", "export", "t"]).await.code(0).stdout;

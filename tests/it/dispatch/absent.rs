@@ -50,7 +50,7 @@ async fn a_run_whose_servers_never_come_begins_without_them() {
 
 /// A worker that drains ends well only when nothing waits any more.
 #[tokio::test]
-async fn a_worker_that_drains_a_database_that_can_only_be_read_fails_and_says_how_many_wait() {
+async fn a_worker_that_drains_a_read_only_database_fails_with_the_number_of_waiting_threads() {
     let site = site(Kind::Sqlite, noting()).await;
     site.submit("n").await;
     let drained = site.world.run_read_only(&["worker", "--drain"]).await;
@@ -78,7 +78,7 @@ async fn with_logs_in_json_every_line_of_a_worker_is_json() {
 
 /// X6: pins outlive a restart although the configuration can only be read.
 #[tokio::test]
-async fn pins_are_kept_where_the_settings_say() {
+async fn pins_are_stored_at_the_path_in_the_settings() {
     let mut site = site(Kind::Sqlite, noting()).await;
     let pins = site.world.path("kept/pins.lock");
     std::fs::create_dir(site.world.path("kept")).unwrap();

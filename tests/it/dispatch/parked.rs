@@ -60,7 +60,7 @@ async fn answer_and_finish(url: &str, parked: usize, threads: &[ThreadId]) {
     let store = checkpoint::open(url).await.unwrap();
     let filter = ThreadFilter { status: Some(ThreadStatus::Interrupted), ..Default::default() };
     assert_eq!(store.list(&filter).await.unwrap().len(), parked);
-    let scope = Scope { graph: "story".to_owned(), except_tenant: None, thorough: true };
+    let scope = Scope { graphs: vec!["story".to_owned()], except_tenant: None, thorough: true };
     let dispatcher = dispatch::open(url, Arc::clone(&store), scope).unwrap();
     assert!(dispatcher.next().await.unwrap().is_none(), "nobody is called to a thread that waits");
 

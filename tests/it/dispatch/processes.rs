@@ -133,7 +133,7 @@ const SUBMITTERS: usize = 24;
 
 /// 37 G3
 #[tokio::test]
-async fn many_processes_submit_to_one_new_file_at_once_and_none_is_half_there() {
+async fn concurrent_submissions_to_one_new_file_are_all_complete() {
     let many = std::env::var("SUBMITTERS").ok().and_then(|many| many.parse().ok());
     let site = sqlite(answering()).await;
     let names: Vec<String> = (0..many.unwrap_or(SUBMITTERS)).map(|n| format!("p{n}")).collect();

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use perihelion::checkpoint::{self, Claim, Fence, RunStatus, Store, ThreadStatus, Waiting, Wanted};
+use perihelion::checkpoint::{
+    self, Claim, Fence, RunStatus, Store, ThreadStatus, Waiting, WorkFilter,
+};
 use perihelion::dispatch::{self, Dispatcher, Scope, Wake};
 use perihelion::graph::{Context, node_fn};
 use perihelion::ids::ThreadId;
@@ -45,7 +47,7 @@ pub async fn postgres() -> Place {
 impl Place {
     pub fn dispatcher(&self) -> Arc<Dispatcher> {
         let except_tenant = Some("demo".to_owned());
-        let scope = Scope { graph: "story".to_owned(), except_tenant, thorough: true };
+        let scope = Scope { graphs: vec!["story".to_owned()], except_tenant, thorough: true };
         dispatch::open(&self.url, Arc::clone(&self.store), scope).unwrap()
     }
 
@@ -271,7 +273,7 @@ async fn a_thread_is_found_when_its_lease_has_run_out_or_its_holder_is_dead(on: 
     let info = on.store.claim(Claim::new(thread, elsewhere, ttl)).await.unwrap();
     assert!(calls(&dispatcher).await.is_empty());
     assert_eq!(wake(&runner, thread).await, None);
-    let wanted = Wanted {
+    let wanted = WorkFilter {
         graph: "story".to_owned(),
         except_tenant: None,
         machine: "/boot+pid/".to_owned(),

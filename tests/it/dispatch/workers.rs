@@ -12,7 +12,7 @@ use crate::runner::world::*;
 /// Threads are queued while four workers take calls: each is continued with once, and no call is left, not even to a thread that
 /// was deleted or is another graph's.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn workers_that_take_calls_at_once_share_them_and_leave_none() {
+async fn concurrent_workers_share_the_queue_and_leave_no_job() {
     let place = postgres().await;
     let mut listener = PgListener::connect(&place.url).await.unwrap();
     listener.listen("perihelion_wake").await.unwrap();

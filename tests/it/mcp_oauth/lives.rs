@@ -88,7 +88,7 @@ async fn a_token_is_renewed_before_it_runs_out_and_once_when_it_is_refused() {
 
 /// X6
 #[tokio::test]
-async fn a_call_that_the_login_does_not_allow_says_so_and_the_next_login_asks_for_all_of_it() {
+async fn a_call_beyond_the_scopes_of_the_login_reports_it_and_the_next_login_requests_all_scopes() {
     let site = Site::start().await;
     let logins = tempfile::tempdir().unwrap();
     let pool = pool(&site.url, "", logins.path());
@@ -110,7 +110,7 @@ async fn a_call_that_the_login_does_not_allow_says_so_and_the_next_login_asks_fo
 
 /// X6
 #[tokio::test]
-async fn client_credentials_get_and_renew_tokens_with_nobody_there() {
+async fn client_credentials_get_and_renew_tokens_unattended() {
     let site = Site::start().await;
     let logins = tempfile::tempdir().unwrap();
     let oauth = "oauth = { client_id = \"machine\", client_secret_env_var = \"SECRET\", \
@@ -169,7 +169,7 @@ async fn the_secret_of_the_operator_goes_to_no_other_authorization_server() {
 }
 
 #[tokio::test]
-async fn a_refusal_without_a_challenge_is_one_all_the_same() {
+async fn a_refusal_without_a_challenge_counts_as_a_refusal() {
     let site = Site::start().await;
     let logins = tempfile::tempdir().unwrap();
     let pool = pool(&site.url, "", logins.path());
@@ -186,7 +186,7 @@ async fn a_refusal_without_a_challenge_is_one_all_the_same() {
 }
 
 #[tokio::test]
-async fn a_login_that_nobody_finishes_leaves_the_one_before() {
+async fn an_unfinished_login_leaves_the_earlier_one() {
     let site = Site::start().await;
     let logins = tempfile::tempdir().unwrap();
     let pool = pool(&site.url, "", logins.path());
@@ -199,7 +199,7 @@ async fn a_login_that_nobody_finishes_leaves_the_one_before() {
 }
 
 #[tokio::test]
-async fn a_login_made_elsewhere_is_taken_up_at_once() {
+async fn a_login_in_another_process_takes_effect_at_once() {
     let site = Site::start().await;
     let logins = tempfile::tempdir().unwrap();
     let here = pool(&site.url, "", logins.path());
@@ -219,7 +219,7 @@ async fn a_login_made_elsewhere_is_taken_up_at_once() {
 }
 
 #[tokio::test]
-async fn a_token_that_was_rotated_for_a_call_that_nobody_waits_for_is_kept() {
+async fn a_token_rotated_for_an_abandoned_call_is_stored() {
     let site = Site::start().await;
     let logins = tempfile::tempdir().unwrap();
     let pool = pool(&site.url, "", logins.path());

@@ -83,7 +83,7 @@ async fn a_logout_revokes_and_forgets() {
 
 /// X6
 #[tokio::test]
-async fn a_login_that_is_not_accepted_any_longer_costs_a_run_that_agent_and_no_more() {
+async fn an_expired_login_costs_a_run_only_that_agent() {
     let site = Site::start().await;
     let world = world(&site, greeting()).await;
     log_in(&world).await;
@@ -177,7 +177,7 @@ async fn a_login_is_for_the_address_that_it_was_made_for() {
 }
 
 #[tokio::test]
-async fn logins_where_there_can_be_none_say_why() {
+async fn a_login_that_is_impossible_gives_the_reason() {
     let site = Site::start().await;
     let mut world = world(&site, Script::new()).await;
     world.set("TOKEN", "canary-oauth-given");

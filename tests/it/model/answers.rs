@@ -28,7 +28,7 @@ async fn received(reply: Reply, request: &ChatRequest) -> ChatResponse {
 }
 
 #[tokio::test]
-async fn reasoning_and_marks_of_templates_are_kept_apart_from_the_answer() {
+async fn reasoning_and_template_marks_are_separated_from_the_answer() {
     let whole = "The total of all open invoices is 42 euros, as of today.";
     for (written, answer, reasoning) in [
         (whole.to_owned(), whole, None),
@@ -231,7 +231,7 @@ async fn an_empty_or_broken_off_answer_is_asked_for_again() {
 
 /// What would come again as it is, or was shown in part, is given as what it is.
 #[tokio::test]
-async fn an_answer_that_was_cut_says_so_and_calls_nothing() {
+async fn a_truncated_answer_is_marked_and_calls_no_tool() {
     let call = json!([{ "id": "c", "function": { "name": "pay", "arguments": "" } }]);
     for (reason, requests) in [
         ("length", 1),

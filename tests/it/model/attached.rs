@@ -69,7 +69,7 @@ async fn images_and_files_are_sent_in_the_form_of_each_wire() {
 
 /// S1.02
 #[tokio::test]
-async fn a_model_that_takes_no_files_is_told_their_names() {
+async fn a_model_without_file_input_receives_the_names_of_files() {
     for api in ["chat_completions", "anthropic", "gemini"] {
         for (input, images) in [("text", false), ("text,image", true)] {
             let words = sent(api, input).await.to_string();

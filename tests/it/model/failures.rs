@@ -96,7 +96,7 @@ async fn an_endpoint_that_hangs_is_asked_again_and_then_given_up_by_name() {
 }
 
 #[tokio::test]
-async fn refusals_of_any_form_are_told_in_one_short_line() {
+async fn refusals_of_any_form_are_reported_in_one_short_line() {
     let long = "many words ".repeat(10_000);
     for (body, shown) in [
         (r#"{"error":"plain"}"#, "plain"),

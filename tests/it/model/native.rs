@@ -104,7 +104,7 @@ struct Verdict {
 }
 
 #[tokio::test]
-async fn a_json_answer_is_held_to_its_schema_and_repaired_over_each_wire() {
+async fn a_json_answer_is_checked_against_its_schema_and_repaired_with_each_api() {
     for api in APIS {
         let script = Script::new()
             .rule(Rule::new(Reply::json(json!({ "approved": "perhaps" }))).nth(1))
@@ -125,7 +125,7 @@ async fn a_json_answer_is_held_to_its_schema_and_repaired_over_each_wire() {
 }
 
 #[tokio::test]
-async fn a_refusal_is_told_in_the_endpoints_words_and_tried_again_where_it_may_pass() {
+async fn a_refusal_is_reported_in_the_endpoints_words_and_temporary_ones_are_retried() {
     for api in APIS {
         let script = Script::new()
             .rule(Rule::new(Reply::status(529, "Overloaded")).times(1))

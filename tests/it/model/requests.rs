@@ -56,7 +56,7 @@ async fn a_role_gets_its_own_model_endpoint_key_and_limits() {
 }
 
 #[tokio::test]
-async fn without_an_endpoint_the_error_says_what_to_set() {
+async fn the_error_without_an_endpoint_names_the_setting() {
     let model = model_at("", &[("OPENAI_API_KEY", "")]);
     let error = model.chat(&request(Role::Qa), None).await.unwrap_err();
     assert!(matches!(error, Error::NotConfigured), "{error}");

@@ -46,7 +46,7 @@ async fn a_script_can_be_written_as_a_file() {
 }
 
 #[tokio::test]
-async fn only_so_many_requests_are_kept_as_are_asked_for_and_all_are_counted() {
+async fn only_the_requested_number_of_requests_is_stored_and_all_are_counted() {
     let rule = Rule::new(Reply::text("second")).role(Role::Qa).nth(2);
     let script = Script::new().keep_requests(1).rule(rule).rule(Rule::new(Reply::text("first")));
     let server = serve(script).await;

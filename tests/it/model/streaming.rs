@@ -63,7 +63,7 @@ async fn an_endpoint_that_ignores_streaming_or_usage_still_answers() {
 }
 
 #[tokio::test]
-async fn a_stream_that_breaks_is_begun_again_only_while_nothing_was_handed_out() {
+async fn a_broken_stream_restarts_only_before_its_first_output() {
     let mut broken = Reply::text(LONG);
     broken.drop_connection = true;
     let server = serve(Script::new().rule(Rule::new(broken))).await;

@@ -35,7 +35,7 @@ async fn a_request_that_is_refused_as_too_long_is_shortened_once() {
 
 /// S2.05: what a provider kept is counted over each wire, whole and streamed.
 #[tokio::test]
-async fn tokens_that_were_kept_are_counted_over_each_wire() {
+async fn cached_tokens_are_counted_with_each_api() {
     for api in ["chat_completions", "anthropic", "gemini"] {
         let server =
             serve(Script::new().rule(Rule::new(Reply::text("Yes.").usage(100, 5).cached(80))))

@@ -78,8 +78,7 @@ async fn meets_a_newer_migration(store: Arc<dyn Store>, url: &str) {
 }
 
 #[tokio::test]
-async fn a_process_on_postgres_continues_beside_a_newer_migration_and_is_refused_when_it_starts_again()
- {
+async fn a_process_on_postgres_survives_a_newer_migration_but_cannot_start_again() {
     let database = server().await.fresh().await;
     let store = checkpoint::open(&database.url).await.unwrap();
     let newer = "CREATE TABLE of_tomorrow (id bigint);
@@ -91,8 +90,7 @@ async fn a_process_on_postgres_continues_beside_a_newer_migration_and_is_refused
 }
 
 #[tokio::test]
-async fn a_process_on_sqlite_continues_beside_a_newer_migration_and_is_refused_when_it_starts_again()
- {
+async fn a_process_on_sqlite_survives_a_newer_migration_but_cannot_start_again() {
     let directory = tempfile::tempdir().unwrap();
     let url = format!("sqlite:{}", directory.path().join("threads.db").display());
     let store = checkpoint::open(&url).await.unwrap();

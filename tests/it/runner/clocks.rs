@@ -30,7 +30,7 @@ async fn an_hour_ahead(database: &crate::support::postgres::Database) {
 }
 
 #[tokio::test]
-async fn what_a_process_with_a_wrong_clock_does_is_dated_by_the_database() {
+async fn writes_of_a_process_with_a_wrong_clock_are_dated_by_the_database() {
     let database = server().await.fresh().await;
     an_hour_ahead(&database).await;
     let store: Arc<dyn Store> = Arc::new(PostgresStore::open(&database.url).await.unwrap());

@@ -31,7 +31,7 @@ fn assert_clean(seed: u64, report: &Report) {
 
 /// X2: `SIMULATION_SEED=n` plays that seed alone, with its story told.
 #[test]
-fn whatever_breaks_every_invariant_holds() {
+fn every_invariant_survives_every_failure() {
     let runtime = runtime();
     if let Some(seed) = number("SIMULATION_SEED") {
         return assert_clean(seed, &runtime.block_on(play(seed, None, true)));

@@ -12,7 +12,8 @@ use perihelion::checkpoint::{
     BlobRow, Claim, Commit, EffectKind, EffectRow, EffectSettlement, EffectStatus, Effects,
     Encoded, Error, EventPosition, EventRow, Events, Fence, Leases, Loaded, NewThread,
     OpenInterrupt, PendingRow, Questions, RunEnd, RunRow, SnapshotRow, StateCache, StepRow, Steps,
-    Store, ThreadDump, ThreadFilter, ThreadInfo, ThreadStatus, Threads, Transfer, Waiting, Wanted,
+    Store, ThreadDump, ThreadFilter, ThreadInfo, ThreadStatus, Threads, Transfer, Waiting,
+    WorkFilter,
 };
 use perihelion::ids::{InterruptId, RunId, ThreadId};
 use serde_json::{Value, json};
@@ -230,7 +231,7 @@ impl Leases for Watched {
         self.write("claim", work).await
     }
 
-    async fn waiting(&self, wanted: &Wanted) -> Result<Vec<Waiting>, Error> {
+    async fn waiting(&self, wanted: &WorkFilter) -> Result<Vec<Waiting>, Error> {
         self.read(self.truth.waiting(wanted)).await
     }
 

@@ -64,14 +64,14 @@ fn runtime() -> tokio::runtime::Runtime {
 
 /// X4
 #[test]
-fn memory_does_what_the_model_does() {
+fn memory_behaves_like_the_model() {
     let store = std::sync::Arc::new(MemoryStore::new());
     tell(Setup { runtime: runtime(), store, url: None }, 300, 80);
 }
 
 /// X4
 #[test]
-fn sqlite_does_what_the_model_does() {
+fn sqlite_behaves_like_the_model() {
     let directory = tempfile::tempdir().unwrap();
     let url = format!("sqlite:{}", Path::new(directory.path()).join("model.db").display());
     let runtime = runtime();
@@ -81,7 +81,7 @@ fn sqlite_does_what_the_model_does() {
 
 /// X4
 #[test]
-fn postgres_does_what_the_model_does() {
+fn postgres_behaves_like_the_model() {
     let runtime = runtime();
     let database = runtime.block_on(async { server().await.fresh().await });
     let store = runtime.block_on(checkpoint::open(&database.url)).unwrap();

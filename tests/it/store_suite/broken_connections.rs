@@ -141,7 +141,7 @@ async fn a_writer_replaced_while_its_connection_was_down_is_fenced() {
 }
 
 #[tokio::test]
-async fn a_strangers_step_in_the_same_place_is_not_taken_for_ones_own() {
+async fn a_foreign_step_in_the_same_place_is_not_mistaken_for_the_callers_step() {
     let (proxy, mut slow) = behind_a_proxy().await;
     let mut fast = Writer::claimed(&slow.store, slow.thread, slow.fence, slow.head);
     fast.steps(1).await;
@@ -152,7 +152,7 @@ async fn a_strangers_step_in_the_same_place_is_not_taken_for_ones_own() {
 }
 
 #[tokio::test]
-async fn journal_writes_survive_a_lost_reply_and_are_kept_once() {
+async fn journal_writes_survive_a_lost_reply_and_are_stored_once() {
     let (proxy, writer) = behind_a_proxy().await;
     let store = &writer.store;
     let thread = writer.thread;

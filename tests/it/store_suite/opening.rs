@@ -177,7 +177,7 @@ async fn a_closed_store_refuses_and_does_not_hang() {
 
 /// A full disk, played by SQLite's own bound on the pages of a file: it gives the same error.
 #[tokio::test]
-async fn a_full_disk_is_named_and_what_was_committed_stays_and_continues_once_there_is_room() {
+async fn a_full_disk_is_named_and_committed_steps_survive_and_continue_once_there_is_space() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("full.db").display().to_string();
     let sqlite = Arc::new(SqliteStore::open(&path).await.unwrap());

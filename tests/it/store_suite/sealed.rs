@@ -122,7 +122,7 @@ async fn read(store: &Arc<dyn Store>, writer: &Writer) -> Result<String, Error> 
 }
 
 #[tokio::test]
-async fn nothing_that_was_said_stands_in_the_file() {
+async fn the_file_contains_no_plain_text_of_a_conversation() {
     let plain = sqlite().await;
     let writer = talkative(&plain.store).await;
     let hash = writer.hash;
@@ -143,7 +143,7 @@ async fn nothing_that_was_said_stands_in_the_file() {
 }
 
 #[tokio::test]
-async fn without_the_key_or_with_another_nothing_opens_and_nothing_is_lost() {
+async fn a_missing_or_wrong_key_opens_no_thread_and_loses_no_data() {
     let on = sealed_sqlite().await;
     let writer = talkative(&on.store).await;
     let plain = open(on.url.as_deref().unwrap()).await.unwrap();
@@ -274,7 +274,7 @@ async fn a_value_that_was_altered_moved_or_replaced_is_refused() {
 }
 
 #[tokio::test]
-async fn a_fork_reads_what_it_shares_also_when_its_source_is_gone_and_nothing_else() {
+async fn a_fork_reads_only_its_shared_steps_even_after_its_source_is_deleted() {
     let on = sealed_sqlite().await;
     let mut source = Writer::with_steps(&on.store, 5).await;
     let mut child = super::forks::fork(&on, source.thread, 4).await;
@@ -330,7 +330,7 @@ async fn equal_content_is_not_recognisable_across_threads() {
 }
 
 #[test]
-fn keys_that_cannot_be_told_apart_are_refused() {
+fn indistinguishable_keys_are_refused() {
     let key = |name: &str| (name.to_owned(), [1; 32]);
     for (keys, words) in [
         (vec![], "none"),

@@ -76,7 +76,7 @@ async fn a_commit_that_was_swallowed_or_whose_reply_was_is_there_once_and_the_wr
 }
 
 #[tokio::test]
-async fn no_method_waits_for_a_silent_connection_for_ever() {
+async fn no_method_waits_forever_for_a_silent_connection() {
     let network = Network::new().await;
     let store = &network.store;
     let mut writer = Writer::with_steps(store, 2).await;
@@ -117,7 +117,7 @@ async fn a_database_that_is_silent_altogether_is_unreachable_until_it_is_back() 
 }
 
 #[tokio::test]
-async fn a_run_that_is_told_to_stop_ends_though_its_database_is_silent() {
+async fn a_stopped_run_ends_even_if_its_database_is_silent() {
     let network = Network::new().await;
     let world = World::default();
     let gate = Gate::closed();

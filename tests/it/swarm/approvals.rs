@@ -164,7 +164,7 @@ async fn an_approval_can_carry_other_arguments_which_are_checked_and_sent() {
 
 /// S3.11
 #[tokio::test]
-async fn a_request_that_does_not_wait_for_people_skips_the_agent_and_says_why() {
+async fn a_request_with_skipped_approvals_skips_the_agent_and_gives_the_reason() {
     let room = Room::in_memory(writing(&["one"])).await.with_alpha(GATED);
     let request = Request { question: "Write".into(), skip_approvals: true, ..Request::default() };
     let report = room.ask_for(request).await.unwrap();
@@ -179,7 +179,7 @@ async fn a_request_that_does_not_wait_for_people_skips_the_agent_and_says_why() 
 
 /// S3.09: listeners hear what is asked, and how it was decided.
 #[tokio::test]
-async fn approvals_are_told_as_events_of_their_own() {
+async fn approvals_are_published_as_separate_events() {
     let room = Room::in_memory(writing(&["one", "two"])).await.with_alpha(GATED);
     let heard = async |options_of: &str| {
         let (options, mut events) = listening();
@@ -217,7 +217,7 @@ async fn approvals_are_told_as_events_of_their_own() {
 
 /// S3.09: per tool, in the servers file.
 #[tokio::test]
-async fn a_tool_can_have_a_time_of_its_own_in_which_it_is_approved() {
+async fn a_tool_can_have_a_separate_approval_time() {
     let lines = format!("{GATED}\ntools.append.approval_timeout_sec = 7");
     let room = Room::in_memory(writing(&["one"])).await.with_alpha(&lines);
     let report = room.ask("Write").await;
@@ -253,7 +253,7 @@ const OPEN: &str = "open_world = true\ntools.look_up.effect = \"read_only\"";
 
 /// X6: what strangers wrote does not reach a tool that writes, on any server, without a person's word.
 #[tokio::test]
-async fn a_write_downstream_of_the_open_world_waits_for_a_person_and_says_where_it_came_from() {
+async fn a_write_downstream_of_the_open_world_waits_for_a_person_and_names_its_source() {
     let room = Room::in_memory(reading_then_writing(&["r"])).await.with_alpha(OPEN);
     let report = room.ask("Go").await;
     let [open] = report.interrupts.as_slice() else { panic!("{report:#?}") };
@@ -283,7 +283,7 @@ async fn a_write_downstream_of_the_open_world_waits_for_a_person_and_says_where_
 }
 
 #[tokio::test]
-async fn what_ran_beside_the_open_world_and_what_only_reads_is_not_held_up() {
+async fn parallel_work_and_reads_are_not_delayed_by_the_open_world() {
     // In one stage: neither has seen anything of the other.
     let beside = Room::in_memory(reading_then_writing(&[])).await.with_alpha(OPEN);
     assert_done(&beside.ask("Go").await);

@@ -125,7 +125,7 @@ async fn an_address_is_shown_whole_and_the_call_continues_once_a_person_was_ther
 
 /// X6
 #[tokio::test]
-async fn nobody_is_asked_for_a_password() {
+async fn questions_for_a_password_are_refused() {
     for protocol in [OLD, NEW] {
         let room = room("log_in", protocol, "").await;
         assert_done(&room.ask("Log in").await);
@@ -208,7 +208,7 @@ async fn a_task_that_asks_gets_its_answer_once_and_ends() {
 
 /// X6
 #[tokio::test]
-async fn a_task_that_the_server_lost_is_put_to_a_person_unless_the_call_may_be_repeated() {
+async fn a_task_that_the_server_lost_asks_a_person_unless_the_call_may_be_repeated() {
     let room = room("vanish", NEW, "").await;
     let report = room.ask("Go").await;
     let [open] = report.interrupts.as_slice() else { panic!("{report:#?}") };
@@ -225,7 +225,7 @@ async fn a_task_that_the_server_lost_is_put_to_a_person_unless_the_call_may_be_r
 }
 
 #[tokio::test]
-async fn a_task_that_does_not_end_in_time_is_told_to_stop() {
+async fn a_task_that_does_not_end_in_time_is_asked_to_stop() {
     let room = room("bake", NEW, "repeatable = [\"bake\"]\ntask_timeout_sec = 0.05").await;
     assert_done(&room.ask("Bake").await);
     assert!(prompt(&room).contains("task_timeout_sec"), "{}", prompt(&room));

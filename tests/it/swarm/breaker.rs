@@ -32,7 +32,7 @@ fn reason_given_to_qa(room: &Room) -> String {
 
 /// S1.05
 #[tokio::test]
-async fn the_same_routing_without_progress_trips_at_two_and_qa_is_told_why() {
+async fn the_same_routing_without_progress_trips_at_two_and_qa_receives_the_reason() {
     let script = planning(|_| "try".into(), || Reply::status(400, "no such model"));
     let room = Room::in_memory(script).await;
     let report = room.ask("Go").await;
@@ -148,7 +148,7 @@ async fn an_agent_that_would_never_end_stops_at_the_budget() {
 
 /// S3.02: what was found before is handed back, and the answer has it.
 #[tokio::test]
-async fn an_agent_that_is_cut_off_hands_back_what_it_found_before() {
+async fn an_agent_that_is_cut_off_returns_its_earlier_findings() {
     let room = Room::in_memory(script(|asked| match (asked.role, asked.tools) {
         ("supervisor", _) if asked.results == 0 => {
             Some(decide(&["try"], &[A], json!([])).usage(10, 10))
@@ -193,7 +193,7 @@ async fn agents_of_one_stage_share_the_tool_calls_that_are_left() {
 
 /// What was planned and never started is said as well.
 #[tokio::test]
-async fn a_plan_cut_off_by_a_limit_names_what_was_not_started() {
+async fn a_plan_cut_off_by_a_limit_names_its_unstarted_tasks() {
     let room = Room::in_memory(script(|asked| match asked.role {
         "supervisor" => Some(decide(
             &["chain"],

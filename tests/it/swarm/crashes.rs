@@ -143,7 +143,7 @@ async fn a_skipped_call_stays_skipped_over_the_next_interrupt() {
 
 /// The second crash finds what the first resume recorded.
 #[tokio::test]
-async fn a_resume_that_crashes_as_well_loses_nothing() {
+async fn a_resume_that_crashes_loses_no_step() {
     let script = Script::new()
         .rule(Rule::new(finish()).role(Role::Supervisor).contains("<result number"))
         .rule(Rule::new(decide(&["go"], &[A], json!([]))).role(Role::Supervisor))

@@ -109,7 +109,7 @@ async fn a_tool_with_a_name_that_models_refuse_can_be_called() {
 
 /// S1.13, S2.08: QA always answers.
 #[tokio::test]
-async fn when_qas_model_fails_the_answer_is_put_together_without_it() {
+async fn if_the_model_of_qa_fails_the_answer_is_assembled_without_it() {
     let room = Room::in_memory(script(|asked| match (asked.role, asked.tools, asked.results) {
         ("supervisor", _, 0) => Some(decide(&["look"], &[A, super::B], json!([]))),
         ("agent", _, _) if asked.agent == super::B => Some(Reply::status(400, "too long")),
@@ -161,7 +161,7 @@ async fn a_run_whose_supervisor_cannot_be_reached_fails_clearly_and_continues_la
 
 /// A real model, asked with nothing but failures before it, made a door code up.
 #[tokio::test]
-async fn where_no_work_succeeded_no_model_writes_the_answer() {
+async fn without_successful_work_no_model_writes_the_answer() {
     let room = Room::in_memory(script(|asked| match (asked.role, asked.results) {
         ("supervisor", 0) => Some(decide(&["look"], &[A], json!([]))),
         ("agent", _) => Some(Reply::status(400, "no such model")),

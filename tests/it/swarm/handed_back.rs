@@ -91,7 +91,7 @@ async fn a_task_that_is_handed_back_in_ever_new_words_is_a_repeated_routing() {
 }
 
 #[tokio::test]
-async fn other_calls_beside_it_are_not_made_and_without_a_reason_it_is_refused() {
+async fn other_calls_in_the_answer_are_not_made_and_handing_back_without_a_reason_is_refused() {
     let room = Room::in_memory(script(|asked| match (asked.role, asked.tools, asked.results) {
         ("supervisor", _, 0) => Some(decide(&["x"], &[A], json!([]))),
         ("agent", 0, _) => Some(Reply::call(NOT_MINE, json!({ "reason": " " }))),

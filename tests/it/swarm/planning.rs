@@ -17,7 +17,7 @@ fn asking(prefer: &[&str]) -> Request {
 
 /// S2.03
 #[tokio::test]
-async fn the_supervisor_is_shown_candidates_by_words_those_that_are_preferred_first() {
+async fn the_supervisor_sees_candidates_by_keyword_search_with_preferred_ones_first() {
     for (prefer, wanted) in [(&[][..], [B, A]), (&[A][..], [A, B])] {
         let room = Room::in_memory(script(|asked| match (asked.role, asked.results) {
             ("supervisor", 0) => Some(decide(&["look"], &[B], json!([]))),
@@ -37,7 +37,7 @@ async fn the_supervisor_is_shown_candidates_by_words_those_that_are_preferred_fi
 
 /// S2.03
 #[tokio::test]
-async fn when_the_model_fails_the_candidates_stand_with_less_confidence() {
+async fn if_the_model_fails_the_candidates_remain_with_less_confidence() {
     let room = Room::in_memory(script(|asked| match (asked.role, asked.results) {
         ("supervisor", 0) => Some(Reply::status(503, "overloaded")),
         ("agent", _) if asked.agent == B => Some(Reply::text("Teal.")),
@@ -59,7 +59,7 @@ async fn when_the_model_fails_the_candidates_stand_with_less_confidence() {
 
 /// S2.03: what was found is answered from, and without anything found the run fails as clearly as before.
 #[tokio::test]
-async fn a_model_that_keeps_failing_ends_the_run_with_what_the_candidates_found() {
+async fn a_model_that_keeps_failing_ends_the_run_with_the_results_of_the_candidates() {
     for works in [true, false] {
         let room = Room::in_memory(script(move |asked| match asked.role {
             "supervisor" => Some(Reply::status(503, "overloaded")),
@@ -82,7 +82,7 @@ async fn a_model_that_keeps_failing_ends_the_run_with_what_the_candidates_found(
 
 /// S2.03: words that fit nobody leave nobody to stand.
 #[tokio::test]
-async fn where_no_agent_fits_the_failure_of_the_model_stops_the_run() {
+async fn without_a_matching_agent_a_failure_of_the_model_stops_the_run() {
     let room = Room::in_memory(script(|asked| match asked.role {
         "supervisor" => Some(Reply::status(503, "overloaded")),
         _ => None,

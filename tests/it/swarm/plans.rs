@@ -129,7 +129,7 @@ async fn the_same_agent_works_on_two_tasks_of_one_stage() {
 
 /// S2.11: A failed task hands back to the supervisor: what depends on it is not started.
 #[tokio::test]
-async fn a_failed_task_stops_the_plan_and_the_supervisor_is_told() {
+async fn a_failed_task_stops_the_plan_and_is_reported_to_the_supervisor() {
     let room = Room::in_memory(script(|asked| match (asked.role, asked.agent, asked.results) {
         ("supervisor", _, 0) => {
             let tasks = json!([task("t1", A, "first", &[]), task("t2", B, "second", &["t1"])]);
@@ -152,7 +152,7 @@ async fn a_failed_task_stops_the_plan_and_the_supervisor_is_told() {
 
 /// S2.01: a disabled agent is neither on the menu nor routed to, and preferences reach the supervisor.
 #[tokio::test]
-async fn a_disabled_agent_is_refused_as_unknown_and_a_preferred_one_is_told() {
+async fn a_disabled_agent_is_refused_as_unknown_and_a_preferred_one_is_shown() {
     let room = Room::in_memory(script(|asked| match (asked.role, asked.results) {
         ("supervisor", 0) if asked.text.contains("there is no agent named") => {
             Some(decide(&["other"], &[B], json!([])))
@@ -235,7 +235,7 @@ async fn an_agent_is_given_the_entities_of_its_task() {
 /// S1.06: An agent is given what its task depends on once, though the session's last messages say it too; the bytes of all
 /// prompts are printed by role.
 #[tokio::test]
-async fn what_a_task_depends_on_is_in_its_prompt_once() {
+async fn dependencies_of_a_task_are_in_its_prompt_once() {
     const OUTPUT: &str = "A finding of forty words and more, ";
     let room = Room::in_memory(script(|asked| match (asked.role, asked.results) {
         ("supervisor", 0) => {

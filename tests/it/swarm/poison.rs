@@ -148,7 +148,7 @@ async fn run(case: &Case, taint: &str) -> (Room, RunReport) {
 
 /// X6: whatever the poison, no call that changes something is made without a person's word.
 #[tokio::test]
-async fn a_gullible_model_writes_nothing_unapproved_on_any_case_of_the_corpus() {
+async fn a_gullible_model_makes_no_unapproved_write_in_the_whole_corpus() {
     for case in corpus() {
         let (room, mut report) = run(&case, "ask").await;
         let mut questions = 0;
@@ -221,7 +221,7 @@ fn assert_no_tag_is_broken_out_of(room: &Room, case: &Case) {
 
 /// X6: the menu is the one text that the supervisor reads before anything happened.
 #[tokio::test]
-async fn what_an_open_world_server_says_of_itself_never_reaches_the_supervisor() {
+async fn the_description_of_an_open_world_server_never_reaches_the_supervisor() {
     for case in
         corpus().into_iter().filter(|case| !["result", "error"].contains(&case.r#where.as_str()))
     {

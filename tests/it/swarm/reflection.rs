@@ -59,7 +59,7 @@ async fn a_fixed_output_is_replaced() {
 
 /// S1.07: The bound: `max_reflections` = 2 gives three rounds; the last output is kept, marked as failed.
 #[tokio::test]
-async fn an_output_rejected_until_the_bound_is_kept_as_failed() {
+async fn an_output_rejected_until_the_limit_is_stored_as_failed() {
     let room = Room::in_memory(drafts(|_| verdict("REJECTED", None, Some("Still wrong.")))).await;
     let report = room.ask("Write").await;
     assert_nothing_worked(&report);
@@ -84,7 +84,7 @@ async fn a_reflector_that_fails_leaves_the_output_standing_unverified() {
 
 /// A model that fails after a rejection costs the new draft, not the old one.
 #[tokio::test]
-async fn what_was_written_before_the_model_failed_is_kept() {
+async fn text_written_before_the_model_failed_is_preserved() {
     let room = Room::in_memory(script(|asked| match (asked.role, asked.results) {
         ("supervisor", 0) => Some(decide(&["write"], &[A], json!([]))),
         ("agent", _) if asked.text.contains("</reflection_feedback>") => {

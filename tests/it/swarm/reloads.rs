@@ -99,7 +99,7 @@ async fn a_tool_that_is_gated_while_its_agent_works_waits_for_a_person() {
 
 /// X6, X3: and so does what strangers are said to have written, and that a tool is not offered any longer.
 #[tokio::test]
-async fn a_server_that_is_distrusted_while_its_agent_works_taints_what_it_says_from_then_on() {
+async fn a_server_distrusted_while_its_agent_works_taints_later_results() {
     for (lines, is_called) in [
         ("tools.echo.effect = \"read_only\"\nopen_world = true", true),
         ("disabled_tools = [\"echo\"]\nopen_world = false", false),

@@ -89,7 +89,7 @@ fn exploring() -> Script {
 
 /// S1.04, S1.09, X3: nothing is started for the menu, what is kept is read once, and the run can be replayed.
 #[tokio::test]
-async fn a_hundred_cached_servers_make_a_small_prompt_that_grows_by_what_is_found() {
+async fn a_hundred_cached_servers_make_a_small_prompt_that_grows_by_search_results() {
     let room = with_catalogue(exploring()).await;
     room.close(open(&room).await).await;
     assert_eq!(started(&room), SERVERS, "each is asked once for its tools");
@@ -146,7 +146,7 @@ async fn a_hundred_cached_servers_make_a_small_prompt_that_grows_by_what_is_foun
 
 /// S1.05: what finds nothing new counts, and there is an end to what does.
 #[tokio::test]
-async fn searching_for_ever_ends_at_qa() {
+async fn endless_searching_ends_at_qa() {
     let stuck = with_catalogue(script(|asked| match asked.role {
         "supervisor" => Some(find("telepathy")),
         _ => None,
@@ -161,7 +161,7 @@ async fn searching_for_ever_ends_at_qa() {
 }
 
 #[tokio::test]
-async fn a_turn_has_eight_searches_and_agents_that_were_preferred_stay_in_the_menu() {
+async fn a_turn_has_eight_searches_and_preferred_agents_stay_in_the_catalog() {
     let fields = catalogue::FIELDS.map(|(_, about, _)| about);
     let room = with_catalogue(script(move |asked| match (asked.role, searches(asked)) {
         ("supervisor", shown_tools) if shown_tools < fields.len() => {
@@ -254,7 +254,7 @@ async fn an_agent_with_many_tools_searches_inside_itself() {
 
 /// S1.09
 #[tokio::test]
-async fn an_agent_with_few_tools_has_nothing_to_search_and_thirty_agents_neither() {
+async fn few_tools_and_catalogs_of_thirty_agents_have_no_search() {
     let mut room = Room::in_memory(script(|asked| match (asked.role, asked.tools) {
         ("supervisor", _) if asked.results == 0 => {
             Some(decide(&["x"], &["mcp_agent_crm_europe"], json!([])))
@@ -281,7 +281,7 @@ async fn an_agent_with_few_tools_has_nothing_to_search_and_thirty_agents_neither
 
 /// X6: without a cache all are started, a bounded number at a time, and one that fails is left out.
 #[tokio::test]
-async fn what_a_hundred_servers_are_known_by_outlives_one_that_is_gone() {
+async fn the_catalog_of_a_hundred_servers_survives_a_failing_one() {
     let mut room = with_catalogue(script(|_| Some(finish()))).await;
     room.close(open(&room).await).await;
     room.servers = room.servers.replace("args = [\"7\", \"20\"]", "args = [\"none\", \"20\"]");

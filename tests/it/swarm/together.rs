@@ -134,7 +134,7 @@ async fn until_settled(room: &Room, calls: usize) {
 
 /// S1.06: the bound of the server holds: the third waits until one of the first two has ended.
 #[tokio::test]
-async fn no_more_calls_are_in_flight_than_the_server_takes() {
+async fn calls_in_flight_never_exceed_the_limit_of_the_server() {
     let four = calls(&[
         ("meet", r#"{ "of": 2, "name": "one" }"#),
         ("meet", r#"{ "of": 2, "name": "two" }"#),

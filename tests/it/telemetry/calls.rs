@@ -93,7 +93,7 @@ fn request() -> Request {
 
 /// S1.12
 #[tokio::test]
-async fn a_server_is_told_the_span_under_which_its_own_belong() {
+async fn a_server_receives_the_parent_span_for_its_spans() {
     let (collector, url) = Collector::start(Manner::default()).await;
     let team = Echoing::open(Some(url)).await;
     let runtime = &team.runtime;

@@ -61,7 +61,7 @@ async fn requests_over_http_are_compressed_unless_that_is_switched_off() {
 }
 
 #[tokio::test]
-async fn a_collector_that_comes_late_gets_the_trace_all_the_same() {
+async fn a_collector_that_starts_late_gets_the_trace() {
     for protocol in [TraceProtocol::Http, TraceProtocol::Grpc] {
         let (_collector, settings) = over(protocol, Manner { late: 2, ..Manner::default() }).await;
         assert_eq!(counted(settings).await, ARRIVED, "{protocol:?}");
@@ -86,7 +86,7 @@ async fn a_span_that_the_collector_cannot_read_costs_itself_and_no_other() {
 }
 
 #[tokio::test]
-async fn a_collector_that_can_read_nothing_has_failed_and_not_taken_the_trace() {
+async fn a_trace_that_the_collector_cannot_read_counts_as_failed() {
     for (protocol, status) in
         [(TraceProtocol::Http, 400), (TraceProtocol::Grpc, 400), (TraceProtocol::Grpc, 401)]
     {

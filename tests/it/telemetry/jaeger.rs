@@ -185,7 +185,7 @@ async fn traces_are_found_by_operation_tags_duration_and_time() {
 
 /// S1.12: content is for other eyes only where it is captured.
 #[tokio::test]
-async fn content_is_shown_only_where_it_is_captured_and_only_to_loopback_names() {
+async fn content_is_shown_only_if_it_is_captured_and_only_to_loopback_names() {
     let demo = Demo::open(settings(&[])).await;
     demo.ask(demo.runtime.run_options()).await;
     let path = format!("/api/traces/{}", TraceId::of_run(demo.thread, 1));
@@ -200,7 +200,7 @@ async fn content_is_shown_only_where_it_is_captured_and_only_to_loopback_names()
 }
 
 #[tokio::test]
-async fn where_a_trace_is_a_thread_its_runs_are_one() {
+async fn if_a_trace_is_a_thread_its_runs_are_one() {
     let demo = Demo::open(settings(&[])).await;
     demo.ask(demo.runtime.run_options()).await;
     demo.ask(demo.runtime.run_options()).await;

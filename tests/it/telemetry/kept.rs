@@ -49,7 +49,7 @@ async fn exports_pending(store: &Arc<dyn Store>) -> usize {
 
 /// X7
 #[tokio::test]
-async fn what_a_collector_did_not_take_is_delivered_by_the_next_process_once() {
+async fn undelivered_spans_are_delivered_once_by_the_next_process() {
     let home = tempfile::tempdir().unwrap();
     let away = Manner { status: Some(401), ..Manner::default() };
     let (collector, settings) = collected(away).await;

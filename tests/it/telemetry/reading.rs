@@ -56,7 +56,7 @@ async fn a_call_without_a_price_makes_the_sum_a_lower_bound() {
 }
 
 #[tokio::test]
-async fn what_changed_between_attempts_stands_at_the_later_one() {
+async fn changes_between_attempts_are_shown_at_the_later_one() {
     let demo = Demo::open(settings(&[])).await;
     demo.ask(demo.runtime.run_options()).await;
     let trace = demo.trace(None).await;
@@ -97,7 +97,7 @@ async fn the_events_of_a_run_come_in_order_with_who_did_what() {
 }
 
 #[tokio::test]
-async fn two_runs_of_the_same_question_are_alike_but_for_what_they_saw() {
+async fn two_runs_of_the_same_question_differ_only_in_their_observations() {
     let demo = Demo::open(settings(&[])).await;
     demo.ask(demo.runtime.run_options()).await;
     demo.ask(demo.runtime.run_options()).await;
@@ -147,7 +147,7 @@ async fn the_page_holds_the_trace_and_names_no_address_outside_it() {
 
 /// A holder elsewhere is believed as long as its lease says.
 #[tokio::test]
-async fn a_run_under_way_is_told_from_one_whose_process_is_gone() {
+async fn a_running_run_is_distinguished_from_a_run_whose_process_is_gone() {
     let demo = Demo::open(settings(&[])).await;
     demo.ask(demo.runtime.run_options()).await;
     let idle = demo.store().info(demo.thread).await.unwrap();

@@ -90,7 +90,7 @@ fn canaries(text: &str) -> Vec<&str> {
 
 /// S1.12: content capture is off by default.
 #[tokio::test]
-async fn nothing_that_people_models_and_tools_wrote_is_sent_by_default() {
+async fn texts_of_people_models_and_tools_are_not_sent_by_default() {
     assert_eq!(canaries(&sent(false).await), Vec::<&str>::new());
 }
 

@@ -23,7 +23,7 @@ async fn collected(manner: Manner) -> (Collector, Settings) {
 
 /// S1.12
 #[tokio::test]
-async fn what_calls_cost_is_sent_under_the_names_that_backends_add_up_and_once() {
+async fn costs_of_calls_are_sent_once_under_the_names_that_backends_add_up() {
     let (collector, mut settings) = collected(Manner::default()).await;
     let price = Price { input_per_mtok: 2.0, output_per_mtok: 8.0, cached_per_mtok: None };
     settings.models.prices = [("scripted".to_owned(), price)].into();
@@ -116,7 +116,7 @@ async fn a_collector_gets_the_tree_with_session_tokens_and_the_tags_people_filte
 }
 
 #[tokio::test]
-async fn the_printed_otlp_is_what_a_collector_gets() {
+async fn the_printed_otlp_equals_the_export_to_a_collector() {
     let (collector, settings) = collected(Manner::default()).await;
     let demo = Demo::open(settings).await;
     demo.ask(demo.runtime.run_options()).await;

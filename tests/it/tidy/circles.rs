@@ -135,7 +135,7 @@ fn reached(uses: &BTreeMap<&str, BTreeSet<String>>, from: &str) -> BTreeSet<Stri
 }
 
 #[test]
-fn files_of_a_room_import_in_one_direction() {
+fn files_of_a_module_import_in_one_direction() {
     let mut rooms: BTreeMap<String, Vec<Source>> = BTreeMap::new();
     for source in program() {
         rooms.entry(source.room().to_owned()).or_default().push(source);

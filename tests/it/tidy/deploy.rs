@@ -107,7 +107,7 @@ fn variables() -> BTreeSet<String> {
 }
 
 #[test]
-fn every_line_that_starts_the_program_is_one_of_its_own() {
+fn every_command_line_in_the_manifests_is_valid() {
     let started = started();
     assert!(started.len() >= 7, "{started:?}");
     let mut problems = Vec::new();
@@ -133,7 +133,7 @@ fn has_word(text: &str, option: &str) -> bool {
 }
 
 #[test]
-fn every_variable_is_one_that_the_program_reads() {
+fn every_variable_is_known_to_the_program() {
     let variables = variables();
     assert!(variables.contains("DATABASE_URL") && variables.contains("PERIHELION_SERVE_ADDR"));
     let sources = program();
@@ -190,7 +190,7 @@ fn the_port_is_the_same_in_every_file() {
 }
 
 #[test]
-fn secrets_come_from_where_secrets_are_kept() {
+fn secrets_come_from_secret_stores() {
     let is_secret = |name: &str| SECRET.iter().any(|end| name.ends_with(end));
     let mut problems = Vec::new();
     for (name, _) in settings_of_the_image() {
@@ -247,7 +247,7 @@ fn pre_stop_seconds(container: &Value) -> f64 {
 }
 
 #[test]
-fn a_server_listens_until_nobody_is_led_to_it_any_more() {
+fn a_server_listens_until_no_traffic_is_routed_to_it() {
     let led_to = |container: &&Value| !container["readinessProbe"].is_null();
     let containers = containers();
     let servers: Vec<&Value> = containers.iter().filter(led_to).collect();
@@ -290,7 +290,7 @@ fn times() -> Vec<(String, f64)> {
 }
 
 #[test]
-fn the_units_are_ones_that_systemd_understands() {
+fn the_units_are_valid_for_systemd() {
     let units = units();
     assert_eq!(units.len(), 2, "{units:?}");
     let place = tempfile::tempdir().unwrap();

@@ -61,7 +61,7 @@ fn every_capability_has_its_row() {
 }
 
 #[test]
-fn what_a_row_names_exists() {
+fn everything_that_a_row_names_exists() {
     let mut problems = Vec::new();
     for (id, row) in rows() {
         let anchor = id.to_lowercase().replace('.', "");

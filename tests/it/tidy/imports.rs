@@ -47,7 +47,7 @@ fn needed_by(manifest: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn the_map_draws_what_the_crates_need_of_each_other() {
+fn the_map_draws_the_dependencies_between_crates() {
     let mut arrows: Arrows = small_crates()
         .chain(["engine".to_owned()])
         .map(|name| (name.clone(), needed_by(&format!("crates/{name}/Cargo.toml"))))
@@ -62,7 +62,7 @@ fn the_map_draws_what_the_crates_need_of_each_other() {
 }
 
 #[test]
-fn the_map_draws_what_the_modules_of_the_engine_use() {
+fn the_map_draws_the_imports_between_engine_modules() {
     let mut arrows = Arrows::new();
     let modules: Vec<String> = super::rooms_of_the_engine();
     for source in program().iter().filter(|source| source.path.starts_with(ENGINE)) {

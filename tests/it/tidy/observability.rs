@@ -52,7 +52,7 @@ fn every_file_of_observability_can_be_read() {
 
 /// X7
 #[test]
-fn the_compose_file_names_what_is_there() {
+fn references_in_the_compose_file_exist() {
     let compose = yaml("compose.yaml");
     let services = keys(&compose["services"]);
     let volumes = keys(&compose["volumes"]);
@@ -122,7 +122,7 @@ fn the_collector_and_prometheus_speak_to_services_that_exist() {
 }
 
 #[test]
-fn the_keys_that_are_written_are_those_that_are_wanted() {
+fn the_written_keys_are_the_required_ones() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("env");
     let write = || {

@@ -70,13 +70,13 @@ fn binds_a_tuple(code: &str) -> bool {
 
 /// What a function returns together is taken apart; what is made apart is not put together for that.
 #[test]
-fn no_tuple_binds_what_has_nothing_to_do_with_each_other() {
+fn no_tuple_binds_unrelated_values() {
     let binding = r"(?m)^[ \t]*let \([^=;]*\)(: [^=;]*)? =\s*\(";
     report(&places_of(binding, binds_a_tuple), "Bind each name by a line of its own.");
 }
 
 #[test]
-fn a_tuple_is_told_from_what_a_call_returns() {
+fn a_tuple_is_distinguished_from_the_result_of_a_call() {
     assert!(binds_a_tuple("let (a, b) = (one(1, 2), \"x);\");\n"));
     assert!(binds_a_tuple("let (a, b): (A, B) =\n    (one,\n    two);\n"));
     assert!(!binds_a_tuple("let (a, b) = (one, two).sum();"));

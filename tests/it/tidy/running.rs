@@ -146,7 +146,7 @@ pub fn list() -> Option<Vec<Running>> {
 
 /// A function of the same name in another crate, binary or file is another test.
 #[test]
-fn tests_of_one_name_are_told_apart() {
+fn tests_of_one_name_are_distinguished() {
     let places = Places::read();
     let is = |line: &str, file: &str, has_attribute: bool| {
         let running = Running::read(line).unwrap();

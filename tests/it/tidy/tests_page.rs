@@ -86,7 +86,7 @@ fn page(tests: &Tests) -> String {
 }
 
 #[test]
-fn the_page_of_tests_says_what_the_tests_say() {
+fn the_page_of_tests_matches_the_tests() {
     let written = page(&shown());
     let path = root().join(PAGE);
     if std::env::var_os("UPDATE_TESTS_PAGE").is_some() {
@@ -97,7 +97,7 @@ fn the_page_of_tests_says_what_the_tests_say() {
 }
 
 #[test]
-fn what_the_page_names_is_run_by_make_test() {
+fn tests_named_on_the_page_are_run_by_make_test() {
     let Some(running) = running::list() else { return };
     let places = Places::read();
     let mut problems = Vec::new();
@@ -117,7 +117,7 @@ fn what_the_page_names_is_run_by_make_test() {
 }
 
 #[test]
-fn what_is_done_is_shown_by_a_test() {
+fn finished_capabilities_have_a_test() {
     let shown = shown();
     let unshown = super::features::done().into_iter().filter(|id| !shown.contains_key(id));
     report(&unshown.collect::<Vec<_>>(), "A test's doc comment names the id that it shows.");

@@ -22,7 +22,7 @@ fn statements(room: &str) -> BTreeMap<String, String> {
 }
 
 #[test]
-fn no_statement_of_a_store_stands_in_the_rooms_of_two_databases() {
+fn no_statement_of_a_store_is_written_twice_for_two_databases() {
     let rooms = ROOMS.map(statements);
     assert!(rooms.iter().all(|room| room.len() > 5), "the statements are not found any more");
     let mut twice = Vec::new();

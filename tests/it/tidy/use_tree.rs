@@ -72,7 +72,7 @@ fn tree<'a>(text: &'a str, prefix: &str, found: &mut Vec<String>) -> &'a str {
 }
 
 #[test]
-fn paths_in_groups_are_taken_apart() {
+fn paths_in_groups_are_split() {
     let source = "use crate::{clock, graph::{Engine as E, Node, frontier::*}, ids};\n\
                   // crate::cli is only spoken of\n\
                   fn f(x: &crate::llm::Usage) -> my_crate::Other { x.into() }\n\

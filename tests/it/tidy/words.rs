@@ -112,7 +112,7 @@ fn code_and_documents_use_the_fields_words() {
 }
 
 #[test]
-fn names_are_no_words_that_say_nothing_as_a_name() {
+fn names_contain_no_meaningless_words() {
     let refused = refused("| not as a name | but |");
     assert!(refused.len() > 20, "the table was read: {refused:?}");
     let mut problems = Vec::new();

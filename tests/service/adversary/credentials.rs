@@ -136,7 +136,7 @@ async fn a_revoked_key_ends_what_is_open_by_it_on_every_face(served: Served) {
 
 /// S3.04: a token that runs out ends what is open by it, and nobody has to revoke anything.
 #[tokio::test]
-async fn a_token_that_ends_ends_what_is_open_by_it() {
+async fn an_expired_token_ends_its_open_streams() {
     let issuer = Issuer::start().await;
     let served = Served::sqlite().await;
     let served = served.again_with(&[("PERIHELION_SERVE_JWT", &issuer.settings())]).await;
@@ -154,7 +154,7 @@ async fn a_token_that_ends_ends_what_is_open_by_it() {
 
 /// S3.04: `alg: none`, the published key as a secret, keys that the token brings or names, and key ids without end.
 #[tokio::test]
-async fn forged_tokens_let_nobody_in_and_send_nobody_for_keys() {
+async fn forged_tokens_admit_no_caller_and_cause_no_request_for_keys() {
     let issuer = Issuer::start().await;
     let evil = Issuer::start().await;
     let served = Served::sqlite().await;

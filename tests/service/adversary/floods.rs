@@ -67,7 +67,7 @@ fn permitted(wanted: usize) -> usize {
 
 /// S3.04, X6: idle streams cost a bounded amount each, what they wait for reaches them, and others are served meanwhile.
 #[tokio::test]
-async fn idle_streams_by_the_thousand_cost_little_and_hold_nobody_up() {
+async fn thousands_of_idle_streams_cost_little_and_delay_no_request() {
     let wanted = std::env::var("PERIHELION_TEST_STREAMS").ok().and_then(|text| text.parse().ok());
     let count = permitted(wanted.unwrap_or(STREAMS));
     let served = Served::sqlite().await;
@@ -110,7 +110,7 @@ async fn socket(served: &Served, path: &str) -> TcpStream {
 
 /// S3.04: beyond the cap connections wait, sockets counted, those that are open are answered, and who waits is next.
 #[tokio::test]
-async fn connections_beyond_the_cap_wait_for_one_that_closes() {
+async fn connections_beyond_the_cap_wait_until_one_closes() {
     let served = Served::sqlite().await;
     let served = served.again_with(&[("PERIHELION_SERVE_MAX_CONNECTIONS", "4")]).await;
     let thread = served.thread().await;
@@ -135,7 +135,7 @@ async fn connections_beyond_the_cap_wait_for_one_that_closes() {
 
 /// S3.04: a tenant that keeps streams open is refused more of anything, and others are not.
 #[tokio::test]
-async fn a_tenant_that_holds_its_streams_open_is_refused_more_and_others_are_not() {
+async fn a_tenant_with_too_many_open_streams_is_refused_while_other_tenants_are_served() {
     let served = Served::sqlite().await;
     let ours = key(&served, &["ours"]).await;
     let theirs = key(&served, &["theirs", "--tenant", "acme"]).await;

@@ -44,7 +44,7 @@ async fn routes(served: &Served) -> Vec<(String, String)> {
 
 /// Foreign `Host` and `Origin`, `Origin: null`, `Sec-Fetch-Site: cross-site`: on every route, reads and health too.
 #[tokio::test]
-async fn every_route_refuses_strangers_pages_and_names() {
+async fn every_route_refuses_foreign_origins_and_host_names() {
     let served = Served::sqlite().await;
     for (method, path) in routes(&served).await {
         for header in [
@@ -62,7 +62,7 @@ async fn every_route_refuses_strangers_pages_and_names() {
 
 /// A socket that a stranger's page opens, for which browsers ask nobody.
 #[tokio::test]
-async fn no_socket_is_opened_for_a_strangers_page() {
+async fn a_page_of_a_foreign_origin_cannot_open_a_socket() {
     let served = Served::sqlite().await;
     let url = format!("{}/threads/{NOBODY}/stream/events", served.url.replace("http", "ws"));
     for origin in ["https://evil.example.org", "null"] {
@@ -78,7 +78,7 @@ async fn no_socket_is_opened_for_a_strangers_page() {
 /// What is told to everybody who listens at the database, and what its queue keeps, are ids of threads and how many events
 /// they have, and nothing that was said in them.
 #[tokio::test]
-async fn notifications_and_the_queue_name_threads_and_nothing_else() {
+async fn notifications_and_the_queue_contain_only_thread_ids_and_event_counts() {
     let mut served = Served::postgres().await;
     let mut listener = PgListener::connect(&served.database()).await.unwrap();
     listener.listen("perihelion_events").await.unwrap();
@@ -141,7 +141,7 @@ async fn no_route_takes_json_that_is_sent_as_text() {
 
 /// Without credentials, once somebody is known: every route but those that let in.
 #[tokio::test]
-async fn every_route_is_closed_to_strangers_once_somebody_is_known() {
+async fn every_route_refuses_unauthenticated_callers_once_there_is_a_user() {
     let served = Served::sqlite().await;
     let routes = routes(&served).await;
     key(&served, &["ours"]).await;

@@ -29,7 +29,7 @@ async fn what_nobody_sees_of_arguments_is_written_out_for_the_one_who_approves_t
 
 /// What an answer shows cannot reach outside: the page loads nothing from elsewhere and runs nothing inline.
 #[tokio::test]
-async fn the_page_may_load_nothing_from_elsewhere() {
+async fn the_page_may_not_load_from_elsewhere() {
     let served = Served::sqlite().await;
     let page = served.http.get(format!("{}/", served.url)).send().await.unwrap();
     let policy = page.headers()["content-security-policy"].to_str().unwrap().to_owned();

@@ -18,7 +18,6 @@ pub fn of(stage: &Stage<Turn>) -> Result<Knowledge, AgentError> {
     })
 }
 
-/// Reads the content of a file.
 pub fn read(content: &Value) -> Result<Knowledge, String> {
     serde_json::from_value(content.clone()).map_err(|error| error.to_string())
 }
@@ -106,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_date_that_has_come_tells_how_fresh_a_table_is() {
+    fn the_newest_past_date_gives_the_freshness_of_a_table() {
         let all = [newest("ordered_at", "2024-03-01"), newest("due_at", "2031-01-01")];
         let words =
             |declared: Option<&Freshness>| freshness("orders", declared, &all, Some("2026-01-01"));
@@ -134,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn dates_are_told_from_other_values() {
+    fn dates_are_distinguished_from_other_values() {
         assert!(is_date("2024-03-01") && is_date("2024-03-01 10:00:00"));
         assert!(!is_date("2024") && !is_date("abcd-ef-gh") && !is_date("20240301"));
     }

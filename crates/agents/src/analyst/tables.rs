@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_table_is_read_from_what_different_servers_write() {
+    fn the_formats_of_different_servers_give_the_same_table() {
         for text in [
             r#"{"success": true, "columns": ["a", "b"], "rows": [[1, "x: y"], [2.5, null]], "rowCount": 2}"#,
             r#"[{"a": 1, "b": "x: y"}, {"a": 2.5, "b": null}]"#,
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_that_stand_as_json_in_one_column_are_a_table() {
+    fn json_rows_in_one_column_are_read_as_a_table() {
         let text = json!([{ "row": "{\"b\":2,\"a\":\"2024-02-05\"}" }, { "row": "{\"b\":null,\"a\":\"x\"}" }]);
         let table = unfolded(table_of(&text.to_string()).unwrap()).unwrap();
         assert_eq!(table.columns, ["b", "a"]);
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_is_an_error_however_it_is_said() {
+    fn an_error_is_recognized_in_every_wording() {
         for text in [
             "Error: no such column: x",
             r#"{"success": false, "error": "no such column: x"}"#,

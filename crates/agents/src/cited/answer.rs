@@ -153,7 +153,7 @@ mod tests {
 
     /// S3.06
     #[test]
-    fn each_side_keeps_its_share_of_what_is_read_whatever_the_ranking_prefers() {
+    fn each_side_keeps_its_share_of_passages_whatever_the_ranking_prefers() {
         let passage = |n: usize| Passage {
             document: n.to_string(),
             side: usize::from(n >= 10),

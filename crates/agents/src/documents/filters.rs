@@ -27,7 +27,7 @@ pub(super) struct Filters {
 }
 
 /// An entity that a search can filter by.
-struct Wanted {
+struct EntityFilter {
     key: &'static str,
     value: Value,
     shown: String,
@@ -43,7 +43,7 @@ impl Filters {
     /// named.
     pub fn of(entities: &[Entity], ids: &BTreeMap<String, String>) -> Self {
         let mut remarks = Vec::new();
-        let mut wanted: Vec<Wanted> = Vec::new();
+        let mut wanted: Vec<EntityFilter> = Vec::new();
         for Entity { name, value } in entities {
             let value = value.trim();
             let (key, read) = match name.trim().to_lowercase().as_str() {
@@ -64,7 +64,7 @@ impl Filters {
                 Some(read) if wanted.iter().any(|one| one.key == key && one.value == read) => {}
                 Some(read) => {
                     let shown = format!("{} {value}", name.trim());
-                    wanted.push(Wanted { key, value: read, shown });
+                    wanted.push(EntityFilter { key, value: read, shown });
                 }
                 None => remarks.push(format!("{name} \"{value}\" is no date (YYYY-MM-DD)")),
             }
@@ -92,9 +92,9 @@ impl Filters {
 }
 
 /// Makes a side of each value of what is named more than once; everything else holds for all sides.
-fn sides(wanted: Vec<Wanted>) -> (Vec<Side>, Vec<String>) {
+fn sides(wanted: Vec<EntityFilter>) -> (Vec<Side>, Vec<String>) {
     let times = |key: &str| wanted.iter().filter(|one| one.key == key).count();
-    let is_place = |one: &&Wanted| !matches!(one.key, "since" | "until");
+    let is_place = |one: &&EntityFilter| !matches!(one.key, "since" | "until");
     let compared = wanted.iter().filter(is_place).map(|one| one.key).find(|key| times(key) > 1);
     let common: Map<String, Value> = wanted
         .iter()
@@ -163,7 +163,7 @@ mod tests {
 
     /// S3.06
     #[test]
-    fn what_is_named_twice_is_compared_and_the_rest_holds_for_both_sides() {
+    fn filters_named_twice_are_compared_and_the_rest_apply_to_both_sides() {
         let filters = of(&[
             entity("collection", "2023"),
             entity("format", "pdf"),

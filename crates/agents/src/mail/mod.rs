@@ -23,7 +23,7 @@ perihelion_engine::graph_state! {
         /// Threads that were read, as far as they are shown.
         messages: Vec<Mail> => overwrite,
         /// What is to be kept: the role of the tool, and its arguments.
-        wanted: Option<write::Wanted> => overwrite,
+        wanted: Option<write::DraftCall> => overwrite,
         draft: Option<Mail> => overwrite,
         /// What was asked of the user, with the answers.
         answers: Vec<String> => append,

@@ -33,7 +33,7 @@ struct Draft {
 
 /// What is to be kept as a draft.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Wanted {
+pub struct DraftCall {
     /// The tool's role.
     pub role: String,
     pub arguments: Value,
@@ -92,7 +92,7 @@ fn wanted(
     stage: &Stage<Letter>,
     draft: Draft,
     files: Result<Vec<Value>, String>,
-) -> Result<Wanted, String> {
+) -> Result<DraftCall, String> {
     let messages = &stage.state().messages;
     let named = || {
         let number = draft.message.and_then(|number| number.checked_sub(1));
@@ -123,7 +123,7 @@ fn wanted(
     if !stage.has_tool(role) {
         return Err(format!("this server has no tool to {role}; write a new message"));
     }
-    Ok(Wanted { role: role.to_owned(), arguments })
+    Ok(DraftCall { role: role.to_owned(), arguments })
 }
 
 /// Reads artifacts, so that they are attached whole and never go through the model.

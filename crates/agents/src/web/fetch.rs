@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_a_page_the_parts_that_bear_on_the_question_are_taken() {
+    fn only_the_relevant_parts_of_a_page_are_returned() {
         let filler = "Nothing of interest stands here. ".repeat(40);
         let text =
             format!("{filler}\n\n{filler}\n\nHigh tides come twice a day.\n\n{filler}\n\n{filler}");
@@ -159,7 +159,7 @@ mod search_tests {
     use super::*;
 
     #[test]
-    fn addresses_are_found_without_what_a_sentence_puts_around_them() {
+    fn addresses_are_found_without_the_punctuation_of_their_sentence() {
         let found =
             addresses("Read (https://sea.test/a?b=1), then https://sea.test/c. Not ftp://x.");
         let found: Vec<&str> = found.iter().map(|hit| hit.url.as_str()).collect();
@@ -167,7 +167,7 @@ mod search_tests {
     }
 
     #[test]
-    fn what_is_new_is_searched_among_news() {
+    fn questions_about_recent_events_search_the_news() {
         assert_eq!((kind_of("The latest on tides"), kind_of("What are tides?")), ("news", "basic"));
     }
 }

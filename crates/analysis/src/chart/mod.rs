@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn series_are_told_apart_and_a_wrong_column_is_named() {
+    fn series_are_distinguished_and_a_wrong_column_is_named() {
         let (columns, rows) = rows();
         let by_shop = Chart { series: Some("shop".into()), ..chart(Kind::Line) };
         let drawn = draw(&by_shop, &columns, &rows).unwrap();

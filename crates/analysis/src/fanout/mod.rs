@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn what_counts_rows_or_distinct_values_or_one_table_is_not_mentioned() {
+    fn counting_rows_or_distinct_values_or_one_table_gives_no_warning() {
         for sql in [
             "SELECT COUNT(*) FROM orders o JOIN lines l ON l.order_id = o.id",
             "SELECT COUNT(DISTINCT o.id) FROM orders o JOIN lines l ON l.order_id = o.id",

@@ -45,7 +45,7 @@ fn sql_server_and_duckdb_statements_are_checked_in_their_own_words() {
 }
 
 #[test]
-fn sql_server_says_how_deep_a_query_goes_and_counts_with_its_table_of_numbers() {
+fn sql_server_accepts_a_recursion_limit_and_its_table_of_numbers() {
     let deep = "WITH days AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM days WHERE n < 500) \
                 SELECT n FROM days ORDER BY n OPTION ( maxrecursion 1000 );";
     let written = guard(deep, Dialect::TSql, &policy()).unwrap();

@@ -70,7 +70,12 @@ async fn whole(service: &Service, headers: &HeaderMap) -> Value {
         let usual = format!("Works with the tools of the MCP server {}", server.name);
         skill(&agent.name, &server.name, &server.description, &usual, "mcp")
     });
-    common(headers, teams.iter().map(of_team).chain(agents).collect())
+    let own = service.runtime().own_graphs().map(|graph| graph.about());
+    let own = own.filter(|about| about.messages.is_some()).map(|about| {
+        let described = about.description.as_deref().unwrap_or_default();
+        skill(&about.name, &about.name, described, "Works on messages", "graph")
+    });
+    common(headers, own.chain(teams.iter().map(of_team)).chain(agents).collect())
 }
 
 fn of_team(kept: &KeptTeam) -> Value {

@@ -5,7 +5,7 @@ use crate::questions;
 use perihelion_engine::checkpoint::ThreadStatus;
 use perihelion_engine::ids::ThreadId;
 use perihelion_service::kept::{Run, RunStatus};
-use perihelion_service::{ClientStatus, Left, Service};
+use perihelion_service::{ClientStatus, RunSummary, Service};
 
 /// How a task stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,8 +83,8 @@ fn by_row(run: &Run) -> Option<State> {
 
 /// Reads the state of a task whose newest run has succeeded: it was answered, or somebody is asked something, and its thread
 /// may have moved on since, by the command line.
-fn by_what_it_left(left: &Left) -> WithText {
-    let answer = left.answer().map(str::to_owned);
+fn by_what_it_left(left: &RunSummary) -> WithText {
+    let answer = left.answer();
     let is_at_turn = left.now.filter(|_| !left.has_moved_on());
     match is_at_turn {
         Some(_) if !left.asked.is_empty() => {

@@ -227,8 +227,8 @@ pub(super) async fn cancel(service: &Service, id: &str) -> Result<Task, Refusal>
 async fn withdraw(service: &Service, task: &Task) -> Result<Task, Refusal> {
     let thread = ThreadId(task.context);
     let assistant = assistant_of(GRAPH);
-    let update = Box::default();
-    let order = Order::new(Asked::Edit { update, as_node: None, goto: vec![END.to_owned()] });
+    let order =
+        Order::new(Asked::Edit { update: json!({}), as_node: None, goto: vec![END.to_owned()] });
     let accept = Accept {
         thread,
         assistant,

@@ -91,10 +91,12 @@ pub(super) async fn check(app: &AppState, body: RunBody) -> Result<Checked, Refu
     let body = body.over(&assistant.config, &assistant.context);
     let given = body.stream_mode.clone().map_or_else(Vec::new, wire::OneOrMany::into_vec);
     let modes = Modes::read(given)?;
-    let mut order = body.order()?;
+    let service = &app.service;
+    let graph = service.runtime().own_graph(&assistant.graph);
+    let graph = graph.unwrap_or_else(|| service.runtime().supervisor());
+    let mut order = body.order(graph.as_ref())?;
     give_to_team(&mut order, &assistant);
     if let Asked::Turn(turn) = &order.asked {
-        let service = &app.service;
         service.who().acting_as(turn.user.as_deref())?;
         service.runtime().check_request(service.tenant(), turn.request()).await?;
     }
@@ -154,6 +156,8 @@ fn metadata(asked: &RunBody, assistant: &Assistant) -> Result<Value, Refusal> {
     if let Value::Object(given) = given {
         metadata.extend(given);
     }
+    // A run is shown as its graph's, whatever its client notes.
+    metadata.insert("graph_id".to_owned(), json!(assistant.graph));
     Ok(Value::Object(metadata))
 }
 

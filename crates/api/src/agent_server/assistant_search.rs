@@ -9,12 +9,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::assistants::{MOST, has_all, of_teams};
+use super::assistants::{MOST, has_all, of_graphs, of_teams};
 use super::threads::object;
 use super::{AppState, Refusal, page, wire};
 use crate::http::{Body, Forms};
 use perihelion_service::kept::{Assistant, AssistantFilter};
-use perihelion_star::GRAPH;
 
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
@@ -59,14 +58,13 @@ async fn matching(app: &AppState, search: &Search) -> Result<Vec<Assistant>, Ref
         name: search.name.clone(),
         metadata: Some(metadata.clone()).filter(|wanted| *wanted != serde_json::json!({})),
     };
-    let own = wire::default_assistant(GRAPH, app.since);
     let fits = |one: &Assistant| {
         search.graph_id.as_ref().is_none_or(|graph| *graph == one.graph)
             && search.name.as_ref().is_none_or(|name| one.name.contains(&name.to_lowercase()))
             && has_all(&one.metadata, &metadata)
     };
     let mut all: Vec<Assistant> =
-        [own].into_iter().chain(of_teams(app).await?).filter(fits).collect();
+        of_graphs(app).into_iter().chain(of_teams(app).await?).filter(fits).collect();
     all.extend(app.service.kept().assistants(&filter).await?);
     if let Some(by) = search.sort_by {
         let is_ascending = search.sort_order == Some(wire::SortOrder::Asc);

@@ -12,7 +12,7 @@ use super::{AppState, Refusal, threads::object, wire};
 use crate::http::{Asked, Body, Forms};
 use perihelion_engine::clock;
 use perihelion_engine::graph::END;
-use perihelion_runtime as runtime;
+use perihelion_runtime::{self as runtime, Drawing};
 use perihelion_service::kept::Assistant;
 use perihelion_star::{GRAPH, TEAM_PREFIX, node_names};
 
@@ -24,7 +24,8 @@ pub(super) async fn named(app: &AppState, name: &str) -> Result<Assistant, Refus
     find(app, name).await?.ok_or_else(|| match Uuid::parse_str(name) {
         Ok(_) => Refusal::missing("Thread or assistant not found."),
         Err(_) => Refusal::invalid(format!(
-            "Invalid assistant: '{name}'. Must be either:\n- A valid assistant UUID, or\n- One of the registered graphs: {GRAPH}"
+            "Invalid assistant: '{name}'. Must be either:\n- A valid assistant UUID, or\n- One of the registered graphs: {}",
+            app.service.runtime().graph_names().join(", ")
         )),
     })
 }
@@ -33,8 +34,7 @@ pub(super) async fn named(app: &AppState, name: &str) -> Result<Assistant, Refus
 async fn find(app: &AppState, name: &str) -> Result<Option<Assistant>, Refusal> {
     let id = Uuid::parse_str(name).ok();
     let is_it = |one: &Assistant| one.graph == name || Some(one.id) == id;
-    let own = wire::default_assistant(GRAPH, app.since);
-    if is_it(&own) {
+    if let Some(own) = of_graphs(app).into_iter().find(is_it) {
         return Ok(Some(own));
     }
     match (of_teams(app).await?.into_iter().find(is_it), id) {
@@ -42,6 +42,13 @@ async fn find(app: &AppState, name: &str) -> Result<Option<Assistant>, Refusal> 
         (None, Some(id)) => Ok(app.service.kept().assistant(id).await?),
         (None, None) => Ok(None),
     }
+}
+
+/// Returns the assistants that the program's graphs are by themselves, the supervisor graph's first.
+pub(super) fn of_graphs(app: &AppState) -> Vec<Assistant> {
+    let own = app.service.runtime().own_graphs();
+    let own = own.map(|graph| wire::graph_assistant(graph.about(), app.since));
+    [wire::default_assistant(GRAPH, app.since)].into_iter().chain(own).collect()
 }
 
 /// Returns the assistants that a tenant's teams are, by their names: each is a graph of its own.
@@ -53,10 +60,10 @@ pub(super) async fn of_teams(app: &AppState) -> Result<Vec<Assistant>, Refusal> 
     Ok(teams.iter().map(wire::team_assistant).collect())
 }
 
-/// Returns whether a graph is the star or a team of the tenant.
+/// Returns whether a graph is one of the program's or a team of the tenant.
 async fn is_known(app: &AppState, graph: &str) -> Result<bool, Refusal> {
     let is_team = |team: &Assistant| team.graph == graph;
-    Ok(wire::is_graph(graph) || of_teams(app).await?.iter().any(is_team))
+    Ok(app.service.runtime().graph(graph).is_ok() || of_teams(app).await?.iter().any(is_team))
 }
 
 async fn found(app: &AppState, id: &str) -> Result<Assistant, Refusal> {
@@ -97,7 +104,8 @@ pub(super) async fn create(
         create.graph_id.ok_or_else(|| Refusal::invalid("\"graph_id\" is a required property"))?;
     if !is_known(&app, &graph).await? {
         return Err(Refusal::missing(format!(
-            "Graph '{graph}' not found. Available graphs: {GRAPH}"
+            "Graph '{graph}' not found. Available graphs: {}",
+            app.service.runtime().graph_names().join(", ")
         )));
     }
     let id = create.assistant_id.unwrap_or_else(Uuid::new_v4);
@@ -302,6 +310,9 @@ pub(super) async fn graph(
     Path(id): Path<String>,
 ) -> Result<Json<Value>, Refusal> {
     let graph = found(&app, &id).await?.graph;
+    if let Some(own) = app.service.runtime().own_graph(&graph) {
+        return Ok(Json(drawn(&own.drawing())));
+    }
     let agents: Vec<String> = match graph.strip_prefix(TEAM_PREFIX) {
         Some(name) => agents_of(&app, name).await?,
         None => app.service.runtime().agents().list().into_iter().map(|agent| agent.name).collect(),
@@ -324,11 +335,33 @@ pub(super) async fn graph(
     Ok(Json(json!({ "nodes": nodes, "edges": edges })))
 }
 
+/// Draws a graph as it is declared.
+fn drawn(Drawing { entry, nodes, edges }: &Drawing) -> Value {
+    let start = ("__start__".to_owned(), json!({}));
+    let named = nodes.iter().map(|name| (name.clone(), json!({ "name": name })));
+    let nodes = [start].into_iter().chain(named).chain([(END.to_owned(), json!({}))]);
+    let nodes: Vec<Value> =
+        nodes.map(|(id, data)| json!({ "id": id, "type": "runnable", "data": data })).collect();
+    let begin = entry.iter().map(|to| json!({ "source": "__start__", "target": to }));
+    let edges = edges.iter().map(|edge| {
+        let mut shown = json!({ "source": edge.from, "target": edge.to });
+        if edge.is_conditional {
+            shown["conditional"] = json!(true);
+        }
+        shown
+    });
+    json!({ "nodes": nodes, "edges": begin.chain(edges).collect::<Vec<_>>() })
+}
+
 pub(super) async fn schemas(
     State(app): State<AppState>,
     Path(id): Path<String>,
 ) -> Result<Json<Value>, Refusal> {
-    Ok(Json(wire::schemas(&found(&app, &id).await?.graph)))
+    let graph = found(&app, &id).await?.graph;
+    Ok(Json(match app.service.runtime().own_graph(&graph) {
+        Some(own) => wire::schemas_of(own.about()),
+        None => wire::schemas(&graph),
+    }))
 }
 
 pub(super) async fn subgraphs(

@@ -205,10 +205,12 @@ pub(super) async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-fn filter(search: Search) -> Result<CronFilter, Refusal> {
+fn filter(app: &AppState, search: Search) -> Result<CronFilter, Refusal> {
     let assistant = match search.assistant_id.as_deref() {
         None => None,
-        Some(name) if wire::is_graph(name) || name.starts_with(TEAM_PREFIX) => {
+        Some(name)
+            if app.service.runtime().graph(name).is_ok() || name.starts_with(TEAM_PREFIX) =>
+        {
             Some(wire::assistant_of(name))
         }
         Some(id) => Some(
@@ -235,7 +237,7 @@ fn filter(search: Search) -> Result<CronFilter, Refusal> {
 pub(super) async fn search(State(app): State<AppState>, body: Body) -> Result<Response, Refusal> {
     let mut search: Search = body.read()?;
     let fields = wire::Fields(search.select.take().unwrap_or_default());
-    let filter = filter(search)?;
+    let filter = filter(&app, search)?;
     let kept = app.service.kept();
     let crons = kept.crons(&filter).await?;
     let total = kept.count_crons(&filter).await?;
@@ -244,7 +246,7 @@ pub(super) async fn search(State(app): State<AppState>, body: Body) -> Result<Re
 }
 
 pub(super) async fn count(State(app): State<AppState>, body: Body) -> Result<Json<u64>, Refusal> {
-    let filter = filter(body.read()?)?;
+    let filter = filter(&app, body.read()?)?;
     Ok(Json(app.service.kept().count_crons(&filter).await?))
 }
 

@@ -157,7 +157,7 @@ impl Listed {
     }
 
     fn is_wanted(&self, row: &StepRow, run: Option<StepRun>) -> bool {
-        has_all(&wire::step_metadata(self.info.id, row, run), &self.metadata)
+        has_all(&wire::step_metadata(&self.info.graph, self.info.id, row, run), &self.metadata)
     }
 
     /// Reads the next steps among which is one that is wanted; returns whether there are any.

@@ -10,8 +10,9 @@ use serde_json::{Value, json};
 use super::{AppState, Refusal, wire};
 use crate::http::{Body, Forms, OfThread};
 use perihelion_engine::ids::ThreadId;
+use perihelion_runtime::{Edit, Served};
 use perihelion_service::{Error, Service};
-use perihelion_star::{GraphState, GraphUpdate, REMOVE, REMOVE_ALL};
+use perihelion_star::{Message, REMOVE, REMOVE_ALL};
 
 pub(super) async fn get(
     State(app): State<AppState>,
@@ -92,20 +93,18 @@ pub(super) async fn update(
 ) -> Result<Json<Value>, Refusal> {
     let update: Update = body.read()?;
     let info = app.service.info_to_change(thread).await?;
-    let written = wire::read_update(&update.values)?;
+    let runtime = app.service.runtime();
+    let graph = runtime.graph(&info.graph)?;
+    let written = wire::read_update(graph.as_ref(), &update.values)?;
     let named = update.checkpoint.as_ref().and_then(wire::named_checkpoint);
     let at = match update.checkpoint_id.as_deref().or(named) {
         Some(id) => Some(step_of(&app, thread, id).await?),
         None => None,
     };
     refuse_while_run(&app, thread).await?;
-    check_removals(&app.service, thread, at.unwrap_or(info.head), &written).await?;
-    let runtime = app.service.runtime();
+    check_removals(graph.as_ref(), thread, at.unwrap_or(info.head), &written).await?;
     let as_node = update.as_node.as_deref();
-    let step = match at {
-        Some(at) => runtime.edit_at(thread, at, written, as_node).await?,
-        None => runtime.edit(thread, written, as_node, &[]).await?,
-    };
+    let step = runtime.edit(thread, Edit { update: written, as_node, goto: &[], at }).await?;
     let id = app.service.checkpoint_ids(thread).await?.id(step);
     let checkpoint = wire::shown_checkpoint(thread, &id);
     Ok(Json(json!({ "checkpoint": checkpoint, "configurable": checkpoint, "checkpoint_id": id })))
@@ -124,19 +123,18 @@ async fn refuse_while_run(app: &AppState, thread: ThreadId) -> Result<(), Refusa
 
 /// Refuses to remove messages that the thread does not have at a step.
 async fn check_removals(
-    service: &Service,
+    graph: &dyn Served,
     thread: ThreadId,
     at: u64,
-    written: &GraphUpdate,
+    written: &Value,
 ) -> Result<(), Refusal> {
-    if written.messages.iter().flatten().all(|message| message.role != REMOVE) {
+    let field = graph.about().messages.as_deref().unwrap_or_default();
+    let written: Vec<Message> = Vec::deserialize(&written[field]).unwrap_or_default();
+    if written.iter().all(|message| message.role != REMOVE) {
         return Ok(());
     }
-    let state = match at {
-        0 => Default::default(),
-        at => service.runtime().threads().state(thread, Some(at)).await?.state,
-    };
-    match unknown_removal(&state, written) {
+    let there = graph.state(thread, Some(at)).await?.messages();
+    match unknown_removal(&there, &written) {
         Some(id) => {
             let why =
                 format!("Attempting to delete a message with an ID that doesn't exist ('{id}')");
@@ -147,13 +145,12 @@ async fn check_removals(
 }
 
 /// Finds a message that is removed although neither the state nor the update has it.
-fn unknown_removal<'a>(state: &'a GraphState, written: &'a GraphUpdate) -> Option<&'a str> {
-    let all = || written.messages.iter().flatten();
+fn unknown_removal<'a>(there: &[Message], written: &'a [Message]) -> Option<&'a str> {
     let is_known = |id: &str| {
-        let new = all().filter(|message| message.role != REMOVE);
-        id == REMOVE_ALL || state.messages.iter().chain(new).any(|message| message.id == id)
+        let new = written.iter().filter(|message| message.role != REMOVE);
+        id == REMOVE_ALL || there.iter().chain(new).any(|message| message.id == id)
     };
-    let mut removals = all().filter(|message| message.role == REMOVE);
+    let mut removals = written.iter().filter(|message| message.role == REMOVE);
     removals.find(|message| !is_known(&message.id)).map(|message| message.id.as_str())
 }
 

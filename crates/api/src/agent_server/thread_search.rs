@@ -13,7 +13,6 @@ use super::wire::{self, Fields};
 use super::{AppState, Refusal, page};
 use crate::http::{Body, Forms};
 use perihelion_service::kept::{ThreadFilter, ThreadOrder};
-use perihelion_star::GRAPH;
 
 /// Fields of metadata that a search compares at most: each is a value of its statement.
 const MOST_FIELDS: usize = 100;
@@ -48,7 +47,7 @@ enum Status {
 }
 
 impl Search {
-    fn filter(self) -> Result<(ThreadFilter, Fields), Refusal> {
+    fn filter(self, graphs: Vec<String>) -> Result<(ThreadFilter, Fields), Refusal> {
         let statuses: &[&str] = match self.status {
             None => &[],
             Some(Status::Idle) => &["idle"],
@@ -68,7 +67,7 @@ impl Search {
             return Err(Refusal::invalid(why));
         }
         let filter = ThreadFilter {
-            graphs: vec![GRAPH.to_owned()],
+            graphs,
             ids,
             metadata,
             statuses: statuses.iter().map(|word| (*word).to_owned()).collect(),
@@ -84,7 +83,7 @@ impl Search {
 pub(super) async fn search(State(app): State<AppState>, body: Body) -> Result<Response, Refusal> {
     let mut search = body.read::<Search>()?;
     let title = search.title.take().map(|words| words.trim().to_owned());
-    let (filter, fields) = search.filter()?;
+    let (filter, fields) = search.filter(app.service.runtime().graph_names())?;
     let (views, total) = match title.filter(|words| !words.is_empty()) {
         Some(words) => app.service.find_titled(&filter, &words).await?,
         None => app.service.find_threads(&filter).await?,
@@ -94,7 +93,7 @@ pub(super) async fn search(State(app): State<AppState>, body: Body) -> Result<Re
 }
 
 pub(super) async fn count(State(app): State<AppState>, body: Body) -> Result<Json<u64>, Refusal> {
-    let (filter, _) = body.read::<Search>()?.filter()?;
+    let (filter, _) = body.read::<Search>()?.filter(app.service.runtime().graph_names())?;
     Ok(Json(app.service.kept().count_threads(&filter).await?))
 }
 

@@ -13,8 +13,8 @@ use super::{AppState, Refusal};
 use crate::http::{Body, Forms, Object, OfThread};
 use perihelion_engine::clock;
 use perihelion_engine::ids::ThreadId;
+use perihelion_runtime::{Edit, Served};
 use perihelion_service::Error;
-use perihelion_star::GraphUpdate;
 
 /// Threads of one answer, and ids of one request, at most.
 pub(super) const MOST: u32 = 1_000;
@@ -77,7 +77,8 @@ pub(super) async fn create(
         ));
     }
     if !is_there {
-        let steps = steps(&create.supersteps)?;
+        let graph = app.service.graph_noted(&metadata);
+        let steps = steps(graph.as_ref(), &create.supersteps)?;
         app.service.create_thread(thread, &metadata).await?;
         if let Err(refusal) = write(&app, thread, steps).await {
             // One who asks again is not to find half of a thread.
@@ -89,22 +90,26 @@ pub(super) async fn create(
 }
 
 /// A step as it is to be written, and as if by which node.
-type Step<'a> = (GraphUpdate, Option<&'a str>);
+type Step<'a> = (Value, Option<&'a str>);
 
 /// Reads the steps that a client writes into a new thread.
-fn steps(supersteps: &[Object<Superstep>]) -> Result<Vec<Step<'_>>, Refusal> {
+fn steps<'a>(
+    graph: &dyn Served,
+    supersteps: &'a [Object<Superstep>],
+) -> Result<Vec<Step<'a>>, Refusal> {
     let updates = supersteps.iter().flat_map(|Object(step)| &step.updates);
     let read = updates.map(|Object(StateUpdate { values, as_node, command })| {
         let why = "supersteps: command is not supported; pass its update as values and the node as as_node";
         refuse(command.as_ref(), why)?;
-        Ok((wire::read_update(values)?, as_node.as_deref()))
+        Ok((wire::read_update(graph, values)?, as_node.as_deref()))
     });
     read.collect()
 }
 
 async fn write(app: &AppState, thread: ThreadId, steps: Vec<Step<'_>>) -> Result<(), Refusal> {
     for (written, as_node) in steps {
-        app.service.runtime().edit(thread, written, as_node, &[]).await?;
+        let edit = Edit { update: written, as_node, ..Edit::default() };
+        app.service.runtime().edit(thread, edit).await?;
     }
     Ok(())
 }

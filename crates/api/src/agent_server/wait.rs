@@ -63,7 +63,7 @@ pub(super) async fn ended(service: &Service, run: &Run) -> Result<Option<Run>, R
 /// Returns the state that a run left, with the questions that were open then.
 pub(super) async fn values_after(service: &Service, run: &Run) -> Result<Value, Refusal> {
     let (state, open) = service.state_after(run).await?;
-    let mut values = state.as_deref().map_or_else(|| json!({}), wire::values);
+    let mut values = state.as_ref().map_or_else(|| json!({}), wire::values);
     if !open.is_empty() {
         values["__interrupt__"] = wire::shown_interrupts(&open);
     }

@@ -155,7 +155,7 @@ mod tests {
 
     /// S3.04
     #[test]
-    fn each_tenant_has_a_rate_of_its_own_and_is_told_when_to_come_again() {
+    fn each_tenant_has_a_separate_rate_and_receives_a_retry_time() {
         let rates = Rates::new(Some(2));
         assert!(rates.refusal("a").is_none() && rates.refusal("a").is_none());
         let refused = rates.refusal("a").unwrap();
@@ -189,7 +189,7 @@ mod tests {
 
     /// S3.04
     #[test]
-    fn guesses_at_one_name_end_and_others_log_in_until_all_together_are_too_many() {
+    fn guesses_block_one_name_and_too_many_guesses_block_all_logins() {
         let logins = Logins::new();
         for _ in 0..OF_ONE {
             assert!(logins.refusal("a", "Ann").is_none());

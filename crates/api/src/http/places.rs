@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_tenant_takes_all_places_and_what_is_given_back_is_free() {
+    fn no_tenant_takes_all_places_and_returned_places_are_free() {
         let places = Places::new(8, 32);
         let mut kept: Vec<Place> = (0..32).filter_map(|_| places.take("a")).collect();
         assert_eq!((kept.len(), places.full()), (8, vec!["a".to_owned()]));

@@ -41,7 +41,7 @@ impl<E: Into<service::Error>> From<E> for Refusal {
             | service::Error::UnknownRun(_)
             | service::Error::UnknownCheckpoint(_)
             | service::Error::Rows(service::kept::Error::UnknownThread(_)) => StatusCode::NOT_FOUND,
-            service::Error::Busy => StatusCode::CONFLICT,
+            service::Error::Busy | service::Error::OtherGraph { .. } => StatusCode::CONFLICT,
             service::Error::Forbidden(_)
             | service::Error::OthersThread
             | service::Error::UserDisabled(_) => StatusCode::FORBIDDEN,

@@ -4,6 +4,7 @@
 //! that ID answers it. Invariant: a call that its client cancels stops its run. Deliberately absent: sessions.
 
 mod messages;
+mod own_graph;
 
 use axum::Router;
 use axum::body::HttpBody as _;
@@ -87,10 +88,15 @@ impl Toolbox for Star {
         let mut tools = self.tool_router.list_all();
         let whole = self.find(GRAPH);
         tools.extend(whole.iter().flat_map(|whole| teams.iter().map(|kept| of_team(whole, kept))));
+        let own = self.service.runtime().own_graphs().map(|graph| graph.about());
+        tools.extend(own.map(|about| own_graph::tool(whole.as_ref(), about)));
         Ok(ListToolsResult::with_all_items(tools).with_ttl_ms(0))
     }
 
     fn find(&self, name: &str) -> Option<Tool> {
+        if let Some(graph) = self.service.runtime().own_graph(name) {
+            return Some(own_graph::tool(self.tool_router.get(GRAPH), graph.about()));
+        }
         // The headers of a call are checked by it alone: all tools take the same arguments.
         let is_one = name == GRAPH || name.starts_with(TEAM_PREFIX);
         self.tool_router.get(GRAPH).filter(|_| is_one).cloned()
@@ -102,6 +108,13 @@ impl Toolbox for Star {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let name = request.name.to_string();
+        if let Some(graph) = self.service.runtime().own_graph(&name) {
+            if graph.about().messages.is_none() {
+                return own_graph::call(self, graph.as_ref(), request, context).await;
+            }
+            request.name = GRAPH.into();
+            request.arguments.get_or_insert_default().insert(TEAM.to_owned(), name.clone().into());
+        }
         if name.starts_with(TEAM_PREFIX) {
             let teams = team::all(&self.service).await.map_err(internal)?;
             if teams.iter().any(|kept| kept.team.agent_name() == name) {
@@ -129,6 +142,13 @@ fn of_team(whole: &Tool, kept: &KeptTeam) -> Tool {
     tool.description = Some(design.description.clone().into());
     tool.input_schema = schema.into();
     tool
+}
+
+/// Makes the metadata by which a later message finds the run of a call.
+fn call_metadata(service: &Service, context: &RequestContext<RoleServer>) -> Value {
+    let headers = context.extensions.get::<Parts>().map(|parts| parts.headers.clone());
+    let call = messages::call_key(service, &headers.unwrap_or_default(), &json!(context.id));
+    json!({ "created_by": "mcp", "mcp": call })
 }
 
 fn internal(Refusal(_, why): Refusal) -> ErrorData {
@@ -176,10 +196,7 @@ impl Star {
                 thread
             }
         };
-        let headers = context.extensions.get::<Parts>().map(|parts| parts.headers.clone());
-        let call = json!(context.id);
-        let call = messages::call_key(&self.service, &headers.unwrap_or_default(), &call);
-        let metadata = json!({ "created_by": "mcp", "mcp": call });
+        let metadata = call_metadata(&self.service, &context);
         let begin =
             Begin { thread, at: None, turn, metadata, temporary: false, deliveries: Vec::new() };
         let run = conversation::begin(&self.service, begin).await?;

@@ -9,8 +9,9 @@ use crate::agent_server::text_of_content;
 use crate::parts;
 use perihelion_engine::graph::END;
 use perihelion_engine::ids::ThreadId;
+use perihelion_runtime::Edit;
 use perihelion_service::{Service, Turn};
-use perihelion_star::{GraphUpdate, Message};
+use perihelion_star::Message;
 
 /// A message as a client sends it.
 pub(super) struct Sent<'a> {
@@ -106,8 +107,9 @@ pub(super) async fn thread_for(
     let thread = ThreadId::new();
     service.create_thread_for_turn(thread, &json!({})).await?;
     if !before.is_empty() {
-        let update = GraphUpdate::new().messages(before.into_iter().collect());
-        service.runtime().edit(thread, update, Some(END), &[]).await?;
+        let update = json!({ "messages": before });
+        let edit = Edit { update, as_node: Some(END), ..Edit::default() };
+        service.runtime().edit(thread, edit).await?;
     }
     Ok(thread)
 }

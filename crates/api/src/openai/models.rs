@@ -1,4 +1,4 @@
-//! The models there are: the star is one, and so is each team.
+//! The models there are: the star is one, and so is each team, and each graph of the program's own that has messages.
 
 use axum::Json;
 use axum::extract::{Path, State};
@@ -21,7 +21,9 @@ async fn all(service: &Service) -> Result<Vec<Value>, Refusal> {
     let teams = team::all(service).await?;
     let teams =
         teams.iter().map(|kept| shown(&kept.team.agent_name(), kept.created_at.timestamp()));
-    Ok([shown(GRAPH, BEGINNING)].into_iter().chain(teams).collect())
+    let own = service.runtime().own_graphs().filter(|graph| graph.about().messages.is_some());
+    let own = own.map(|graph| shown(&graph.about().name, BEGINNING));
+    Ok([shown(GRAPH, BEGINNING)].into_iter().chain(own).chain(teams).collect())
 }
 
 pub(super) async fn list(State(service): State<Service>) -> JsonResult<Refusal> {
@@ -37,13 +39,14 @@ pub(super) async fn get(
     found.map(Json).ok_or_else(|| missing(&model, &all))
 }
 
-/// Finds what a model stands for: a team, or the star, which leaves a team's thread the team's.
+/// Finds what a model stands for: a team, a graph of the program's own, or the star, which leaves a team's thread the team's.
 pub(super) async fn team(service: &Service, model: &str) -> Result<Option<String>, Refusal> {
     if model == GRAPH {
         return Ok(None);
     }
     let all = all(service).await?;
-    let is_team = model.starts_with(TEAM_PREFIX) && all.iter().any(|one| one["id"] == model);
+    let is_named = model.starts_with(TEAM_PREFIX) || service.runtime().own_graph(model).is_some();
+    let is_team = is_named && all.iter().any(|one| one["id"] == model);
     is_team.then(|| Some(model.to_owned())).ok_or_else(|| missing(model, &all))
 }
 

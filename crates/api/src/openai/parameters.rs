@@ -104,7 +104,7 @@ mod tests {
 
     /// X8
     #[test]
-    fn a_parameter_without_an_effect_is_refused_by_its_name_unless_it_asks_for_none() {
+    fn a_parameter_without_an_effect_is_refused_by_name_unless_it_asks_for_no_effect() {
         for none in [
             json!({ "model": "swarm", "messages": [], "user": "u1" }),
             json!({ "temperature": 1.0, "top_p": 1, "stop": null, "n": 1, "tools": [], "logit_bias": {} }),

@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_route_reads_is_described_by_its_type() {
+    fn the_input_of_a_route_is_described_by_its_type() {
         let document = document();
         let body =
             &document["paths"]["/threads"]["post"]["requestBody"]["content"]["application/json"];

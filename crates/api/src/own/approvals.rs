@@ -14,7 +14,6 @@ use perihelion_engine::ids::{InterruptId, ThreadId};
 use perihelion_runtime::{Answer, InterruptView};
 use perihelion_service::kept::{ThreadFilter, ThreadOrder};
 use perihelion_service::{Service, ThreadView};
-use perihelion_star::GRAPH;
 use perihelion_star::question::kind;
 
 /// Waiting threads that are looked through.
@@ -22,7 +21,7 @@ const MOST: u32 = 1_000;
 
 async fn waiting(service: &Service) -> Result<Vec<ThreadView>, Refusal> {
     let filter = ThreadFilter {
-        graphs: vec![GRAPH.to_owned()],
+        graphs: service.runtime().graph_names(),
         ids: Vec::new(),
         metadata: json!({}),
         statuses: vec!["interrupted".into(), "busy".into(), "queued".into()],
@@ -42,7 +41,7 @@ fn shown(view: &ThreadView, one: &InterruptView) -> Value {
         "kind": one.kind,
         "agent": one.agent,
         "payload": one.payload,
-        "question": view.state.as_ref().map(|state| state.input_request.clone()),
+        "question": view.state.as_ref().map(|state| state.star().input_request.clone()),
         "waits_since": view.info.updated_at,
     })
 }

@@ -5,11 +5,18 @@ use axum::extract::{Path, State};
 use serde_json::json;
 
 use crate::http::{JsonResult, OfThread, Refusal};
+use perihelion_engine::ids::ThreadId;
+use perihelion_runtime::ThreadState;
 use perihelion_service::Service;
 
+async fn state_of(service: &Service, thread: ThreadId) -> Result<ThreadState, Refusal> {
+    let state = service.thread(thread).await?.state;
+    Ok(state.unwrap_or_else(|| service.runtime().supervisor().empty()))
+}
+
 pub(super) async fn list(State(service): State<Service>, OfThread(thread): OfThread) -> JsonResult {
-    let state = service.thread(thread).await?.state.unwrap_or_default();
-    let shown = state.global_state.iter().map(|(key, one)| {
+    let state = state_of(&service, thread).await?;
+    let shown = state.star().global_state.iter().map(|(key, one)| {
         json!({ "key": key, "source": one.source, "bytes": one.bytes, "preview": one.preview })
     });
     Ok(Json(json!({ "artifacts": shown.collect::<Vec<_>>() })))
@@ -20,8 +27,8 @@ pub(super) async fn get(
     OfThread(thread): OfThread,
     Path((_, key)): Path<(String, String)>,
 ) -> JsonResult {
-    let state = service.thread(thread).await?.state.unwrap_or_default();
-    let found = state.global_state.get(&key);
+    let state = state_of(&service, thread).await?;
+    let found = state.star().global_state.get(&key);
     let one = found.ok_or_else(|| {
         Refusal::missing(format!("the thread has no artifact with this key: {key}"))
     })?;

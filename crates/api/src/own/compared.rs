@@ -27,7 +27,12 @@ pub(super) async fn replay(
 ) -> JsonResult {
     service.info(thread).await?;
     let kinds = service.runtime().kinds().clone();
-    let report = service.runtime().traces().replay(thread, run, kinds).await?;
+    let runtime = service.runtime();
+    let graph = runtime.own_graph(&runtime.store().info(thread).await?.graph);
+    let report = match graph {
+        Some(graph) => runtime.traces().replay_own(graph.as_ref(), thread, run).await?,
+        None => runtime.traces().replay(thread, run, kinds).await?,
+    };
     let mut shown = json!(report);
     if let Some(divergence) = &report.divergence {
         let changes = runtime::changes(&divergence.expected, &divergence.actual);

@@ -14,7 +14,6 @@ use perihelion_engine::ids::ThreadId;
 use perihelion_runtime::{Phase, usage};
 use perihelion_service::Service;
 use perihelion_service::kept::{Driver, ThreadFilter, ThreadOrder};
-use perihelion_star::GRAPH;
 
 /// How threads stand, as lists name it.
 const STATES: [&str; 6] = ["idle", "busy", "interrupted", "failed", "stopped", "queued"];
@@ -34,9 +33,9 @@ const WAITED: TimeDelta = TimeDelta::minutes(1);
 /// After this a process that was not heard of has gone.
 const UNHEARD: TimeDelta = TimeDelta::seconds(30);
 
-fn of_states(states: &[&str], limit: u32) -> ThreadFilter {
+fn of_states(service: &Service, states: &[&str], limit: u32) -> ThreadFilter {
     ThreadFilter {
-        graphs: vec![GRAPH.to_owned()],
+        graphs: service.runtime().graph_names(),
         ids: Vec::new(),
         metadata: json!({}),
         statuses: states.iter().map(|&state| state.to_owned()).collect(),
@@ -53,7 +52,7 @@ pub(super) async fn get(State(service): State<Service>) -> JsonResult {
     let now = clock::now();
     let mut threads = Map::new();
     for state in STATES {
-        let count = kept.count_threads(&of_states(&[state], 1)).await?;
+        let count = kept.count_threads(&of_states(&service, &[state], 1)).await?;
         if count > 0 {
             threads.insert(state.to_owned(), json!(count));
         }
@@ -135,7 +134,7 @@ pub(super) async fn spent(
 ) -> JsonResult {
     let days = window.days();
     let since = clock::now() - TimeDelta::days(i64::from(days));
-    let (listed, total) = service.kept().threads(&of_states(&[], THREADS)).await?;
+    let (listed, total) = service.kept().threads(&of_states(&service, &[], THREADS)).await?;
     let threads: Vec<ThreadId> = listed.iter().map(|one| ThreadId(one.id)).collect();
     let runtime = service.runtime();
     let spent = usage(runtime.store().as_ref(), runtime.settings(), &threads, since).await?;

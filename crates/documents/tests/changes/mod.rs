@@ -146,7 +146,7 @@ async fn a_change_of_one_paragraph_indexes_its_own_pieces_alone_and_all_quotes_a
 
 /// Equal pieces are several, and one of them can go.
 #[tokio::test(flavor = "multi_thread")]
-async fn equal_paragraphs_are_kept_apart_and_counted() {
+async fn equal_paragraphs_are_distinguished_and_counted() {
     for kind in kinds().await {
         let library = &kind.library;
         let same = format!("The same words again. {}\n\n", "And more of them. ".repeat(60));

@@ -78,7 +78,7 @@ async fn a_change_and_a_deletion_leave_no_byte_of_any_version() {
 
 /// S3.05: an adding that was killed before the document was there is found by its path and by its age, and deleted whole.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_an_interrupted_adding_left_is_deleted_by_its_path_or_its_age() {
+async fn remains_of_an_interrupted_upload_are_deleted_by_path_or_age() {
     for kind in kinds().await {
         let library = &kind.library;
         let ann = scope("ann");
@@ -122,7 +122,7 @@ async fn what_an_interrupted_adding_left_is_deleted_by_its_path_or_its_age() {
 
 /// S3.05: as long as another process reads the file as it was, a deletion says that bytes stay in the log; then they go.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_deletion_while_another_reads_what_was_there_says_so_and_the_next_one_leaves_nothing() {
+async fn a_deletion_during_a_read_reports_unscrubbed_data_and_the_next_one_leaves_no_byte() {
     for kind in kinds().await.into_iter().filter(Kind::is_file) {
         let library = &kind.library;
         for (path, text) in [("secret.md", secret(1)), ("other.md", "# Other".to_owned())] {

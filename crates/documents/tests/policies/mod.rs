@@ -28,7 +28,7 @@ async fn rows(database: &Database, table: &str) -> i64 {
 
 /// S3.04, S3.06: statements without any `WHERE` see and change the rows of the tenant that they act for, and no others.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_forgotten_where_returns_nothing_of_another_tenant() {
+async fn a_query_without_a_tenant_filter_returns_no_row_of_another_tenant() {
     let Some(server) = TestDatabase::make().await else { return };
     let database = Database::open(&server.url).await.unwrap();
     assert!(!database.is_exempt().await.unwrap());

@@ -5,7 +5,7 @@ use perihelion_documents::{Error, Quotas, Usage};
 
 /// S3.05: a quota refuses by name what is too much, before any model is asked; what was kept stays, what shrinks is taken.
 #[tokio::test]
-async fn what_exceeds_a_quota_is_refused_by_name_and_deleting_makes_room() {
+async fn a_document_over_quota_is_refused_by_name_and_deleting_frees_space() {
     for kind in kinds().await {
         let quotas = Quotas { documents: Some(2), text_bytes: Some(2_000), chunks: Some(40) };
         let library = kind.library.clone().with_quotas(quotas);
@@ -55,7 +55,7 @@ async fn what_exceeds_a_quota_is_refused_by_name_and_deleting_makes_room() {
 
 /// Two documents that fit alone cannot take the same room at once.
 #[tokio::test(flavor = "multi_thread")]
-async fn room_is_given_once_however_many_ask() {
+async fn concurrent_uploads_cannot_exceed_a_quota() {
     for kind in kinds().await {
         let quotas = Quotas { documents: Some(3), text_bytes: None, chunks: None };
         let library = kind.library.clone().with_quotas(quotas);

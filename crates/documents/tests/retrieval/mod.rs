@@ -8,7 +8,7 @@ use crate::support::{Adds as _, Endpoint, input, kinds};
 
 /// S3.06: pieces of one parent take the room of no other: there are as many passages as were asked for.
 #[tokio::test(flavor = "multi_thread")]
-async fn as_many_parents_are_read_as_were_asked_for_where_there_are_so_many() {
+async fn the_requested_number_of_parents_is_read_if_there_are_enough() {
     let paragraph = |n: usize| {
         format!(
             "The tariff of zone {n} is tariff {n}. {}\n\n",
@@ -38,7 +38,7 @@ async fn as_many_parents_are_read_as_were_asked_for_where_there_are_so_many() {
 
 /// S3.06: what words and what meaning find counts as the library has it, and as a question says.
 #[tokio::test(flavor = "multi_thread")]
-async fn words_and_meaning_count_as_much_as_is_said() {
+async fn keyword_and_vector_weights_take_effect_as_set() {
     for kind in kinds().await {
         let endpoint = Endpoint::default();
         let add = async |path: &str, text: &str| {
@@ -105,7 +105,7 @@ async fn the_page_of_a_hit_is_the_one_on_which_the_words_are() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_search_whose_endpoint_does_not_answer_says_so() {
+async fn a_search_reports_an_endpoint_that_does_not_answer() {
     for kind in kinds().await {
         let endpoint = Endpoint::default();
         let added = input("a.md", "The rent is 800.");

@@ -104,7 +104,7 @@ mod tests {
     use futures::FutureExt as _;
 
     #[tokio::test]
-    async fn only_those_who_wait_for_a_key_are_called_and_nothing_is_kept_of_those_who_left() {
+    async fn only_waiters_for_a_key_are_called_and_removed_waiters_leave_no_entry() {
         let calls = Calls::<_, u8>::default();
         calls.call(1, 7);
         let mut one = calls.wait_for(1);

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_waits_is_written_by_the_first_of_them() {
+    async fn waiting_writes_are_written_by_the_first_waiter() {
         let group_commit = GroupCommit::<u32, u32>::new(1, 8);
         let lane = lone(group_commit.turn(|| 0).await);
         let mut first = Box::pin(group_commit.turn(|| 1));
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_leader_given_up_during_its_write_leaves_the_others_in_doubt_and_the_lane_free() {
+    async fn a_leader_dropped_during_its_write_leaves_the_rest_in_doubt_and_the_lane_free() {
         let group_commit = GroupCommit::<u32, u32>::new(1, 8);
         let lane = lone(group_commit.turn(|| 0).await);
         let mut first = Box::pin(group_commit.turn(|| 1));
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_that_stopped_waiting_is_not_written_and_loses_no_lane() {
+    async fn a_write_dropped_while_waiting_is_not_written_and_leaves_the_lane_usable() {
         let group_commit = GroupCommit::<u32, u32>::new(1, 8);
         for reported in [false, true] {
             let lane = lone(group_commit.turn(|| 0).await);

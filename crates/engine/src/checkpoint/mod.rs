@@ -47,7 +47,7 @@ pub use restore::{Restored, fork_to, forked_to, read_delta, restore};
 pub use rows::{
     BlobRow, Commit, EffectRow, EffectSettlement, EventPosition, EventRow, Loaded, NewThread,
     OpenInterrupt, PendingExport, PendingRow, RunEnd, RunRow, SnapshotRow, StepRow, ThreadFilter,
-    ThreadInfo, Waiting, Wanted,
+    ThreadInfo, Waiting, WorkFilter,
 };
 pub use sealed::{Keyring, SealedStore};
 pub use sqlite::SqliteStore;

@@ -308,7 +308,7 @@ pub struct ThreadFilter {
 
 /// Which threads a worker looks for.
 #[derive(Clone, Debug)]
-pub struct Wanted {
+pub struct WorkFilter {
     /// Name of the graph that it runs.
     pub graph: String,
     /// A tenant whose threads are none of its business.

@@ -12,7 +12,7 @@ use super::{
     BlobRow, Claim, Commit, EffectRow, EffectSettlement, Encoded, Error, EventPosition, EventRow,
     Fence, Loaded, NewThread, OpenInterrupt, PendingExport, PendingRow, RunEnd, RunRow,
     SnapshotRow, StateCache, StepRow, ThreadDump, ThreadFilter, ThreadInfo, ThreadStatus, Waiting,
-    Wanted,
+    WorkFilter,
 };
 use crate::ids::{InterruptId, RunId, ThreadId};
 
@@ -72,7 +72,7 @@ pub trait Leases: Send + Sync {
     /// holder on the given machine; in the database's time.
     ///
     /// The queue of a store is this status alone: whatever is written with it survives a crash with it.
-    async fn waiting(&self, wanted: &Wanted) -> Result<Vec<Waiting>, Error>;
+    async fn waiting(&self, wanted: &WorkFilter) -> Result<Vec<Waiting>, Error>;
 
     /// Extends the lease to `ttl` from now, unless it was given back. Fenced.
     async fn renew(&self, fence: Fence, ttl: Duration) -> Result<(), Error>;

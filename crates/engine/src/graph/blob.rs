@@ -272,7 +272,7 @@ mod tests {
     use crate::graph::State as _;
 
     #[test]
-    fn a_long_text_is_taken_out_of_an_update_and_a_short_one_stays() {
+    fn a_long_text_is_moved_out_of_an_update_and_a_short_one_stays() {
         let long: Blob = "x".repeat(KEPT_ABOVE + 1).into();
         let books =
             BTreeMap::from([("a".to_owned(), long.clone()), ("b".to_owned(), "short".into())]);

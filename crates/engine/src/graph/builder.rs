@@ -159,6 +159,15 @@ pub enum BuildError {
     Join(String),
 }
 
+/// A way from one node to another one, or to [`END`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Edge {
+    pub from: String,
+    pub to: String,
+    /// Whether a function of the state decides if it is taken.
+    pub is_conditional: bool,
+}
+
 /// A graph ready to run.
 pub struct Graph<S: State> {
     name: String,
@@ -196,6 +205,34 @@ impl<S: State> Graph<S> {
     /// Finds a node: a fixed one, or through the resolver.
     pub fn resolve(&self, name: &str) -> Option<Arc<NodeEntry<S>>> {
         self.nodes.get(name).cloned().or_else(|| self.resolver.as_ref()?.resolve(name))
+    }
+
+    /// Returns the ways between the fixed nodes, as they are declared; a join's sources lead to it, too.
+    ///
+    /// A function decides after a node with a route, so it may lead to any node and to the end.
+    pub fn edges(&self) -> Vec<Edge> {
+        let edge = |from: &str, to: &str, is_conditional| Edge {
+            from: from.to_owned(),
+            to: to.to_owned(),
+            is_conditional,
+        };
+        let mut edges = Vec::new();
+        for (name, entry) in &self.nodes {
+            let joins = self.joins.iter().filter(|(_, sources)| sources.contains(name));
+            let joins: Vec<Edge> = joins.map(|(to, _)| edge(name, to, false)).collect();
+            match &entry.next {
+                Next::Route(_) => {
+                    let others = self.nodes.keys().map(String::as_str).chain([END]);
+                    edges.extend(others.map(|to| edge(name, to, true)));
+                }
+                Next::Edges(next) if next.is_empty() && joins.is_empty() => {
+                    edges.push(edge(name, END, false));
+                }
+                Next::Edges(next) => edges.extend(next.iter().map(|to| edge(name, to, false))),
+            }
+            edges.extend(joins);
+        }
+        edges
     }
 
     pub(super) fn absence(&self, name: &str) -> Option<String> {

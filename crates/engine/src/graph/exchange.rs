@@ -234,7 +234,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_star_among_the_names_stands_for_all_nodes() {
+    fn a_star_among_the_names_means_all_nodes() {
         assert!(Nodes::from(["a", "*"]).has("b"));
         assert!(Nodes::from(["a"]).has("a") && !Nodes::from(["a"]).has("b"));
         assert!(!Nodes::from([]).has("a"));

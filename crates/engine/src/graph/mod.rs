@@ -20,7 +20,7 @@ mod stages;
 mod typed;
 
 pub use blob::{Blob, BlobName, BlobText, Blobs, KEPT_ABOVE};
-pub use builder::{BuildError, Graph, GraphBuilder, NodeEntry, Resolver, RetryPolicy};
+pub use builder::{BuildError, Edge, Graph, GraphBuilder, NodeEntry, Resolver, RetryPolicy};
 pub use engine::Engine;
 pub(crate) use event::join_pieces;
 pub use event::{EndStatus, RunEvent, StreamMode};

@@ -191,7 +191,7 @@ mod tests {
     use crate::ids::ThreadId;
 
     #[test]
-    fn the_key_depends_on_what_is_asked_and_where_but_not_on_field_order_or_attempt() {
+    fn the_key_depends_on_the_request_and_its_place_but_not_on_field_order_or_attempt() {
         let place = NodeLocation {
             thread: ThreadId::new(),
             run: RunId::new(),

@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_form_set_by_the_operator_is_kept() {
+    fn a_response_form_set_by_the_operator_is_preserved() {
         let dialect = Dialect::new(JsonMode::JsonSchema, "m");
         assert!(!dialect.learn(dialect.forms(), true, 400, "json_schema"));
         assert_eq!(dialect.forms().json, JsonForm::Schema);

@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn tool_calls_without_index_or_id_are_told_apart() {
+    fn tool_calls_without_index_or_id_are_distinguished() {
         let response = assembled(&[
             json!({ "tool_calls": [{ "function": { "name": "read", "arguments": { "path": "x" } } }] }),
             json!({ "tool_calls": [{ "function": { "name": "read", "arguments": "{\"path\":" } }] }),

@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_that_share_words_are_nearer_than_others() {
+    fn texts_that_share_words_are_nearer_than_unrelated_texts() {
         let of = |text| vector(text, DIMENSION);
         let asked = of("invoices of the customer");
         let near = cosine(&asked, &of("the customer's invoice"));

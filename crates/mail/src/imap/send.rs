@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hidden_recipients_leave_the_head_and_nothing_else() {
+    fn only_hidden_recipients_are_removed_from_the_head() {
         let text = b"To: a@a.test\r\nBcc: b@b.test,\r\n c@c.test\r\nSubject: s\r\n\r\nBcc: said in the text\r\n";
         let kept = String::from_utf8(without_bcc(text)).unwrap();
         assert_eq!(kept, "To: a@a.test\r\nSubject: s\r\n\r\nBcc: said in the text\r\n");

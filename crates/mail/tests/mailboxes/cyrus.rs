@@ -132,7 +132,7 @@ async fn of_many_senders_one_sends() {
 /// S3.07: what the outgoing server refuses stays a draft, by either protocol; a login that is wrong is said as such.
 #[tokio::test]
 #[ignore = "needs Cyrus with OpenSMTPD: make test-mail"]
-async fn what_is_refused_stays_a_draft_and_a_wrong_login_is_one() {
+async fn a_refused_message_stays_a_draft_and_a_wrong_login_is_refused() {
     let Some(cyrus) = cyrus("refused") else { return };
     for (number, mailbox) in
         [by_imap(&cyrus, "bo").await, by_jmap(&cyrus, "bo").await].iter().enumerate()

@@ -58,7 +58,7 @@ async fn mail_is_searched_read_and_answered_in_its_thread() {
 
 /// S3.07: a draft is sent once, to the hidden recipients too, whose names stay hidden.
 #[tokio::test]
-async fn a_draft_is_sent_once_and_lies_in_sent() {
+async fn a_draft_is_sent_once_and_stored_in_sent() {
     let Some(dovecot) = dovecot("send") else { return };
     let outgoing = outgoing();
     let mailbox = Mailbox::open(account("bo"), servers(dovecot.port, outgoing.port)).await.unwrap();

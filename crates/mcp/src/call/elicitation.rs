@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_during_a_call_is_kept_and_answered_when_the_call_is_made_again() {
+    fn a_question_during_a_call_is_stored_and_answered_when_the_call_is_repeated() {
         let open_calls = Arc::new(OpenCalls::default());
         let first = call(Answers::new());
         let guard = open_calls.open(first.clone());
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_asked_or_kept_is_refused() {
+    fn questions_that_cannot_be_asked_or_stored_are_refused() {
         let mut secrets = Secrets::default();
         secrets.add("s3cret-token");
         for (answer, reason) in [

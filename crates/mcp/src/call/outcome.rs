@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shortened_holds_no_part_of_a_secret() {
+    fn a_shortened_text_contains_no_part_of_a_secret() {
         let mut secrets = Secrets::default();
         secrets.add("s3cret-token");
         let uri = format!("file:///{}s3cret-token/and/more", "x".repeat(288));
@@ -186,7 +186,7 @@ mod tests {
 
     /// X6
     #[test]
-    fn what_nobody_sees_is_written_out() {
+    fn invisible_characters_are_written_out() {
         let hidden = "a\u{200b}b\u{ad}c\u{3164}d\u{fe0f}\u{1b}]52;c;eA==\u{7}";
         let outcome = outcome(json!({
             "content": [{"type": "text", "text": hidden}], "structuredContent": {"k": hidden},
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_for_what_is_not_offered_and_an_answer_to_something_else_are_errors_that_say_so() {
+    fn an_unsupported_question_and_an_unexpected_answer_are_named_errors() {
         let asked = outcome(json!({
             "resultType": "input_required", "inputRequests": {"q": {"method": "roots/list"}}
         }));

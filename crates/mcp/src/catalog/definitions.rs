@@ -124,7 +124,7 @@ mod tests {
     use crate::configuration::ServersFile;
 
     #[test]
-    fn a_list_is_fresh_for_as_long_as_operator_or_server_say() {
+    fn a_list_is_fresh_for_the_time_that_the_operator_or_server_sets() {
         let listed_at = DateTime::from_timestamp(1_000_000, 0).unwrap();
         let mut definitions = Definitions {
             protocol_version: "2025-11-25".into(),

@@ -103,7 +103,6 @@ impl Listing {
         listing
     }
 
-    /// Returns the tool of a name, if it is offered.
     pub fn tool(&self, name: &str) -> Option<&ToolDefinition> {
         self.info.tools.iter().find(|tool| tool.name == name)
     }
@@ -273,7 +272,7 @@ mod tests {
     use crate::catalog::listing_tests::listing_of;
 
     #[test]
-    fn of_a_list_that_is_told_again_only_what_is_new_is_compiled() {
+    fn only_new_definitions_of_a_repeated_list_are_compiled() {
         let tool = |name: &str, input: Value| json!({ "name": name, "inputSchema": input, "outputSchema": { "type": "object" } });
         let plain = json!({ "type": "object" });
         let strict = json!({ "required": ["a"] });

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::expand::{Environment, expand};
+use super::Secrets;
+use super::expand::{EntryLocation, Environment, expand};
 use super::table::{SandboxTable, Table};
-use super::{Secrets, entry_location::EntryLocation};
 use crate::types::digest;
 use perihelion_settings::config::Error;
 

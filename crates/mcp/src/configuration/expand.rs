@@ -1,6 +1,11 @@
-//! Replaces `${VAR}` and `${VAR:-default}` in the values of the servers file.
+//! Replaces `${VAR}` and `${VAR:-default}` in the values of the servers file, and says where in which file something stands.
 
-use super::{Error, Secrets, entry_location::EntryLocation};
+use std::path::Path;
+
+use toml_edit::{Document, Item, TableLike};
+
+use super::{Error, Secrets};
+use perihelion_settings::config::strict;
 
 /// Where variables are looked up; the process environment outside of tests.
 pub(super) type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
@@ -9,26 +14,8 @@ pub(super) type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 const DEEPEST: usize = 8;
 
 /// Variables that every server started here receives; their values are no secrets.
-pub(super) const INHERITED: [&str; 18] = [
-    "PATH",
-    "HOME",
-    "USER",
-    "LOGNAME",
-    "SHELL",
-    "TERM",
-    "TZ",
-    "TMPDIR",
-    "LANG",
-    "LANGUAGE",
-    "LC_ALL",
-    "LC_COLLATE",
-    "LC_CTYPE",
-    "LC_MESSAGES",
-    "LC_MONETARY",
-    "LC_NUMERIC",
-    "LC_TIME",
-    "LC_PAPER",
-];
+pub(super) const INHERITED: &str = "PATH HOME USER LOGNAME SHELL TERM TZ TMPDIR LANG LANGUAGE LC_ALL \
+     LC_COLLATE LC_CTYPE LC_MESSAGES LC_MONETARY LC_NUMERIC LC_TIME LC_PAPER";
 
 /// Expands every variable in `text`; values taken from the environment are noted as secrets.
 ///
@@ -153,7 +140,7 @@ fn reference(text: &str) -> Option<(&str, &str)> {
 
 /// Notes a value that came from the environment, unless the variable is a harmless one.
 pub(super) fn note(name: &str, value: &str, secrets: &mut Secrets) {
-    if !INHERITED.contains(&name) {
+    if !INHERITED.split(' ').any(|known| known == name) {
         secrets.add(value);
     }
 }
@@ -164,12 +151,78 @@ fn is_variable_name(name: &str) -> bool {
         && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
 }
 
+/// Names the file and the server in errors.
+pub(super) struct EntryLocation<'a> {
+    pub path: &'a Path,
+    /// What the key is called under which the servers stand.
+    pub section: &'a str,
+    pub server: &'a str,
+}
+
+impl EntryLocation<'_> {
+    pub fn error(&self, key: &str, reason: impl Into<Reason>) -> Error {
+        let dot = if key.is_empty() { "" } else { "." };
+        Error::value(self.path, format!("{}.{}{dot}{key}", self.section, self.server), reason)
+    }
+
+    /// Says of a value that could not be read where it is.
+    pub fn at<T>(&self, key: &str, read: Result<T, impl Into<Reason>>) -> Result<T, Error> {
+        read.map_err(|reason| self.error(key, reason))
+    }
+}
+
+type Reason = Box<dyn std::error::Error + Send + Sync>;
+
+/// Refuses the first key that is set and has no business there.
+pub(super) fn refuse(
+    place: &EntryLocation<'_>,
+    keys: &[(&str, bool)],
+    why: &str,
+) -> Result<(), Error> {
+    match keys.iter().find(|(_, set)| *set) {
+        Some((key, _)) => Err(place.error(key, why)),
+        None => Ok(()),
+    }
+}
+
+/// Gives an error about a value of the file at `path` the line and column of its key, where that can be found.
+pub(super) fn locate(path: &Path, text: &str, error: Error) -> Error {
+    match error {
+        Error::Value { path: named, key, source, .. } if named == path => {
+            let place = offset(text, &key).map(|offset| strict::position(text, offset));
+            Error::Value { path: named, place, key, source }
+        }
+        other => other,
+    }
+}
+
+/// Returns where the deepest part of a dotted key that is written begins.
+fn offset(text: &str, key: &str) -> Option<usize> {
+    let document = Document::parse(text).ok()?;
+    let mut table: &dyn TableLike = document.as_table();
+    let mut found = None;
+    for part in key.split('.') {
+        let Some((key, item)) = table.get_key_value(part) else { break };
+        // A table's own header says more than the first of the dotted keys that it is made of.
+        let place = match item {
+            Item::Table(table) => table.span(),
+            _ => None,
+        };
+        found = place.or_else(|| key.span()).map(|span| span.start).or(found);
+        match item.as_table_like() {
+            Some(next) => table = next,
+            None => break,
+        }
+    }
+    found
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_default_may_be_a_variable_with_a_default_of_its_own() {
+    fn a_default_may_be_a_variable_with_a_default() {
         let env = |name: &str| (name == "B").then(|| "of-b".to_owned());
         let expand = |text: &str| expand(text, &env, &mut Secrets::default());
         assert_eq!(expand("<${A:-${C:-z}}>").unwrap(), "<z>");
@@ -182,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn every_variable_that_is_missing_is_listed_and_none_that_has_a_default() {
+    fn every_missing_variable_without_a_default_is_listed() {
         let env = |name: &str| (name == "SET").then(|| "x".to_owned());
         let listed = missing("${A} ${SET} ${B:-${C}} ${D:-d} ${", &env);
         assert_eq!(listed, ["A", "C"]);

@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 
 use toml_edit::DocumentMut;
 
-use super::entry_location::{self, EntryLocation};
-use super::expand::{self, Environment, missing as missing_in};
+use super::expand::{self, EntryLocation, Environment, missing as missing_in};
 use super::foreign::{self, Format};
 use super::server::{ServerConfig, Warning};
 use super::table::{self, Table};
@@ -45,7 +44,7 @@ impl ServersFile {
         text: &str,
         env: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Self, Error> {
-        let located = |error| entry_location::locate(path, text, error);
+        let located = |error| expand::locate(path, text, error);
         let file: table::File = strict::parse(path, text)?;
         let mut tables: Vec<_> = file.mcp_servers.into_iter().collect();
         tables.sort_by_key(|(_, table)| table.span().start);

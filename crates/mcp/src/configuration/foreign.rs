@@ -8,7 +8,7 @@ use std::path::Path;
 use serde_json::{Map, Value};
 use toml_edit::{Array, InlineTable, Table, value as item};
 
-use super::{Error, entry_location::EntryLocation};
+use super::{Error, expand::EntryLocation};
 
 /// Whose form a file has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -268,7 +268,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn variables_of_vs_code_become_those_of_the_environment() {
+    fn variables_of_vs_code_become_environment_variables() {
         assert_eq!(vs_code("Bearer ${input:api-key}", "/w"), "Bearer ${API_KEY}");
         assert_eq!(vs_code("${workspaceFolder}/x:${env:HOME}$", "/w"), "/w/x:${HOME:-}$");
         assert_eq!(vs_code("${open", "/w"), "${open");

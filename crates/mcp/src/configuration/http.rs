@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use secrecy::{ExposeSecret as _, SecretString};
 
-use super::entry_location::{EntryLocation, refuse};
-use super::expand::{Environment, expand};
+use super::expand::{EntryLocation, Environment, expand, refuse};
 use super::table::{Grant, Table};
 use super::{Error, Secrets, Transport};
 
@@ -60,7 +59,6 @@ pub(super) fn http(
     Ok(Transport::Http { url, bearer_token, headers, oauth })
 }
 
-/// Tells whether the table says what token is sent.
 pub(super) fn has_token(table: &Table) -> bool {
     let mut headers = table.http_headers.keys().chain(table.env_http_headers.keys());
     table.bearer_token_env_var.is_some()

@@ -4,7 +4,6 @@
 //! secrets are known as such ([`redact::Secrets`]). Deliberately absent: anything that is started or reached.
 
 mod confinement;
-mod entry_location;
 mod expand;
 mod file;
 mod foreign;

@@ -2,13 +2,11 @@
 
 use std::{collections::BTreeMap, num::NonZeroU32, path::Path, time::Duration};
 
+use super::expand::{EntryLocation, Environment, INHERITED, expand, note, refuse};
+use super::table::Table;
 use super::{
     AgentBinding, BreakerPolicy, Effect, Error, Knowledge, RateLimit, Secrets, ServerConfig,
-    ToolPolicy, Transport, Warning, confinement,
-    entry_location::{EntryLocation, refuse},
-    expand::{Environment, INHERITED, expand, note},
-    http, secret,
-    table::Table,
+    ToolPolicy, Transport, Warning, confinement, http, secret,
 };
 use perihelion_settings::config::strict;
 
@@ -139,7 +137,7 @@ fn fingerprint(transport: &Transport, table: &Table, secrets: &Secrets) -> Strin
         Transport::Stdio { command, args, env, cwd } => {
             // What is inherited differs from terminal to terminal, and matters to no server's tools.
             let given = env.iter().filter(|(name, _)| {
-                table.env.contains_key(*name) || !INHERITED.contains(&name.as_str())
+                table.env.contains_key(*name) || !INHERITED.split(' ').any(|known| known == *name)
             });
             let given: BTreeMap<_, _> = given.collect();
             serde_json::json!({ "command": command, "args": args, "env": given, "cwd": cwd })
@@ -222,8 +220,8 @@ fn stdio(
     let args = table.args.iter().map(|arg| value("args", arg)).collect::<Result<_, _>>()?;
     let cwd = table.cwd.as_deref().map(|cwd| value("cwd", cwd)).transpose()?;
     let mut child: BTreeMap<String, String> = INHERITED
-        .iter()
-        .filter_map(|name| env(name).map(|found| ((*name).to_owned(), found)))
+        .split(' ')
+        .filter_map(|name| env(name).map(|found| (name.to_owned(), found)))
         .collect();
     let mut written = Vec::new();
     for (name, text) in &table.env {

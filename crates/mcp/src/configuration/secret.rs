@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn secrets_are_told_from_references_switches_and_paths() {
+    fn secrets_are_distinguished_from_references_switches_and_paths() {
         for (name, value) in [
             ("API_KEY", "abc123def456"),
             ("ANYTHING", "ghp_0123456789"),
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_among_arguments_are_found_where_they_stand() {
+    fn secrets_among_arguments_are_found_at_any_position() {
         let args = [
             "--token",
             "abc123def",

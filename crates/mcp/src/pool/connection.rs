@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn beside_a_session_there_is_no_place_for_another_until_it_is_closed() {
+    async fn a_second_session_waits_until_the_first_one_is_closed() {
         let mut connection = Connection::default();
         let (session, server) = session().await;
         free(&mut connection).greeted(session.clone());
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn tools_of_a_session_that_does_not_stand_any_longer_are_nobodys() {
+    async fn tools_of_a_closed_session_are_ignored() {
         let mut connection = Connection::default();
         let (first, _one) = session().await;
         let (second, _two) = session().await;
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_failure_is_kept_for_those_who_waited_and_forgotten_with_the_next_session() {
+    async fn a_failure_reaches_all_waiting_callers_and_is_cleared_by_the_next_session() {
         let mut connection = Connection::default();
         let error = Error::Start { server: "x".into(), reason: "it is not there".into() };
         connection.failed(error.clone());

@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_stands_as_what_became_of_its_connection_and_one_that_failed_until_it_runs_again() {
+    fn a_server_shows_the_outcome_of_its_connection_and_a_failed_one_until_it_runs_again() {
         let mut view = View::default();
         assert_eq!((view.phase(), view.stands()), (Phase::New, None));
         view.remember(listing());
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tools_of_the_server_before_it_stand_in_the_menu_until_it_told_its_own_or_failed() {
+    fn the_catalog_shows_the_last_known_tools_of_a_server_until_it_lists_new_ones_or_fails() {
         let mut view = View::default();
         view.stand_in(listing());
         assert!(view.shown().is_some() && view.own_tools().is_none());
@@ -241,7 +241,7 @@ mod menu_tests {
 
     /// S1.09: one line per agent.
     #[test]
-    fn a_server_is_one_menu_line_with_its_first_tools() {
+    fn a_server_is_one_catalog_line_with_its_first_tools() {
         assert_eq!(
             menu_line(&info("Reads files.\nSecond line", &["list", "read"]), &[]),
             "mcp_agent_files: Reads files. Second line; tools: list, read"
@@ -250,21 +250,21 @@ mod menu_tests {
     }
 
     #[test]
-    fn tools_that_fit_stand_first() {
+    fn tools_that_match_the_task_come_first() {
         let line = menu_line(&info("", &["list", "read", "write"]), &[2, 1, 7]);
         assert_eq!(line, "mcp_agent_files: tools: write, read, list");
     }
 
     /// X6
     #[test]
-    fn of_a_server_of_the_open_world_the_menu_holds_the_operators_words_alone() {
+    fn the_catalog_describes_an_open_world_server_only_in_the_words_of_the_operator() {
         let info = ServerInfo { open_world: true, ..info("Reads pages", &["call_append_now"]) };
         assert_eq!(menu_line(&info, &[0]), "mcp_agent_files: Reads pages; reaches the open world");
     }
 
     /// X6
     #[test]
-    fn of_a_server_that_nobody_declared_the_menu_says_so() {
+    fn the_catalog_marks_a_server_that_is_not_declared() {
         let info = ServerInfo { undeclared: true, ..info("Reads pages", &["read"]) };
         let line = "mcp_agent_files: Reads pages; open world (not declared); tools: read";
         assert_eq!(menu_line(&info, &[]), line);

@@ -16,7 +16,8 @@ use super::process::{Process, Program};
 use super::sandbox::{self, Confined};
 use super::session::{Kind, Listener, Session};
 use super::{
-    http, line_sanitizer::LineSanitizer, oauth::Access, open_calls::ListChangeFilter, stderr::Tail,
+    http_session, line_sanitizer::LineSanitizer, oauth::Access, open_calls::ListChangeFilter,
+    stderr::Tail,
 };
 use crate::configuration::{ServerConfig, Transport};
 use crate::types::text;
@@ -165,7 +166,7 @@ async fn attempt(
             let token = bearer_token.as_deref();
             let access = access.cloned();
             let (transport, session) =
-                http::transport(url, token, headers, access, limit, max_message)?;
+                http_session::transport(url, token, headers, access, limit, max_message)?;
             let transport = ListChangeFilter::new(transport, listener.changes.clone());
             let greeting = listener.serve_with_lifecycle(transport, era.lifecycle());
             judge(timeout(limit, greeting).await, era, config, true)

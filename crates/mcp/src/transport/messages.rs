@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_is_several_messages_and_what_is_no_answer_goes_by() {
+    fn a_batch_is_several_messages_and_unrelated_messages_are_skipped() {
         let batch = r#"[{"id":1,"result":{}},{"method":"notifications/progress","params":{}},7]"#;
         assert_eq!(repaired(batch.as_bytes()).unwrap().len(), 2);
         for other in [

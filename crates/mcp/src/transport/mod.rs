@@ -5,7 +5,6 @@
 
 pub(super) mod connect;
 pub(super) mod delivery;
-mod http;
 mod http_post;
 mod http_session;
 mod line_sanitizer;

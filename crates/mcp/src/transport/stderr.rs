@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn the_last_lines_are_kept_without_secrets_and_endless_ones_are_cut() {
+    async fn the_last_lines_are_returned_without_secrets_and_endless_ones_are_cut() {
         let mut text = "first\n".repeat(100).into_bytes();
         let before = "x".repeat(LINE_BYTES - 5);
         text.extend(format!("{before}s3cret-token, and more\n").as_bytes());

@@ -70,7 +70,7 @@ mod tests {
 
     /// X6: a server's word about itself makes rules stricter, and milder only where it is trusted.
     #[test]
-    fn hints_tighten_in_any_case_and_loosen_only_when_trusted() {
+    fn hints_always_tighten_and_loosen_only_when_trusted() {
         let prompt = policy(ApprovalMode::Prompt, false);
         assert!(CallPolicy::of(&prompt, "t", &READER).needs_approval);
         assert!(!CallPolicy::of(&prompt, "t", &READER).read_only);
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_policies_the_stricter_holds_rule_by_rule_and_a_persons_word_stands_above_both() {
+    fn the_stricter_of_two_policies_wins_rule_by_rule_and_a_person_overrides_both() {
         let asks = policy(ApprovalMode::Prompt, false);
         let goes = policy(ApprovalMode::Approve, true);
         let asks = CallPolicy::of(&asks, "t", &SHREDDER);
@@ -115,7 +115,7 @@ mod tests {
 
     /// X6: MCP's default of `openWorldHint` is true, and nobody need say so.
     #[test]
-    fn a_tool_of_which_nobody_says_anything_reaches_the_open_world() {
+    fn a_tool_without_hints_counts_as_open_world() {
         let silent = ToolAnnotations::default();
         let mut policy = ToolPolicy::default();
         assert!(CallPolicy::of(&policy, "t", &silent).open_world);
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn the_operators_word_about_one_tool_stands_above_every_hint() {
+    fn the_setting_of_the_operator_for_one_tool_overrides_every_hint() {
         let mut policy = policy(ApprovalMode::Auto, true);
         policy.approvals.insert("ask".into(), ApprovalMode::Prompt);
         policy.approvals.insert("go".into(), ApprovalMode::Approve);

@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hidden_characters_are_found_wherever_they_stand_and_written_out() {
+    fn hidden_characters_are_found_at_any_position_and_written_out() {
         let plain =
             "plain\n\ttext, العربية, نمی\u{200c}دهد, 👩‍💻, ⚙️, 1\u{fe0f}\u{20e3}, 🏳️‍🌈, (שלום\u{200f})";
         assert_eq!(find(&json!({"a": [plain]})), None);

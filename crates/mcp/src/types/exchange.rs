@@ -67,7 +67,6 @@ pub struct Asked {
     /// Goes back unread with the answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,
-    /// The task that asks, where one does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskHandle>,
     /// A server of an older protocol asked during the call, was told `cancel`, and said this. The answers need

@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn what_grows_without_bound_at_one_place_is_refused_before_there_is_a_value() {
+    fn a_schema_of_unbounded_cost_is_refused_before_there_is_a_value() {
         let wide = doubling(40, |next| json!({ "allOf": [next.clone(), next] }));
         assert_eq!(bounded(&wide), Err(Unbounded::Steps(10_000)));
         let other = doubling(40, |next| json!({ "if": next.clone(), "then": next }));
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn schemas_as_they_are_written_are_taken() {
+    fn ordinary_schemas_are_accepted() {
         // Large over many places, small at each.
         let tree = doubling(30, |next| json!({ "properties": { "l": next.clone(), "r": next } }));
         bounded(&tree).unwrap();
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn what_grows_with_the_depth_of_a_value_is_refused_with_the_value() {
+    fn a_schema_whose_cost_grows_with_the_depth_of_a_value_is_refused_with_the_value() {
         let twice = json!({ "properties": { "x": { "$ref": "#" } } });
         let schema = json!({ "allOf": [twice, twice], "type": "object" });
         bounded(&schema).unwrap();

@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_order_of_keys_changes_nothing_and_everything_else_does() {
+    fn only_the_order_of_keys_leaves_the_text_equal() {
         let one: Value =
             serde_json::from_str(r#"{"b": [1, {"y": null, "x": "é"}], "a": 1}"#).unwrap();
         let same: Value = serde_json::from_str(r#"{"a":1,"b":[1,{"x":"é","y":null}]}"#).unwrap();

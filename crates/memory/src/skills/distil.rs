@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn failed_and_repeated_calls_are_left_out_and_nothing_is_learned_without_a_call() {
+    fn failed_and_repeated_calls_are_left_out_and_work_without_a_call_teaches_no_skill() {
         let failed = Call { is_error: true, ..call("a", json!({})) };
         let calls = [failed.clone(), call("b", json!({ "x": 1 })), call("b", json!({ "x": 1 }))];
         assert_eq!(distil("t", &calls).unwrap().steps.len(), 1);

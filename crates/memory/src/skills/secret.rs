@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_and_addresses_of_people_are_taken_out_of_texts() {
+    fn keys_and_addresses_of_people_are_removed_from_texts() {
         for secret in [
             "sk-proj-abcdefghijkl",
             "ghp_16C7e42F292c6912E7710c838347Ae178B4a",

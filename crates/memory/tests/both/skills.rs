@@ -45,7 +45,7 @@ async fn asked(skills: &Skills, scope: &Scope, task: &str, tools: &ToolHashes) -
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_task_like_one_that_was_solved_gets_its_method_and_another_one_gets_none() {
+async fn a_task_similar_to_a_solved_one_gets_its_method_and_another_task_does_not() {
     on_each(|index| async move {
         let skills = Skills::new(index);
         let skill = learned("How many orders came from Berlin?", "Berlin", "t1");

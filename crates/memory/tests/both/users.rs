@@ -15,7 +15,7 @@ fn ada() -> Scope {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_new_value_ends_the_old_one_which_stays_with_its_dates() {
+async fn a_new_value_ends_the_old_value_which_keeps_its_dates() {
     on_each(|index| async move {
         let memory = UserMemory::new(index);
         let company = |value| (EntryKind::Fact, "Company name", value);
@@ -38,7 +38,7 @@ async fn a_new_value_ends_the_old_one_which_stays_with_its_dates() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_model_extracted_is_applied_and_forgotten_means_gone() {
+async fn extracted_memories_are_applied_and_deleted_ones_are_gone() {
     on_each(|index| async move {
         let memory = UserMemory::new(index);
         let set = |key: &str, value: &str| Operation {

@@ -46,7 +46,6 @@ pub fn parameter(value: &Value) -> Option<Parameter> {
     Some(Parameter { style, explode, schema: schema(value), ..stated })
 }
 
-/// Reads the body out of the parameters.
 pub fn body(document: &Value, operation: &Value, parameters: &[&Value]) -> Option<Body> {
     let consumes = operation.get("consumes").or_else(|| document.get("consumes"));
     let consumes = texts(consumes);
@@ -99,7 +98,6 @@ pub fn body(document: &Value, operation: &Value, parameters: &[&Value]) -> Optio
     Some(Body { is_required, description: String::new(), contents: vec![content] })
 }
 
-/// Makes a schema of what a parameter says of its values.
 fn schema(value: &Value) -> Value {
     let found = KEPT.split(' ').filter_map(|key| Some((key.to_owned(), value.get(key)?.clone())));
     let mut schema: Map<String, Value> = found.collect();

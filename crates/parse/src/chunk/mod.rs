@@ -181,7 +181,7 @@ mod tests {
 
     /// S3.05
     #[test]
-    fn a_table_stays_whole_and_a_long_one_repeats_its_header_beside_its_rows() {
+    fn a_table_stays_whole_and_a_long_one_repeats_its_header_with_its_rows() {
         let rows = |count: usize| -> String {
             (0..count).map(|n| format!("| item {n} | {} |\n", n * 7)).collect()
         };

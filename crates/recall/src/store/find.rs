@@ -19,7 +19,7 @@ use crate::{
     bm25::{Occurrences, Posting, Scored, best, join},
     fuse,
     memory::RELATED,
-    words::{Language, Wanted, beginning, related, wanted},
+    words::{Language, QueryTerm, beginning, related, wanted},
 };
 
 /// Ranks of each way of looking that are fused, at least.
@@ -131,7 +131,7 @@ async fn near(
     database: &Database,
     space: &Space,
     waiting: &Waiting<'_>,
-    word: &Wanted,
+    word: &QueryTerm,
 ) -> Result<Vec<Posting>, Error> {
     let mut terms: BTreeSet<String> = BTreeSet::new();
     for wanted in &word.terms {

@@ -18,7 +18,7 @@ use super::{
 use crate::{Error, QueryVector, Scope, bm25::first_of, vector};
 
 /// A question by meaning to one space.
-pub(super) struct Asked<'a> {
+pub(super) struct NearestQuery<'a> {
     pub(super) scope: &'a Scope,
     pub(super) space: &'a Space,
     pub(super) model: &'a str,
@@ -60,7 +60,7 @@ pub(super) async fn best(
         model_revision: row.get(1)?,
     };
     let unit = vector::unit(&wanted.values);
-    let asked = Asked { scope, space, model, unit, passing, most };
+    let asked = NearestQuery { scope, space, model, unit, passing, most };
     if !cache.is_worth_reading(&key, space, dimension)
         && let Some(ranked) = pgvector.best(database, &asked).await?
     {
@@ -135,7 +135,7 @@ async fn current(
     database: &Database,
     cache: &Cache,
     key: Key,
-    asked: &Asked<'_>,
+    asked: &NearestQuery<'_>,
 ) -> Result<Arc<Vectors>, Error> {
     if let Some(vectors) = cache.get(&key) {
         return Ok(vectors);
@@ -161,7 +161,7 @@ async fn current(
 
 impl Vectors {
     /// Returns the most similar ones that pass, in order.
-    pub(super) fn rank(&self, asked: &Asked<'_>) -> Vec<(u64, f64)> {
+    pub(super) fn rank(&self, asked: &NearestQuery<'_>) -> Vec<(u64, f64)> {
         let passes =
             |number: &u64| asked.passing.is_none_or(|all| all.binary_search(number).is_ok());
         let numbered = self.numbers.iter().zip(self.values.chunks_exact(self.dimension.max(1)));
@@ -172,7 +172,11 @@ impl Vectors {
     }
 
     /// Reads the items that are new since the last look.
-    async fn with_new(mut self, database: &Database, asked: &Asked<'_>) -> Result<Self, Error> {
+    async fn with_new(
+        mut self,
+        database: &Database,
+        asked: &NearestQuery<'_>,
+    ) -> Result<Self, Error> {
         let read = query(AssertSqlSafe(format!("{FROM} AND i.number >= $4 ORDER BY i.number")));
         let read = read.bind(asked.scope.tenant()).bind(asked.model).bind(asked.space.id);
         let read = read.bind(i64::try_from(self.next).unwrap_or(i64::MAX));
@@ -181,7 +185,11 @@ impl Vectors {
     }
 
     /// Looks for vectors of items that had none.
-    async fn look_again(&mut self, database: &Database, asked: &Asked<'_>) -> Result<(), Error> {
+    async fn look_again(
+        &mut self,
+        database: &Database,
+        asked: &NearestQuery<'_>,
+    ) -> Result<(), Error> {
         if self.without.is_empty() {
             return Ok(());
         }

@@ -17,7 +17,7 @@ use std::{
 use perihelion_database::{Database, Dialect, Error as Failure, Transaction, query};
 use sqlx::AssertSqlSafe;
 
-use super::nearest::{Asked, first, similarity};
+use super::nearest::{NearestQuery, first, similarity};
 use crate::{Error, Scope, vector};
 
 /// Numbers of a vector that the extension takes at most.
@@ -78,7 +78,7 @@ impl Pgvector {
     pub(super) async fn best(
         &self,
         database: &Database,
-        asked: &Asked<'_>,
+        asked: &NearestQuery<'_>,
     ) -> Result<Option<Vec<(u64, f64)>>, Error> {
         let Some(text) = text_of(&asked.unit) else { return Ok(None) };
         if !self.is_there(database).await? {
@@ -97,7 +97,7 @@ impl Pgvector {
     }
 
     /// Fills some empty columns of a tenant's vectors by a model, if this process knows of any.
-    pub(super) async fn fill_some(&self, database: &Database, asked: &Asked<'_>) {
+    pub(super) async fn fill_some(&self, database: &Database, asked: &NearestQuery<'_>) {
         let place = (asked.scope.tenant().to_owned(), asked.model.to_owned());
         if !self.unfilled().contains(&place) {
             return;
@@ -186,7 +186,7 @@ async fn fill(
 /// Ranks by the column, then scores by the bytes what can be among the best.
 async fn rank(
     database: &Database,
-    asked: &Asked<'_>,
+    asked: &NearestQuery<'_>,
     text: String,
 ) -> Result<Vec<(u64, f64)>, Error> {
     let filter = if asked.passing.is_some() { "AND i.number = ANY ($8)" } else { "" };
@@ -243,7 +243,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_vector_is_written_so_that_the_same_numbers_are_read_and_not_at_all_where_it_is_none() {
+    fn a_vector_is_written_with_exact_numbers_and_an_invalid_vector_has_no_text() {
         let values = [0.1_f32, -1.0, 3.0e-20, 0.0, f32::MIN_POSITIVE / 8.0];
         let text = text_of(&values).unwrap();
         assert_eq!(text, "[1e-1,-1e0,3e-20,0e0,1.469368e-39]");

@@ -279,7 +279,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_packed_is_read_and_bytes_that_are_no_part_are_refused(
+        fn packed_parts_are_read_and_bytes_that_are_no_part_are_refused(
             terms in prop::collection::btree_map("[a-zü]{1,9}", prop::collection::btree_set(0_u64..5_000, 1..9), 0..20),
             bytes in prop::collection::vec(any::<u8>(), 0..60),
         ) {

@@ -31,7 +31,7 @@ pub fn terms(text: &str, language: Language) -> Vec<String> {
 
 /// A word that is looked for.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Wanted {
+pub struct QueryTerm {
     /// The word as it was written, normalised.
     pub word: String,
     /// The terms that it may stand under, one for each language of the index; without doubles.
@@ -41,8 +41,8 @@ pub struct Wanted {
 }
 
 /// Returns the words of a question, each with its terms in the languages of an index.
-pub fn wanted(fields: &[(f64, &str)], languages: &[Language]) -> Vec<Wanted> {
-    let mut wanted: Vec<Wanted> = Vec::new();
+pub fn wanted(fields: &[(f64, &str)], languages: &[Language]) -> Vec<QueryTerm> {
+    let mut wanted: Vec<QueryTerm> = Vec::new();
     let mut places: BTreeMap<Vec<String>, usize> = BTreeMap::new();
     for (weight, text) in fields {
         for word in split(text) {
@@ -59,7 +59,7 @@ pub fn wanted(fields: &[(f64, &str)], languages: &[Language]) -> Vec<Wanted> {
                 wanted[*at].weight += weight;
             } else if wanted.len() < WANTED_WORDS {
                 places.insert(terms.clone(), wanted.len());
-                wanted.push(Wanted { word, terms, weight: *weight });
+                wanted.push(QueryTerm { word, terms, weight: *weight });
             }
         }
     }
@@ -92,14 +92,14 @@ mod tests {
     }
 
     #[test]
-    fn a_word_that_is_said_twice_counts_twice() {
+    fn a_repeated_word_counts_twice() {
         let asked = wanted(&[(1.0, "flow over a flow"), (0.5, "flows")], &[Language::English]);
         let flow = asked.iter().find(|one| one.word == "flow").unwrap();
         assert_eq!(flow.weight, 2.5);
     }
 
     #[test]
-    fn what_is_no_word_is_cut_short() {
+    fn overlong_words_are_cut_short() {
         let endless = "ä".repeat(1000);
         assert_eq!(terms(&endless, Language::English)[0].chars().count(), LONGEST);
     }

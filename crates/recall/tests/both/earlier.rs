@@ -12,7 +12,7 @@ const READS: &str =
 
 /// S3.06: they know nothing of what waits beside the lists, and would write past it.
 #[tokio::test(flavor = "multi_thread")]
-async fn programs_that_know_only_the_lists_are_refused_and_damage_nothing() {
+async fn older_programs_that_know_only_the_lists_are_refused_and_damage_no_data() {
     on_each(|index| async move {
         let scope = Scope::new("acme", "ada").unwrap();
         index.put(&scope, "note", &[Item::new("i1", "shared words")]).await.unwrap();

@@ -10,7 +10,7 @@ fn scope() -> Scope {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn removed_and_replaced_items_are_found_no_more_and_leave_no_row() {
+async fn removed_and_replaced_items_are_not_found_and_leave_no_row() {
     on_each(|index| async move {
         let items: Vec<Item> = (0..600)
             .map(|n| {
@@ -64,7 +64,7 @@ async fn a_vector_is_forgotten_with_the_last_item_of_its_text() {
 
 /// S3.06: the vectors of what somebody is about to add are kept before it is there, and go when it is given up.
 #[tokio::test(flavor = "multi_thread")]
-async fn vectors_are_kept_for_the_one_who_claims_their_texts_until_they_are_given_up() {
+async fn vectors_belong_to_the_process_that_claims_their_texts_until_it_releases_them() {
     on_each(|index| async move {
         let hashes = ["one", "two", "three"].map(content_hash);
         let vectors = hashes.map(|hash| (hash, vec![1.0, 0.0]));
@@ -89,7 +89,7 @@ async fn vectors_are_kept_for_the_one_who_claims_their_texts_until_they_are_give
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_byte_of_what_was_removed_stays_in_the_files() {
+async fn no_byte_of_a_removed_item_stays_in_the_files() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("p.db");
     let index = StoredIndex::new(Database::open(path.to_str().unwrap()).await.unwrap());

@@ -34,7 +34,7 @@ async fn embed(index: &StoredIndex, scope: &Scope, items: &[Item]) {
 
 /// S3.06: after each change a search that only reads what changed finds what one finds that reads everything.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_search_after_a_change_finds_what_a_new_process_finds() {
+async fn a_search_after_a_change_equals_the_search_of_a_new_process() {
     on_each(|index| async move {
         let scope = Scope::new("acme", "ada").unwrap();
         let found = async |index: &StoredIndex, filter: Filter| {

@@ -21,7 +21,7 @@ async fn rows(index: &StoredIndex, table: &str) -> i64 {
 
 /// S3.06: items of one text have one score, so that one that was counted twice, or was missed, shows.
 #[tokio::test(flavor = "multi_thread")]
-async fn searches_beside_merges_find_each_item_once() {
+async fn searches_during_merges_find_each_item_once() {
     on_each(|index| async move {
         let put = AtomicUsize::new(0);
         let is_done = AtomicBool::new(false);
@@ -53,7 +53,7 @@ async fn searches_beside_merges_find_each_item_once() {
 
 /// S3.06: what is removed leaves what waits as well as the lists.
 #[tokio::test(flavor = "multi_thread")]
-async fn items_are_removed_and_replaced_wherever_they_stand() {
+async fn items_are_removed_and_replaced_in_every_part() {
     on_each(|index| async move {
         let items: Vec<Item> = (0..1_100)
             .map(|number| Item::new(format!("i{number}"), format!("shared number{number}")))

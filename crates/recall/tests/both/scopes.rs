@@ -5,7 +5,7 @@ use perihelion_recall::{Error, Index as _, Item, Scope, Search};
 use crate::databases::on_each;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn other_tenants_and_owners_neither_appear_nor_move_a_score() {
+async fn items_of_other_tenants_and_owners_do_not_appear_or_change_a_score() {
     on_each(|index| async move {
         let ada = Scope::new("acme", "ada").unwrap();
         let mine = [Item::new("a", "pay the invoice"), Item::new("b", "read the mail")];

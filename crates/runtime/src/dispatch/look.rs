@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::Scope;
-use perihelion_engine::checkpoint::{Error, Leases, Waiting, Wanted};
+use perihelion_engine::checkpoint::{Error, Leases, Waiting, WorkFilter};
 use perihelion_engine::clock;
 use perihelion_engine::ids::ThreadId;
 use perihelion_engine::runner::{holder_is_dead, machine};
@@ -29,7 +29,8 @@ impl Drop for Wake {
 /// Finds threads by asking the store.
 pub struct Look {
     store: Arc<dyn Leases>,
-    wanted: Wanted,
+    /// What is asked for, for each graph.
+    wanted: Vec<WorkFilter>,
     thorough: bool,
     every: Duration,
     seen: Arc<Mutex<Seen>>,
@@ -64,15 +65,17 @@ impl Look {
         every: Duration,
         queued_for: Duration,
     ) -> Self {
-        let wanted = Wanted {
-            graph: scope.graph,
-            except_tenant: scope.except_tenant,
-            // A name that no holder's contains, where the machine cannot be told: nobody is known to be dead.
-            machine: Some(machine()).filter(|name| !name.is_empty()).unwrap_or("\u{1}".to_owned()),
+        // A name that no holder's contains, where the machine cannot be told: nobody is known to be dead.
+        let machine = Some(machine()).filter(|name| !name.is_empty()).unwrap_or("\u{1}".to_owned());
+        let wanted = |graph: String| WorkFilter {
+            graph,
+            except_tenant: scope.except_tenant.clone(),
+            machine: machine.clone(),
             queued_for,
             limit: PAGE,
             skip: 0,
         };
+        let wanted = scope.graphs.iter().cloned().map(wanted).collect();
         Self { store, wanted, thorough: scope.thorough, every, seen: Arc::default() }
     }
 
@@ -87,19 +90,26 @@ impl Look {
         if !self.thorough && !self.until_due().is_zero() {
             return Ok(None);
         }
-        let mut wanted = self.wanted.clone();
+        let mut found = Vec::new();
+        for wanted in &self.wanted {
+            found.extend(self.waiting(wanted.clone()).await?);
+        }
+        let mut seen = lock(&self.seen);
+        seen.last = Some(clock::monotonic());
+        seen.found = found.into_iter().map(|one| one.thread).collect();
+        drop(seen);
+        Ok(self.found())
+    }
+
+    /// Returns threads of a graph that may continue: those of the first page that has any.
+    async fn waiting(&self, mut wanted: WorkFilter) -> Result<Vec<Waiting>, Error> {
         loop {
             let mut waiting = self.store.waiting(&wanted).await?;
             let is_last = waiting.len() < wanted.limit as usize;
             wanted.skip += wanted.limit;
             self.keep_what_may_continue(&mut waiting);
-            let mut seen = lock(&self.seen);
-            seen.last = Some(clock::monotonic());
-            seen.found = waiting.into_iter().map(|one| one.thread).collect();
-            drop(seen);
-            let found = self.found();
-            if found.is_some() || is_last {
-                return Ok(found);
+            if is_last || !waiting.is_empty() {
+                return Ok(waiting);
             }
         }
     }

@@ -32,8 +32,8 @@ const LOST_AFTER: Duration = Duration::from_secs(1);
 /// Which threads a worker continues.
 #[derive(Clone, Debug)]
 pub struct Scope {
-    /// Name of the graph that it runs.
-    pub graph: String,
+    /// Names of the graphs that it runs.
+    pub graphs: Vec<String>,
     /// A tenant whose threads it never continues.
     pub except_tenant: Option<String>,
     /// Whether to poll every time, so that an empty result means that no work is left.

@@ -22,7 +22,7 @@ const TAKE: &str = "WITH taken AS (
             (SELECT thread_id FROM wake_call ORDER BY called_at LIMIT 1 FOR UPDATE SKIP LOCKED)
         RETURNING thread_id
      )
-     SELECT taken.thread_id, coalesce(thread.graph = $1 AND thread.tenant IS DISTINCT FROM $2, false)
+     SELECT taken.thread_id, coalesce(thread.graph = ANY($1) AND thread.tenant IS DISTINCT FROM $2, false)
      FROM taken LEFT JOIN thread ON thread.id = taken.thread_id";
 
 /// The wake-up calls of a database that any number of machines share.
@@ -49,7 +49,7 @@ impl Calls {
     pub(super) async fn take(&self) -> Result<Option<(ThreadId, bool)>, Error> {
         let mut connection = self.connections.take().await?;
         let taken = sqlx::query_as(TAKE)
-            .bind(&self.scope.graph)
+            .bind(&self.scope.graphs)
             .bind(self.scope.except_tenant.as_deref())
             .fetch_optional(&mut *connection);
         let taken = self.connections.brief(taken).await;

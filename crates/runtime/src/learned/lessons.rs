@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn an_agent_s_next_task_waits_for_its_lessons_and_for_no_others() {
+    async fn the_next_task_of_an_agent_waits_only_for_the_lessons_of_that_agent() {
         let lessons = Lessons::default();
         let scope = |agent| Scope::new("default", agent).unwrap();
         let kept = Arc::new(Mutex::new(Vec::new()));

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{Error, Shared, embed};
 use perihelion_engine::clock;
 use perihelion_llm::{self as llm, ChatRequest, Role};
-use perihelion_star::Heard;
+use perihelion_star::Statement;
 
 /// Name of the schema of the extractor's answer.
 const SCHEMA: &str = "user_memory";
@@ -16,14 +16,14 @@ const SCHEMA: &str = "user_memory";
 const CHARS: usize = 8_000;
 
 /// Asks the extractor what of a user's words is worth remembering, and remembers it; a failure is a line in the log.
-pub(super) async fn listen(shared: &Shared, scope: &Scope, heard: Heard) {
+pub(super) async fn listen(shared: &Shared, scope: &Scope, heard: Statement) {
     let thread = heard.thread.clone();
     if let Err(error) = remember(shared, scope, heard).await {
         tracing::warn!(%error, thread, "cannot store memories of the user");
     }
 }
 
-async fn remember(shared: &Shared, scope: &Scope, heard: Heard) -> Result<(), Error> {
+async fn remember(shared: &Shared, scope: &Scope, heard: Statement) -> Result<(), Error> {
     // Keys alone: values that were recalled must not be extracted again.
     let known = shared.memory.list(scope).await?;
     let keys: Vec<&str> = known.iter().map(|entry| entry.key.as_str()).collect();

@@ -20,7 +20,7 @@ use tokio_util::task::TaskTracker;
 use self::lessons::Lessons;
 use perihelion_llm::{self as llm, ChatModel, Prompts};
 use perihelion_mcp::ServerInfo;
-use perihelion_star::{Experience, Heard, Known, ShownSkill, Work};
+use perihelion_star::{Experience, Known, ShownSkill, Statement, Work};
 
 /// How long the end of a program waits for what was learned to be kept and what users said to be understood.
 const FAREWELL: Duration = Duration::from_secs(30);
@@ -165,7 +165,7 @@ impl Experience for Remembering {
         entries.into_iter().map(known).collect()
     }
 
-    fn heard(&self, heard: Heard) {
+    fn heard(&self, heard: Statement) {
         let Ok(scope) = Scope::new(&heard.tenant, &heard.user) else { return };
         let shared = Arc::clone(&self.shared);
         self.tasks.spawn(async move { listening::listen(&shared, &scope, heard).await });

@@ -222,7 +222,7 @@ mod tests {
 
     /// S3.12
     #[test]
-    fn a_process_that_begins_while_others_look_is_not_taken_for_dead() {
+    fn a_process_that_starts_during_a_check_is_not_considered_dead() {
         let directory = tempfile::tempdir().unwrap();
         let about = About {
             pid: 1,

@@ -24,7 +24,7 @@ pub fn link(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
         rights: u64, _: u64, flags: u32, at: u32| {
         let path = guest.path(path, length)?;
         let writes = rights & RIGHT_TO_WRITE != 0;
-        let wanted = Wanted { how, writes, appends: flags & APPEND != 0 };
+        let wanted = OpenMode { how, writes, appends: flags & APPEND != 0 };
         let opened = open(guest.host, fd, &path, &wanted)?;
         guest.put_u32(at, opened)
     } }
@@ -88,7 +88,7 @@ impl PathTarget {
     }
 }
 
-struct Wanted {
+struct OpenMode {
     how: u32,
     writes: bool,
     appends: bool,
@@ -148,7 +148,7 @@ fn refuse(host: &mut Host, path: &str) -> Errno {
     Errno::Access
 }
 
-fn open(host: &mut Host, fd: u32, path: &str, wanted: &Wanted) -> Result<u32, Errno> {
+fn open(host: &mut Host, fd: u32, path: &str, wanted: &OpenMode) -> Result<u32, Errno> {
     let place = match find(host, fd, path) {
         Ok(place) => place,
         // Whatever this host may have there, the guest has nothing.

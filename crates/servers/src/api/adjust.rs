@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn missing_dates_are_taken_from_the_context_and_given_ones_are_kept() {
+    fn missing_dates_are_filled_from_the_context_and_given_ones_are_unchanged() {
         let text = "endpoints:\n  - path: /r\n    query_params: [startDateTime, endDateTime, region, other]\n";
         let catalogue = Catalogue::read(text).unwrap();
         let context = json!({"current_date_start_hour": "2024-01-02 00", "current_date_end_hour": "2024-01-02 23", "Region": "eu"});

@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_is_decoded_by_what_it_says_of_itself() {
+    fn a_body_is_decoded_by_its_declared_encoding() {
         let latin = b"{\"name\": \"Gr\xfc\xdfe\"}";
         let sjis = encoding_rs::SHIFT_JIS.encode("{\"name\": \"東京\"}").0;
         let wide: Vec<u8> =

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn the_number_of_hits_is_bounded_and_the_answer_says_so() {
+    fn the_number_of_hits_is_bounded_and_the_answer_reports_it() {
         let (_root, tree) = tree();
         let found = tree.search("ramadan", false, "", 2).unwrap();
         assert_eq!((found.hits.len(), found.truncated), (2, true));

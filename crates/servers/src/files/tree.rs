@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn reading_starts_and_stops_where_it_is_told() {
+    fn reading_starts_and_stops_at_the_requested_lines() {
         let (_home, tree) = tree();
         let middle = tree.read("b.txt", 2, 1).unwrap();
         assert_eq!((middle.start_line, middle.end_line, middle.total_lines), (2, 2, 3));

@@ -44,7 +44,7 @@ fn is_key(text: &str) -> bool {
 }
 
 #[test]
-fn the_example_changes_nothing_as_it_stands_and_every_key_in_it_is_valid() {
+fn the_example_file_equals_the_defaults_and_every_key_in_it_is_valid() {
     let (_keep, path) = file_with(EXAMPLE);
     let as_it_stands = Settings::load(Overrides::default(), Some(&path), &no_env).unwrap();
     assert_eq!(as_it_stands.limits.max_steps, 64);
@@ -122,7 +122,7 @@ fn an_empty_environment_variable_counts_as_unset() {
 }
 
 #[test]
-fn a_role_differs_where_its_table_or_variables_say_so() {
+fn a_role_differs_if_its_table_or_variables_set_a_value() {
     let (_keep, path) = file_with(
         "[models]\nurl = \"http://a.example/v1\"\ntemperature = 0.7\n\
          [models.roles.reflector]\nmodel = \"small\"\ntimeout_sec = 5\n",
@@ -241,7 +241,7 @@ fn metrics_go_to_the_traces_collector_unless_its_address_or_the_environment_says
 
 /// S3.02: an agent has a model, an endpoint and limits of its own; what it leaves out is its role's.
 #[test]
-fn an_agent_has_settings_of_its_own_above_those_of_its_role() {
+fn settings_of_an_agent_override_the_settings_of_its_role() {
     let (_keep, path) = file_with(
         "[models]\nurl = \"http://a.example/v1\"\nmodel = \"base\"\n\
          [models.roles.agent]\ntemperature = 0.1\ntimeout_sec = 7\n\

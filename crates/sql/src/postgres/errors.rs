@@ -196,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_code_is_told_by_its_class_where_it_is_not_known_itself() {
+    fn an_unknown_code_is_classified_by_its_class() {
         assert_eq!(kind("22012"), "division by zero");
         assert_eq!(kind("22ZZZ"), "a value that cannot be used");
         assert_eq!(kind("P0001"), "an error");

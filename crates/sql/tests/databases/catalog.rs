@@ -24,7 +24,7 @@ const OPERATOR: &str = "
     CREATE OPERATOR public.= (LEFTARG = varchar, RIGHTARG = varchar, FUNCTION = public.differ);";
 
 #[tokio::test]
-async fn a_permitted_name_never_reaches_what_a_user_defined_under_it() {
+async fn a_permitted_name_never_reaches_an_object_that_a_user_defined_under_it() {
     let Some(server) = Server::with(IMPOSTORS).await else { return };
     let database = server.open().await;
     for (sql, expected) in [
@@ -101,7 +101,7 @@ async fn columns_of_every_type_are_read_and_an_altered_table_is_seen() {
 }
 
 #[tokio::test]
-async fn a_plan_is_shown_and_nothing_is_run_for_it() {
+async fn a_plan_is_shown_without_running_the_query() {
     let schema = "CREATE TABLE orders (id int PRIMARY KEY); GRANT SELECT ON orders TO {role};";
     let Some(server) = Server::with(schema).await else { return };
     let database = server.open().await;

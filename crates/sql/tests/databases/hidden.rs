@@ -89,7 +89,7 @@ fn calls(name: &str, count: usize, others: &[&str]) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn no_error_of_sqlite_tells_what_a_row_holds() {
+async fn no_error_of_sqlite_reveals_a_row() {
     let file = File::with(SQLITE_SCHEMA).await;
     let plain = sqlx::sqlite::SqliteConnectOptions::new().filename(&file.path);
     let mut plain: SqliteConnection = plain.connect().await.unwrap();
@@ -147,7 +147,7 @@ async fn no_error_of_sqlite_tells_what_a_row_holds() {
 }
 
 #[tokio::test]
-async fn no_error_of_postgres_tells_what_a_row_holds() {
+async fn no_error_of_postgres_reveals_a_row() {
     let Some(server) = Server::with(POSTGRES_SCHEMA).await else { return };
     let every = server.open().await;
     let filters = vec!["notes:tenant = 'a'".parse().unwrap()];
@@ -239,7 +239,7 @@ async fn no_error_of_postgres_tells_what_a_row_holds() {
 }
 
 #[tokio::test]
-async fn an_error_says_what_kind_of_value_was_at_fault_and_what_is_wrong_in_the_text_in_full() {
+async fn an_error_names_the_kind_of_invalid_value_and_shows_errors_in_the_query_in_full() {
     let file = File::with(SQLITE_SCHEMA).await;
     let database = file.open().await;
     for (sql, expected) in [

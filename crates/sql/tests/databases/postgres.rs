@@ -89,7 +89,7 @@ async fn rows_of_other_tenants_are_not_there_whatever_the_statement_says() {
 }
 
 #[tokio::test]
-async fn what_costs_more_than_the_operator_allows_does_not_run() {
+async fn a_query_over_the_cost_limit_does_not_run() {
     let Some(server) = Server::with(SCHEMA).await else { return };
     let cheap = Options { max_cost: Some(1_000.0), ..options(&server.url) };
     let database = Database::open(cheap).await.unwrap();
@@ -126,7 +126,7 @@ async fn a_statement_that_outlives_its_time_is_ended_and_its_connection_is_not_u
 }
 
 #[tokio::test]
-async fn what_should_be_changed_about_the_role_is_said() {
+async fn missing_restrictions_of_the_role_are_reported() {
     let Some(server) = Server::with(SCHEMA).await else { return };
     let database = server.open().await;
     let warnings = database.warnings().join("\n");

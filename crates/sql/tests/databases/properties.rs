@@ -89,7 +89,7 @@ fn join(draw: &mut Draw) -> (String, Vec<&'static str>) {
 
 /// S4.05: "not multiplied" is never said of a sum in which some row is counted twice.
 #[tokio::test]
-async fn not_multiplied_is_only_said_where_running_shows_it() {
+async fn rows_are_called_unmultiplied_only_if_running_the_query_confirms_it() {
     let mut sure = 0;
     for seed in 0..400 {
         let mut draw = Draw(seed);
@@ -139,7 +139,7 @@ async fn not_multiplied_is_only_said_where_running_shows_it() {
 
 /// A bounded statement yields the first rows of what it would have yielded.
 #[tokio::test]
-async fn a_bound_leaves_the_first_rows_and_no_others() {
+async fn a_bound_returns_exactly_the_first_rows() {
     let mut connection = SqliteConnection::connect("sqlite::memory:").await.unwrap();
     connection
         .execute("CREATE TABLE t AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 30) SELECT i FROM n")

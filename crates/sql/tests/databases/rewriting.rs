@@ -267,7 +267,7 @@ fn compare(
 }
 
 #[tokio::test]
-async fn what_the_guard_writes_for_sqlite_yields_the_rows_of_what_was_asked() {
+async fn queries_rewritten_for_sqlite_yield_the_rows_of_the_original() {
     let mut connection = SqliteConnection::connect("sqlite::memory:").await.unwrap();
     connection
         .execute(
@@ -308,7 +308,7 @@ async fn sqlite(connection: &mut SqliteConnection, sql: &str) -> Result<String, 
 }
 
 #[tokio::test]
-async fn what_the_guard_writes_for_postgres_yields_the_rows_of_what_was_asked() {
+async fn queries_rewritten_for_postgres_yield_the_rows_of_the_original() {
     let schema = "CREATE TABLE t (id int PRIMARY KEY, a int, b int, flags int, note text, top int, \"user\" text, doc jsonb);
          INSERT INTO t VALUES (1, 1, 2, 4, 'abc', 5, 'u', '{\"x\":[1,2],\"y\":\"q\"}'), (2, 2, NULL, 6, 'b%', 6, 'v', '{}'),
             (3, 1, 2, 3, NULL, 7, 'w', '[]'), (4, -3, 5, 0, 'A%', 8, 'x', NULL); GRANT SELECT ON t TO {role};";

@@ -23,7 +23,7 @@ async fn rows(database: &Database, sql: &str) -> Vec<Vec<Value>> {
 }
 
 #[tokio::test]
-async fn tables_that_are_not_permitted_cannot_be_read_and_what_is_made_of_permitted_ones_can() {
+async fn tables_that_are_not_permitted_cannot_be_read_and_tables_derived_from_permitted_ones_can() {
     let file = File::with(SCHEMA).await;
     let database = file.open_only(&["open", "hushed", "PAPERS"]).await;
     assert_eq!(
@@ -73,7 +73,7 @@ async fn an_endless_query_is_stopped_and_a_long_text_is_an_error() {
 
 /// S4.05
 #[tokio::test]
-async fn rows_columns_and_cells_are_cut_to_the_limits_and_the_answer_says_so() {
+async fn rows_columns_and_cells_are_cut_to_the_limits_and_the_answer_reports_it() {
     let file = File::with(SCHEMA).await;
     let limits = Limits { max_rows: 2, max_columns: 3, max_cell_bytes: 16, ..LIMITS };
     let database = Database::open(Options { limits, ..options(&file.path) }).await.unwrap();

@@ -5,8 +5,11 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use crate::MessagePiece;
+use crate::answer::{ApprovalAnswer, Word};
 use perihelion_engine::graph::{
-    Context, EffectError, EffectFailure, Node, NodeError, NodeOutput, State, TaskContext, node_with,
+    Context, EffectError, EffectFailure, Node, NodeError, NodeOutput, State, StreamMode,
+    TaskContext, node_with,
 };
 use perihelion_llm::{
     self as llm, ChatMessage, ChatModel, ChatRequest, ChatResponse, Role, ToolSpec,
@@ -25,10 +28,17 @@ pub(super) async fn ask(
     let perform = |_key: String| {
         let model = Arc::clone(model);
         let request = request.clone();
+        let port = Arc::clone(ctx.port());
         async move {
-            let answer = model.chat(&request, None).await.and_then(|answer| match answer.cut() {
-                Some(reason) => Err(llm::Error::Truncated { reason }),
-                None => Ok(answer),
+            let mut publish = |piece: &str| {
+                let piece = MessagePiece { text: piece.to_owned() };
+                port.emit(StreamMode::Messages, json!(piece));
+            };
+            let answer = model.chat(&request, Some(&mut publish)).await.and_then(|answer| {
+                match answer.cut() {
+                    Some(reason) => Err(llm::Error::Truncated { reason }),
+                    None => Ok(answer),
+                }
             });
             answer.map_err(|error| EffectError::no_effect(error.to_string()))
         }
@@ -70,12 +80,28 @@ pub(super) async fn call(
     }
 }
 
-/// What a person decided; on the wire `{ "approved": true, "reason": "…" }`.
+/// What a person decided: `{ "approved": true, "reason": "…" }`, or a decision as approvals are recorded.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Recorded")]
 pub struct Verdict {
     pub approved: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+}
+
+/// Both forms of an answer; what cannot be read of it denies.
+#[derive(Deserialize)]
+struct Recorded {
+    #[serde(default)]
+    approved: bool,
+    #[serde(flatten)]
+    answer: ApprovalAnswer,
+}
+
+impl From<Recorded> for Verdict {
+    fn from(Recorded { approved, answer }: Recorded) -> Self {
+        Self { approved: approved || answer.decision == Word::Approve, reason: answer.reason }
+    }
 }
 
 /// The name under which the question is asked.

@@ -17,6 +17,8 @@ const MAX_CALLS: usize = 25;
 /// What an agent came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answered {
+    /// The ID under which the text was streamed, for the message that it becomes.
+    pub message_id: String,
     pub text: String,
     /// The calls that it made, in their order.
     pub calls: Vec<ToolCall>,
@@ -60,7 +62,9 @@ impl React {
             let is_last = shown.is_empty();
             let answer = calls::ask(ctx, &self.model, messages.clone(), shown).await?;
             if answer.tool_calls.is_empty() {
-                return Ok(Answered { text: answer.content, calls: made });
+                let place = ctx.place();
+                let message_id = crate::message_id(0, place.step, &place.node);
+                return Ok(Answered { message_id, text: answer.content, calls: made });
             }
             if is_last {
                 let message = format!("the model did not answer within {MAX_CALLS} tool calls");

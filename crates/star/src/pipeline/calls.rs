@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{stage::Stage, state::StageError};
 use crate::approval::{self, Decision};
-use crate::caller::{Caller, Wanted};
+use crate::caller::{Caller, PendingCall};
 use crate::{
     AgentError, CallRecord, CheckedCitations, ErrorKind, Sources, ToolReply, addresses::Shown,
     check_citations, window,
@@ -109,7 +109,7 @@ impl<W: State> Stage<W> {
         } else {
             None
         };
-        let wanted = [Wanted { tool, arguments, unknown }];
+        let wanted = [PendingCall { tool, arguments, unknown }];
         Ok(caller.ask_people(&wanted, tainted_by).await?.pop().flatten())
     }
 

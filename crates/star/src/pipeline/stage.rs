@@ -28,7 +28,7 @@ use perihelion_mcp::{ServerInfo, ToolDefinition};
 pub struct Stage<W: State> {
     pub(super) ctx: Context<PipelineState<W>>,
     pub(super) job: Arc<Job>,
-    pub(super) left: Arc<Left>,
+    pub(super) left: Arc<Remaining>,
 }
 
 impl<W: State> Clone for Stage<W> {
@@ -40,7 +40,7 @@ impl<W: State> Clone for Stage<W> {
 }
 
 /// What a stage leaves behind beside its own update.
-pub(super) struct Left {
+pub(super) struct Remaining {
     pub(super) log: Mutex<CallLog>,
     spent: Mutex<Spent>,
     /// Times that tools were called.
@@ -76,7 +76,7 @@ impl<W: State> Stage<W> {
             table: None,
         };
         let instructions: Vec<Instruction> = state.instructions.iter().cloned().collect();
-        let left = Left {
+        let left = Remaining {
             log: Mutex::new(log),
             spent: Mutex::default(),
             answers: AtomicUsize::new(0),
@@ -278,7 +278,6 @@ impl<W: State> Stage<W> {
         self.job.tools.contains_key(role)
     }
 
-    /// Returns the tool that plays a role.
     pub fn tool(&self, role: &str) -> Option<&ToolDefinition> {
         self.job.tools.get(role)
     }

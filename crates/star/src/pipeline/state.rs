@@ -24,7 +24,6 @@ pub struct PipelineState<W: State> {
     pub work: W,
     /// Tool calls so far, of all attempts.
     pub calls: Log<CallRecord>,
-    /// Artifacts that the pipeline made.
     pub artifacts: Dict<Artifact>,
     /// What of the open world the agent was shown so far.
     pub tainted_by: Sources,

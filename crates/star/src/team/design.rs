@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_kept_as_they_are_but_for_what_no_name_may_have() {
+    fn names_are_unchanged_except_for_invalid_characters() {
         for (name, kept) in [
             ("Weekly-report", "Weekly-report"),
             (" release notes ", "release_notes"),
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_with_several_servers_stands_as_one_for_each() {
+    fn an_agent_with_several_servers_is_listed_once_for_each() {
         let member = member("reader", &["files", "notes"]);
         let names: Vec<String> = member.nodes().map(|(name, _)| name).collect();
         assert_eq!(names, ["reader_files", "reader_notes"]);

@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_differs_is_named_and_by_its_path() {
+    fn only_differences_are_listed_each_with_its_path() {
         let before = json!({ "a": 1, "list": [1, { "x": "old" }, 3, 4], "gone": true });
         let after = json!({ "a": 1, "list": [0, 1, { "x": "new" }, 3], "more": null });
         let shown: Vec<String> = changes(&before, &after)

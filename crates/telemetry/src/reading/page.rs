@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_in_the_data_can_end_the_element_it_stands_in() {
+    fn no_data_can_close_the_element_that_contains_it() {
         let hostile = "</script><script>alert(1)</script><!--{{script}} & \u{2028}";
         let page = page(hostile, &json!({ "title": hostile }), &[]).unwrap();
         let (_, rest) =
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn spans_stand_in_elements_of_a_few_each() {
+    fn spans_are_grouped_into_elements_of_a_few_each() {
         assert_eq!(parts(&[]).unwrap(), "");
         let span =
             |index: usize| json!({ "name": format!("<{index}>"), "text": "x".repeat(20_000) });
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn long_texts_are_cut_between_characters_and_say_so() {
+    fn long_texts_are_cut_between_characters_and_marked() {
         let mut value = json!({ "a": ["ä".repeat(1_000)] });
         assert_eq!(count_long(&value), 1);
         cut(&mut value, 257);

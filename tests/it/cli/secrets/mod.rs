@@ -136,7 +136,7 @@ async fn no_place_shows_a_configured_secret_on_postgres_and_over_grpc() {
 
 /// S1.12: `traces.content` is off by default.
 #[tokio::test]
-async fn what_was_said_is_in_no_export_and_no_log_unless_asked_for() {
+async fn conversations_are_in_no_export_and_no_log_unless_requested() {
     for grpc in [false, true] {
         let machine = Machine::new(grpc, Database::sqlite()).await;
         let asked = ["run", "canary-said-question", "--thread", "t", "--quiet"];
@@ -162,7 +162,7 @@ async fn what_was_said_is_in_no_export_and_no_log_unless_asked_for() {
 
 /// S1.12, X6: with a key, what was said is not in the database either, nor is the key.
 #[tokio::test]
-async fn an_encrypted_database_shows_nothing_that_was_said() {
+async fn an_encrypted_database_contains_no_plain_text_of_a_conversation() {
     let machine = Machine::new(false, Database::sqlite()).await;
     machine.world.write("one.key", &format!("{}\n", canaries::KEY_AT_REST));
     machine.world.write("perihelion.toml", "[encryption]\nkeys = [\"one=file:one.key\"]\n");

@@ -186,7 +186,8 @@ function progressLine(fields: Fields): Progress | null {
       return line(`ended early: ${text("reason")}`, true, "supervisor");
     default: {
       const words = text("message");
-      return words ? line(words) : null;
+      // Agents say what they do, such as “writing SQL”.
+      return words ? line(/^[a-z]+ing\b/.test(words) ? `is ${words}` : words) : null;
     }
   }
 }

@@ -13,7 +13,6 @@ use super::super::{AppState, Refusal, wire};
 use crate::http::{Body, OfThread};
 use perihelion_engine::ids::ThreadId;
 use perihelion_service::{CheckpointIds, ClientStatus, Error, ThreadView};
-use perihelion_star::GRAPH;
 
 /// Checkpoints of one answer at most.
 const MOST: u64 = 1_000;
@@ -143,7 +142,9 @@ async fn carried_out(
                 ClientStatus::Interrupted => "interrupted",
                 ClientStatus::Error => "failed",
             };
-            Ok(json!({ "tree": { "namespace": [], "status": status, "graph_name": GRAPH } }))
+            Ok(
+                json!({ "tree": { "namespace": [], "status": status, "graph_name": view.info.graph } }),
+            )
         }
         method if method.starts_with("subscription.") => Err(Refused::new(
             "not_supported",
@@ -160,10 +161,10 @@ async fn begin(app: &AppState, thread: ThreadId, body: Value) -> Result<Value, R
 
 /// Returns the assistant that a thread was run by last.
 async fn assistant_of(app: &AppState, thread: ThreadId) -> Result<String, Refused> {
-    app.service.info(thread).await?;
+    let info = app.service.info(thread).await?;
     let noted = app.service.kept().thread_meta(thread.0).await.map_err(Error::from)?;
     let noted = noted.metadata["assistant_id"].as_str().map(str::to_owned);
-    Ok(noted.unwrap_or_else(|| GRAPH.to_owned()))
+    Ok(noted.unwrap_or(info.graph))
 }
 
 /// Answers open questions, one or several.
@@ -201,7 +202,7 @@ async fn respond(
 }
 
 fn state(ids: &CheckpointIds, view: &ThreadView, keys: Option<&Value>) -> Value {
-    let mut values = view.state.as_deref().map_or_else(|| json!({}), wire::values);
+    let mut values = view.state.as_ref().map_or_else(|| json!({}), wire::values);
     if let (Some(keys), Some(fields)) = (keys.and_then(Value::as_array), values.as_object_mut()) {
         fields.retain(|name, _| keys.iter().any(|key| key == name.as_str()));
     }

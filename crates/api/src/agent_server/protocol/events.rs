@@ -15,7 +15,6 @@ use perihelion_engine::ids::ThreadId;
 use perihelion_runtime::InterruptView;
 use perihelion_service::kept::{Run, RunStatus};
 use perihelion_service::{Checkpoint, Happening, Heard};
-use perihelion_star::GRAPH;
 
 /// Places of one event of the log.
 const PLACES: u64 = 1_024;
@@ -81,14 +80,14 @@ enum Text<'a> {
 #[derive(Serialize)]
 struct Lifecycle<'a> {
     event: &'static str,
-    graph_name: &'static str,
+    graph_name: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<&'a str>,
 }
 
-impl Lifecycle<'_> {
-    fn new(event: &'static str) -> Self {
-        Self { event, graph_name: GRAPH, error: None }
+impl<'a> Lifecycle<'a> {
+    fn new(run: &'a Run, event: &'static str) -> Self {
+        Self { event, graph_name: wire::graph_of(run), error: None }
     }
 }
 
@@ -178,7 +177,7 @@ impl Shown {
     /// Shows that it has begun; `asked` are the questions that were open before it.
     pub(super) fn begun(&self, asked: &[String]) -> Vec<Event> {
         let first = self.run.first_event.unwrap_or_default() * PLACES;
-        let running = Lifecycle::new("running");
+        let running = Lifecycle::new(&self.run, "running");
         let mut events = vec![self.of_run(first + BEGINS, "running", "lifecycle", running)];
         if self.answers() && !asked.is_empty() {
             let named: Vec<&String> =
@@ -205,14 +204,14 @@ impl Shown {
         }
         let why = || run.error.as_ref().and_then(|why| why["message"].as_str());
         let end = match run.status {
-            RunStatus::Success if !self.asked.is_empty() => Lifecycle::new("interrupted"),
-            RunStatus::Success => Lifecycle::new("completed"),
+            RunStatus::Success if !self.asked.is_empty() => Lifecycle::new(run, "interrupted"),
+            RunStatus::Success => Lifecycle::new(run, "completed"),
             RunStatus::Error | RunStatus::Timeout => {
                 let error = Some(why().unwrap_or("the run failed"));
-                Lifecycle { error, ..Lifecycle::new("failed") }
+                Lifecycle { error, ..Lifecycle::new(run, "failed") }
             }
             // It was stopped; nobody is asked anything.
-            _ => Lifecycle::new("interrupted"),
+            _ => Lifecycle::new(run, "interrupted"),
         };
         events.push(self.of_run(last, "ended", "lifecycle", end));
         events
@@ -226,7 +225,7 @@ impl Shown {
     /// Shows that it is no more: it was rolled back.
     pub(super) fn gone(&self) -> Event {
         let first = self.run.first_event.unwrap_or_default() * PLACES;
-        self.of_run(first + GONE, "gone", "lifecycle", Lifecycle::new("interrupted"))
+        self.of_run(first + GONE, "gone", "lifecycle", Lifecycle::new(&self.run, "interrupted"))
     }
 
     /// Shows a happening.

@@ -86,7 +86,7 @@ impl Follower {
             && self.service.step_after(&run).await?.is_none()
         {
             let state = self.service.thread(self.thread).await?.state;
-            values = state.as_deref().map(wire::values);
+            values = state.as_ref().map(wire::values);
         }
         if let Some((_, mut shown)) = self.now.take() {
             let events = shown.ended(&run, values);

@@ -2,10 +2,9 @@
 
 use serde_json::{Value, json};
 
-use perihelion_runtime::KeptTeam;
+use perihelion_runtime::{AboutGraph, KeptTeam};
 pub(crate) use perihelion_service::assistant_of as id_of;
 use perihelion_service::kept::Assistant;
-use perihelion_star::GRAPH;
 
 /// Returns the assistant that a graph has by itself.
 pub(crate) fn default_assistant(graph: &str, since: chrono::DateTime<chrono::Utc>) -> Assistant {
@@ -34,6 +33,14 @@ pub(crate) fn team_assistant(kept: &KeptTeam) -> Assistant {
     }
 }
 
+/// Returns the assistant that a graph of the program's own is.
+pub(crate) fn graph_assistant(
+    about: &AboutGraph,
+    since: chrono::DateTime<chrono::Utc>,
+) -> Assistant {
+    Assistant { description: about.description.clone(), ..default_assistant(&about.name, since) }
+}
+
 /// Shows an assistant.
 pub(crate) fn shown(assistant: &Assistant) -> Value {
     json!({
@@ -47,6 +54,18 @@ pub(crate) fn shown(assistant: &Assistant) -> Value {
         "updated_at": assistant.updated_at,
         "version": assistant.version,
         "description": assistant.description,
+    })
+}
+
+/// Shows the forms of input, output and state of a graph of the program's own.
+pub(crate) fn schemas_of(about: &AboutGraph) -> Value {
+    json!({
+        "graph_id": about.name,
+        "input_schema": about.input_schema,
+        "output_schema": about.output_schema,
+        "state_schema": about.state_schema,
+        "config_schema": {},
+        "context_schema": {},
     })
 }
 
@@ -96,9 +115,4 @@ pub(crate) fn schemas(graph: &str) -> Value {
         "config_schema": {},
         "context_schema": { "type": "object", "additionalProperties": { "type": "string" } },
     })
-}
-
-/// Returns whether a graph is one that this program runs.
-pub(crate) fn is_graph(name: &str) -> bool {
-    name == GRAPH
 }

@@ -62,7 +62,7 @@ mod tests {
 
     /// S2.12
     #[test]
-    fn a_run_takes_of_its_assistant_what_it_does_not_say_itself() {
+    fn a_run_inherits_unset_fields_from_its_assistant() {
         let config = json!({
             "recursion_limit": 7,
             "configurable": { "tier": "lead", "region": "EU", "thread_id": "t", "checkpoint_id": "c", "__own": 1 },

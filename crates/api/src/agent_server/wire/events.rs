@@ -36,7 +36,7 @@ struct Started<'a> {
     name: &'a str,
     input: Values<'a>,
     triggers: [String; 1],
-    metadata: RunMetadata,
+    metadata: RunMetadata<'a>,
 }
 
 /// The end of a task.
@@ -229,8 +229,8 @@ impl<'a> Shown<'a> {
             let task = Task { step, number, node: &one.node };
             self.put("updates", "updates", &BTreeMap::from([(&one.node, Update(&one.update))]));
             self.ended(task, None, Written::Update(Update(&one.update)), Vec::new());
-            let replies = one.update.messages.iter().flatten().filter(|words| words.role != "user");
-            for words in replies {
+            let messages = one.update.messages();
+            for words in messages.iter().filter(|words| words.role != "user") {
                 let reply = message::shown(words);
                 // Its chunks were sent already.
                 if !streamed.contains(&words.id) {

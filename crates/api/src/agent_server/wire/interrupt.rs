@@ -45,6 +45,10 @@ pub(crate) fn by_task(
 
 /// Makes the value that pages for approvals know how to show, with everything that we say of the question.
 pub(crate) fn value(question: &InterruptView) -> Value {
+    // What a graph of somebody's own asks is shown as it was asked.
+    if !question.has_known_kind() {
+        return question.payload.clone();
+    }
     let mut value = match &question.payload {
         Value::Object(fields) => fields.clone(),
         other => Map::from_iter([("question".to_owned(), other.clone())]),

@@ -8,24 +8,30 @@ use super::modes::ATTEMPT;
 use perihelion_engine::ids::ThreadId;
 use perihelion_service::StepRun;
 use perihelion_service::kept::Run;
-use perihelion_star::GRAPH;
+use perihelion_star::{GRAPH, TEAM_PREFIX};
 
 /// The run that something belongs to.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub(crate) struct RunMetadata {
+pub(crate) struct RunMetadata<'a> {
     created_by: &'static str,
-    graph_id: &'static str,
+    graph_id: &'a str,
     assistant_id: Uuid,
     run_attempt: u32,
     thread_id: ThreadId,
     run_id: Uuid,
 }
 
-impl RunMetadata {
-    pub(crate) fn new(thread: ThreadId, run: StepRun) -> Self {
+/// Returns the name of the graph that a run is of.
+pub(crate) fn graph_of(run: &Run) -> &str {
+    let noted = run.metadata["graph_id"].as_str().filter(|name| !name.starts_with(TEAM_PREFIX));
+    noted.unwrap_or(GRAPH)
+}
+
+impl<'a> RunMetadata<'a> {
+    pub(crate) fn new(graph: &'a str, thread: ThreadId, run: StepRun) -> Self {
         Self {
             created_by: "system",
-            graph_id: GRAPH,
+            graph_id: graph,
             assistant_id: run.assistant,
             run_attempt: ATTEMPT,
             thread_id: thread,
@@ -33,8 +39,12 @@ impl RunMetadata {
         }
     }
 
-    pub(crate) fn of(run: &Run) -> Self {
-        Self::new(ThreadId(run.thread), StepRun { id: run.id, assistant: run.assistant })
+    pub(crate) fn of(run: &'a Run) -> Self {
+        Self::new(
+            graph_of(run),
+            ThreadId(run.thread),
+            StepRun { id: run.id, assistant: run.assistant },
+        )
     }
 }
 
@@ -42,7 +52,7 @@ impl RunMetadata {
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct TaskMetadata<'a> {
     #[serde(flatten)]
-    run: RunMetadata,
+    run: RunMetadata<'a>,
     langgraph_step: u64,
     langgraph_node: &'a str,
     langgraph_triggers: [String; 1],
@@ -52,7 +62,7 @@ pub(super) struct TaskMetadata<'a> {
 }
 
 impl<'a> TaskMetadata<'a> {
-    pub(super) fn of(run: &Run, step: u64, task: u32, node: &'a str) -> Self {
+    pub(super) fn of(run: &'a Run, step: u64, task: u32, node: &'a str) -> Self {
         let space = format!("{node}:{}", task_id(ThreadId(run.thread), step, task));
         Self {
             run: RunMetadata::of(run),

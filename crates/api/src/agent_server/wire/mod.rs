@@ -16,13 +16,15 @@ mod thread;
 
 pub(crate) use assistant::id_of as assistant_of;
 pub(super) use assistant::{
-    default_assistant, is_graph, schemas, shown as shown_assistant, team_assistant,
+    default_assistant, graph_assistant, schemas, schemas_of, shown as shown_assistant,
+    team_assistant,
 };
 pub(super) use checkpoint::{named_checkpoint, shown as shown_checkpoint};
 pub(super) use choices::{IfNotExists, OnCompletion, OnDisconnect, OneOrMany, SortOrder};
 pub(super) use events::of as events_of;
 pub(super) use interrupt::{shown_all as shown_interrupts, task_id, value as asked_value};
 pub(crate) use message::content_text as text_of_content;
+pub(super) use metadata::graph_of;
 pub(super) use modes::{BEFORE_ENDS, Modes, Wire};
 pub(super) use request::RunBody;
 pub(super) use run::{Asked, shown as shown_run};

@@ -5,11 +5,11 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::Asked;
-use super::metadata::RunMetadata;
+use super::metadata::{RunMetadata, graph_of};
 use crate::agent_server::Refusal;
 use axum::body::Bytes;
+use perihelion_runtime::ThreadState;
 use perihelion_service::kept::{Run, RunStatus};
-use perihelion_star::{GRAPH, GraphState};
 
 /// The modes that a client wants.
 #[derive(Clone, Debug, Default)]
@@ -97,7 +97,7 @@ impl Wire {
     }
 
     /// Returns the events that end a run: the end of the graph for those who asked for `events`, or why it failed.
-    pub(crate) fn ends(run: &Run, modes: &Modes, state: &GraphState) -> Vec<Self> {
+    pub(crate) fn ends(run: &Run, modes: &Modes, state: &ThreadState) -> Vec<Self> {
         let last = run.last_event.or(run.first_event).unwrap_or_default();
         let mut ends = Vec::new();
         if run.status == RunStatus::Success && modes.has("events") {
@@ -139,7 +139,7 @@ pub(super) fn root(run: &Run, kind: &str, data: Value) -> Value {
     json!({
         "event": kind,
         "data": data,
-        "name": GRAPH,
+        "name": graph_of(run),
         "tags": [],
         "run_id": run.id,
         "metadata": RunMetadata::of(run),

@@ -8,13 +8,14 @@ use serde_json::{Map, Value, json};
 
 use super::choices::{Durability, IfNotExists, OnCompletion, OnDisconnect, OneOrMany};
 use super::message;
-use super::state::read_update;
+use super::state::{read_input, read_update};
 use crate::agent_server::Refusal;
 use crate::parts;
 use perihelion_engine::graph::Nodes;
+use perihelion_runtime::Served;
 use perihelion_service::kept::Multitask;
 use perihelion_service::{Approvals, Asked, Order, Turn};
-use perihelion_star::{GraphUpdate, Message, REMOVE};
+use perihelion_star::{GRAPH, Message, REMOVE};
 
 /// Fields of an input that is a conversation.
 const MESSAGES: &str = "messages";
@@ -73,11 +74,11 @@ impl RunBody {
     ///
     /// # Errors
     /// [`Refusal`] with what is wrong with the input or the command.
-    pub(crate) fn order(&self) -> Result<Order, Refusal> {
+    pub(crate) fn order(&self, graph: &dyn Served) -> Result<Order, Refusal> {
         let names = |given: &Option<OneOrMany>| {
             Nodes::from(given.clone().map_or_else(Vec::new, OneOrMany::into_vec))
         };
-        let mut order = Order::new(asked(self)?);
+        let mut order = Order::new(asked(self, graph)?);
         order.pauses.before = names(&self.interrupt_before);
         order.pauses.after = names(&self.interrupt_after);
         if let Asked::Turn(turn) = &mut order.asked {
@@ -117,10 +118,10 @@ impl RunBody {
 ///
 /// # Errors
 /// [`Refusal`] with what is wrong with the input or the command.
-fn asked(body: &RunBody) -> Result<Asked, Refusal> {
+fn asked(body: &RunBody, graph: &dyn Served) -> Result<Asked, Refusal> {
     if let Some(command) = body.command.as_ref().and_then(Value::as_object) {
         let resume = command.get("resume").filter(|resume| !resume.is_null());
-        let written = read_command(command)?;
+        let written = read_command(command, graph)?;
         if let Some(resume) = resume {
             if written.is_some() {
                 let why = "command.resume cannot be sent together with update or goto; edit the state in a request of its own";
@@ -129,8 +130,14 @@ fn asked(body: &RunBody) -> Result<Asked, Refusal> {
             return Ok(Asked::Resume(resume.clone()));
         }
         if let Some((update, goto)) = written {
-            return Ok(Asked::Edit { update: Box::new(update), as_node: None, goto });
+            return Ok(Asked::Edit { update, as_node: None, goto });
         }
+    }
+    if let Some(input) = body.input.as_ref().filter(|input| !input.is_null())
+        && graph.about().name != GRAPH
+    {
+        let name = graph.about().name.clone();
+        return Ok(Asked::Input { graph: name, input: read_input(graph, input)? });
     }
     match &body.input {
         None | Some(Value::Null) => Ok(Asked::Continue),
@@ -155,13 +162,14 @@ fn asked(body: &RunBody) -> Result<Asked, Refusal> {
 /// [`Refusal`] with what cannot be read of it.
 fn read_command(
     command: &Map<String, Value>,
-) -> Result<Option<(GraphUpdate, Vec<String>)>, Refusal> {
+    graph: &dyn Served,
+) -> Result<Option<(Value, Vec<String>)>, Refusal> {
     let is_empty = |value: &Value| value.is_null() || *value == json!([]) || *value == json!({});
     let given = |key: &str| command.get(key).filter(|value| !is_empty(value));
     if given("update").is_none() && given("goto").is_none() {
         return Ok(None);
     }
-    let update = read_update(given("update").unwrap_or(&Value::Null))?;
+    let update = read_update(graph, given("update").unwrap_or(&Value::Null))?;
     Ok(Some((update, goto(given("goto"))?)))
 }
 
@@ -264,9 +272,10 @@ fn with_context(mut turn: Turn, context: Option<&Value>) -> Turn {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use perihelion_runtime::supervisor_offline as star;
 
     fn turn_of(body: Value) -> Turn {
-        match asked(&RunBody::read(&body).unwrap()).unwrap() {
+        match asked(&RunBody::read(&body).unwrap(), &*star().unwrap()).unwrap() {
             Asked::Turn(turn) => turn,
             other => panic!("{other:?}"),
         }
@@ -322,7 +331,7 @@ mod tests {
     fn a_command_goes_before_an_empty_input() {
         let body = json!({ "input": {}, "command": { "resume": { "decisions": [{ "type": "approve" }] } } });
         let body = RunBody::read(&body).unwrap();
-        assert!(matches!(asked(&body), Ok(Asked::Resume(_))));
+        assert!(matches!(asked(&body, &*star().unwrap()), Ok(Asked::Resume(_))));
     }
 
     #[test]
@@ -330,11 +339,13 @@ mod tests {
         let body = |goto: Value| RunBody::read(&json!({ "command": { "goto": goto } })).unwrap();
         let send = json!({ "node": "qa", "input": { "answer": "x" } });
         for goto in [send.clone(), json!(["qa", send])] {
-            let why = asked(&body(goto)).unwrap_err().1;
+            let why = asked(&body(goto), &*star().unwrap()).unwrap_err().1;
             assert!(why.contains("command.update"), "{why}");
         }
         for goto in [json!("qa"), json!([{ "node": "qa", "input": null }])] {
-            assert!(matches!(asked(&body(goto)), Ok(Asked::Edit { goto, .. }) if goto == ["qa"]));
+            assert!(
+                matches!(asked(&body(goto), &*star().unwrap()), Ok(Asked::Edit { goto, .. }) if goto == ["qa"])
+            );
         }
     }
 
@@ -346,7 +357,7 @@ mod tests {
             json!(3),
         ] {
             let body = RunBody::read(&json!({ "input": input })).unwrap();
-            assert!(asked(&body).is_err(), "{input}");
+            assert!(asked(&body, &*star().unwrap()).is_err(), "{input}");
         }
     }
 }

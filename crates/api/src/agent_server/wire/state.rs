@@ -5,13 +5,14 @@ use serde_json::{Map, Value, json};
 
 use super::message;
 use crate::agent_server::Refusal;
-use perihelion_star::{GraphState, GraphUpdate};
+use perihelion_runtime::{self as runtime, AboutGraph, Served, ThreadState, WrittenUpdate};
+use perihelion_star::{GraphState, Message};
 
 /// A state, which is made into JSON only where it is sent.
-pub(crate) struct Values<'a>(pub &'a GraphState);
+pub(crate) struct Values<'a>(pub &'a ThreadState);
 
 /// What a node wrote, which is made into JSON only where it is sent.
-pub(crate) struct Update<'a>(pub &'a GraphUpdate);
+pub(crate) struct Update<'a>(pub &'a WrittenUpdate);
 
 impl Serialize for Values<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -22,11 +23,11 @@ impl Serialize for Values<'_> {
 impl Serialize for Update<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self(written) = self;
-        let mut shown = json!(written);
-        if let Some(messages) = &written.messages {
-            shown["messages"] = messages.iter().map(message::shown).collect();
-        }
-        if let Some(artifacts) = shown.get_mut("global_state") {
+        let mut shown = written.json();
+        show_messages(&mut shown, written.about(), || written.messages());
+        if written.star().is_some()
+            && let Some(artifacts) = shown.get_mut("global_state")
+        {
             without_contents(artifacts);
         }
         shown.serialize(serializer)
@@ -34,32 +35,72 @@ impl Serialize for Update<'_> {
 }
 
 /// Shows a state.
-pub(crate) fn values(state: &GraphState) -> Value {
-    let mut shown = json!(state);
-    shown["messages"] = state.messages.iter().map(message::shown).collect();
-    without_contents(&mut shown["global_state"]);
+pub(crate) fn values(state: &ThreadState) -> Value {
+    let mut shown = state.json();
+    show_messages(&mut shown, state.about(), || state.messages());
+    if state.of::<GraphState>().is_some() {
+        without_contents(&mut shown["global_state"]);
+    }
     shown
 }
 
-/// Reads an update that a client wrote.
+/// Brings the messages among some fields into the clients' format.
+fn show_messages(fields: &mut Value, about: &AboutGraph, read: impl FnOnce() -> Vec<Message>) {
+    let field = about.messages.as_ref().and_then(|name| fields.get_mut(name));
+    if let Some(list @ Value::Array(_)) = field {
+        *list = read().iter().map(message::shown).collect();
+    }
+}
+
+/// Reads an update that a client wrote for a thread of a graph.
 ///
 /// # Errors
 /// [`Refusal`] with what cannot be read of it.
-pub(crate) fn read_update(given: &Value) -> Result<GraphUpdate, Refusal> {
+pub(crate) fn read_update(graph: &dyn Served, given: &Value) -> Result<Value, Refusal> {
     let mut fields: Map<String, Value> = match given {
         Value::Null => Map::new(),
         Value::Object(fields) => fields.clone(),
         _ => return Err(Refusal::invalid("values must be an object or null")),
     };
-    if fields.remove("user").is_some_and(|user| !user.is_null()) {
+    if is_star(graph.about()) && fields.remove("user").is_some_and(|user| !user.is_null()) {
         let why = "user: a thread belongs to the user who began it, and this cannot be changed";
         return Err(Refusal::invalid(why));
     }
-    if let Some(messages) = fields.get_mut("messages") {
+    read_messages(graph.about(), &mut fields)?;
+    let update = Value::Object(fields);
+    fits(graph.check_update(&update))?;
+    Ok(update)
+}
+
+/// Reads an input that a client wrote for a graph of the program's own.
+///
+/// # Errors
+/// As [`read_update`].
+pub(crate) fn read_input(graph: &dyn Served, given: &Value) -> Result<Value, Refusal> {
+    let mut input = given.clone();
+    if let Some(fields) = input.as_object_mut() {
+        read_messages(graph.about(), fields)?;
+    }
+    fits(graph.check_input(&input))?;
+    Ok(input)
+}
+
+fn read_messages(about: &AboutGraph, fields: &mut Map<String, Value>) -> Result<(), Refusal> {
+    if let Some(messages) = about.messages.as_ref().and_then(|name| fields.get_mut(name)) {
         *messages = json!(message::read_list(messages)?);
     }
-    serde_json::from_value(Value::Object(fields))
-        .map_err(|error| Refusal::invalid(error.to_string()))
+    Ok(())
+}
+
+fn fits(checked: Result<(), runtime::Error>) -> Result<(), Refusal> {
+    checked.map_err(|error| match error {
+        runtime::Error::Change(why) => Refusal::invalid(why),
+        other => other.into(),
+    })
+}
+
+fn is_star(about: &AboutGraph) -> bool {
+    about.name == perihelion_star::GRAPH
 }
 
 /// Leaves the whole of large values out, whose previews are shown.

@@ -11,7 +11,6 @@ use perihelion_engine::checkpoint::{StepKind, StepRow};
 use perihelion_engine::ids::ThreadId;
 use perihelion_runtime::InterruptView;
 use perihelion_service::{Checkpoint, ClientStatus, StepRun, ThreadView, shown_failure};
-use perihelion_star::GRAPH;
 
 /// Which fields are shown; none named: all.
 #[derive(Clone, Debug, Default)]
@@ -51,7 +50,7 @@ pub(crate) fn shown(view: &ThreadView, fields: &Fields) -> Value {
         "metadata": metadata,
         "status": word(*status),
         "config": meta.config,
-        "values": view.state.as_deref().map(Values),
+        "values": view.state.as_ref().map(Values),
     });
     if info.head > 0 || *status == ClientStatus::Error {
         shown["error"] = error(view);
@@ -120,7 +119,7 @@ pub(crate) fn snapshot(
         "values": Values(&at.state),
         "next": at.next,
         "tasks": tasks,
-        "metadata": step_metadata(thread, &at.row, at.run),
+        "metadata": step_metadata(&at.state.about().name, thread, &at.row, at.run),
         "created_at": at.row.at,
         "checkpoint": checkpoint::shown(thread, &at.id),
         "parent_checkpoint": at.parent_id.as_deref().map(|id| checkpoint::shown(thread, id)),
@@ -157,7 +156,7 @@ fn committed(thread: ThreadId, run: Uuid, at: &Checkpoint) -> Value {
         "config": config(&at.id),
         "parent_config": at.parent_id.as_deref().map(config),
         "values": Values(&at.state),
-        "metadata": step_metadata(thread, &at.row, at.run),
+        "metadata": step_metadata(&at.state.about().name, thread, &at.row, at.run),
         "next": at.next,
         "tasks": (0..).zip(&at.next).map(task).collect::<Vec<_>>(),
         "checkpoint": checkpoint::shown(thread, &at.id),
@@ -166,10 +165,15 @@ fn committed(thread: ThreadId, run: Uuid, at: &Checkpoint) -> Value {
 }
 
 /// Shows what is noted of a step, with the run that made it.
-pub(crate) fn step_metadata(thread: ThreadId, row: &StepRow, run: Option<StepRun>) -> Value {
+pub(crate) fn step_metadata(
+    graph: &str,
+    thread: ThreadId,
+    row: &StepRow,
+    run: Option<StepRun>,
+) -> Value {
     let mut metadata = match run {
-        Some(run) => json!(RunMetadata::new(thread, run)),
-        None => json!({ "graph_id": GRAPH, "thread_id": thread }),
+        Some(run) => json!(RunMetadata::new(graph, thread, run)),
+        None => json!({ "graph_id": graph, "thread_id": thread }),
     };
     metadata["source"] = json!(source(row));
     metadata["step"] = json!(row.seq);

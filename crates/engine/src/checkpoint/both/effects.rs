@@ -286,7 +286,7 @@ mod tests {
 
     /// X2
     #[tokio::test]
-    async fn an_outcome_waits_for_a_database_that_is_away_and_nothing_else_does() {
+    async fn an_outcome_waits_for_an_unavailable_database_and_other_work_does_not() {
         let away = || {
             Error::from(database::Error::Unreachable { url: "db".into(), reason: "refused".into() })
         };

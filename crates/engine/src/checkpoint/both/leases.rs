@@ -7,7 +7,7 @@ use perihelion_database::{Database, Query, Row, Transaction, query};
 
 use super::{
     super::{
-        Claim, Error, Fence, Leases, RunEnd, RunRow, ThreadInfo, Waiting, Wanted,
+        Claim, Error, Fence, Leases, RunEnd, RunRow, ThreadInfo, Waiting, WorkFilter,
         limits::{big, micros, text},
     },
     Backend,
@@ -45,7 +45,7 @@ impl<B: Backend> Leases for B {
         Err(Error::UnknownThread(thread))
     }
 
-    async fn waiting(&self, wanted: &Wanted) -> Result<Vec<Waiting>, Error> {
+    async fn waiting(&self, wanted: &WorkFilter) -> Result<Vec<Waiting>, Error> {
         let database = self.database();
         let of_sqlite = waiting!("$7", "$3", "instr");
         let of_postgres = waiting!("now()", "$3 * interval '1 microsecond'", "strpos");

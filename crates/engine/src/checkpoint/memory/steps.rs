@@ -9,7 +9,7 @@ use super::{
     super::{
         BlobRow, Claim, Commit, Error, Fence, Leases, Loaded, PendingExport, PendingRow, RunEnd,
         RunRow, RunStatus, SnapshotRow, StateCache, StepRow, Steps, ThreadInfo, ThreadStatus,
-        Waiting, Wanted,
+        Waiting, WorkFilter,
         limits::{lease, moment, text},
     },
     MemoryStore,
@@ -131,7 +131,7 @@ impl Leases for MemoryStore {
         Ok(info.clone())
     }
 
-    async fn waiting(&self, wanted: &Wanted) -> Result<Vec<Waiting>, Error> {
+    async fn waiting(&self, wanted: &WorkFilter) -> Result<Vec<Waiting>, Error> {
         let state = self.state();
         let now = moment(clock::now());
         let is_due = |info: &ThreadInfo| match info.status {

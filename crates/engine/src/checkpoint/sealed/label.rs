@@ -1,11 +1,10 @@
-//! What a thread keeps in the place of its title: the title, and whose history it shares; and whether a database is one
-//! whose threads are encrypted.
+//! What a thread keeps in the place of its title: the title, and whose history it shares.
 
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use super::super::{Error, ThreadFilter, ThreadInfo, Threads, hex};
+use super::super::{Error, ThreadInfo, hex};
 use super::keyring::Keyring;
 use super::seal::{SealContext, key_name, open, seal};
 use crate::ids::ThreadId;
@@ -115,24 +114,4 @@ fn open_text(keys: &Keyring, thread: ThreadId, kind: &str, text: &str) -> Result
     } else {
         Err(Error::Forged { thread, what: format!("the {kind}") })
     }
-}
-
-/// Threads that are looked at: where encryption is in use, every new one is encrypted.
-const LOOKED_AT: u32 = 200;
-
-/// Refuses to write to a database whose newest threads are encrypted, unless a key fits one of them.
-pub(in super::super) async fn check(
-    store: &(impl Threads + ?Sized),
-    keys: Option<&Keyring>,
-) -> Result<(), Error> {
-    let filter = ThreadFilter { limit: Some(LOOKED_AT), ..ThreadFilter::default() };
-    let mut refused = None;
-    for info in store.list(&filter).await? {
-        let Some(key) = key_of(&info) else { continue };
-        if keys.is_some_and(|keys| read_label(keys, &info).is_ok()) {
-            return Ok(());
-        }
-        refused.get_or_insert(key);
-    }
-    refused.map_or(Ok(()), |key| Err(Error::Unsealed { key }))
 }

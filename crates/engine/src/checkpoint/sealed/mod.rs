@@ -21,8 +21,9 @@ use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
 pub use self::keyring::Keyring;
-pub(super) use self::label::{check, shown};
+pub(super) use self::label::shown;
 pub(super) use self::seal::key_name;
+pub(super) use self::traits::check;
 use self::values::Values;
 use super::{EffectSettlement, EffectStatus, Effects as _, Error, Outbox, StateCache, Store};
 use crate::clock::Clock;

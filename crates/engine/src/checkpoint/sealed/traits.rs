@@ -12,12 +12,13 @@ use super::{
         BlobRow, Claim, Commit, EffectRow, EffectSettlement, EffectStatus, Effects, Encoded, Error,
         EventPosition, EventRow, Events, Fence, Leases, Loaded, NewThread, OpenInterrupt,
         PendingRow, Questions, RunEnd, RunRow, SnapshotRow, StateCache, StepRow, Steps, ThreadDump,
-        ThreadFilter, ThreadInfo, ThreadStatus, Threads, Transfer, Waiting, Wanted, blobs,
+        ThreadFilter, ThreadInfo, ThreadStatus, Threads, Transfer, Waiting, WorkFilter, blobs,
         chain::{self, verified},
         family,
     },
     SealedStore,
-    label::{Label, open_info, read_label, seal_error, seal_label},
+    keyring::Keyring,
+    label::{Label, key_of, open_info, read_label, seal_error, seal_label},
 };
 use crate::ids::{InterruptId, RunId, ThreadId};
 
@@ -76,7 +77,7 @@ impl Leases for SealedStore {
         Ok(open_info(&self.keys, self.inner.claim(claim).await?))
     }
 
-    async fn waiting(&self, wanted: &Wanted) -> Result<Vec<Waiting>, Error> {
+    async fn waiting(&self, wanted: &WorkFilter) -> Result<Vec<Waiting>, Error> {
         self.inner.waiting(wanted).await
     }
 
@@ -282,4 +283,24 @@ impl Transfer for SealedStore {
         chain::verify(dump)?;
         self.inner.import(&self.seal_dump(dump)?).await
     }
+}
+
+/// Threads that are looked at: where encryption is in use, every new one is encrypted.
+const LOOKED_AT: u32 = 200;
+
+/// Refuses to write to a database whose newest threads are encrypted, unless a key fits one of them.
+pub(in super::super) async fn check(
+    store: &(impl Threads + ?Sized),
+    keys: Option<&Keyring>,
+) -> Result<(), Error> {
+    let filter = ThreadFilter { limit: Some(LOOKED_AT), ..ThreadFilter::default() };
+    let mut refused = None;
+    for info in store.list(&filter).await? {
+        let Some(key) = key_of(&info) else { continue };
+        if keys.is_some_and(|keys| read_label(keys, &info).is_ok()) {
+            return Ok(());
+        }
+        refused.get_or_insert(key);
+    }
+    refused.map_or(Ok(()), |key| Err(Error::Unsealed { key }))
 }

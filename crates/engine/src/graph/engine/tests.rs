@@ -110,7 +110,7 @@ fn updates_merge_in_frontier_order_whatever_the_order_of_completion() {
 }
 
 #[test]
-fn a_task_is_kept_as_pending_unless_it_completes_its_step() {
+fn a_finished_task_is_stored_as_pending_unless_it_completes_its_step() {
     let graph = graph(&["a", "b"], |graph| graph.entry("a").entry("b"));
     let (mut engine, out) = at(&graph, Limits::default());
     assert_eq!(in_words(&out), ["run 0:a#1", "run 1:b#1"]);
@@ -120,7 +120,7 @@ fn a_task_is_kept_as_pending_unless_it_completes_its_step() {
 }
 
 #[test]
-fn what_a_step_already_has_is_not_run_again_and_a_stale_pending_write_is_ignored() {
+fn a_finished_task_of_a_step_is_not_run_again_and_a_stale_pending_write_is_ignored() {
     let graph = graph(&["a", "b"], |graph| graph.entry("a").entry("b"));
     let done = |task, node: &str, text: &str| {
         let update = TrailUpdate::new().lines(vec![text.to_owned()]);
@@ -141,7 +141,7 @@ fn what_a_step_already_has_is_not_run_again_and_a_stale_pending_write_is_ignored
 }
 
 #[test]
-fn no_more_tasks_run_at_once_than_allowed_and_a_bound_of_none_still_runs_one() {
+fn the_limit_of_parallel_tasks_is_respected_and_a_limit_of_zero_runs_one() {
     let graph = graph(&["a", "b", "c"], |graph| graph.entry("a").entry("b").entry("c"));
     let (mut engine, out) = at(&graph, Limits { max_parallel: 2, ..Limits::default() });
     assert_eq!(in_words(&out), ["run 0:a#1", "run 1:b#1"]);
@@ -283,7 +283,7 @@ fn questions_wait_for_the_other_tasks_and_are_asked_together() {
 }
 
 #[test]
-fn a_question_beside_a_failure_is_asked_first() {
+fn a_question_in_the_same_step_as_a_failure_is_asked_first() {
     let graph = graph(&["a", "b"], |graph| graph.entry("a").entry("b"));
     let (mut engine, _) = at(&graph, Limits::default());
     end(&mut engine, 0, Err(NodeError::failed("bad", "broke")));
@@ -291,7 +291,7 @@ fn a_question_beside_a_failure_is_asked_first() {
 }
 
 #[test]
-fn a_failure_lets_the_others_finish_and_names_its_node() {
+fn a_failure_lets_other_tasks_finish_and_names_its_node() {
     let graph = graph(&["a", "b"], |graph| graph.entry("a").entry("b"));
     let (mut engine, _) = at(&graph, Limits::default());
     assert!(in_words(&end(&mut engine, 0, Err(NodeError::failed("bad", "broke")))).is_empty());
@@ -326,7 +326,7 @@ fn only_retryable_failures_are_retried_and_no_longer_than_the_policy_says() {
 }
 
 #[test]
-fn a_stop_starts_nothing_new_and_keeps_what_finished() {
+fn a_stop_starts_no_new_task_and_keeps_finished_ones() {
     let graph = graph(&["a", "b"], |graph| graph.entry("a").entry("b"));
     let (mut engine, _) = at(&graph, Limits { max_parallel: 1, ..Limits::default() });
     engine.handle(Event::Stop, &mut Vec::new());
@@ -334,7 +334,7 @@ fn a_stop_starts_nothing_new_and_keeps_what_finished() {
 }
 
 #[test]
-fn a_deadline_starts_nothing_new_and_is_the_reason_given() {
+fn a_deadline_starts_no_new_task_and_is_the_reason_given() {
     let graph = graph(&["a", "b"], |graph| graph.entry("a").edge("a", "b"));
     let (mut engine, _) = at(&graph, Limits::default());
     engine.handle(Event::Deadline, &mut Vec::new());
@@ -348,7 +348,7 @@ fn a_deadline_starts_nothing_new_and_is_the_reason_given() {
 }
 
 #[test]
-fn the_step_limit_ends_a_run_that_turns_in_circles_but_not_one_that_is_done() {
+fn the_step_limit_ends_a_run_that_loops_but_not_a_finished_run() {
     let graph = graph(&["a"], |graph| {
         graph.entry("a").route("a", |s| match s.lines.len() {
             2 => vec![],
@@ -373,7 +373,7 @@ fn the_step_limit_ends_a_run_that_turns_in_circles_but_not_one_that_is_done() {
 }
 
 #[test]
-fn an_update_without_a_json_form_fails_its_node_and_merges_nothing() {
+fn an_update_without_a_json_form_fails_its_node_and_merges_no_field() {
     let graph = graph(&["a", "b"], |graph| graph.entry("a").entry("b"));
     let odd = || NodeOutput::update(TrailUpdate::new().odd([(Pair(1, 2), 3)].into()));
     let (mut engine, _) = at(&graph, Limits::default());
@@ -393,7 +393,7 @@ fn an_update_without_a_json_form_fails_its_node_and_merges_nothing() {
 }
 
 #[test]
-fn updates_are_told_only_after_their_step_was_committed() {
+fn updates_are_published_only_after_their_step_was_committed() {
     let graph = graph(&["a"], |graph| graph.entry("a"));
     let position = Position {
         state: Arc::default(),

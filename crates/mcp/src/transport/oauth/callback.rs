@@ -37,7 +37,6 @@ pub(super) struct Callback {
     listener: TcpListener,
 }
 
-/// A callback that waits for one login.
 pub(super) struct Waiting {
     returned: mpsc::Receiver<Returned>,
     done: CancellationToken,

@@ -207,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_change_stands_between_a_few_words_of_what_stayed() {
+    fn a_change_is_shown_between_a_few_unchanged_words() {
         assert_eq!(changed("same", "same"), None);
         assert_eq!(
             changed("zero one two three four five six", "zero one two three four 5 six").unwrap(),

@@ -85,7 +85,7 @@ fn a_trace_is_the_same_as_itself() {
 }
 
 #[test]
-fn another_way_another_verdict_and_another_agent_are_told_apart() {
+fn different_routes_verdicts_and_agents_are_distinguished() {
     use PairKind::*;
     let a = tree(&[
         (0, 0, way(&["x"])),

@@ -1,0 +1,112 @@
+//! The tools of the program's own graphs: one with messages is asked a question, any other is given its input.
+
+use rmcp::model::{CallToolRequestParams, CallToolResponse, Tool};
+use rmcp::service::RequestContext;
+use rmcp::{ErrorData, RoleServer};
+use serde_json::{Map, Value, json};
+
+use super::{Star, TEAM, call_metadata};
+use crate::conversation::{self, Begin, CONTINUES, Ending};
+use crate::http::Refusal;
+use perihelion_engine::ids::ThreadId;
+use perihelion_runtime::{AboutGraph, Served};
+use perihelion_servers::{answer, failure};
+use perihelion_service::{Asked, Turn};
+
+/// The argument that names a thread, and the one that answers what it asks.
+const THREAD: &str = "thread_id";
+const ANSWER: &str = "answer";
+
+/// Makes the tool of a graph; `whole` is that of the supervisor graph, whose arguments a graph with messages takes.
+pub(super) fn tool(whole: Option<&Tool>, about: &AboutGraph) -> Tool {
+    let description = about.description.clone();
+    let description = description.unwrap_or_else(|| format!("Runs the graph {}", about.name));
+    let name = about.name.clone();
+    if let Some(whole) = whole.filter(|_| about.messages.is_some()) {
+        let mut schema = (*whole.input_schema).clone();
+        if let Some(Value::Object(properties)) = schema.get_mut("properties") {
+            properties.remove(TEAM);
+        }
+        let mut tool = whole.clone();
+        tool.name = name.into();
+        tool.title = None;
+        tool.description = Some(description.into());
+        tool.input_schema = schema.into();
+        return tool;
+    }
+    let mut schema = about.input_schema.as_object().cloned().unwrap_or_default();
+    schema.entry("type").or_insert(json!("object"));
+    // A call that answers a question has no input.
+    schema.remove("required");
+    let properties = schema.entry("properties").or_insert(json!({}));
+    if let Some(properties) = properties.as_object_mut() {
+        let thread = "The thread to continue with, from an earlier result; a new one by default";
+        properties.insert(THREAD.into(), json!({ "type": "string", "description": thread }));
+        let about = "The answer to what the thread asked, in place of an input";
+        properties.insert(ANSWER.into(), json!({ "description": about }));
+    }
+    Tool::new(name, description, schema)
+}
+
+/// Runs a graph on its input, or answers what its thread asks.
+pub(super) async fn call(
+    star: &Star,
+    graph: &dyn Served,
+    request: CallToolRequestParams,
+    context: RequestContext<RoleServer>,
+) -> Result<CallToolResponse, ErrorData> {
+    let arguments = request.arguments.unwrap_or_default();
+    Ok(match ran(star, graph, arguments, context).await {
+        Ok((result, text)) => answer(&result, text).into(),
+        Err(Refusal(_, why)) => failure(&why).into(),
+    })
+}
+
+async fn ran(
+    star: &Star,
+    graph: &dyn Served,
+    mut arguments: Map<String, Value>,
+    context: RequestContext<RoleServer>,
+) -> Result<(Value, String), Refusal> {
+    let service = &star.service;
+    let about = graph.about();
+    let thread = match arguments.remove(THREAD) {
+        Some(id) => {
+            let id = id.as_str().and_then(|id| id.parse().ok());
+            id.ok_or_else(|| Refusal::invalid("thread_id must be a UUID"))?
+        }
+        None => {
+            let thread = ThreadId::new();
+            let metadata = json!({ "graph_id": about.name });
+            service.create_thread_for_turn(thread, &metadata).await?;
+            thread
+        }
+    };
+    let asked = match arguments.remove(ANSWER) {
+        Some(answer) => Asked::Resume(answer),
+        None => {
+            let input = Value::Object(arguments);
+            graph.check_input(&input)?;
+            Asked::Input { graph: about.name.clone(), input }
+        }
+    };
+    let metadata = call_metadata(service, &context);
+    let turn = Turn::default();
+    let begin =
+        Begin { thread, at: None, turn, metadata, temporary: false, deliveries: Vec::new() };
+    let run = conversation::accept_own(service, about, begin, asked).await?;
+    let outcome = star.followed(&run, context).await?;
+    let status = match outcome.ending {
+        Ending::Answered => "done",
+        Ending::Asks => "interrupted",
+        Ending::Failed(why) => return Err(Refusal::invalid(why)),
+        Ending::Cancelled => return Err(Refusal::invalid("the run was cancelled")),
+        Ending::Continues => return Err(Refusal::invalid(CONTINUES)),
+    };
+    let state = service.state_after(&run).await?.0.map(|state| state.json());
+    let text = match status {
+        "done" => state.as_ref().map(Value::to_string).unwrap_or_default(),
+        _ => format!("{}\n\n(thread_id: {thread})", outcome.text),
+    };
+    Ok((json!({ "thread_id": thread, "status": status, "values": state }), text))
+}
