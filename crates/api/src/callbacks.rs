@@ -4,7 +4,6 @@ use crate::http::Refusal;
 use perihelion_servers::web::Addresses;
 use perihelion_service::Service;
 
-/// Returns the addresses that the settings allow.
 pub(crate) fn allowed(service: &Service) -> Addresses {
     Addresses::allowing(&service.runtime().settings().serve.callback_hosts.0)
 }

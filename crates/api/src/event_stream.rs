@@ -18,8 +18,9 @@ pub(super) const HEARTBEAT: Duration = Duration::from_secs(5);
 /// Answers with a stream of events, with comments while it is silent; `headers` stand beside its own.
 pub(super) fn response(
     headers: HeaderMap,
-    events: impl Stream<Item = Result<Bytes, std::convert::Infallible>> + Send + 'static,
+    events: impl Stream<Item = Bytes> + Send + 'static,
 ) -> Response {
+    let events = events.map(Ok::<_, std::convert::Infallible>);
     living(headers, "text/event-stream; charset=utf-8", sse::HEARTBEAT, events)
 }
 
@@ -33,7 +34,7 @@ pub(super) fn of_conversation(
         let part = conversation.next().await?;
         Some((stream::iter(events(part)), (conversation, events)))
     });
-    response(HeaderMap::new(), stream::iter(first).chain(rest.flatten()).map(Ok))
+    response(HeaderMap::new(), stream::iter(first).chain(rest.flatten()))
 }
 
 /// Answers at once, and with JSON as soon as there is some, with empty lines before it until then.

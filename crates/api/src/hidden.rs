@@ -47,8 +47,12 @@ impl ModelAddresses {
         let mut written = String::new();
         let mut rest = text;
         while let Some(at) = rest.find(NAMED) {
-            let start = rest.get(..at).and_then(last_quote).map_or(0, |quote| quote + 1);
-            let length = rest.get(at..).and_then(first_quote).unwrap_or(rest.len() - at);
+            let start = rest
+                .get(..at)
+                .and_then(|text| quotes(text).next_back())
+                .map_or(0, |quote| quote + 1);
+            let length =
+                rest.get(at..).and_then(|text| quotes(text).next()).unwrap_or(rest.len() - at);
             let (before, failure) = rest.split_at(start);
             let (failure, after) = failure.split_at(at - start + length);
             written.push_str(before);
@@ -90,18 +94,12 @@ impl ModelAddresses {
     }
 }
 
-/// Finds the last quotation mark that is not escaped.
-fn last_quote(text: &str) -> Option<usize> {
-    text.match_indices('"').map(|(at, _)| at).rev().find(|at| is_bare(text, *at))
-}
-
-/// Finds the first quotation mark that is not escaped.
-fn first_quote(text: &str) -> Option<usize> {
-    text.match_indices('"').map(|(at, _)| at).find(|at| is_bare(text, *at))
-}
-
-fn is_bare(text: &str, at: usize) -> bool {
-    text.bytes().take(at).rev().take_while(|byte| *byte == b'\\').count() % 2 == 0
+/// Finds the quotation marks that are not escaped.
+fn quotes(text: &str) -> impl DoubleEndedIterator<Item = usize> {
+    let is_bare = move |at: &usize| {
+        text.bytes().take(*at).rev().take_while(|byte| *byte == b'\\').count() % 2 == 0
+    };
+    text.match_indices('"').map(|(at, _)| at).filter(is_bare)
 }
 
 async fn in_response(State(addresses): State<ModelAddresses>, response: Response) -> Response {

@@ -11,7 +11,6 @@ mod callbacks;
 mod conversation;
 pub mod deliver;
 mod event_stream;
-mod health;
 mod hidden;
 mod http;
 pub mod jaeger;

@@ -22,9 +22,6 @@ pub(crate) fn question(
 }
 
 /// Reads what the contents of several messages carry beside their texts, in order.
-///
-/// # Errors
-/// As [`attachments`].
 pub(crate) fn attachments_of<'a>(
     contents: impl Iterator<Item = &'a Value>,
 ) -> Result<Vec<Attachment>, String> {

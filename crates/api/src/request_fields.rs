@@ -51,9 +51,6 @@ fn meanings(text: &str) -> [Value; 4] {
 
 impl RequestFields {
     /// Reads metadata, whose values may be texts. Other names in it are the client's own.
-    ///
-    /// # Errors
-    /// [`Refusal`] naming what cannot be read.
     pub(super) fn of_metadata(metadata: &Value) -> Result<Self, Refusal> {
         let mut read = Map::new();
         for (name, given) in metadata.as_object().into_iter().flatten() {
@@ -71,9 +68,6 @@ impl RequestFields {
     }
 
     /// Brings them into a turn; what the turn says itself goes before.
-    ///
-    /// # Errors
-    /// [`Refusal`] where a user is named by somebody who may not act for them.
     pub(super) fn applied_to(self, service: &Service, turn: Turn) -> Result<Turn, Refusal> {
         let user = service.who().acting_as(self.user.as_deref())?;
         Ok(Turn {

@@ -9,7 +9,7 @@ use perihelion_http::{Exposed, Guard, Origins};
 
 use super::auth::{self, Gate, Setup};
 use super::hidden::ModelAddresses;
-use super::{a2a, agent_server, health, mcp, metrics, openai, openapi, own, page};
+use super::{a2a, agent_server, mcp, metrics, openai, openapi, own, page};
 use perihelion_runtime::Metrics;
 use perihelion_service::Service;
 use perihelion_settings::config::Serve;
@@ -24,7 +24,8 @@ pub fn router(service: Service, metrics: Metrics, settings: &Serve) -> Router {
     let numbers = metrics::numbers(metrics);
     let routes = Box::new(move |service| faces(service).merge(numbers.clone()));
     let gate = Gate::new(Setup { service: service.clone(), settings, routes });
-    let open = health::router(service.clone()).merge(page::router()).merge(a2a::discovery(service));
+    let open =
+        metrics::health(service.clone()).merge(page::router()).merge(a2a::discovery(service));
     let router = gate.before(open).layer(DefaultBodyLimit::max(settings.max_body_bytes));
     let origins = Origins { listed: settings.origins.0.clone(), loopback: true };
     let guard = Guard::new(origins, Exposed(agent_server::EXPOSED));

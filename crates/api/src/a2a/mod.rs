@@ -4,12 +4,11 @@
 //! with the runs that continued it after questions, in any API. Invariant: an address that follows a task receives the
 //! end of each of its runs. Deliberately absent: content other than text, and earlier versions of A2A.
 
+mod bindings;
 mod card;
 mod list;
 mod push;
 mod refusal;
-mod rest;
-mod rpc;
 mod runs;
 mod shapes;
 mod state;
@@ -26,30 +25,31 @@ use perihelion_service::Service;
 pub(crate) use push::{KIND, MEDIA, pushed};
 pub(crate) use runs::TaskAddresses;
 
-/// Makes the routes over a service.
 pub fn router(service: Service) -> Router {
     let rest = Router::new()
-        .route("/a2a/message:send", post(rest::send))
-        .route("/a2a/message:stream", post(rest::stream))
-        .route("/a2a/extendedAgentCard", get(rest::extended_card))
-        .route("/a2a/tasks", get(rest::tasks))
+        .route("/a2a/message:send", post(bindings::send))
+        .route("/a2a/message:stream", post(bindings::stream))
+        .route("/a2a/extendedAgentCard", get(bindings::extended_card))
+        .route("/a2a/tasks", get(bindings::tasks))
         .route(
             "/a2a/tasks/{task}",
-            get(rest::get_or_follow).post(boxed(rest::act)).options(boxed(rest::allowed)),
+            get(bindings::get_or_follow)
+                .post(boxed(bindings::act))
+                .options(boxed(bindings::allowed)),
         )
         .route(
             "/a2a/tasks/{task}/pushNotificationConfigs",
-            get(rest::pushes).post(boxed(rest::add_push)),
+            get(bindings::pushes).post(boxed(bindings::add_push)),
         )
         .route(
             "/a2a/tasks/{task}/pushNotificationConfigs/{id}",
-            get(rest::push).delete(boxed(rest::delete_push)),
+            get(bindings::push).delete(boxed(bindings::delete_push)),
         )
-        .route_layer(from_fn(rest::versioned));
+        .route_layer(from_fn(bindings::versioned));
     Router::new()
-        .route("/a2a", post(rpc::call))
+        .route("/a2a", post(bindings::call))
         // Clients that join the card's address and the path "/".
-        .route("/a2a/", post(rpc::call))
+        .route("/a2a/", post(bindings::call))
         .merge(rest)
         .with_state(service)
 }
@@ -59,7 +59,6 @@ pub fn discovery(service: Service) -> Router {
     Router::new().route("/.well-known/agent-card.json", get(card::public)).with_state(service)
 }
 
-/// Names what the routes read.
 pub(super) fn forms(forms: &mut Forms) {
     forms.body::<tasks::Send>("post /a2a/message:send");
     forms.body::<tasks::Send>("post /a2a/message:stream");
@@ -68,5 +67,5 @@ pub(super) fn forms(forms: &mut Forms) {
     // Whatever is sent gets an answer of JSON-RPC, a fault too.
     forms.other_body("post /a2a", "application/json", serde_json::json!({}));
     forms.other_body("post /a2a/", "application/json", serde_json::json!({}));
-    forms.query::<rest::Shown>("get /a2a/tasks/{task}");
+    forms.query::<bindings::Shown>("get /a2a/tasks/{task}");
 }

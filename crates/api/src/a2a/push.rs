@@ -90,7 +90,6 @@ pub(super) async fn create(
     Ok(kept)
 }
 
-/// Keeps an address of a task.
 pub(super) async fn keep(service: &Service, task: Uuid, config: Config) -> Result<Value, Refusal> {
     let id = config.id.clone().filter(|id| !id.is_empty());
     let id = id.unwrap_or_else(|| Uuid::now_v7().to_string());
@@ -104,14 +103,12 @@ pub(super) async fn keep(service: &Service, task: Uuid, config: Config) -> Resul
     Ok(shown)
 }
 
-/// Returns an address of a task.
 pub(super) async fn get(service: &Service, task: &str, id: &str) -> Result<Value, Refusal> {
     let all = all_of(service, task).await?.1;
     let found = all.into_iter().find(|(known, _)| known == id);
     found.map(|(_, config)| config).ok_or_else(|| Refusal::TaskNotFound(format!("{task}, {id}")))
 }
 
-/// Lists the addresses of a task.
 pub(super) async fn list(service: &Service, task: &str) -> Result<Value, Refusal> {
     let all = all_of(service, task).await?.1.into_iter().map(|(_, config)| config);
     Ok(json!({ "configs": all.collect::<Vec<_>>(), "nextPageToken": "" }))
@@ -133,9 +130,6 @@ async fn all_of(service: &Service, task: &str) -> Result<(Task, Vec<(String, Val
 }
 
 /// Shows a task to an address, unless it was forgotten meanwhile.
-///
-/// # Errors
-/// Why the task could not be read for now.
 pub(crate) async fn pushed(
     service: &Service,
     run: &Run,

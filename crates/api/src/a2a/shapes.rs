@@ -45,7 +45,6 @@ pub(super) fn status(task: &Task) -> Value {
     status
 }
 
-/// Shows the answer of a task.
 pub(super) fn artifact(task: &Task, text: &str) -> Value {
     json!({ "artifactId": format!("{}-answer", task.id), "name": "answer", "parts": [{ "text": text }] })
 }

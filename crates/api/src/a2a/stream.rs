@@ -98,7 +98,7 @@ impl Streamed {
     fn response(self) -> Response {
         let stream = futures::stream::unfold(self, |mut streamed| async move {
             let bytes = streamed.next().await?;
-            Some((Ok::<_, std::convert::Infallible>(bytes), streamed))
+            Some((bytes, streamed))
         });
         event_stream::response(HeaderMap::new(), stream)
     }

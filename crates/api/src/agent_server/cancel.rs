@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use axum::response::{IntoResponse as _, Response};
+use axum::response::IntoResponse as _;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -12,7 +12,7 @@ use uuid::Uuid;
 use super::runs::places;
 use super::threads::bounded;
 use super::{AppState, Refusal, wait};
-use crate::http::{Asked as Query, Body, Forms, OfRun};
+use crate::http::{Asked as Query, Body, Forms, OfRun, ResponseResult, StatusResult};
 use perihelion_engine::clock;
 use perihelion_engine::ids::ThreadId;
 use perihelion_service::Error;
@@ -42,7 +42,7 @@ pub(super) async fn cancel(
     State(app): State<AppState>,
     OfRun(thread, run): OfRun,
     Query(how): Query<HowToCancel>,
-) -> Result<Response, Refusal> {
+) -> ResponseResult {
     let run =
         app.service.kept().run(thread.0, run).await?.ok_or_else(|| Refusal::missing(NOTHING))?;
     if app.service.cancel(&run, how.action()).await?.is_none() {
@@ -86,7 +86,7 @@ pub(super) async fn cancel_many(
     State(app): State<AppState>,
     Query(how): Query<HowToCancel>,
     body: Body,
-) -> Result<StatusCode, Refusal> {
+) -> StatusResult {
     let many: CancelMany = body.read()?;
     bounded(&many.run_ids, "run_ids")?;
     let action = how.action();
@@ -148,7 +148,6 @@ async fn stop_open(app: &AppState, many: &CancelMany, action: Cancel) -> Result<
     }
 }
 
-/// Names what the routes read.
 pub(super) fn forms(forms: &mut Forms) {
     forms.body::<CancelMany>("post /runs/cancel");
     forms.query::<HowToCancel>("post /threads/{thread}/runs/{run}/cancel");

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::threads::object;
 use super::{AppState, Refusal};
-use crate::http::{Asked, Body, Forms};
+use crate::http::{Asked, Body, Forms, JsonResult, StatusResult};
 use perihelion_engine::clock;
 use perihelion_service::kept::{Item, ItemFilter};
 
@@ -48,7 +48,7 @@ pub(super) struct Put {
     ttl: Option<f64>,
 }
 
-pub(super) async fn put(State(app): State<AppState>, body: Body) -> Result<StatusCode, Refusal> {
+pub(super) async fn put(State(app): State<AppState>, body: Body) -> StatusResult {
     let Put { namespace, key, value, ttl } = body.read()?;
     path(&namespace)?;
     if namespace.is_empty() || key.is_empty() || !value.is_object() {
@@ -78,10 +78,7 @@ pub(super) struct Named {
     key: String,
 }
 
-pub(super) async fn get(
-    State(app): State<AppState>,
-    Asked(named): Asked<Named>,
-) -> Result<Json<Value>, Refusal> {
+pub(super) async fn get(State(app): State<AppState>, Asked(named): Asked<Named>) -> JsonResult {
     let namespace: Vec<String> =
         named.namespace.split('.').filter(|name| !name.is_empty()).map(str::to_owned).collect();
     let item = app.service.kept().item(&namespace, &named.key, clock::now()).await?;
@@ -94,7 +91,7 @@ pub(super) struct Delete {
     key: String,
 }
 
-pub(super) async fn delete(State(app): State<AppState>, body: Body) -> Result<StatusCode, Refusal> {
+pub(super) async fn delete(State(app): State<AppState>, body: Body) -> StatusResult {
     let Delete { namespace, key } = body.read()?;
     app.service.kept().delete_item(&namespace, &key).await?;
     Ok(StatusCode::NO_CONTENT)
@@ -111,10 +108,7 @@ pub(super) struct Search {
     offset: Option<u32>,
 }
 
-pub(super) async fn search(
-    State(app): State<AppState>,
-    body: Body,
-) -> Result<Json<Value>, Refusal> {
+pub(super) async fn search(State(app): State<AppState>, body: Body) -> JsonResult {
     let search: Search = body.read()?;
     let filter = ItemFilter {
         prefix: search.namespace_prefix,
@@ -142,10 +136,7 @@ pub(super) struct Namespaces {
     offset: Option<usize>,
 }
 
-pub(super) async fn namespaces(
-    State(app): State<AppState>,
-    body: Body,
-) -> Result<Json<Value>, Refusal> {
+pub(super) async fn namespaces(State(app): State<AppState>, body: Body) -> JsonResult {
     let asked: Namespaces = body.read()?;
     let mut found = app.service.kept().namespaces(clock::now()).await?;
     let alike = |one: &[String], wanted: &[String]| {
@@ -171,7 +162,6 @@ pub(super) async fn namespaces(
     Ok(Json(json!({ "namespaces": page })))
 }
 
-/// Names what the routes read.
 pub(super) fn forms(forms: &mut Forms) {
     forms.body::<Put>("put /store/items");
     forms.query::<Named>("get /store/items");

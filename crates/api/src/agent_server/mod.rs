@@ -13,22 +13,19 @@ mod items;
 mod protocol;
 mod runs;
 mod state;
-mod stateless;
 mod stream;
-mod system;
 mod thread_search;
 mod thread_stream;
 mod threads;
 mod wait;
-mod webhooks;
 mod wire;
 
 use axum::response::{IntoResponse as _, Response};
 use axum::{Json, Router};
 use chrono::{DateTime, Utc};
-use serde_json::Value;
+use serde_json::{Value, json};
 
-pub(super) use webhooks::called;
+pub(super) use runs::called;
 pub(super) use wire::{assistant_of, text_of_content};
 
 use crate::http::routing::{boxed, get, patch, post};
@@ -46,12 +43,11 @@ struct AppState {
     since: DateTime<Utc>,
 }
 
-/// Makes the routes over a service.
 pub fn router(service: Service) -> Router {
     let app = AppState { since: service.since(), service };
     Router::new()
-        .route("/ok", get(system::ok))
-        .route("/info", get(system::info))
+        .route("/ok", get(ok))
+        .route("/info", get(info))
         .route("/assistants", post(assistants::create))
         .route("/assistants/search", post(assistant_search::search))
         .route("/assistants/count", post(assistant_search::count))
@@ -92,19 +88,44 @@ pub fn router(service: Service) -> Router {
         .route("/runs", post(runs::create))
         .route("/runs/stream", post(runs::create_and_stream))
         .route("/runs/wait", post(runs::create_and_wait))
-        .route("/runs/batch", post(stateless::batch))
+        .route("/runs/batch", post(runs::batch))
         .route("/runs/cancel", post(cancel::cancel_many))
         .route("/runs/crons", post(crons::create))
         .route("/runs/crons/search", post(crons::search))
         .route("/runs/crons/count", post(crons::count))
         .route("/runs/crons/{cron}", patch(crons::update).delete(boxed(crons::delete)))
-        .route("/runs/{run}/stream", get(stateless::stream))
+        .route("/runs/{run}/stream", get(runs::stream_by_id))
         .route("/store/items", get(items::get).put(boxed(items::put)).delete(boxed(items::delete)))
         .route("/store/items/search", post(items::search))
         .route("/store/namespaces", post(items::namespaces))
         .fallback(not_found)
         .method_not_allowed_fallback(not_allowed)
         .with_state(app)
+}
+
+async fn ok() -> Json<Value> {
+    Json(json!({ "ok": true, "services": {} }))
+}
+
+async fn info() -> Json<Value> {
+    Json(json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "langgraph_py_version": null,
+        "flags": {
+            "assistants": true,
+            "crons": true,
+            "langsmith": false,
+            "langsmith_tracing_replicas": false,
+            "langsmith_tracing_session_on_runs": false,
+        },
+        "host": {
+            "kind": "self-hosted",
+            "project_id": null,
+            "host_revision_id": null,
+            "revision_id": null,
+            "tenant_id": null,
+        },
+    }))
 }
 
 /// Makes the answer of a search, with how many there are in all and where the next page begins.
@@ -118,7 +139,6 @@ fn page(shown: Vec<Value>, offset: u32, total: u64) -> Response {
     response
 }
 
-/// Names what the routes read.
 pub(super) fn forms(forms: &mut Forms) {
     assistants::forms(forms);
     assistant_search::forms(forms);

@@ -1,17 +1,24 @@
-//! Runs: begun in a thread or in one of their own, looked at, deleted.
+//! Runs: begun in a thread or in one of their own, alone or several at once, looked at, deleted.
 
 use axum::Json;
-use axum::extract::State;
+use axum::extract::{Path, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::response::IntoResponse;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
+use uuid::Uuid;
 
-use super::accept::accept;
-use super::wire::{self, RunBody};
-use super::{AppState, Refusal, stream, wait};
-use crate::http::{Asked as Query, Body, Forms, MaybeOfThread, OfRun, OfThread};
+use super::accept::{accept, check};
+use super::wire::RunBody;
+use super::{AppState, Refusal, stream, wait, wire};
+use crate::http::{
+    Asked as Query, Body, Forms, JsonResult, MaybeOfThread, OfRun, OfThread, ResponseResult,
+    StatusResult,
+};
+use perihelion_engine::clock;
+use perihelion_engine::ids::ThreadId;
+use perihelion_service::Service;
 use perihelion_service::kept::{Run, RunFilter, RunStatus};
 
 /// Returns the headers by which clients find a run again.
@@ -43,7 +50,7 @@ pub(super) async fn create_and_stream(
     State(app): State<AppState>,
     MaybeOfThread(thread): MaybeOfThread,
     Body(body): Body,
-) -> Result<Response, Refusal> {
+) -> ResponseResult {
     let accepted = accept(&app, thread, &body, true).await?;
     stream::begun(&app, accepted).await
 }
@@ -52,7 +59,7 @@ pub(super) async fn create_and_wait(
     State(app): State<AppState>,
     MaybeOfThread(thread): MaybeOfThread,
     Body(body): Body,
-) -> Result<Response, Refusal> {
+) -> ResponseResult {
     let accepted = accept(&app, thread, &body, false).await?;
     Ok(wait::response(&app, accepted.run, accepted.stops_with_client))
 }
@@ -82,17 +89,11 @@ pub(super) async fn list(
     Ok(Json(runs.iter().map(|run| fields.only(wire::shown_run(run))).collect()))
 }
 
-pub(super) async fn get(
-    State(app): State<AppState>,
-    OfRun(thread, run): OfRun,
-) -> Result<Json<Value>, Refusal> {
+pub(super) async fn get(State(app): State<AppState>, OfRun(thread, run): OfRun) -> JsonResult {
     Ok(Json(wire::shown_run(&app.service.run(thread, run).await?)))
 }
 
-pub(super) async fn delete(
-    State(app): State<AppState>,
-    OfRun(thread, run): OfRun,
-) -> Result<StatusCode, Refusal> {
+pub(super) async fn delete(State(app): State<AppState>, OfRun(thread, run): OfRun) -> StatusResult {
     let found = app.service.run(thread, run).await?;
     if !found.status.is_terminal() {
         let why = "the run has not ended; cancel it first";
@@ -102,14 +103,74 @@ pub(super) async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-pub(super) async fn join(
-    State(app): State<AppState>,
-    OfRun(thread, run): OfRun,
-) -> Result<Response, Refusal> {
+pub(super) async fn join(State(app): State<AppState>, OfRun(thread, run): OfRun) -> ResponseResult {
     Ok(wait::response(&app, app.service.run(thread, run).await?, false))
 }
 
-/// Names what the routes read.
+/// Runs of one batch at most.
+const MOST_OF_BATCH: usize = 100;
+
+pub(super) async fn batch(
+    State(app): State<AppState>,
+    Body(body): Body,
+) -> Result<Json<Vec<Value>>, Refusal> {
+    let list =
+        body.as_array().ok_or_else(|| Refusal::invalid("the body must be a list of runs"))?;
+    if list.len() > MOST_OF_BATCH {
+        return Err(Refusal::invalid(format!("a batch has at most {MOST_OF_BATCH} runs")));
+    }
+    // All first, so that none is begun beside one that is refused.
+    let mut threads = Vec::with_capacity(list.len());
+    for one in list {
+        let thread = match one.get("thread_id") {
+            None | Some(Value::Null) => None,
+            Some(id) => Some(
+                serde_json::from_value(id.clone())
+                    .map(ThreadId)
+                    .map_err(|_| Refusal::invalid("Invalid thread ID: must be a UUID"))?,
+            ),
+        };
+        if let Some(thread) = thread {
+            app.service.info(thread).await?;
+        }
+        check(&app, RunBody::read(one)?).await?;
+        threads.push(thread);
+    }
+    let mut shown = Vec::with_capacity(list.len());
+    for (one, thread) in list.iter().zip(threads) {
+        let accepted = accept(&app, thread, one, false).await?;
+        shown.push(wire::shown_run(&accepted.run));
+    }
+    Ok(Json(shown))
+}
+
+pub(super) async fn stream_by_id(
+    State(app): State<AppState>,
+    Path(run): Path<String>,
+    Query(asked): Query<stream::Join>,
+    headers: HeaderMap,
+) -> ResponseResult {
+    let run =
+        Uuid::parse_str(&run).map_err(|_| Refusal::invalid("Invalid run ID: must be a UUID"))?;
+    let found = app.service.kept().find_run(run).await?;
+    let found = found.ok_or_else(|| Refusal::missing(format!("Run with ID {run} not found")))?;
+    stream::joined(&app, found, asked, &headers).await
+}
+
+/// Shows a webhook a run that has ended, with the state that it left.
+pub(crate) async fn called(service: &Service, run: &Run) -> Result<Value, String> {
+    let mut shown = wire::shown_run(run);
+    let values = wait::values_after(service, run).await;
+    shown["values"] = values.map_err(|refusal| refusal.1)?;
+    shown["run_started_at"] = json!(run.created_at);
+    shown["run_ended_at"] = json!(run.updated_at);
+    shown["webhook_sent_at"] = json!(clock::now());
+    if let Some(why) = &run.error {
+        shown["error"] = why.clone();
+    }
+    Ok(shown)
+}
+
 pub(super) fn forms(forms: &mut Forms) {
     for route in [
         "post /threads/{thread}/runs",

@@ -5,8 +5,6 @@ use std::collections::VecDeque;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::HeaderMap;
-use axum::response::Response;
-use futures::Stream;
 use perihelion_people::Scope;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -16,7 +14,7 @@ use super::runs::places;
 use super::wire::{self, Modes, Wire};
 use super::{AppState, Refusal};
 use crate::event_stream;
-use crate::http::{Asked, OfRun};
+use crate::http::{Asked, OfRun, ResponseResult};
 use perihelion_engine::ids::ThreadId;
 use perihelion_service::kept::{Cancel, Run};
 use perihelion_service::{Listener, Next, Service, StartAt};
@@ -33,7 +31,7 @@ pub(super) async fn join(
     OfRun(thread, run): OfRun,
     Asked(asked): Asked<Join>,
     headers: HeaderMap,
-) -> Result<Response, Refusal> {
+) -> ResponseResult {
     let run = app.service.run(thread, run).await?;
     joined(&app, run, asked, &headers).await
 }
@@ -49,7 +47,7 @@ pub(super) async fn joined(
     run: Run,
     asked: Join,
     headers: &HeaderMap,
-) -> Result<Response, Refusal> {
+) -> ResponseResult {
     let modes = match asked.stream_mode.as_deref() {
         None | Some("") => Modes::of(&run),
         Some(list) => Modes::read(named_modes(list).map(str::to_owned).collect())?,
@@ -67,7 +65,7 @@ pub(super) async fn joined(
 }
 
 /// Follows a run that is begun by this very request.
-pub(super) async fn begun(app: &AppState, accepted: Accepted) -> Result<Response, Refusal> {
+pub(super) async fn begun(app: &AppState, accepted: Accepted) -> ResponseResult {
     let Accepted { run, modes, stops_with_client } = accepted;
     response(app, run, modes, Heard::Nothing, stops_with_client).await
 }
@@ -102,7 +100,7 @@ async fn response(
     modes: Modes,
     heard: Heard,
     stops_with_client: bool,
-) -> Result<Response, Refusal> {
+) -> ResponseResult {
     let headers = places(&run, Some("stream"));
     let guard = stops_with_client.then(|| StopWithClient::new(app.service.clone(), &run));
     let from = match heard {
@@ -126,7 +124,11 @@ async fn response(
         is_announced: heard != Heard::Nothing,
         is_over: false,
     };
-    Ok(event_stream::response(headers, following.into_stream()))
+    let events = futures::stream::unfold(following, |mut following| async move {
+        let bytes = following.next().await?;
+        Some((bytes, following))
+    });
+    Ok(event_stream::response(headers, events))
 }
 
 /// One client that follows one run.
@@ -144,13 +146,6 @@ struct Following {
 }
 
 impl Following {
-    fn into_stream(self) -> impl Stream<Item = Result<Bytes, std::convert::Infallible>> {
-        futures::stream::unfold(self, |mut following| async move {
-            let bytes = following.next().await?;
-            Some((Ok(bytes), following))
-        })
-    }
-
     async fn next(&mut self) -> Option<Bytes> {
         loop {
             if let Some(bytes) = self.ready.pop_front() {

@@ -9,7 +9,6 @@ use std::collections::VecDeque;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::HeaderMap;
-use axum::response::Response;
 use futures::{Stream, StreamExt as _, future, stream};
 use perihelion_http::sse;
 use schemars::JsonSchema;
@@ -21,7 +20,7 @@ use super::stream::{Heard, named_modes};
 use super::wire::{self, Modes, Wire};
 use super::{AppState, Refusal};
 use crate::event_stream;
-use crate::http::{Asked, OfThread};
+use crate::http::{Asked, OfThread, ResponseResult};
 use perihelion_engine::ids::ThreadId;
 use perihelion_service::kept::Run;
 use perihelion_service::{BegunRuns, Edits, Error, Listener, Next, Service};
@@ -72,7 +71,7 @@ pub(super) async fn follow(
     OfThread(thread): OfThread,
     Asked(asked): Asked<Which>,
     headers: HeaderMap,
-) -> Result<Response, Refusal> {
+) -> ResponseResult {
     let shown = Shown::read(&asked)?;
     let edits = app.service.edits(thread).await?;
     let after = match Heard::read(&headers)? {
@@ -104,8 +103,7 @@ pub(super) async fn follow(
     }
     // Where one of them ends the client is to follow on, and does so for both.
     let both = stream::select_all(parts).take_while(|bytes| future::ready(bytes.is_some()));
-    let stream = both.filter_map(future::ready).map(Ok::<_, std::convert::Infallible>);
-    Ok(event_stream::response(HeaderMap::new(), stream))
+    Ok(event_stream::response(HeaderMap::new(), both.filter_map(future::ready)))
 }
 
 /// Says `None` at the end of a stream.

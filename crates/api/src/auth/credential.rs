@@ -1,6 +1,7 @@
-//! What a request shows of who asks.
+//! What a request shows of who asks, and which scope it needs; what a decision needs beside it is the service's to know.
 
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, Method, header};
+use perihelion_people::Scope;
 
 /// Name of the cookie of a session; scripts cannot read it.
 pub(super) const SESSION: &str = "perihelion_session";
@@ -58,7 +59,6 @@ fn shown(headers: &HeaderMap) -> Option<&str> {
     key.or_else(bearer).map(str::trim).filter(|text| !text.is_empty())
 }
 
-/// Reads a cookie.
 pub(super) fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     let lines = headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
     let pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.split_once('='));
@@ -66,6 +66,27 @@ pub(super) fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> 
         .map(|(key, value)| (key.trim(), value.trim()))
         .find(|(key, _)| *key == name)
         .map(|(_, value)| value)
+}
+
+/// Ends of addresses to which a question is posted that changes nothing.
+const LOOKS: [&str; 7] = [
+    "/search",
+    "/count",
+    "/history",
+    "/state/checkpoint",
+    "/versions",
+    "/namespaces",
+    "/stream/events",
+];
+
+/// Returns the scope that a request needs; none for what everybody known may do: see who they are, and see to their keys.
+pub(super) fn needed_scope(method: &Method, path: &str) -> Option<Scope> {
+    if path.starts_with("/v1/auth/") || path == "/v1/keys" || path.starts_with("/v1/keys/") {
+        return None;
+    }
+    let asks = method == Method::POST && LOOKS.iter().any(|end| path.ends_with(end));
+    let looks = method.is_safe() || asks;
+    Some(if looks { Scope::Read } else { Scope::Run })
 }
 
 #[cfg(test)]
@@ -89,5 +110,14 @@ mod tests {
         assert!(of(2) == Some(Credential::Session("three".into())));
         assert!(of(3).is_none());
         assert!(Credential::of(&headers(&[("authorization", "Basic x")])).is_none());
+    }
+
+    #[test]
+    fn looking_needs_another_scope_than_running() {
+        assert_eq!(needed_scope(&Method::GET, "/threads/x/state"), Some(Scope::Read));
+        assert_eq!(needed_scope(&Method::POST, "/threads/search"), Some(Scope::Read));
+        assert_eq!(needed_scope(&Method::POST, "/threads/x/runs/stream"), Some(Scope::Run));
+        assert_eq!(needed_scope(&Method::DELETE, "/threads/x"), Some(Scope::Run));
+        assert_eq!(needed_scope(&Method::POST, "/v1/auth/logout"), None);
     }
 }

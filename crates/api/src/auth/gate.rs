@@ -13,15 +13,12 @@ use perihelion_people::{Error, Principal, ProvedBy, Scope};
 use tower_service::Service as _;
 
 use super::Ends;
-use super::credential::{CSRF_HEADER, Credential};
+use super::credential::{CSRF_HEADER, Credential, needed_scope};
 use super::issuer::Issuer;
-use super::logins::Logins;
-use super::open::{OpenRequests, keeping};
-use super::rates::{Rates, with_time};
+use super::limits::{Logins, OpenRequests, Rates, keeping, with_time};
 use super::watch::Watches;
-use super::{scope, session, unknown, watch};
-use crate::http::Place;
-use crate::http::Refusal;
+use super::{session, unknown, watch};
+use crate::http::{Place, Refusal};
 use crate::refused_socket;
 use perihelion_engine::clock;
 use perihelion_service::Service;
@@ -39,7 +36,6 @@ pub(crate) struct Setup<'a> {
     pub routes: Box<dyn Fn(Service) -> Router + Send + Sync>,
 }
 
-/// Finds out who asks.
 pub(crate) struct Gate {
     /// The service as this process itself sees it.
     pub(super) service: Service,
@@ -87,7 +83,6 @@ impl From<Error> for Stranger {
 }
 
 impl Gate {
-    /// Makes a gate.
     pub(crate) fn new(setup: Setup<'_>) -> Arc<Self> {
         let Setup { service, settings, routes } = setup;
         let token = settings.token.as_ref();
@@ -164,7 +159,7 @@ impl Gate {
         }
         let place = self.open.take(&who.tenant)?;
         let seen = self.service.seen_by(who);
-        if let Some(scope) = scope::needed(method, uri.path()) {
+        if let Some(scope) = needed_scope(method, uri.path()) {
             seen.permit(scope).map_err(|error| Box::new(Refusal::from(error).into_response()))?;
         }
         Ok(Admitted { seen, credential, place })

@@ -21,7 +21,6 @@ const LONGEST: Duration = Duration::from_secs(5);
 /// Bytes of a key document at most.
 const BYTES: usize = 1 << 20;
 
-/// An issuer.
 pub(super) struct Issuer {
     settings: config::Jwt,
     rules: JwtRules,

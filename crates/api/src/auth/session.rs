@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 
 use super::credential::{CSRF, SESSION, cookie};
 use super::gate::{Gate, REGISTERED};
-use super::rates;
+use super::limits;
 use crate::http::routing::post;
-use crate::http::{Body, JsonResult, Refusal};
+use crate::http::{Body, JsonResult, Refusal, ResponseResult};
 use perihelion_engine::clock;
 use perihelion_service::Service;
 
@@ -36,11 +36,7 @@ pub(super) struct Given {
     tenant: Option<String>,
 }
 
-async fn register(
-    State(gate): State<Arc<Gate>>,
-    headers: HeaderMap,
-    body: Body,
-) -> Result<Response, Refusal> {
+async fn register(State(gate): State<Arc<Gate>>, headers: HeaderMap, body: Body) -> ResponseResult {
     let given: Given = body.read()?;
     if !gate.registration {
         let why = "registration is disabled; ask the operator to create a user with `perihelion users add`";
@@ -60,11 +56,7 @@ async fn register(
     entered(&gate, &headers, user).await
 }
 
-async fn login(
-    State(gate): State<Arc<Gate>>,
-    headers: HeaderMap,
-    body: Body,
-) -> Result<Response, Refusal> {
+async fn login(State(gate): State<Arc<Gate>>, headers: HeaderMap, body: Body) -> ResponseResult {
     let given: Given = body.read()?;
     let tenant = given.tenant.as_deref().unwrap_or_else(|| gate.service.tenant());
     if let Some(refused) = gate.logins.refusal(tenant, &given.name) {
@@ -76,20 +68,16 @@ async fn login(
 }
 
 /// Begins the session of somebody who proved who they are, or says when they may try again.
-async fn entered(
-    gate: &Gate,
-    headers: &HeaderMap,
-    user: Result<User, Error>,
-) -> Result<Response, Refusal> {
+async fn entered(gate: &Gate, headers: &HeaderMap, user: Result<User, Error>) -> ResponseResult {
     match user {
         Ok(user) => begun(gate, headers, &user).await,
-        Err(Error::Busy) => Ok(rates::refused("concurrent logins", 1)),
+        Err(Error::Busy) => Ok(limits::refused("concurrent logins", 1)),
         Err(error) => Err(error.into()),
     }
 }
 
 /// Begins a session and answers with its cookies.
-async fn begun(gate: &Gate, headers: &HeaderMap, user: &User) -> Result<Response, Refusal> {
+async fn begun(gate: &Gate, headers: &HeaderMap, user: &User) -> ResponseResult {
     let people = gate.service.people();
     let session = people.begin_session(user, gate.lasts, clock::now()).await?;
     let who = Principal {
@@ -127,10 +115,7 @@ fn with_cookies(mut response: Response, cookies: &[String]) -> Response {
     response
 }
 
-pub(super) async fn logout(
-    State(service): State<Service>,
-    headers: HeaderMap,
-) -> Result<Response, Refusal> {
+pub(super) async fn logout(State(service): State<Service>, headers: HeaderMap) -> ResponseResult {
     if let Some(cookie) = cookie(&headers, SESSION) {
         service.people().end_session(cookie).await?;
     }

@@ -1,5 +1,7 @@
 //! Reads bodies, paths and queries, and refuses what cannot be read in the clients' form.
 
+use std::collections::HashMap;
+
 use axum::body::Bytes;
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
@@ -70,9 +72,6 @@ impl<S: Send + Sync> FromRequest<S> for Body {
 }
 
 /// Reads JSON whose texts a database can keep.
-///
-/// # Errors
-/// Why it cannot.
 pub(crate) fn json(bytes: &[u8]) -> Result<Value, &'static str> {
     let read: Result<Value, _> = serde_json::from_slice(bytes);
     let read = read.map_err(|_| "Invalid JSON in request body")?;
@@ -113,10 +112,7 @@ impl<S: Send + Sync> FromRequestParts<S> for OfThread {
     type Rejection = Refusal;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
-        let names = names(parts, state).await?;
-        let id = uuid(&names, "thread")
-            .map_err(|()| Refusal::invalid("Invalid thread ID: must be a UUID"))?;
-        Ok(Self(ThreadId(id)))
+        Ok(Self(ThreadId(id("thread", parts, state).await?)))
     }
 }
 
@@ -143,22 +139,16 @@ impl<S: Send + Sync> FromRequestParts<S> for OfRun {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
         let OfThread(thread) = OfThread::from_request_parts(parts, state).await?;
-        let names = names(parts, state).await?;
-        let run =
-            uuid(&names, "run").map_err(|()| Refusal::invalid("Invalid run ID: must be a UUID"))?;
-        Ok(Self(thread, run))
+        Ok(Self(thread, id("run", parts, state).await?))
     }
 }
 
-type Names = std::collections::HashMap<String, String>;
-
-async fn names<S: Send + Sync>(parts: &mut Parts, state: &S) -> Result<Names, Refusal> {
-    let path = Path::<Names>::from_request_parts(parts, state).await;
-    Ok(path.map_err(|error| Refusal(error.status(), error.body_text()))?.0)
-}
-
-fn uuid(names: &Names, name: &str) -> Result<Uuid, ()> {
-    names.get(name).and_then(|text| Uuid::parse_str(text).ok()).ok_or(())
+/// Reads the ID of that name in a path.
+async fn id<S: Send + Sync>(name: &str, parts: &mut Parts, state: &S) -> Result<Uuid, Refusal> {
+    let path = Path::<HashMap<String, String>>::from_request_parts(parts, state).await;
+    let Path(names) = path.map_err(|error| Refusal(error.status(), error.body_text()))?;
+    let id = names.get(name).and_then(|text| Uuid::parse_str(text).ok());
+    id.ok_or_else(|| Refusal::invalid(format!("Invalid {name} ID: must be a UUID")))
 }
 
 /// What stands behind the question mark of an address.

@@ -43,13 +43,18 @@ impl Forms {
         self.bodies.insert(route, (kind, schema));
     }
 
+    /// Says that a route reads bytes.
+    pub(crate) fn bytes(&mut self, route: &'static str) {
+        let schema = json!({ "type": "string", "format": "binary" });
+        self.other_body(route, "application/octet-stream", schema);
+    }
+
     /// Says that a route reads a query of a type.
     pub(crate) fn query<T: JsonSchema>(&mut self, route: &'static str) {
         let schema = self.schema::<T>();
         self.queries.insert(route, schema);
     }
 
-    /// Returns the body of a route: its content type and its schema.
     pub(crate) fn body_of(&self, route: &str) -> Option<&(&'static str, Value)> {
         self.bodies.get(route)
     }

@@ -18,3 +18,9 @@ pub(crate) use refusal::{Refusal, not_allowed, not_found};
 
 /// What a handler answers that shows an object.
 pub(crate) type JsonResult<E = Refusal> = Result<axum::Json<serde_json::Value>, E>;
+
+/// What a handler answers in a form of its own.
+pub(crate) type ResponseResult = Result<axum::response::Response, Refusal>;
+
+/// What a handler answers that shows nothing.
+pub(crate) type StatusResult = Result<axum::http::StatusCode, Refusal>;

@@ -6,9 +6,7 @@
 //! names and by the tags `agent_name`, `reflection_status` and `tool_usage`. Writing is absent, and so are metrics
 //! and dependencies: with one service there are none.
 
-mod duration;
 mod query;
-mod refusal;
 mod ui;
 mod v1;
 mod v3;
@@ -16,17 +14,65 @@ mod v3;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use crate::http::routing::get;
-use axum::Router;
-use axum::http::{StatusCode, Uri, header};
-use axum::response::{IntoResponse as _, Response};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
+use axum::response::{IntoResponse, Response};
+use axum::{Json, Router};
 use percent_encoding::percent_decode_str;
+use serde_json::{Value, json};
 
-use self::refusal::Refusal;
-use perihelion_telemetry::reading::Finder as TraceFinder;
+use self::query::Parameters;
+use crate::http::routing::get;
+use perihelion_telemetry as telemetry;
+use perihelion_telemetry::Span;
+use perihelion_telemetry::reading::{Finder as TraceFinder, Query};
 
 /// Name of the one service, as spans are exported under it.
 const SERVICE: &str = "perihelion";
+
+#[derive(Debug)]
+struct Refusal {
+    status: StatusCode,
+    message: String,
+    generation: Generation,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Generation {
+    V1,
+    V3,
+}
+
+impl Refusal {
+    fn malformed(generation: Generation, name: &str, value: &str, wanted: &str) -> Self {
+        let message = format!("malformed parameter {name}, expected {wanted}: {value}");
+        Self { status: StatusCode::BAD_REQUEST, message, generation }
+    }
+
+    fn unknown(generation: Generation, message: impl Into<String>) -> Self {
+        Self { status: StatusCode::NOT_FOUND, message: message.into(), generation }
+    }
+
+    /// Makes one of a failure of the store, which is told in the log as well.
+    fn failed(generation: Generation, error: &telemetry::Error) -> Self {
+        tracing::warn!(%error, "failed to read traces");
+        let status = StatusCode::INTERNAL_SERVER_ERROR;
+        Self { status, message: error.to_string(), generation }
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let code = self.status.as_u16();
+        let body = match self.generation {
+            Generation::V1 => json!({
+                "data": null, "total": 0, "limit": 0, "offset": 0,
+                "errors": [{ "code": code, "msg": self.message }],
+            }),
+            Generation::V3 => json!({ "error": { "httpCode": code, "message": self.message } }),
+        };
+        (self.status, Json(body)).into_response()
+    }
+}
 
 /// Tells a search that stopped at its bound, in a header that Jaeger's own clients do not look at.
 const INCOMPLETE: &str = "x-perihelion-incomplete";
@@ -82,4 +128,46 @@ fn place(root: &Path, path: &str) -> Option<PathBuf> {
         }
     }
     Some(place)
+}
+
+/// Lists the operations of a kind, as both generations show them; none of a service that is not here.
+async fn operations(
+    finder: &TraceFinder,
+    asked: &Parameters,
+    kinds: &[&str],
+) -> Result<Vec<Value>, Refusal> {
+    if !query::is_ours(asked.get(&["service"])) {
+        return Ok(Vec::new());
+    }
+    let kind = asked.get(kinds);
+    let operations = finder.operations().await;
+    let operations = operations.map_err(|error| Refusal::failed(asked.generation, &error))?;
+    let named = operations.into_iter().filter(|one| kind.is_none_or(|kind| kind == one.kind));
+    Ok(named.map(|one| json!({ "name": one.name, "spanKind": one.kind })).collect())
+}
+
+/// Searches, and says in the headers when it stopped at its bound; without a query nothing is found.
+async fn search(
+    finder: &TraceFinder,
+    query: Option<Query>,
+    generation: Generation,
+) -> Result<(HeaderMap, Vec<Arc<Vec<Span>>>), Refusal> {
+    let mut headers = HeaderMap::new();
+    let Some(query) = query else { return Ok((headers, Vec::new())) };
+    let found = finder.find(&query).await.map_err(|error| Refusal::failed(generation, &error))?;
+    if !found.complete {
+        headers.insert(INCOMPLETE, HeaderValue::from_static("true"));
+    }
+    Ok((headers, found.traces))
+}
+
+/// Reads the trace that a path names.
+async fn by_id(
+    finder: &TraceFinder,
+    id: &str,
+    generation: Generation,
+) -> Result<Arc<Vec<Span>>, Refusal> {
+    let found = finder.by_id(query::id(generation, id)?).await;
+    let found = found.map_err(|error| Refusal::failed(generation, &error))?;
+    found.ok_or_else(|| Refusal::unknown(generation, format!("unknown trace: {id}")))
 }

@@ -1,9 +1,9 @@
 //! What is asked for, read from the address of a request.
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 
-use super::refusal::Generation::{self, V1, V3};
-use super::{Refusal, SERVICE, duration};
+use super::Generation::{self, V1, V3};
+use super::{Refusal, SERVICE};
 use perihelion_telemetry::TraceId;
 use perihelion_telemetry::reading::Query;
 
@@ -85,8 +85,8 @@ pub(super) fn v1(list: Vec<(String, String)>) -> Result<Option<Query>, Refusal> 
         tags,
         after: asked.read(&["start"], wanted, micros)?,
         before: asked.read(&["end"], wanted, micros)?,
-        shortest: asked.read(&["minDuration"], "a duration such as 1.5s", duration::parse)?,
-        longest: asked.read(&["maxDuration"], "a duration such as 1.5s", duration::parse)?,
+        shortest: asked.read(&["minDuration"], "a duration such as 1.5s", duration)?,
+        longest: asked.read(&["maxDuration"], "a duration such as 1.5s", duration)?,
         limit: asked.limit(&["limit"])?,
     };
     Ok(is_ours(asked.get(&["service"])).then_some(query))
@@ -113,16 +113,8 @@ pub(super) fn v3(list: Vec<(String, String)>) -> Result<Option<Query>, Refusal> 
         tags,
         after: asked.read(&["query.startTimeMin", "query.start_time_min"], wanted, moment)?,
         before: asked.read(&["query.startTimeMax", "query.start_time_max"], wanted, moment)?,
-        shortest: asked.read(
-            &["query.durationMin", "query.duration_min"],
-            length,
-            duration::parse,
-        )?,
-        longest: asked.read(
-            &["query.durationMax", "query.duration_max"],
-            length,
-            duration::parse,
-        )?,
+        shortest: asked.read(&["query.durationMin", "query.duration_min"], length, duration)?,
+        longest: asked.read(&["query.durationMax", "query.duration_max"], length, duration)?,
         limit: asked.limit(&["query.searchDepth", "query.search_depth", "query.num_traces"])?,
     };
     let service = asked.get(&["query.serviceName", "query.service_name"]);
@@ -134,8 +126,55 @@ pub(super) fn is_ours(service: Option<&str>) -> bool {
     service.is_none_or(|service| service == SERVICE)
 }
 
-/// Reads the id of a trace.
 pub(super) fn id(generation: Generation, text: &str) -> Result<TraceId, Refusal> {
     let wanted = "up to 32 hexadecimal digits";
     TraceId::from_hex(text).ok_or_else(|| Refusal::malformed(generation, "traceID", text, wanted))
+}
+
+/// Units and their length in nanoseconds; longer names first.
+const UNITS: [(&str, f64); 7] =
+    [("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("ms", 1e6), ("s", 1e9), ("m", 60e9), ("h", 3_600e9)];
+
+/// Reads a duration that is not negative; none when it is not one, or is longer than can be counted.
+fn duration(text: &str) -> Option<TimeDelta> {
+    let mut rest = text.trim();
+    let mut total = 0.0;
+    if rest == "0" {
+        return Some(TimeDelta::zero());
+    }
+    while !rest.is_empty() {
+        let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+        let number: f64 = rest[..end].parse().ok()?;
+        let unit = &rest[end..];
+        // `m` is also how `ms` begins, so the longest that fits is meant.
+        let fitting = UNITS.iter().filter(|(name, _)| unit.starts_with(name));
+        let (name, length) = fitting.max_by_key(|(name, _)| name.len())?;
+        total += number * length;
+        rest = &unit[name.len()..];
+    }
+    let is_sane = !text.trim().is_empty() && total < 9e18;
+    is_sane.then(|| TimeDelta::nanoseconds(total.round() as i64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_read_as_go_writes_them() {
+        let ms = |ms| Some(TimeDelta::milliseconds(ms));
+        let read = ["1.5s", "100ms", "1h2m", "250us", "0", "2m3s"].map(duration);
+        let expected = [
+            ms(1_500),
+            ms(100),
+            ms(3_720_000),
+            Some(TimeDelta::microseconds(250)),
+            ms(0),
+            ms(123_000),
+        ];
+        assert_eq!(read, expected);
+        for wrong in ["", "s", "5", "1.2.3s", "-1s", "1 s", "1d", "9999999999h"] {
+            assert_eq!(duration(wrong), None, "{wrong}");
+        }
+    }
 }

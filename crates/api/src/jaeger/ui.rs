@@ -3,95 +3,39 @@
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue, any_value::Value};
 use opentelemetry_proto::tonic::trace::v1::{Span, span::SpanKind, status::StatusCode};
-use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value as Json, json};
 
 /// The largest whole number that JavaScript counts exactly; larger ones are sent as text.
 const EXACT: i64 = (1 << 53) - 1;
 
-/// A trace: `uimodel.Trace`.
-#[derive(Debug, Default, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Trace {
-    #[serde(rename = "traceID")]
-    trace_id: String,
-    spans: Vec<UiSpan>,
-    processes: serde_json::Map<String, serde_json::Value>,
-    warnings: Option<Vec<String>>,
-}
-
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct UiSpan {
-    #[serde(rename = "traceID")]
-    trace_id: String,
-    #[serde(rename = "spanID")]
-    span_id: String,
-    operation_name: String,
-    references: Vec<Reference>,
-    /// Microseconds since 1970.
-    start_time: u64,
-    /// Microseconds.
-    duration: u64,
-    tags: Vec<Tag>,
-    logs: Vec<Log>,
-    #[serde(rename = "processID")]
-    process_id: String,
-    warnings: Option<Vec<String>>,
-}
-
-#[derive(Debug, Serialize)]
-struct Reference {
-    #[serde(rename = "refType")]
-    kind: &'static str,
-    #[serde(rename = "traceID")]
-    trace_id: String,
-    #[serde(rename = "spanID")]
-    span_id: String,
-}
-
-#[derive(Debug, Serialize)]
-struct Tag {
-    key: String,
-    #[serde(rename = "type")]
-    kind: &'static str,
-    value: serde_json::Value,
-}
-
-#[derive(Debug, Serialize)]
-struct Log {
-    timestamp: u64,
-    fields: Vec<Tag>,
-}
-
-/// Converts a trace as it is exported.
-pub(super) fn trace(request: &ExportTraceServiceRequest) -> Trace {
-    let mut trace = Trace::default();
+/// Converts a trace as it is exported to `uimodel.Trace`.
+pub(super) fn trace(request: &ExportTraceServiceRequest) -> Json {
+    let mut processes = serde_json::Map::new();
+    let mut spans: Vec<Json> = Vec::new();
     for (index, resource) in request.resource_spans.iter().enumerate() {
         let process = format!("p{}", index + 1);
         let attributes = resource.resource.as_ref().map(|one| one.attributes.as_slice());
-        let mut tags: Vec<Tag> = attributes.unwrap_or_default().iter().map(tag).collect();
-        let at = tags.iter().position(|tag| tag.key == "service.name");
-        let service = at.map(|at| tags.remove(at).value).unwrap_or_default();
-        trace.processes.insert(process.clone(), json!({ "serviceName": service, "tags": tags }));
+        let mut tags: Vec<Json> = attributes.unwrap_or_default().iter().map(tag).collect();
+        let at = tags.iter().position(|tag| tag["key"] == "service.name");
+        let service = at.map(|at| tags.remove(at)["value"].take()).unwrap_or_default();
+        processes.insert(process.clone(), json!({ "serviceName": service, "tags": tags }));
         for scope in &resource.scope_spans {
             let name = scope.scope.as_ref().map(|scope| scope.name.as_str()).unwrap_or_default();
-            trace.spans.extend(scope.spans.iter().map(|one| span(one, name, &process)));
+            spans.extend(scope.spans.iter().map(|one| span(one, name, &process)));
         }
     }
-    trace.trace_id = trace.spans.first().map(|span| span.trace_id.clone()).unwrap_or_default();
-    trace
+    let id = spans.first().map_or_else(|| json!(""), |span| span["traceID"].clone());
+    json!({ "traceID": id, "spans": spans, "processes": processes, "warnings": null })
 }
 
-fn span(span: &Span, scope: &str, process: &str) -> UiSpan {
-    let mut references = Vec::new();
-    if !span.parent_span_id.is_empty() {
-        references.push(reference("CHILD_OF", &span.trace_id, &span.parent_span_id));
-    }
-    references.extend(
-        span.links.iter().map(|link| reference("FOLLOWS_FROM", &link.trace_id, &link.span_id)),
-    );
-    let mut tags: Vec<Tag> = span.attributes.iter().map(tag).collect();
+/// Shows a span; its times are microseconds.
+fn span(span: &Span, scope: &str, process: &str) -> Json {
+    let parent = (!span.parent_span_id.is_empty())
+        .then(|| reference("CHILD_OF", &span.trace_id, &span.parent_span_id));
+    let links =
+        span.links.iter().map(|link| reference("FOLLOWS_FROM", &link.trace_id, &link.span_id));
+    let references: Vec<Json> = parent.into_iter().chain(links).collect();
+    let mut tags: Vec<Json> = span.attributes.iter().map(tag).collect();
     let kind = match span.kind() {
         SpanKind::Client => "client",
         SpanKind::Server => "server",
@@ -104,7 +48,7 @@ fn span(span: &Span, scope: &str, process: &str) -> UiSpan {
     let status = span.status.as_ref();
     match status.map(|status| status.code()) {
         Some(StatusCode::Error) => {
-            tags.push(Tag { key: "error".into(), kind: "bool", value: true.into() });
+            tags.push(json!({ "key": "error", "type": "bool", "value": true }));
             tags.push(text("otel.status_code", "ERROR"));
             let message = status.map(|status| status.message.as_str()).unwrap_or_default();
             tags.push(text("otel.status_description", message));
@@ -112,41 +56,35 @@ fn span(span: &Span, scope: &str, process: &str) -> UiSpan {
         Some(StatusCode::Ok) => tags.push(text("otel.status_code", "OK")),
         Some(StatusCode::Unset) | None => {}
     }
-    let is_open = tags.iter().any(|tag| tag.key == "perihelion.open");
-    UiSpan {
-        trace_id: hex(&span.trace_id),
-        span_id: hex(&span.span_id),
-        operation_name: span.name.clone(),
-        references,
-        start_time: span.start_time_unix_nano / 1_000,
-        duration: span.end_time_unix_nano.saturating_sub(span.start_time_unix_nano) / 1_000,
-        tags,
-        logs: span
-            .events
-            .iter()
-            .map(|event| Log {
-                timestamp: event.time_unix_nano / 1_000,
-                fields: [text("event", &event.name)]
-                    .into_iter()
-                    .chain(event.attributes.iter().map(tag))
-                    .collect(),
-            })
-            .collect(),
-        process_id: process.to_owned(),
-        warnings: is_open
-            .then(|| vec!["still running: its end is the latest known time".to_owned()]),
-    }
+    let is_open = tags.iter().any(|tag| tag["key"] == "perihelion.open");
+    let logs = span.events.iter().map(|event| {
+        let mut fields = vec![text("event", &event.name)];
+        fields.extend(event.attributes.iter().map(tag));
+        json!({ "timestamp": event.time_unix_nano / 1_000, "fields": fields })
+    });
+    json!({
+        "traceID": hex(&span.trace_id),
+        "spanID": hex(&span.span_id),
+        "operationName": span.name,
+        "references": references,
+        "startTime": span.start_time_unix_nano / 1_000,
+        "duration": span.end_time_unix_nano.saturating_sub(span.start_time_unix_nano) / 1_000,
+        "tags": tags,
+        "logs": logs.collect::<Vec<_>>(),
+        "processID": process,
+        "warnings": is_open.then_some(["still running: its end is the latest known time"]),
+    })
 }
 
-fn reference(kind: &'static str, trace: &[u8], span: &[u8]) -> Reference {
-    Reference { kind, trace_id: hex(trace), span_id: hex(span) }
+fn reference(kind: &str, trace: &[u8], span: &[u8]) -> Json {
+    json!({ "refType": kind, "traceID": hex(trace), "spanID": hex(span) })
 }
 
-fn text(key: &str, value: &str) -> Tag {
-    Tag { key: key.to_owned(), kind: "string", value: value.into() }
+fn text(key: &str, value: &str) -> Json {
+    json!({ "key": key, "type": "string", "value": value })
 }
 
-fn tag(pair: &KeyValue) -> Tag {
+fn tag(pair: &KeyValue) -> Json {
     let (kind, value) = match pair.value.as_ref().and_then(|value| value.value.as_ref()) {
         Some(Value::BoolValue(value)) => ("bool", json!(value)),
         Some(Value::IntValue(value)) if (-EXACT..=EXACT).contains(value) => ("int64", json!(value)),
@@ -154,7 +92,7 @@ fn tag(pair: &KeyValue) -> Tag {
         Some(Value::DoubleValue(value)) => ("float64", json!(value)),
         other => ("string", json!(other.map(plain).unwrap_or_default())),
     };
-    Tag { key: pair.key.clone(), kind, value }
+    json!({ "key": pair.key, "type": kind, "value": value })
 }
 
 /// Writes a value as text: lists as JSON.

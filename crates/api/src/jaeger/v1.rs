@@ -4,13 +4,12 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::{Path, Query, State};
-use axum::http::{HeaderMap, HeaderValue};
 use axum::response::IntoResponse;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::refusal::Generation::V1;
-use super::{INCOMPLETE, Refusal, SERVICE, query, ui};
+use super::Generation::V1;
+use super::{Refusal, SERVICE, by_id, query, search, ui};
 use crate::http::JsonResult;
 use perihelion_telemetry::reading::Finder as TraceFinder;
 
@@ -43,13 +42,7 @@ pub(super) async fn operations_of(
 
 pub(super) async fn operations(State(finder): Finder, Query(list): Asked) -> JsonResult<Refusal> {
     let asked = query::Parameters { list, generation: V1 };
-    if !query::is_ours(asked.get(&["service"])) {
-        return Ok(structured(Vec::<String>::new()));
-    }
-    let kind = asked.get(&["spanKind"]);
-    let operations = finder.operations().await.map_err(|error| Refusal::failed(V1, &error))?;
-    let named = operations.into_iter().filter(|one| kind.is_none_or(|kind| kind == one.kind));
-    Ok(structured(named.map(|one| json!({ "name": one.name, "spanKind": one.kind })).collect()))
+    Ok(structured(super::operations(&finder, &asked, &["spanKind"]).await?))
 }
 
 /// Services do not call each other where there is one.
@@ -57,22 +50,10 @@ pub(super) async fn dependencies() -> Json<Value> {
     structured(Vec::<String>::new())
 }
 
-pub(super) async fn find(
-    State(finder): Finder,
-    Query(list): Asked,
-) -> Result<impl IntoResponse, Refusal> {
+pub(super) async fn find(finder: Finder, Query(list): Asked) -> Result<impl IntoResponse, Refusal> {
     let ids = query::ids(&list)?;
-    let mut headers = HeaderMap::new();
-    let mut traces = Vec::new();
-    if ids.is_empty()
-        && let Some(query) = query::v1(list)?
-    {
-        let found = finder.find(&query).await.map_err(|error| Refusal::failed(V1, &error))?;
-        if !found.complete {
-            headers.insert(INCOMPLETE, HeaderValue::from_static("true"));
-        }
-        traces = found.traces;
-    }
+    let query = if ids.is_empty() { query::v1(list)? } else { None };
+    let (headers, mut traces) = search(&finder, query, V1).await?;
     for id in ids {
         let found = finder.by_id(id).await.map_err(|error| Refusal::failed(V1, &error))?;
         traces.extend(found);
@@ -82,9 +63,7 @@ pub(super) async fn find(
 }
 
 pub(super) async fn trace(State(finder): Finder, Path(id): Path<String>) -> JsonResult<Refusal> {
-    let wanted = query::id(V1, &id)?;
-    let found = finder.by_id(wanted).await.map_err(|error| Refusal::failed(V1, &error))?;
-    let spans = found.ok_or_else(|| Refusal::unknown(V1, format!("unknown trace: {id}")))?;
+    let spans = by_id(&finder, &id, V1).await?;
     Ok(structured(vec![ui::trace(&finder.to_otlp(&spans))]))
 }
 

@@ -5,12 +5,11 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::{Path, Query, State};
-use axum::http::{HeaderMap, HeaderValue};
 use axum::response::IntoResponse;
 use serde_json::{Value, json};
 
-use super::refusal::Generation::V3;
-use super::{INCOMPLETE, Refusal, SERVICE, query};
+use super::Generation::V3;
+use super::{Refusal, SERVICE, by_id, query, search};
 use crate::http::JsonResult;
 use perihelion_telemetry::Span;
 use perihelion_telemetry::reading::Finder as TraceFinder;
@@ -24,14 +23,7 @@ pub(super) async fn services() -> Json<Value> {
 
 pub(super) async fn operations(State(finder): Finder, Query(list): Asked) -> JsonResult<Refusal> {
     let asked = query::Parameters { list, generation: V3 };
-    if !query::is_ours(asked.get(&["service"])) {
-        return Ok(Json(json!({ "operations": [] })));
-    }
-    let kind = asked.get(&["spanKind", "span_kind"]);
-    let operations = finder.operations().await.map_err(|error| Refusal::failed(V3, &error))?;
-    let named = operations.into_iter().filter(|one| kind.is_none_or(|kind| kind == one.kind));
-    let named: Vec<Value> =
-        named.map(|one| json!({ "name": one.name, "spanKind": one.kind })).collect();
+    let named = super::operations(&finder, &asked, &["spanKind", "span_kind"]).await?;
     Ok(Json(json!({ "operations": named })))
 }
 
@@ -39,16 +31,13 @@ pub(super) async fn summaries(
     State(finder): Finder,
     Query(list): Asked,
 ) -> Result<impl IntoResponse, Refusal> {
-    let (headers, traces) = search(&finder, list).await?;
+    let (headers, traces) = search(&finder, query::v3(list)?, V3).await?;
     let summaries: Vec<Value> = traces.iter().map(|spans| summary(spans)).collect();
     Ok((headers, Json(json!({ "summaries": summaries }))))
 }
 
-pub(super) async fn find(
-    State(finder): Finder,
-    Query(list): Asked,
-) -> Result<impl IntoResponse, Refusal> {
-    let (headers, traces) = search(&finder, list).await?;
+pub(super) async fn find(finder: Finder, Query(list): Asked) -> Result<impl IntoResponse, Refusal> {
+    let (headers, traces) = search(&finder, query::v3(list)?, V3).await?;
     if traces.is_empty() {
         return Err(Refusal::unknown(V3, "no traces found"));
     }
@@ -58,23 +47,8 @@ pub(super) async fn find(
 }
 
 pub(super) async fn trace(State(finder): Finder, Path(id): Path<String>) -> JsonResult<Refusal> {
-    let wanted = query::id(V3, &id)?;
-    let found = finder.by_id(wanted).await.map_err(|error| Refusal::failed(V3, &error))?;
-    let spans = found.ok_or_else(|| Refusal::unknown(V3, format!("unknown trace: {id}")))?;
+    let spans = by_id(&finder, &id, V3).await?;
     Ok(Json(json!({ "result": finder.to_otlp(&spans) })))
-}
-
-async fn search(
-    finder: &TraceFinder,
-    list: Vec<(String, String)>,
-) -> Result<(HeaderMap, Vec<Arc<Vec<Span>>>), Refusal> {
-    let mut headers = HeaderMap::new();
-    let Some(query) = query::v3(list)? else { return Ok((headers, Vec::new())) };
-    let found = finder.find(&query).await.map_err(|error| Refusal::failed(V3, &error))?;
-    if !found.complete {
-        headers.insert(INCOMPLETE, HeaderValue::from_static("true"));
-    }
-    Ok((headers, found.traces))
 }
 
 /// Sums a trace up for the list of results.

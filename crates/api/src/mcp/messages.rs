@@ -99,10 +99,6 @@ async fn cancel(service: &Service, call: &Value) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Reads a message.
-///
-/// # Errors
-/// The ID to answer, and the error.
 fn checked(bytes: &[u8]) -> Result<Value, Box<(Value, ErrorData)>> {
     let message: Value = serde_json::from_slice(bytes).map_err(|error| {
         let why = format!("the body is not JSON: {error}");

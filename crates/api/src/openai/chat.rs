@@ -82,9 +82,6 @@ fn sent(message: &Value) -> Sent<'_> {
 }
 
 /// Returns how an answer ended.
-///
-/// # Errors
-/// [`Refusal`] if there is no answer.
 fn finish_reason(outcome: &Outcome) -> Result<&'static str, Refusal> {
     let failed = |why: &str| Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, why));
     match &outcome.ending {
@@ -118,7 +115,6 @@ impl Completion {
         })
     }
 
-    /// Makes a chunk.
     fn delta(&self, delta: &Value, finish_reason: Option<&str>) -> Bytes {
         let choice =
             json!({ "index": 0, "delta": delta, "logprobs": null, "finish_reason": finish_reason });

@@ -30,7 +30,6 @@ pub(super) enum ResponseFormat {
     JsonSchema { json_schema: Described },
 }
 
-/// A schema with its name.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(super) struct Described {
     name: String,
@@ -53,9 +52,6 @@ impl From<ResponseFormat> for Format {
 
 impl Format {
     /// Returns the schema that the answer must match, if any; `place` is the parameter that has it.
-    ///
-    /// # Errors
-    /// [`Refusal`] for a schema that cannot be used.
     pub(super) fn schema(&self, place: &str) -> Result<Option<Value>, Refusal> {
         let described = match self {
             Self::Text => return Ok(None),

@@ -6,14 +6,12 @@
 
 mod chat;
 mod format;
-mod items;
 mod messages;
 mod models;
 mod parameters;
 mod refusal;
 mod responses;
 mod shapes;
-mod streamed;
 
 use axum::Router;
 
@@ -23,7 +21,6 @@ use perihelion_service::Service;
 
 pub(crate) use refusal::with_error;
 
-/// Makes the routes over a service.
 pub fn router(service: Service) -> Router {
     Router::new()
         .route("/v1/models", get(models::list))
@@ -31,15 +28,14 @@ pub fn router(service: Service) -> Router {
         .route("/v1/responses", post(responses::create))
         .route("/v1/responses/{id}", get(responses::get).delete(boxed(responses::delete)))
         .route("/v1/responses/{id}/cancel", post(responses::cancel))
-        .route("/v1/responses/{id}/input_items", get(items::list))
+        .route("/v1/responses/{id}/input_items", get(responses::input_items))
         .route("/v1/chat/completions", post(chat::create))
         .with_state(service)
 }
 
-/// Names what the routes read.
 pub(super) fn forms(forms: &mut Forms) {
     forms.body::<responses::Create>("post /v1/responses");
     forms.query::<responses::Retrieve>("get /v1/responses/{id}");
-    forms.query::<items::Page>("get /v1/responses/{id}/input_items");
+    forms.query::<responses::Page>("get /v1/responses/{id}/input_items");
     forms.body::<chat::Create>("post /v1/chat/completions");
 }

@@ -21,9 +21,6 @@ static REFUSED: LazyLock<HashMap<String, Vec<Value>>> =
     LazyLock::new(|| serde_json::from_str(include_str!("parameters.json")).unwrap_or_default());
 
 /// Checks that every parameter has an effect, as those of the type `T` have, or asks for none.
-///
-/// # Errors
-/// [`Refusal`] with the name of the first that does not.
 fn check<T: JsonSchema>(given: &Map<String, Value>) -> Result<(), Refusal> {
     let schema = schemars::schema_for!(T);
     let done = |name| schema.get("properties").is_some_and(|fields| fields.get(name).is_some());
@@ -63,7 +60,6 @@ fn same(one: &Value, other: &Value) -> bool {
     }
 }
 
-/// A JSON body.
 pub(super) struct Body<T>(pub T);
 
 impl<S: Send + Sync, T: DeserializeOwned + JsonSchema> FromRequest<S> for Body<T> {

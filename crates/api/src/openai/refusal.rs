@@ -6,7 +6,6 @@ use axum::extract::Request;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::http::Refusal as Plain;
@@ -17,7 +16,6 @@ const AGAIN_SEC: u32 = 1;
 /// Bytes of a refusal that are read at most.
 const LONGEST: usize = 1 << 16;
 
-/// A refusal.
 #[derive(Debug)]
 pub(super) struct Refusal {
     status: StatusCode,
@@ -25,16 +23,6 @@ pub(super) struct Refusal {
     /// The parameter that is wrong.
     param: Option<String>,
     /// The reason in one word; by default the one of the status.
-    code: Option<&'static str>,
-}
-
-/// The object `error` of a refusal.
-#[derive(Serialize)]
-struct Error<'a> {
-    message: &'a str,
-    #[serde(rename = "type")]
-    kind: &'static str,
-    param: Option<&'a str>,
     code: Option<&'static str>,
 }
 
@@ -59,8 +47,8 @@ impl Refusal {
     /// Returns the body, which streams end with, too.
     pub(super) fn shown(&self) -> Value {
         let code = self.code.or_else(|| code(self.status));
-        let param = self.param.as_deref();
-        json!({ "error": Error { message: &self.message, kind: kind(self.status), param, code } })
+        let kind = kind(self.status);
+        json!({ "error": { "message": self.message, "type": kind, "param": self.param, "code": code } })
     }
 }
 

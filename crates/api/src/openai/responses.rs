@@ -13,7 +13,7 @@ use super::format::Format;
 use super::messages::{self, Sent};
 use super::parameters::Body;
 use super::refusal::Refusal;
-use super::{models, shapes, streamed};
+use super::{models, shapes};
 use crate::conversation::{self, Begin, Conversation, Ending, run_of};
 use crate::http::{JsonResult, Query};
 use crate::parts;
@@ -48,7 +48,6 @@ struct Text {
 }
 
 impl Create {
-    /// Returns the form of the answer.
     fn format(&self) -> Result<Format, Refusal> {
         let Some(text) = &self.text else { return Ok(Format::Text) };
         if let Some(other) = text.verbosity.as_ref().filter(|verbosity| *verbosity != "medium") {
@@ -97,7 +96,7 @@ pub(super) async fn create(
     let begin = Begin { thread, at, turn, metadata, temporary, deliveries: Vec::new() };
     let run = conversation::begin(&service, begin).await?;
     if interactive {
-        return Ok(streamed::response(&service, run, None));
+        return Ok(shapes::streamed(&service, run, None));
     }
     if is_background {
         return Ok(Json(shapes::response(&run, None)).into_response());
@@ -140,7 +139,7 @@ fn sent(create: &Create) -> Vec<Sent<'_>> {
 }
 
 /// Finds the run of a response that was stored.
-pub(super) async fn found(service: &Service, id: &str) -> Result<Run, Refusal> {
+async fn found(service: &Service, id: &str) -> Result<Run, Refusal> {
     let missing = || Refusal::missing(format!("Response with id '{id}' not found."));
     let run = run_of(id, "resp_").ok_or_else(missing)?;
     let found = service.kept().find_run(run).await?;
@@ -166,7 +165,7 @@ pub(super) async fn get(
 ) -> Result<Response, Refusal> {
     if stream {
         let run = found(&service, &id).await?;
-        return Ok(streamed::response(&service, run, starting_after));
+        return Ok(shapes::streamed(&service, run, starting_after));
     }
     Ok(as_it_stands(&service, &id).await?.into_response())
 }
@@ -179,10 +178,7 @@ async fn as_it_stands(service: &Service, id: &str) -> JsonResult<Refusal> {
     ended(service, &run).await
 }
 
-pub(super) async fn delete(
-    State(service): State<Service>,
-    Path(id): Path<String>,
-) -> JsonResult<Refusal> {
+pub(super) async fn delete(service: State<Service>, Path(id): Path<String>) -> JsonResult<Refusal> {
     let run = found(&service, &id).await?;
     if !run.status.is_terminal() {
         return Err(Refusal::invalid("the response is in progress; cancel it first"));
@@ -191,13 +187,82 @@ pub(super) async fn delete(
     Ok(Json(json!({ "id": id, "object": "response", "deleted": true })))
 }
 
-pub(super) async fn cancel(
-    State(service): State<Service>,
-    Path(id): Path<String>,
-) -> JsonResult<Refusal> {
+pub(super) async fn cancel(service: State<Service>, Path(id): Path<String>) -> JsonResult<Refusal> {
     let run = found(&service, &id).await?;
     if service.cancel(&run, Cancel::Interrupt).await?.is_some() {
         service.ended(ThreadId(run.thread), run.id).await?;
     }
     as_it_stands(&service, &id).await
+}
+
+/// Items of a page by default, and at most.
+const USUAL: usize = 20;
+const MOST: usize = 100;
+
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+pub(super) struct Page {
+    /// The ID of the item after which the page begins.
+    after: Option<String>,
+    limit: Option<usize>,
+    /// `asc` or `desc`, the default.
+    order: Option<String>,
+}
+
+/// Lists the input of a response, newest item first.
+pub(super) async fn input_items(
+    State(service): State<Service>,
+    Path(id): Path<String>,
+    Query(page): Query<Page>,
+) -> JsonResult<Refusal> {
+    let run = found(&service, &id).await?;
+    let mut items = items_of(&run);
+    match page.order.as_deref() {
+        None | Some("desc") => items.reverse(),
+        Some("asc") => {}
+        Some(_) => {
+            let why = "Invalid value for 'order': send asc or desc.";
+            return Err(Refusal::invalid(why).about("order", "invalid_value"));
+        }
+    }
+    if let Some(after) = &page.after {
+        let Some(at) = items.iter().position(|item| item["id"] == after.as_str()) else {
+            let why = format!("Item with id '{after}' not found.");
+            return Err(Refusal::missing(why).about("after", "not_found"));
+        };
+        items.drain(..=at);
+    }
+    let limit = page.limit.unwrap_or(USUAL).clamp(1, MOST);
+    let has_more = items.len() > limit;
+    items.truncate(limit);
+    let id_of = |item: Option<&Value>| item.map_or(Value::Null, |item| item["id"].clone());
+    Ok(Json(json!({
+        "object": "list",
+        "first_id": id_of(items.first()),
+        "last_id": id_of(items.last()),
+        "has_more": has_more,
+        "data": items,
+    })))
+}
+
+/// Shows the items of a run's input, oldest first; one of an older version kept its question alone.
+fn items_of(run: &Run) -> Vec<Value> {
+    let stored = &run.metadata["openai"]["input"];
+    let question = &run.kwargs["shown"]["input"]["messages"][0]["content"];
+    let input = if stored.is_null() { question } else { stored };
+    let item = |(number, sent): (usize, Sent<'_>)| {
+        let kind = if sent.role == "assistant" { "output_text" } else { "input_text" };
+        let content = match sent.content.as_ref() {
+            Value::String(text) => json!([{ "type": kind, "text": text }]),
+            parts => parts.clone(),
+        };
+        json!({
+            "id": format!("msg_{}_{number}", run.id.simple()),
+            "type": "message",
+            "status": "completed",
+            "role": sent.role,
+            "content": content,
+        })
+    };
+    messages::of_input(input).into_iter().enumerate().map(item).collect()
 }

@@ -1,15 +1,20 @@
-//! The shapes of responses and of what they cost.
+//! The shapes of responses and of what they cost, whole, or as they are written: a stream of events, numbered the same for
+//! all who read it.
 
+use axum::body::Bytes;
+use axum::response::Response;
+use perihelion_http::sse;
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 
 use super::format::{Format, Reply};
-use crate::conversation::{Ending, Outcome};
+use crate::conversation::{AnswerPart, Conversation, Ending, Outcome};
+use crate::event_stream;
 use perihelion_llm::Usage;
+use perihelion_service::Service;
 use perihelion_service::kept::{Run, RunStatus};
 
-/// Returns the id of a run's message.
-pub(super) fn message_id(run: &Run) -> String {
+fn message_id(run: &Run) -> String {
     format!("msg_{}", run.id.simple())
 }
 
@@ -19,7 +24,7 @@ fn format_of(run: &Run) -> Format {
 }
 
 /// Returns the schema that the answer of a run must match, if any.
-pub(super) fn schema_of(run: &Run) -> Option<Value> {
+fn schema_of(run: &Run) -> Option<Value> {
     format_of(run).schema("text.format").ok().flatten()
 }
 
@@ -87,7 +92,7 @@ pub(super) fn response(run: &Run, outcome: Option<&Outcome>) -> Value {
 }
 
 /// Shows the message of a response; without a text it is in progress.
-pub(super) fn message(run: &Run, reply: Option<&Reply<'_>>) -> Value {
+fn message(run: &Run, reply: Option<&Reply<'_>>) -> Value {
     json!({
         "id": message_id(run),
         "type": "message",
@@ -97,8 +102,7 @@ pub(super) fn message(run: &Run, reply: Option<&Reply<'_>>) -> Value {
     })
 }
 
-/// Shows a part of a message.
-pub(super) fn part(reply: &Reply<'_>) -> Value {
+fn part(reply: &Reply<'_>) -> Value {
     match reply {
         Reply::Answer(text) => {
             json!({ "type": "output_text", "text": text, "annotations": [], "logprobs": [] })
@@ -124,4 +128,96 @@ pub(super) fn chat_usage(usage: Usage) -> Value {
         "completion_tokens": usage.output_tokens,
         "total_tokens": usage.input_tokens + usage.output_tokens,
     })
+}
+
+/// Streams the response of a run from its beginning, or after the event of a number.
+pub(super) fn streamed(service: &Service, run: Run, after: Option<u64>) -> Response {
+    let conversation = Conversation::follow(service, run.clone());
+    let mut streamed =
+        Streamed { schema: schema_of(&run), run, after, number: 0, ready: Vec::new() };
+    streamed.open();
+    let first = std::mem::take(&mut streamed.ready);
+    event_stream::of_conversation(conversation, first, move |part| streamed.events(part))
+}
+
+struct Streamed {
+    run: Run,
+    /// The schema that the answer must match.
+    schema: Option<Value>,
+    /// The newest event that the client has.
+    after: Option<u64>,
+    number: u64,
+    ready: Vec<Bytes>,
+}
+
+impl Streamed {
+    fn put(&mut self, kind: &str, mut event: Value) {
+        event["type"] = json!(kind);
+        event["sequence_number"] = json!(self.number);
+        if self.after.is_none_or(|after| self.number > after) {
+            self.ready.push(sse::event(kind, &event.to_string(), None));
+        }
+        self.number += 1;
+    }
+
+    /// Puts an event of the message's only part, with a field of its own.
+    fn put_part(&mut self, kind: &str, name: &str, value: Value) {
+        let item = message_id(&self.run);
+        let mut event = json!({ "item_id": item, "output_index": 0, "content_index": 0 });
+        event[name] = value;
+        if kind.starts_with("response.output_text") {
+            event["logprobs"] = json!([]);
+        }
+        self.put(kind, event);
+    }
+
+    fn open(&mut self) {
+        let response = response(&self.run, None);
+        self.put("response.created", json!({ "response": response }));
+        self.put("response.in_progress", json!({ "response": response }));
+        let item = message(&self.run, None);
+        self.put("response.output_item.added", json!({ "output_index": 0, "item": item }));
+        // Only the whole of an answer in JSON shows whether it is one.
+        if self.schema.is_none() {
+            self.put_part("response.content_part.added", "part", part(&Reply::Answer("")));
+        }
+    }
+
+    fn events(&mut self, part: AnswerPart) -> Vec<Bytes> {
+        match part {
+            AnswerPart::Piece(piece) if self.schema.is_none() => {
+                self.put_part("response.output_text.delta", "delta", json!(piece));
+            }
+            AnswerPart::Piece(_) | AnswerPart::Started(_) => {}
+            AnswerPart::End(outcome) => self.close(&outcome),
+        }
+        std::mem::take(&mut self.ready)
+    }
+
+    fn close(&mut self, outcome: &Outcome) {
+        let response = json!({ "response": response(&self.run, Some(outcome)) });
+        match outcome.ending {
+            Ending::Answered | Ending::Asks => {}
+            Ending::Failed(_) => return self.put("response.failed", response),
+            Ending::Cancelled => return self.put("response.incomplete", response),
+            // The stream breaks off; the response can be read by its ID.
+            Ending::Continues => return self.put("response.in_progress", response),
+        }
+        let schema = self.schema.take();
+        let reply = Reply::of(outcome, schema.as_ref());
+        let kind = reply.kind();
+        let text = json!(reply.text());
+        if schema.is_some() {
+            let empty = part(&reply.with(""));
+            self.put_part("response.content_part.added", "part", empty);
+            self.put_part(&format!("response.{kind}.delta"), "delta", text.clone());
+        }
+        let name = if kind == "refusal" { "refusal" } else { "text" };
+        self.put_part(&format!("response.{kind}.done"), name, text);
+        self.put_part("response.content_part.done", "part", part(&reply));
+        let item = message(&self.run, Some(&reply));
+        self.put("response.output_item.done", json!({ "output_index": 0, "item": item }));
+        let end = if outcome.is_cut { "response.incomplete" } else { "response.completed" };
+        self.put(end, response);
+    }
 }

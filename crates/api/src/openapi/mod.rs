@@ -4,7 +4,6 @@
 //! their `forms`, so a new field of a type is described at once. `answers.json` describes what routes answer with; tests
 //! compare it with real answers.
 
-mod answers;
 mod operation;
 
 use self::operation::Route;
@@ -16,12 +15,10 @@ use serde_json::{Map, Value, json};
 
 use super::{a2a, agent_server, auth, mcp, openai, own};
 
-/// Makes the route.
 pub(super) fn router() -> Router {
     Router::new().route("/openapi.json", get(|| async { Json(document()) }))
 }
 
-/// Returns all routes.
 fn routes() -> impl Iterator<Item = Route<'static>> {
     include_str!("routes.txt").lines().filter_map(Route::read)
 }
@@ -38,10 +35,9 @@ fn forms() -> Forms {
     forms
 }
 
-/// Makes the document.
 pub(super) fn document() -> Value {
     let forms = forms();
-    let schemas = answers::schemas();
+    let schemas = operation::schemas();
     let mut paths = Map::new();
     for route in routes() {
         let path = paths.entry(route.path).or_insert_with(|| json!({}));
@@ -128,7 +124,7 @@ mod tests {
     fn every_row_of_the_table_is_read() {
         let rows = include_str!("routes.txt").lines().filter(|row| !row.starts_with('#'));
         assert_eq!(rows.count(), routes().count());
-        let schemas = answers::schemas();
+        let schemas = operation::schemas();
         assert!(schemas.contains_key("Thread") && schemas.contains_key("ThreadPart"));
     }
 

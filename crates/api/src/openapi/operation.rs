@@ -1,8 +1,8 @@
-//! One route in the description.
+//! One route in the description, and what routes answer with: the objects of the Agent Server API, with the fields that each
+//! always has.
 
 use serde_json::{Map, Value, json};
 
-use super::answers;
 use crate::http::Forms;
 
 /// A row of `routes.txt`.
@@ -30,7 +30,6 @@ impl<'a> Route<'a> {
         })
     }
 
-    /// Shows the route.
     pub(super) fn shown(&self, forms: &Forms, schemas: &Map<String, Value>) -> Value {
         let Self { method, path, group, answer, purpose } = self;
         let key = format!("{method} {path}");
@@ -83,7 +82,7 @@ impl<'a> Route<'a> {
     fn refusal(&self, schemas: &Map<String, Value>) -> Value {
         let is_other = ["OpenAI", "A2A", "MCP"].contains(&self.group);
         let name = if is_other { "OtherRefusal" } else { "Refusal" };
-        let mut kinds = content("application/json", answers::schema(name, schemas));
+        let mut kinds = content("application/json", schema(name, schemas));
         if self.group == "MCP" {
             kinds["text/plain"] = json!({ "schema": { "type": "string" } });
         }
@@ -129,7 +128,41 @@ fn good(answer: &str, schemas: &Map<String, Value>) -> Value {
         "integer" => {
             ("A count", content("application/json", json!({ "type": "integer", "minimum": 0 })))
         }
-        kind => ("The answer", content("application/json", answers::schema(kind, schemas))),
+        kind => ("The answer", content("application/json", schema(kind, schemas))),
     };
     json!({ "description": what, "content": content })
+}
+
+/// Returns the objects of `answers.json` by their names; `NAMEPart` has the fields of `NAME` that a client selected.
+pub(super) fn schemas() -> Map<String, Value> {
+    let all: Map<String, Value> =
+        serde_json::from_str(include_str!("answers.json")).unwrap_or_default();
+    let both = all.into_iter().flat_map(|(name, mut object)| {
+        let required = object.as_object_mut().and_then(|object| object.remove("required"));
+        let whole = json!({ "allOf": [named(&part(&name))], "required": required });
+        [(part(&name), object), (name, whole)]
+    });
+    both.collect()
+}
+
+/// Returns the schema of an answer, as the table of routes names it.
+fn schema(answer: &str, schemas: &Map<String, Value>) -> Value {
+    if let Some(name) = answer.strip_prefix("list of ") {
+        return json!({ "type": "array", "items": named(name) });
+    }
+    if let Some(name) = answer.strip_prefix("part of ") {
+        return json!({ "type": "array", "items": named(&part(name)) });
+    }
+    if let Some(name) = answer.strip_suffix('?') {
+        return json!({ "anyOf": [named(name), { "type": "null" }] });
+    }
+    if schemas.contains_key(answer) { named(answer) } else { json!({ "type": answer }) }
+}
+
+fn part(name: &str) -> String {
+    format!("{name}Part")
+}
+
+fn named(name: &str) -> Value {
+    json!({ "$ref": format!("#/components/schemas/{name}") })
 }

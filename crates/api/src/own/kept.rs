@@ -1,14 +1,22 @@
-//! What outlives a thread, opened when it is first asked for and open from then on.
+//! What outlives a thread, opened when it is first asked for: skills that agents learned, what is remembered of a user,
+//! and documents.
 
 use std::sync::Arc;
 
+use axum::Json;
+use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use perihelion_people::Principal;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
-use crate::http::Refusal;
+use crate::http::{Body, JsonResult, Query, Refusal, StatusResult};
+use perihelion_engine::clock;
 use perihelion_runtime::{
-    self as runtime, Documents, MemoryError, Skills, UserMemory, open_memory, open_skills,
+    self as runtime, Documents, MemoryError, MemoryKind, Scope, Skill, Skills, UserMemory,
+    open_memory, open_skills,
 };
 use perihelion_service::Service;
 
@@ -31,7 +39,6 @@ impl Kept {
         Self { service, opened: Arc::default() }
     }
 
-    /// Returns who asks.
     pub(super) fn who(&self) -> &Principal {
         self.service.who()
     }
@@ -59,7 +66,7 @@ impl Kept {
 }
 
 /// Says why skills and memories could not be had.
-pub(super) fn refused(error: MemoryError) -> Refusal {
+fn refused(error: MemoryError) -> Refusal {
     match error {
         MemoryError::UnknownSkill(_) | MemoryError::UnknownKey(_) => {
             Refusal::missing(error.to_string())
@@ -96,4 +103,99 @@ pub(super) fn without_document(error: runtime::Error) -> Refusal {
         _ => return error.into(),
     };
     Refusal(status, error.to_string())
+}
+
+/// Skills that a search gives.
+const FOUND: usize = 50;
+
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+pub(super) struct Words {
+    /// None: all skills.
+    text: Option<String>,
+}
+
+fn shown_skill(skill: &Skill) -> Value {
+    let mut shown = json!(skill);
+    shown["score"] = json!(skill.score(clock::now()));
+    shown["solution"] = json!(skill.solution());
+    shown
+}
+
+pub(super) async fn skills(State(kept): State<Kept>, Query(words): Query<Words>) -> JsonResult {
+    let skills = kept.skills().await?;
+    let found = match words.text.as_deref().map(str::trim).filter(|text| !text.is_empty()) {
+        Some(text) => skills.search(kept.tenant(), text, FOUND).await,
+        None => skills.list(kept.tenant()).await,
+    };
+    let shown: Vec<Value> = found.map_err(refused)?.iter().map(shown_skill).collect();
+    Ok(Json(json!({ "skills": shown })))
+}
+
+pub(super) async fn skill(State(kept): State<Kept>, Path(id): Path<String>) -> JsonResult {
+    let skill = kept.skills().await?.show(kept.tenant(), &id).await.map_err(refused)?;
+    Ok(Json(shown_skill(&skill)))
+}
+
+pub(super) async fn forget_skill(State(kept): State<Kept>, Path(id): Path<String>) -> StatusResult {
+    kept.skills().await?.forget(kept.tenant(), &id).await.map_err(refused)?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Where what a person enters comes from.
+const SOURCE: &str = "user";
+
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+pub(super) struct Whose {
+    /// The user, as a request or `run --user` names one; who is a user sees their own alone.
+    user: String,
+}
+
+impl Whose {
+    fn scope(&self, who: &Principal) -> Result<Scope, Refusal> {
+        match who.acting_as(Some(&self.user))? {
+            None => Err(Refusal::invalid("pass the user whose memories to use: ?user=NAME")),
+            Some(user) => {
+                Scope::new(&who.tenant, &user).map_err(|error| Refusal::invalid(error.to_string()))
+            }
+        }
+    }
+}
+
+pub(super) async fn memories(State(kept): State<Kept>, Query(whose): Query<Whose>) -> JsonResult {
+    let entries = kept.memory().await?.list(&whose.scope(kept.who())?).await.map_err(refused)?;
+    Ok(Json(json!({ "memories": entries })))
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Given {
+    value: String,
+    /// Whether it is a wish, such as a tone or a language; a fact by default.
+    #[serde(default)]
+    preference: bool,
+}
+
+pub(super) async fn remember(
+    State(kept): State<Kept>,
+    Path(key): Path<String>,
+    Query(whose): Query<Whose>,
+    body: Body,
+) -> StatusResult {
+    let Given { value, preference } = body.read()?;
+    let kind = if preference { MemoryKind::Preference } else { MemoryKind::Fact };
+    let scope = whose.scope(kept.who())?;
+    let entry = (kind, key.as_str(), value.as_str());
+    kept.memory().await?.set(&scope, entry, SOURCE, clock::now()).await.map_err(refused)?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+pub(super) async fn forget_memory(
+    State(kept): State<Kept>,
+    Path(key): Path<String>,
+    Query(whose): Query<Whose>,
+) -> StatusResult {
+    kept.memory().await?.forget(&whose.scope(kept.who())?, &key).await.map_err(refused)?;
+    Ok(StatusCode::NO_CONTENT)
 }

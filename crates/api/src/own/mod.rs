@@ -3,21 +3,15 @@
 //! [`router`] has them, all below `/v1`. What waits for a person is listed over all threads, and a decision continues
 //! the thread at once. Deliberately absent: anything that another face has already.
 
-mod agents;
 mod approvals;
 mod artifacts;
-mod audit;
 mod compared;
 mod documents;
 mod fleet;
 mod kept;
-mod memory;
 mod servers;
-mod skills;
 mod teams;
 mod traces;
-mod transfer;
-mod upload;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
@@ -27,7 +21,6 @@ use crate::http::Forms;
 use crate::http::routing::{boxed, get, post, put};
 use perihelion_service::Service;
 
-/// Makes the routes over a service.
 pub fn router(service: Service) -> Router {
     Router::new()
         .route("/v1/approvals", get(approvals::list))
@@ -35,9 +28,8 @@ pub fn router(service: Service) -> Router {
         .route("/v1/approvals/{id}", get(approvals::get).post(boxed(approvals::answer)))
         .route("/v1/approvals/{id}/approve", post(approvals::approve))
         .route("/v1/approvals/{id}/deny", post(approvals::deny))
-        .route("/v1/audit", get(audit::list))
-        .route("/v1/agents", get(agents::list))
-        .route("/v1/agents/{name}", get(agents::get))
+        .route("/v1/agents", get(servers::agents))
+        .route("/v1/agents/{name}", get(servers::agent))
         .route("/v1/servers", get(servers::list))
         .route("/v1/servers/{name}/changes", get(servers::changes))
         .route("/v1/servers/{name}/approve", post(servers::approve))
@@ -53,8 +45,8 @@ pub fn router(service: Service) -> Router {
         .route("/v1/threads/{thread}/diff", get(compared::diff))
         .route("/v1/threads/{thread}/artifacts", get(artifacts::list))
         .route("/v1/threads/{thread}/artifacts/{*key}", get(artifacts::get))
-        .route("/v1/threads/{thread}/export", get(transfer::export))
-        .route("/v1/threads/import", post(transfer::import))
+        .route("/v1/threads/{thread}/export", get(traces::export))
+        .route("/v1/threads/import", post(traces::import))
         .with_state(service.clone())
         .merge(known(service))
 }
@@ -62,14 +54,14 @@ pub fn router(service: Service) -> Router {
 /// Makes the routes to what outlives a thread: skills, memories, documents.
 fn known(service: Service) -> Router {
     Router::new()
-        .route("/v1/skills", get(skills::list))
-        .route("/v1/skills/{id}", get(skills::get).delete(boxed(skills::forget)))
-        .route("/v1/memory", get(memory::list))
-        .route("/v1/memory/{key}", put(memory::remember).delete(boxed(memory::forget)))
+        .route("/v1/skills", get(kept::skills))
+        .route("/v1/skills/{id}", get(kept::skill).delete(boxed(kept::forget_skill)))
+        .route("/v1/memory", get(kept::memories))
+        .route("/v1/memory/{key}", put(kept::remember).delete(boxed(kept::forget_memory)))
         .route(
             "/v1/documents",
             get(documents::list)
-                .merge(post(upload::add).layer(DefaultBodyLimit::max(upload::LONGEST))),
+                .merge(post(documents::add).layer(DefaultBodyLimit::max(documents::LONGEST))),
         )
         .route("/v1/documents/export", get(documents::export))
         .route("/v1/documents/search", get(documents::search))
@@ -78,27 +70,21 @@ fn known(service: Service) -> Router {
         .with_state(Kept::new(service))
 }
 
-/// Names what the routes read.
 pub(super) fn forms(forms: &mut Forms) {
     forms.body::<approvals::Given>("post /v1/approvals/{id}");
     forms.body::<approvals::Given>("post /v1/approvals/{id}/approve");
     forms.body::<approvals::Given>("post /v1/approvals/{id}/deny");
     forms.query::<approvals::Page>("get /v1/approvals/history");
-    forms.query::<audit::Which>("get /v1/audit");
     forms.body::<teams::Wanted>("post /v1/teams");
     forms.query::<traces::Wanted>("get /v1/threads/{thread}/report");
     forms.query::<traces::Which>("get /v1/threads/{thread}/trace");
     forms.query::<traces::Which>("get /v1/threads/{thread}/trace/page");
-    forms.other_body(
-        "post /v1/threads/import",
-        "application/octet-stream",
-        serde_json::json!({ "type": "string", "format": "binary" }),
-    );
-    forms.query::<skills::Words>("get /v1/skills");
-    forms.query::<memory::Whose>("get /v1/memory");
-    forms.query::<memory::Whose>("put /v1/memory/{key}");
-    forms.body::<memory::Given>("put /v1/memory/{key}");
-    forms.query::<memory::Whose>("delete /v1/memory/{key}");
+    forms.bytes("post /v1/threads/import");
+    forms.query::<kept::Words>("get /v1/skills");
+    forms.query::<kept::Whose>("get /v1/memory");
+    forms.query::<kept::Whose>("put /v1/memory/{key}");
+    forms.body::<kept::Given>("put /v1/memory/{key}");
+    forms.query::<kept::Whose>("delete /v1/memory/{key}");
     forms.body::<servers::Seen>("post /v1/servers/{name}/approve");
     forms.query::<fleet::Window>("get /v1/fleet/usage");
     forms.query::<fleet::Window>("get /v1/fleet/tenants");
@@ -107,12 +93,8 @@ pub(super) fn forms(forms: &mut Forms) {
     forms.query::<documents::Which>("get /v1/documents");
     forms.query::<documents::Which>("get /v1/documents/export");
     forms.query::<documents::Question>("get /v1/documents/search");
-    forms.query::<upload::About>("post /v1/documents");
-    forms.other_body(
-        "post /v1/documents",
-        "application/octet-stream",
-        serde_json::json!({ "type": "string", "format": "binary" }),
-    );
+    forms.query::<documents::About>("post /v1/documents");
+    forms.bytes("post /v1/documents");
     forms.query::<documents::WhichPage>("get /v1/documents/{id}/page");
     forms.query::<documents::Part>("get /v1/documents/{id}");
 }

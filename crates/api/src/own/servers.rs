@@ -1,4 +1,4 @@
-//! MCP servers as they stand, what changed of them since they were pinned, and the approval of that.
+//! Agents and MCP servers as they stand, what changed of a server since it was pinned, and the approval of that.
 
 use axum::Json;
 use axum::extract::{Path, State};
@@ -10,8 +10,49 @@ use serde_json::{Value, json};
 
 use crate::http::{Body, JsonResult, Refusal};
 use perihelion_engine::clock;
-use perihelion_runtime::{Review, review};
+use perihelion_runtime::{AgentInfo, Phase, Review, ServerState, review};
 use perihelion_service::Service;
+
+fn shown_agent(agent: &AgentInfo, states: &[ServerState]) -> Value {
+    let server = &agent.server;
+    let state = states.iter().find(|state| state.server == server.name);
+    let tools = server.tools.iter().map(|tool| {
+        json!({
+            "name": tool.name, "description": tool.description, "input_schema": tool.input_schema,
+            "needs_approval": tool.needs_approval, "read_only": tool.read_only,
+        })
+    });
+    json!({
+        "name": agent.name,
+        "server": server.name,
+        "kind": agent.kind,
+        "status": state.map_or(Phase::New, |state| state.phase).as_str(),
+        "problem": state.and_then(|state| state.problem.as_deref()),
+        "description": server.description,
+        "open_world": server.open_world,
+        "tools": tools.collect::<Vec<_>>(),
+    })
+}
+
+pub(super) async fn agents(State(service): State<Service>) -> Json<Value> {
+    let there = service.runtime().agents();
+    let states = there.states();
+    let agents: Vec<Value> = there.list().iter().map(|agent| shown_agent(agent, &states)).collect();
+    let problems: Vec<Value> = there
+        .problems()
+        .iter()
+        .map(|one| json!({ "server": one.server, "problem": one.problem }))
+        .collect();
+    Json(json!({ "agents": agents, "problems": problems }))
+}
+
+pub(super) async fn agent(State(service): State<Service>, Path(name): Path<String>) -> JsonResult {
+    let agents = service.runtime().agents();
+    agents
+        .find(&name)
+        .map(|agent| Json(shown_agent(&agent, &agents.states())))
+        .ok_or_else(|| Refusal::missing(format!("unknown agent: {name}")))
+}
 
 pub(super) async fn list(State(service): State<Service>) -> Json<Value> {
     Json(json!({ "servers": service.runtime().agents().states() }))
@@ -32,10 +73,7 @@ async fn looked(service: &Service, server: &str) -> Result<Review, Refusal> {
 }
 
 /// Starts the server and says what it is now beside its pin.
-pub(super) async fn changes(
-    State(service): State<Service>,
-    Path(name): Path<String>,
-) -> JsonResult {
+pub(super) async fn changes(service: State<Service>, Path(name): Path<String>) -> JsonResult {
     let found = looked(&service, &name).await?;
     Ok(Json(json!({
         "server": found.server, "changes": found.headings, "text": found.text,

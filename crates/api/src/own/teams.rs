@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::http::{Body, JsonResult, Refusal};
+use crate::http::{Body, JsonResult, Refusal, StatusResult};
 use perihelion_runtime::{Error, KeptTeam, TeamDesign, find_team};
 use perihelion_service::Service;
 
@@ -64,10 +64,7 @@ pub(super) async fn create(State(service): State<Service>, body: Body) -> JsonRe
     ))
 }
 
-pub(super) async fn delete(
-    State(service): State<Service>,
-    Path(name): Path<String>,
-) -> Result<StatusCode, Refusal> {
+pub(super) async fn delete(service: State<Service>, Path(name): Path<String>) -> StatusResult {
     let team = found(&service, &name).await?.team;
     let kept = service.runtime().workflows(service.tenant())?;
     kept.delete(&team.design.name).await.map_err(Error::from)?;

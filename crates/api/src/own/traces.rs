@@ -1,15 +1,19 @@
-//! The trace of a thread: as data, and as a page.
+//! A thread as its trace, as the report of its newest turn, and as a file.
 
 use axum::Json;
+use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::header;
-use axum::response::{IntoResponse as _, Response};
+use axum::response::IntoResponse as _;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::json;
 
-use crate::http::{OfThread, Query, Refusal};
-use perihelion_runtime::{RunReport, Trace};
-use perihelion_service::Service;
+use crate::http::{JsonResult, OfThread, Query, Refusal, ResponseResult};
+use perihelion_engine::checkpoint::{self, read_dump, write_dump};
+use perihelion_engine::ids::ThreadId;
+use perihelion_runtime::{Error, RunReport, Trace};
+use perihelion_service::{self as service, Service};
 
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
@@ -18,11 +22,7 @@ pub(super) struct Which {
     run: Option<u32>,
 }
 
-async fn read(
-    service: &Service,
-    thread: perihelion_engine::ids::ThreadId,
-    run: Option<u32>,
-) -> Result<Trace, Refusal> {
+async fn read(service: &Service, thread: ThreadId, run: Option<u32>) -> Result<Trace, Refusal> {
     service.info(thread).await?;
     Ok(service.runtime().traces().read(thread, run).await?)
 }
@@ -61,8 +61,33 @@ pub(super) async fn page(
     State(service): State<Service>,
     OfThread(thread): OfThread,
     Query(which): Query<Which>,
-) -> Result<Response, Refusal> {
+) -> ResponseResult {
     let trace = read(&service, thread, which.run).await?;
     let page = trace.to_page().map_err(|error| Refusal::invalid(error.to_string()))?;
     Ok(([(header::CONTENT_TYPE, "text/html; charset=utf-8")], page).into_response())
+}
+
+pub(super) async fn export(service: State<Service>, OfThread(thread): OfThread) -> ResponseResult {
+    service.info(thread).await?;
+    let dump = service.runtime().threads().export(thread).await?;
+    let mut text = Vec::new();
+    write_dump(&dump, &mut text)?;
+    let name = format!("attachment; filename=\"{thread}.jsonl\"");
+    let headers = [
+        (header::CONTENT_TYPE, "application/x-ndjson".to_owned()),
+        (header::CONTENT_DISPOSITION, name),
+    ];
+    Ok((headers, text).into_response())
+}
+
+pub(super) async fn import(State(service): State<Service>, file: Bytes) -> JsonResult {
+    let dump = read_dump(file.as_ref()).map_err(|error| Refusal::invalid(error.to_string()))?;
+    let info = service.import_thread(dump).await.map_err(|error| match error {
+        // What is wrong with a file is what its sender can change.
+        service::Error::Runtime(Error::Store(checkpoint::Error::Corrupt { .. })) => {
+            Refusal::invalid(error.to_string())
+        }
+        other => other.into(),
+    })?;
+    Ok(Json(json!({ "thread_id": info.id })))
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use axum::Extension;
 use axum::extract::State;
 use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade};
-use axum::response::{IntoResponse as _, Response};
+use axum::response::IntoResponse as _;
 use perihelion_http::Connection;
 use perihelion_people::Scope;
 use serde_json::{Value, json};
@@ -20,8 +20,7 @@ use super::stream::Wanted;
 use crate::auth::Ends;
 use crate::event_stream::HEARTBEAT;
 use crate::hidden::ModelAddresses;
-use crate::http::OfThread;
-use crate::http::Place;
+use crate::http::{OfThread, Place, ResponseResult};
 use crate::refused_socket;
 use perihelion_engine::clock;
 use perihelion_engine::ids::ThreadId;
@@ -42,7 +41,7 @@ pub(in crate::agent_server) async fn open(
     place: Option<Extension<Place>>,
     connection: Option<Extension<Connection>>,
     upgrade: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
-) -> Result<Response, Refusal> {
+) -> ResponseResult {
     let upgrade = match upgrade {
         Ok(upgrade) => upgrade,
         Err(error) => {
@@ -83,7 +82,6 @@ pub(in crate::agent_server) async fn open(
     }))
 }
 
-/// One socket.
 struct Talk {
     app: AppState,
     thread: ThreadId,
@@ -142,36 +140,30 @@ impl Talk {
             Err(error) => return commands::failure(None, &Refused::invalid(error.to_string())),
         };
         let id = command.id;
-        match command.method.as_str() {
-            "subscription.subscribe" => {
-                match serde_json::from_value(Value::Object(command.params)) {
-                    Ok(wanted) => match self.subscribe(wanted) {
-                        Ok(name) => {
-                            let result = json!({ "subscription_id": name, "replayed_events": 0 });
-                            commands::success(id, result)
-                        }
-                        Err(refused) => commands::failure(Some(id), &refused),
-                    },
-                    Err(error) => commands::failure(Some(id), &Refused::invalid(error.to_string())),
-                }
-            }
+        let done = match command.method.as_str() {
+            "subscription.subscribe" => serde_json::from_value(Value::Object(command.params))
+                .map_err(|error| Refused::invalid(error.to_string()))
+                .and_then(|wanted| self.subscribe(wanted))
+                .map(|name| json!({ "subscription_id": name, "replayed_events": 0 })),
             "subscription.unsubscribe" => {
                 let name = command.params.get("subscription_id").and_then(Value::as_str);
-                match name.and_then(|name| self.subscriptions.remove(name)) {
-                    Some(_) => commands::success(id, json!({})),
-                    None => commands::failure(Some(id), &Refused::unknown_subscription()),
-                }
+                let ended = name.and_then(|name| self.subscriptions.remove(name));
+                ended.map(|_| json!({})).ok_or_else(Refused::unknown_subscription)
             }
             // Nothing of a subscription outlives its socket: a new one hears everything again, under the same ids.
-            "subscription.reconnect" => commands::success(id, json!({ "restored": false })),
+            "subscription.reconnect" => Ok(json!({ "restored": false })),
             // Looking needs another scope than moving; the request was a look.
             "state.get" | "state.listCheckpoints" | "agent.getTree" => {
-                commands::answered(&self.app, self.thread, &command).await
+                return commands::answered(&self.app, self.thread, &command).await;
             }
             _ => match self.app.service.permit(Scope::Run) {
-                Ok(()) => commands::answered(&self.app, self.thread, &command).await,
-                Err(error) => commands::failure(Some(id), &error.into()),
+                Ok(()) => return commands::answered(&self.app, self.thread, &command).await,
+                Err(error) => Err(error.into()),
             },
+        };
+        match done {
+            Ok(result) => commands::success(id, result),
+            Err(refused) => commands::failure(Some(id), &refused),
         }
     }
 

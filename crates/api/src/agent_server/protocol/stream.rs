@@ -3,7 +3,6 @@
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::HeaderMap;
-use axum::response::Response;
 use perihelion_http::sse;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -13,7 +12,7 @@ use super::super::{AppState, Refusal};
 use super::events::{Event, Shown};
 use super::follow::Follower;
 use crate::event_stream;
-use crate::http::{Body, OfThread};
+use crate::http::{Body, OfThread, ResponseResult};
 use perihelion_service::Service;
 use perihelion_service::kept::Run;
 
@@ -94,7 +93,7 @@ pub(in crate::agent_server) async fn events(
     OfThread(thread): OfThread,
     headers: HeaderMap,
     body: Body,
-) -> Result<Response, Refusal> {
+) -> ResponseResult {
     let mut wanted: Wanted = body.read()?;
     wanted.check()?;
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok());
@@ -105,7 +104,7 @@ pub(in crate::agent_server) async fn events(
     let service = app.service.clone();
     let stream = futures::stream::unfold((follower, service), |(mut follower, service)| async {
         let bytes = next(&mut follower, &service).await?;
-        Some((Ok::<_, std::convert::Infallible>(bytes), (follower, service)))
+        Some((bytes, (follower, service)))
     });
     Ok(event_stream::response(HeaderMap::new(), stream))
 }

@@ -6,7 +6,6 @@ use uuid::Uuid;
 
 use perihelion_star::AgentEvent;
 
-/// An event of a tool call.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 #[expect(clippy::enum_variant_names, reason = "these are the names on the wire")]

@@ -10,7 +10,6 @@ pub(crate) fn named_checkpoint(given: &Value) -> Option<&str> {
     given.as_str().or_else(|| given.get("checkpoint_id").and_then(Value::as_str))
 }
 
-/// Shows a checkpoint.
 pub(crate) fn shown(thread: ThreadId, id: &str) -> Value {
     json!({ "checkpoint_id": id, "thread_id": thread, "checkpoint_ns": "" })
 }

@@ -49,7 +49,6 @@ pub(crate) enum SortOrder {
 }
 
 impl Durability {
-    /// Returns the word.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Sync => "sync",
@@ -60,7 +59,6 @@ impl Durability {
 }
 
 impl OneOrMany {
-    /// Returns the words.
     pub(crate) fn into_vec(self) -> Vec<String> {
         match self {
             Self::One(word) => vec![word],

@@ -56,9 +56,6 @@ pub(super) fn partial(id: &str, node: &str, text: &str) -> Value {
 }
 
 /// Reads the messages that a client wrote: a list, or one alone.
-///
-/// # Errors
-/// [`Refusal`] with the words of the reference server for the first that is no message.
 pub(super) fn read_list(given: &Value) -> Result<Vec<Message>, Refusal> {
     match given {
         Value::Array(list) => list.iter().map(read).collect(),
@@ -68,9 +65,6 @@ pub(super) fn read_list(given: &Value) -> Result<Vec<Message>, Refusal> {
 
 /// Reads a message in one of the forms that clients write: a text, a pair of role and content, an object, or an object
 /// as LangChain serialises it. One without an ID gets one.
-///
-/// # Errors
-/// As [`read_list`].
 pub(super) fn read(given: &Value) -> Result<Message, Refusal> {
     let plain = plain(given);
     let refused = |why: String| Refusal(StatusCode::BAD_REQUEST, why);

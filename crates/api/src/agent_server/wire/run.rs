@@ -32,7 +32,6 @@ impl Asked {
     }
 }
 
-/// Shows a run.
 pub(crate) fn shown(run: &Run) -> Value {
     json!({
         "run_id": run.id,

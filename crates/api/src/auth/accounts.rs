@@ -1,22 +1,27 @@
-//! The API keys of the one who asks; those who manage see and revoke all of their tenant.
+//! The API keys of the one who asks; for those who manage a tenant all of its keys, its users, and who did what.
 
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use chrono::{DateTime, Utc};
-use perihelion_people::{ApiKey, NewKey, Principal, ProvedBy, Scope};
+use perihelion_people::{ApiKey, AuditQuery, NewKey, Principal, ProvedBy, Scope};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use uuid::Uuid;
 
-use super::accounts;
-use crate::http::{Body, JsonResult, Refusal};
+use crate::http::{Body, JsonResult, Query, Refusal, StatusResult};
+use perihelion_runtime::Accounts;
 use perihelion_service::Service;
+
+/// Returns the users and keys of the tenant of the one who asks, who looks after them.
+fn accounts(service: &Service) -> Accounts {
+    Accounts::new(service.people().clone(), service.tenant(), &service.who().user)
+}
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Create {
+pub(super) struct CreateKey {
     name: String,
     /// Those of the one who asks by default, without `manage`, `act_as` and `operate`.
     #[schemars(with = "Option<Vec<String>>")]
@@ -45,12 +50,12 @@ fn own_key(who: &Principal) -> Option<Uuid> {
     }
 }
 
-pub(super) async fn list(State(service): State<Service>) -> JsonResult {
+pub(super) async fn keys(State(service): State<Service>) -> JsonResult {
     Ok(Json(json!({ "keys": own(&service).await? })))
 }
 
-pub(super) async fn create(State(service): State<Service>, body: Body) -> JsonResult {
-    let create: Create = body.read()?;
+pub(super) async fn create_key(State(service): State<Service>, body: Body) -> JsonResult {
+    let create: CreateKey = body.read()?;
     let who = service.who();
     let scopes = create.scopes.unwrap_or_else(|| {
         let usual = |scope: &Scope| !matches!(scope, Scope::Manage | Scope::ActAs | Scope::Operate);
@@ -73,13 +78,45 @@ pub(super) async fn create(State(service): State<Service>, body: Body) -> JsonRe
     Ok(Json(shown))
 }
 
-pub(super) async fn revoke(
-    State(service): State<Service>,
-    Path(name): Path<String>,
-) -> Result<StatusCode, Refusal> {
+pub(super) async fn revoke_key(service: State<Service>, Path(name): Path<String>) -> StatusResult {
     if !own(&service).await?.iter().any(|key| key.name == name && key.revoked_at.is_none()) {
         return Err(Refusal::missing(format!("no active key has this name: {name}")));
     }
     accounts(&service).revoke_key(&name).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+pub(super) async fn users(State(service): State<Service>) -> JsonResult {
+    service.permit(Scope::Manage)?;
+    Ok(Json(json!({ "users": accounts(&service).users().await? })))
+}
+
+/// Shuts a user out and ends the runs of their threads; nobody locks themselves out by it.
+pub(super) async fn disable_user(
+    State(service): State<Service>,
+    Path(name): Path<String>,
+) -> StatusResult {
+    service.permit(Scope::Manage)?;
+    if service.who().user == name {
+        let why = "you cannot disable yourself; ask another user with the scope manage";
+        return Err(Refusal(StatusCode::CONFLICT, why.to_owned()));
+    }
+    accounts(&service).disable_user(&name).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+pub(super) struct AuditPage {
+    thread: Option<Uuid>,
+    before: Option<DateTime<Utc>>,
+    limit: Option<u32>,
+}
+
+pub(super) async fn audit(service: State<Service>, Query(which): Query<AuditPage>) -> JsonResult {
+    service.permit(Scope::Manage)?;
+    let AuditPage { thread, before, limit } = which;
+    let wanted = AuditQuery { thread, before, limit };
+    let entries = service.people().audit(service.tenant(), &wanted).await?;
+    Ok(Json(json!({ "entries": entries })))
 }

@@ -1,4 +1,4 @@
-//! The REST binding.
+//! The bindings: JSON-RPC and REST.
 
 use axum::Json;
 use axum::body::Bytes;
@@ -14,11 +14,77 @@ use serde_json::{Value, json};
 use url::form_urlencoded;
 
 use super::refusal::Refusal;
-use super::tasks::{self, Send};
-use super::{card, list, push, shapes, stream};
+use super::tasks::Send;
+use super::{card, list, push, shapes, stream, tasks};
 use crate::http::JsonResult;
 use perihelion_engine::ids::ThreadId;
 use perihelion_service::Service;
+
+/// Answers a call of JSON-RPC.
+pub(super) async fn call(
+    State(service): State<Service>,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    let read = check_kind(&headers)
+        .and_then(|()| crate::http::json(&body).map_err(|why| Refusal::Parse(why.to_owned())));
+    let request = match read {
+        Ok(request) => request,
+        Err(refusal) => return Json(refusal.rpc(&Value::Null)).into_response(),
+    };
+    let id = request.get("id").cloned().unwrap_or(Value::Null);
+    let answered = match check_version(&uri, &headers) {
+        Ok(()) => answer(&service, &headers, &request, &id).await,
+        Err(refusal) => Err(refusal),
+    };
+    answered.unwrap_or_else(|refusal| Json(refusal.rpc(&id)).into_response())
+}
+
+async fn answer(
+    service: &Service,
+    headers: &HeaderMap,
+    request: &Value,
+    id: &Value,
+) -> Result<Response, Refusal> {
+    let params = request.get("params").cloned().unwrap_or_else(|| json!({}));
+    let named = |name: &str, other: &str| -> Result<String, Refusal> {
+        let id = params.get(name).or_else(|| params.get(other)).and_then(Value::as_str);
+        id.map(str::to_owned)
+            .ok_or_else(|| Refusal::Invalid(format!("params.{name} must name a task")))
+    };
+    let id_of = || named("id", "id");
+    let of_task = || named("taskId", "task_id");
+    let result = match request["method"].as_str().unwrap_or_default() {
+        "SendMessage" => sent(service, typed(params)?).await?,
+        "SendStreamingMessage" => {
+            return stream::begin(service, typed(params)?, Some(id.clone())).await;
+        }
+        "SubscribeToTask" => return stream::join(service, &id_of()?, Some(id.clone())).await,
+        "GetTask" => {
+            let task = tasks::found(service, &id_of()?).await?;
+            let shown: Shown = typed(params)?;
+            shapes::short_task(&task, shown.history_length)
+        }
+        "CancelTask" => shapes::task(&tasks::cancel(service, &id_of()?).await?),
+        "ListTasks" => list::listed(service, &typed(params)?).await?,
+        "GetExtendedAgentCard" => card::extended(service, headers).await?,
+        "CreateTaskPushNotificationConfig" => {
+            let config: push::Config = typed(params.clone())?;
+            let task = config.task_id.clone().unwrap_or_default();
+            push::create(service, &task, config).await?
+        }
+        "GetTaskPushNotificationConfig" => push::get(service, &of_task()?, &id_of()?).await?,
+        "ListTaskPushNotificationConfigs" => push::list(service, &of_task()?).await?,
+        "DeleteTaskPushNotificationConfig" => push::delete(service, &of_task()?, &id_of()?).await?,
+        other => return Err(Refusal::UnknownMethod(other.to_owned())),
+    };
+    Ok(Json(json!({ "jsonrpc": "2.0", "id": id, "result": result })).into_response())
+}
+
+fn typed<T: DeserializeOwned>(params: Value) -> Result<T, Refusal> {
+    serde_json::from_value(params).map_err(|error| Refusal::Invalid(error.to_string()))
+}
 
 /// Names the version that a client speaks: a header, or a parameter of the address.
 const VERSION: &str = "a2a-version";
@@ -27,7 +93,7 @@ const VERSION: &str = "a2a-version";
 const UNNAMED: &str = "0.3";
 
 /// Refuses a client that speaks another version.
-pub(super) fn check_version(uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
+fn check_version(uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
     let header = headers.get(VERSION).and_then(|version| version.to_str().ok());
     let mut query = form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes());
     let parameter = query.find(|(name, _)| name.eq_ignore_ascii_case(VERSION));
@@ -49,7 +115,7 @@ pub(super) async fn versioned(request: Request, next: Next) -> Result<Response, 
 }
 
 /// Refuses a body that says it is something else than JSON.
-pub(super) fn check_kind(headers: &HeaderMap) -> Result<(), Refusal> {
+fn check_kind(headers: &HeaderMap) -> Result<(), Refusal> {
     match headers.get(header::CONTENT_TYPE) {
         Some(kind) if !crate::http::is_json(headers) => {
             let named = kind.to_str().unwrap_or_default();
@@ -59,7 +125,6 @@ pub(super) fn check_kind(headers: &HeaderMap) -> Result<(), Refusal> {
     }
 }
 
-/// A body.
 pub(super) struct Body<T>(T);
 
 impl<S: std::marker::Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
@@ -75,7 +140,7 @@ impl<S: std::marker::Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T
 
 fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Refusal> {
     let read = crate::http::json(bytes).map_err(|why| Refusal::Invalid(why.to_owned()))?;
-    serde_json::from_value(read).map_err(|error| Refusal::Invalid(error.to_string()))
+    typed(read)
 }
 
 /// The parameters of an address.
@@ -91,7 +156,7 @@ impl<S: std::marker::Send + Sync, T: DeserializeOwned> FromRequestParts<S> for A
 }
 
 /// Begins a task and waits for it, unless it is to answer at once.
-pub(super) async fn sent(service: &Service, send: Send) -> Result<Value, Refusal> {
+async fn sent(service: &Service, send: Send) -> Result<Value, Refusal> {
     let at_once = send.configuration.return_immediately;
     let messages = send.configuration.history_length;
     let (run, task) = tasks::begin(service, send).await?;
@@ -102,10 +167,7 @@ pub(super) async fn sent(service: &Service, send: Send) -> Result<Value, Refusal
     Ok(json!({ "task": shapes::short_task(&task, messages) }))
 }
 
-pub(super) async fn send(
-    State(service): State<Service>,
-    Body(send): Body<Send>,
-) -> JsonResult<Refusal> {
+pub(super) async fn send(service: State<Service>, Body(send): Body<Send>) -> JsonResult<Refusal> {
     Ok(Json(sent(&service, send).await?))
 }
 

@@ -1,0 +1,209 @@
+//! How much a tenant may ask: requests in a minute, requests that are open at the same time, and logins that are tried.
+//!
+//! Requests are counted by tenant, not by address or credential; logins by tenant and name, whether there is such a user or
+//! not, and in all. Names share a fixed number of counters, to which a secret of the process leads each: strangers who try
+//! other names make the process neither forget what they tried before nor keep more.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher as _, RandomState};
+use std::num::NonZeroU32;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use axum::body::{Body, HttpBody as _};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use futures::StreamExt as _;
+
+use crate::http::{Place, Places, Refusal};
+use perihelion_engine::clock::Rate;
+use perihelion_service::Service;
+
+/// What the limits of requests and logins count by.
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// Tenants that are counted; of more, all begin again.
+const TENANTS: usize = 10_000;
+
+/// The rates of all tenants of one process.
+pub(super) struct Rates {
+    per_minute: Option<NonZeroU32>,
+    tenants: Mutex<HashMap<String, Arc<Rate>>>,
+}
+
+impl Rates {
+    pub(super) fn new(per_minute: Option<u32>) -> Self {
+        Self { per_minute: per_minute.and_then(NonZeroU32::new), tenants: Mutex::default() }
+    }
+
+    /// Counts a request of a tenant, and returns how it is refused if it is one too many.
+    pub(super) fn refusal(&self, tenant: &str) -> Option<Response> {
+        let most = self.per_minute?;
+        let rate = {
+            let mut tenants = self.tenants.lock().unwrap_or_else(PoisonError::into_inner);
+            if tenants.len() >= TENANTS && !tenants.contains_key(tenant) {
+                tenants.clear();
+            }
+            let new = || Arc::new(Rate::new(most, MINUTE));
+            Arc::clone(tenants.entry(tenant.to_owned()).or_insert_with(new))
+        };
+        let seconds = early(&rate)?;
+        Some(refused("requests of this tenant", seconds))
+    }
+}
+
+/// Counts one more, and returns after how many seconds it were not too many, if it is.
+fn early(rate: &Rate) -> Option<u64> {
+    Some(rate.count().err()?.as_secs() + 1)
+}
+
+/// Refuses what is too much, and says when it is not.
+pub(super) fn refused(what: &str, seconds: u64) -> Response {
+    too_many(format!("too many {what}; send the next one in {seconds} s"), seconds)
+}
+
+/// Refuses what is too much for this reason, until some seconds have passed.
+fn too_many(why: String, seconds: u64) -> Response {
+    let mut refused = Refusal(StatusCode::TOO_MANY_REQUESTS, why).into_response();
+    refused.headers_mut().insert(header::RETRY_AFTER, seconds.into());
+    refused
+}
+
+/// Says in every refusal for being too much when to come again.
+pub(super) async fn with_time(mut response: Response, service: &Service) -> Response {
+    let is_stated = response.headers().contains_key(header::RETRY_AFTER);
+    if response.status() == StatusCode::TOO_MANY_REQUESTS && !is_stated {
+        let seconds = service.until_room().await.as_secs();
+        response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
+    }
+    response
+}
+
+/// Seconds after which who has too many open is to come again.
+const AGAIN: u64 = 5;
+
+/// The open requests of all tenants of one process; what outlives its answer, such as a socket, keeps its place too.
+pub(super) struct OpenRequests(Option<Places>);
+
+impl OpenRequests {
+    pub(super) fn new(most: Option<u32>) -> Self {
+        Self(most.map(|most| Places::new(most, u32::MAX)))
+    }
+
+    /// Takes a place for a request of a tenant; none where they are not counted.
+    pub(super) fn take(&self, tenant: &str) -> Result<Option<Place>, Box<Response>> {
+        let Some(places) = &self.0 else { return Ok(None) };
+        let place = places.take(tenant).ok_or_else(|| {
+            let most = places.of_tenant();
+            let why = format!("{most} requests of this tenant are open, of {most}; close a stream");
+            Box::new(too_many(why, AGAIN))
+        })?;
+        Ok(Some(place))
+    }
+}
+
+/// Keeps a place for as long as the body of a response lasts.
+pub(super) fn keeping(place: Option<Place>, response: Response) -> Response {
+    let Some(place) = place else { return response };
+    if response.body().size_hint().exact().is_some() {
+        return response;
+    }
+    response.map(|body| {
+        Body::from_stream(body.into_data_stream().inspect(move |_| {
+            // Dropped with the stream.
+            let _ = &place;
+        }))
+    })
+}
+
+/// Counters that the names share.
+const COUNTERS: u64 = 4_096;
+
+/// What is tried for one name in a minute.
+const OF_ONE: u32 = 10;
+
+/// What is tried for all names together in a minute.
+const OF_ALL: u32 = 300;
+
+/// What was tried lately in one process.
+pub(super) struct Logins {
+    of_one: Vec<Rate>,
+    of_all: Rate,
+    secret: RandomState,
+}
+
+impl Logins {
+    pub(super) fn new() -> Self {
+        let counter = |most| Rate::new(NonZeroU32::new(most).unwrap_or(NonZeroU32::MIN), MINUTE);
+        let of_one = (0..COUNTERS).map(|_| counter(OF_ONE)).collect();
+        Self { of_one, of_all: counter(OF_ALL), secret: RandomState::new() }
+    }
+
+    /// Counts one more of a name, and returns how it is refused if it is one too many.
+    pub(super) fn refusal(&self, tenant: &str, name: &str) -> Option<Response> {
+        let place = self.secret.hash_one((tenant, name.trim().to_lowercase())) % COUNTERS;
+        let of_one = usize::try_from(place).ok().and_then(|place| self.of_one.get(place));
+        // In this order, so that who guesses at one name takes nothing from the others.
+        let seconds = of_one.and_then(early).or_else(|| early(&self.of_all))?;
+        Some(refused("logins", seconds))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// S3.04
+    #[test]
+    fn each_tenant_has_a_separate_rate_and_receives_a_retry_time() {
+        let rates = Rates::new(Some(2));
+        assert!(rates.refusal("a").is_none() && rates.refusal("a").is_none());
+        let refused = rates.refusal("a").unwrap();
+        assert_eq!(refused.status(), StatusCode::TOO_MANY_REQUESTS);
+        let later = refused.headers()[header::RETRY_AFTER].to_str().unwrap();
+        assert!((1..=60).contains(&later.parse::<u64>().unwrap()), "{later}");
+        assert!(rates.refusal("b").is_none());
+        let free = Rates::new(None);
+        assert!((0..1_000).all(|_| free.refusal("a").is_none()));
+    }
+
+    /// S3.04
+    #[test]
+    fn a_place_is_free_again_when_the_last_who_keeps_it_lets_go() {
+        let requests = OpenRequests::new(Some(1));
+        let place = requests.take("a").ok().flatten().unwrap();
+        let refused = requests.take("a").err().unwrap();
+        assert_eq!(refused.status(), StatusCode::TOO_MANY_REQUESTS);
+        assert!(refused.headers().contains_key(header::RETRY_AFTER));
+        assert!(requests.take("b").is_ok(), "another tenant has places of its own");
+        let socket = place.clone();
+        drop(place);
+        assert!(requests.take("a").is_err(), "the socket is still open");
+        let body = Body::from_stream(futures::stream::pending::<Result<String, std::io::Error>>());
+        let streamed = keeping(Some(socket), Response::new(body));
+        assert!(requests.take("a").is_err(), "the stream is still open");
+        drop(streamed);
+        assert!(requests.take("a").is_ok());
+        assert!(OpenRequests::new(None).take("a").is_ok_and(|place| place.is_none()));
+    }
+
+    /// S3.04
+    #[test]
+    fn guesses_block_one_name_and_too_many_guesses_block_all_logins() {
+        let logins = Logins::new();
+        for _ in 0..OF_ONE {
+            assert!(logins.refusal("a", "Ann").is_none());
+        }
+        for same in ["ann", " ANN "] {
+            let refused = logins.refusal("a", same).unwrap();
+            assert_eq!(refused.status(), StatusCode::TOO_MANY_REQUESTS);
+            assert!(refused.headers().contains_key(header::RETRY_AFTER));
+        }
+        // One of them may share the counter.
+        let other = ["b", "c", "d"].iter().any(|tenant| logins.refusal(tenant, "ann").is_none());
+        assert!(other, "another tenant has an Ann of its own");
+        let others = (0..2 * OF_ALL).map(|one| logins.refusal("a", &one.to_string()));
+        let taken = others.filter(Option::is_none).count();
+        assert!((100..500).contains(&taken), "{taken}");
+    }
+}
