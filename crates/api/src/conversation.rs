@@ -12,7 +12,7 @@ use perihelion_llm::Usage;
 use perihelion_runtime::{AboutGraph, InterruptView, ThreadState};
 use perihelion_service::kept::{Multitask, NewDelivery, Run, RunStatus};
 use perihelion_service::{
-    Accept, Asked, ClientStatus, Happening, Listener, Next, Order, Service, ThreadView, Turn,
+    Accept, Asked, ClientStatus, Listener, Next, Order, Service, ThreadChange, ThreadView, Turn,
     assistant_of,
 };
 use perihelion_star::question::kind;
@@ -219,7 +219,7 @@ impl Conversation {
                 () = stop.cancelled() => { self.end(Ending::Continues); continue }
             };
             match next {
-                Ok(Next::Heard(heard)) => self.hear(heard.happening),
+                Ok(Next::Change(heard)) => self.hear(heard.change),
                 Ok(Next::Ended(run)) => self.ended(&run).await,
                 Ok(Next::Gone) => self.end(Ending::Failed("the run is no more".into())),
                 Err(error) => self.end(Ending::Failed(error.to_string())),
@@ -242,14 +242,14 @@ impl Conversation {
         }
     }
 
-    fn hear(&mut self, happening: Happening) {
+    fn hear(&mut self, change: ThreadChange) {
         let [_, _, answering] = node_names();
-        match happening {
-            Happening::TaskStarted { node, .. } => {
+        match change {
+            ThreadChange::TaskStarted { node, .. } => {
                 self.ready.push_back(AnswerPart::Started(node));
             }
             // An answer in JSON may be repaired, and a message that begins again is another: both are sent whole.
-            Happening::Piece { node, piece, is_first, .. }
+            ThreadChange::Piece { node, piece, is_first, .. }
                 if (node == answering || self.is_of_own())
                     && !self.is_structured()
                     && (!is_first || self.words.is_empty()) =>
@@ -257,12 +257,12 @@ impl Conversation {
                 self.words.push_str(&piece);
                 self.ready.push_back(AnswerPart::Piece(piece));
             }
-            Happening::Step { at, rest, .. } => {
+            ThreadChange::Step { at, rest, .. } => {
                 rest.into_iter().for_each(|piece| self.hear(piece));
                 self.state = Some(at.state);
             }
-            Happening::StandsAt { state } => self.state = Some(state),
-            Happening::Interrupted { interrupts, state, .. } => {
+            ThreadChange::ContinuesFrom { state } => self.state = Some(state),
+            ThreadChange::Interrupted { interrupts, state, .. } => {
                 self.questions = interrupts.iter().map(InterruptView::from).collect();
                 self.state = Some(state);
             }

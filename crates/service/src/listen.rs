@@ -15,7 +15,7 @@ use uuid::Uuid;
 use super::kept::Run;
 use super::pending_run::PendingRun;
 use super::pieces::PartialMessages;
-use super::{CheckpointIds, Error, Happening, Heard, Service, StepRun};
+use super::{CheckpointIds, Error, LoggedChange, Service, StepRun, ThreadChange};
 use perihelion_engine::bus::{CallReceiver, Subscription, ThreadEvent};
 use perihelion_engine::clock;
 use perihelion_engine::graph::{RunEvent, StreamMode};
@@ -46,7 +46,7 @@ pub enum StartAt {
 /// What the next look gave.
 #[derive(Clone, Debug)]
 pub enum Next {
-    Heard(Heard),
+    Change(LoggedChange),
     /// The run has ended, and everything of it was heard.
     Ended(Box<Run>),
     /// The run is no more.
@@ -76,7 +76,7 @@ pub struct Listener {
     /// When the newest step that was read was durable, or the run asked for.
     at: DateTime<Utc>,
     pieces: PartialMessages,
-    ready: VecDeque<Heard>,
+    ready: VecDeque<LoggedChange>,
     is_open: bool,
     /// Calls when the run has ended in this process.
     ended: CallReceiver<Uuid>,
@@ -140,7 +140,7 @@ impl Listener {
     pub async fn next(&mut self) -> Result<Next, Error> {
         loop {
             if let Some(heard) = self.ready.pop_front() {
-                return Ok(Next::Heard(heard));
+                return Ok(Next::Change(heard));
             }
             if !self.is_open && !self.open().await? {
                 if self.run.status.is_terminal() {
@@ -275,29 +275,31 @@ impl Listener {
     async fn take(&mut self, logged: ThreadEvent) -> Result<(), Error> {
         // One of a newer version's that this one does not know says nothing to it.
         let Ok(event) = RunEvent::<GraphState>::deserialize(&logged.event) else { return Ok(()) };
-        let happening = match event {
+        let change = match event {
             RunEvent::StepRestarted { .. } => {
                 self.pieces.begin_again();
-                Some(Happening::StandsAt { state: self.shown.clone() })
+                Some(ThreadChange::ContinuesFrom { state: self.shown.clone() })
             }
             RunEvent::TaskStarted { step, task, node, .. } => {
                 self.pieces.begin_task(step, task);
-                Some(Happening::TaskStarted { step, task, node, state: self.shown.clone() })
+                Some(ThreadChange::TaskStarted { step, task, node, state: self.shown.clone() })
             }
             RunEvent::TaskEnded { step, task, node, error: Some(error), retry: false } => {
-                Some(Happening::TaskFailed { step, task, node, error })
+                Some(ThreadChange::TaskFailed { step, task, node, error })
             }
             RunEvent::Published { mode: StreamMode::Messages, step, task, node, payload } => {
                 let turn = self.state.star().turn;
                 let piece = MessagePiece::read(&payload);
                 piece.and_then(|piece| self.pieces.take(turn, (step, task), node, piece.text))
             }
-            RunEvent::Published { node, payload, .. } => Some(Happening::Custom { node, payload }),
+            RunEvent::Published { node, payload, .. } => {
+                Some(ThreadChange::Custom { node, payload })
+            }
             RunEvent::Checkpoint { step, .. } => self.step(step).await?,
             RunEvent::Interrupted { step, interrupts, asking } => {
                 self.stand_at(step.saturating_sub(1)).await?;
                 let state = self.state.clone();
-                Some(Happening::Interrupted { step, interrupts, asking, state })
+                Some(ThreadChange::Interrupted { step, interrupts, asking, state })
             }
             RunEvent::RunEnded { .. } => {
                 self.may_have_ended = true;
@@ -306,20 +308,20 @@ impl Listener {
             }
             ref nested @ RunEvent::Nested { ref namespace, .. } => {
                 let namespace = namespace.clone();
-                nested.custom().map(|payload| Happening::Nested { namespace, payload })
+                nested.custom().map(|payload| ThreadChange::Nested { namespace, payload })
             }
             RunEvent::TaskEnded { .. } | RunEvent::Update { .. } | RunEvent::Values { .. } => None,
         };
-        let Some(happening) = happening else { return Ok(()) };
+        let Some(change) = change else { return Ok(()) };
         let is_first = std::mem::take(&mut self.is_silent);
         if logged.id > self.after {
-            self.ready.push_back(Heard { id: logged.id, at: self.at, is_first, happening });
+            self.ready.push_back(LoggedChange { id: logged.id, at: self.at, is_first, change });
         }
         Ok(())
     }
 
     /// Reads a step and folds it into the state.
-    async fn step(&mut self, step: u64) -> Result<Option<Happening>, Error> {
+    async fn step(&mut self, step: u64) -> Result<Option<ThreadChange>, Error> {
         let thread = ThreadId(self.run.thread);
         let store = self.service.runtime().store();
         let row = store.history(thread, Some(step + 1), 1).await?.pop();
@@ -343,6 +345,6 @@ impl Listener {
         self.shown = at.state.clone();
         self.step = step;
         self.at = at.row.at;
-        Ok(Some(Happening::Step { at, rest, streamed }))
+        Ok(Some(ThreadChange::Step { at, rest, streamed }))
     }
 }

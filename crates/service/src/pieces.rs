@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Happening;
+use super::ThreadChange;
 use perihelion_runtime::Wrote;
 use perihelion_star::message_id;
 
@@ -45,7 +45,7 @@ impl PartialMessages {
         (step, task): (u64, u32),
         node: String,
         mut piece: String,
-    ) -> Option<Happening> {
+    ) -> Option<ThreadChange> {
         let so_far = self.0.entry((step, task)).or_default();
         let mut is_first = so_far.text.is_empty();
         if let Some(again) = &mut so_far.again {
@@ -67,7 +67,7 @@ impl PartialMessages {
         so_far.text.push_str(&piece);
         let message = so_far.name(turn, step, &node);
         let text = so_far.text.clone();
-        Some(Happening::Piece { step, task, node, message, piece, text, is_first })
+        Some(ThreadChange::Piece { step, task, node, message, piece, text, is_first })
     }
 
     /// Returns the ids of the messages of a step that were told in pieces.
@@ -79,7 +79,7 @@ impl PartialMessages {
     }
 
     /// Returns what the messages of a step end with that was told in part: the process that told them died before the rest.
-    pub(super) fn rest(&self, turn: u32, step: u64, written: &[Wrote]) -> Vec<Happening> {
+    pub(super) fn rest(&self, turn: u32, step: u64, written: &[Wrote]) -> Vec<ThreadChange> {
         let mut rest = Vec::new();
         for (task, one) in (0_u32..).zip(written) {
             let Some(so_far) = self.0.get(&(step, task)) else { continue };
@@ -95,7 +95,7 @@ impl PartialMessages {
                 let text = format!("{}{more}", so_far.text);
                 let piece = more.to_owned();
                 let is_first = false;
-                rest.push(Happening::Piece { step, task, node, message, piece, text, is_first });
+                rest.push(ThreadChange::Piece { step, task, node, message, piece, text, is_first });
             }
         }
         rest
@@ -134,7 +134,7 @@ mod tests {
             // Another process reads the answer back and tells none of it again.
             pieces.begin_again();
             let rest = pieces.rest(1, 3, &written(whole));
-            let [Happening::Piece { piece, text, message, .. }] = rest.as_slice() else {
+            let [ThreadChange::Piece { piece, text, message, .. }] = rest.as_slice() else {
                 panic!("{sent}: {rest:?}")
             };
             assert_eq!((piece.as_str(), text.as_str()), (&whole[sent..], whole));

@@ -52,7 +52,7 @@ pub(super) async fn joined(
         None | Some("") => Modes::of(&run),
         Some(list) => Modes::read(named_modes(list).map(str::to_owned).collect())?,
     };
-    let heard = Heard::read(headers)?;
+    let heard = LastEvent::read(headers)?;
     let stops = asked
         .cancel_on_disconnect
         .is_some_and(|word| matches!(word.as_str(), "1" | "true" | "True"));
@@ -67,12 +67,12 @@ pub(super) async fn joined(
 /// Follows a run that is begun by this very request.
 pub(super) async fn begun(app: &AppState, accepted: Accepted) -> ResponseResult {
     let Accepted { run, modes, stops_with_client } = accepted;
-    response(app, run, modes, Heard::Nothing, stops_with_client).await
+    response(app, run, modes, LastEvent::Nothing, stops_with_client).await
 }
 
 /// What a client has heard already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Heard {
+pub(super) enum LastEvent {
     Nothing,
     /// Everything up to this event.
     UpTo((u64, u32)),
@@ -80,7 +80,7 @@ pub(super) enum Heard {
     UpToNow,
 }
 
-impl Heard {
+impl LastEvent {
     /// Reads the header in which a client names the last event that it heard; `-1` is none.
     pub(super) fn read(headers: &HeaderMap) -> Result<Self, Refusal> {
         let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()).map(str::trim);
@@ -98,19 +98,19 @@ async fn response(
     app: &AppState,
     run: Run,
     modes: Modes,
-    heard: Heard,
+    heard: LastEvent,
     stops_with_client: bool,
 ) -> ResponseResult {
     let headers = places(&run, Some("stream"));
     let guard = stops_with_client.then(|| StopWithClient::new(app.service.clone(), &run));
     let from = match heard {
-        Heard::Nothing => StartAt::Beginning,
+        LastEvent::Nothing => StartAt::Beginning,
         // The event itself may have been heard in part.
-        Heard::UpTo((event, _)) => StartAt::After(event.saturating_sub(1)),
-        Heard::UpToNow => StartAt::Now,
+        LastEvent::UpTo((event, _)) => StartAt::After(event.saturating_sub(1)),
+        LastEvent::UpToNow => StartAt::Now,
     };
     let after = match heard {
-        Heard::UpTo(id) => Some(id),
+        LastEvent::UpTo(id) => Some(id),
         _ => None,
     };
     let listener = app.service.listen(run, from).await?;
@@ -121,7 +121,7 @@ async fn response(
         after,
         ready: VecDeque::new(),
         guard,
-        is_announced: heard != Heard::Nothing,
+        is_announced: heard != LastEvent::Nothing,
         is_over: false,
     };
     let events = futures::stream::unfold(following, |mut following| async move {
@@ -165,11 +165,11 @@ impl Following {
                 // The client finds the run on another process, or here again.
                 () = stop.cancelled() => { self.end(); continue }
             };
-            if matches!(next, Ok(Next::Heard(_) | Next::Ended(_))) && !self.is_announced {
+            if matches!(next, Ok(Next::Change(_) | Next::Ended(_))) && !self.is_announced {
                 self.announce();
             }
             match next {
-                Ok(Next::Heard(heard)) => {
+                Ok(Next::Change(heard)) => {
                     let wires = wire::events_of(&heard, self.listener.run(), &self.modes);
                     wires.iter().for_each(|wire| self.send(wire));
                 }

@@ -16,7 +16,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::state::snapshot_at;
-use super::stream::{Heard, named_modes};
+use super::stream::{LastEvent, named_modes};
 use super::wire::{self, Modes, Wire};
 use super::{AppState, Refusal};
 use crate::event_stream;
@@ -74,10 +74,10 @@ pub(super) async fn follow(
 ) -> ResponseResult {
     let shown = Shown::read(&asked)?;
     let edits = app.service.edits(thread).await?;
-    let after = match Heard::read(&headers)? {
-        Heard::Nothing => None,
-        Heard::UpTo(id) => Some(After { id, is_now: false }),
-        Heard::UpToNow => {
+    let after = match LastEvent::read(&headers)? {
+        LastEvent::Nothing => None,
+        LastEvent::UpTo(id) => Some(After { id, is_now: false }),
+        LastEvent::UpToNow => {
             let mark = app.service.runtime().store().event_position(thread).await?.last;
             Some(After { id: (mark, wire::BEFORE_ENDS), is_now: true })
         }
@@ -169,11 +169,11 @@ impl Followed {
             return Ok(());
         };
         match listener.next().await? {
-            Next::Heard(heard) if self.shown.events => {
+            Next::Change(heard) if self.shown.events => {
                 let wires = wire::events_of(&heard, listener.run(), modes);
                 send(&mut self.ready, self.after, &wires);
             }
-            Next::Heard(_) => {}
+            Next::Change(_) => {}
             Next::Ended(run) => {
                 let mut ends = vec![Wire::run_done(&run)];
                 if self.shown.events {

@@ -14,7 +14,7 @@ use perihelion_engine::graph::Interrupt;
 use perihelion_engine::ids::ThreadId;
 use perihelion_runtime::InterruptView;
 use perihelion_service::kept::{Run, RunStatus};
-use perihelion_service::{Checkpoint, Happening, Heard};
+use perihelion_service::{Checkpoint, LoggedChange, ThreadChange};
 
 /// Places of one event of the log.
 const PLACES: u64 = 1_024;
@@ -228,8 +228,8 @@ impl Shown {
         self.of_run(first + GONE, "gone", "lifecycle", Lifecycle::new(&self.run, "interrupted"))
     }
 
-    /// Shows a happening.
-    pub(super) fn of(&mut self, heard: &Heard) -> Vec<Event> {
+    /// Shows a change.
+    pub(super) fn of(&mut self, heard: &LoggedChange) -> Vec<Event> {
         let mut events = Vec::new();
         self.has_heard = true;
         let thread = ThreadId(self.run.thread);
@@ -241,30 +241,30 @@ impl Shown {
             namespace: Vec::new(),
             to: &mut events,
         };
-        match &heard.happening {
-            Happening::StandsAt { state } => {
+        match &heard.change {
+            ThreadChange::ContinuesFrom { state } => {
                 self.tools.begin_again();
                 put.put("values", None, wire::Values(state));
             }
-            Happening::TaskStarted { step, task, node, state } => {
+            ThreadChange::TaskStarted { step, task, node, state } => {
                 let id = wire::task_id(thread, *step, *task);
                 let input = wire::Values(state);
                 let data = json!({ "id": id, "name": node, "input": input, "triggers": [] });
                 put.put("tasks", Some(node), data);
             }
-            Happening::TaskFailed { step, task, node, error } => {
+            ThreadChange::TaskFailed { step, task, node, error } => {
                 let id = wire::task_id(thread, *step, *task);
                 let data = json!({ "id": id, "name": node, "error": error, "result": {}, "interrupts": [] });
                 put.put("tasks", Some(node), data);
             }
-            Happening::Piece { .. } => {
+            ThreadChange::Piece { .. } => {
                 put.place = 0;
-                self.add(&mut put, &heard.happening);
+                self.add(&mut put, &heard.change);
             }
-            Happening::Custom { node, payload } => {
+            ThreadChange::Custom { node, payload } => {
                 put.custom(&mut self.tools, Some(node), payload);
             }
-            Happening::Step { at, rest, .. } => {
+            ThreadChange::Step { at, rest, .. } => {
                 self.asked.clear();
                 put.place = 0;
                 for piece in rest {
@@ -278,8 +278,8 @@ impl Shown {
                 put.place = AFTER_MESSAGES;
                 step(&mut put, thread, at);
             }
-            Happening::Interrupted { interrupts, .. } => self.asks(&mut put, interrupts),
-            Happening::Nested { namespace, payload } => {
+            ThreadChange::Interrupted { interrupts, .. } => self.asks(&mut put, interrupts),
+            ThreadChange::Nested { namespace, payload } => {
                 put.namespace = namespace.split('|').map(str::to_owned).collect();
                 put.custom(&mut self.tools, None, payload);
             }
@@ -288,8 +288,8 @@ impl Shown {
     }
 
     /// Shows a piece of a message.
-    fn add(&mut self, put: &mut Put<'_>, happening: &Happening) {
-        let Happening::Piece { step, task, node, message, piece, text, is_first } = happening
+    fn add(&mut self, put: &mut Put<'_>, change: &ThreadChange) {
+        let ThreadChange::Piece { step, task, node, message, piece, text, is_first } = change
         else {
             return;
         };

@@ -57,7 +57,7 @@ impl Follower {
             match &mut self.now {
                 None => self.await_run().await?,
                 Some((listener, shown)) => match listener.next().await? {
-                    Next::Heard(heard) => {
+                    Next::Change(heard) => {
                         let events = shown.of(&heard);
                         self.put(events);
                     }

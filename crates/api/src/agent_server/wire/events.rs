@@ -1,6 +1,6 @@
 //! What happens in a run as the events of a stream.
 //!
-//! Everything that can be shown of a happening has a number of its own, whatever modes a client asked for: the id of
+//! Everything that can be shown of a change has a number of its own, whatever modes a client asked for: the id of
 //! an event is the number of the log's event and this one, so that it is the same on every process and every time.
 
 use std::collections::BTreeMap;
@@ -17,9 +17,9 @@ use super::{Asked, interrupt, message, thread};
 use perihelion_engine::ids::ThreadId;
 use perihelion_runtime::InterruptView;
 use perihelion_service::kept::Run;
-use perihelion_service::{Checkpoint, Happening, Heard};
+use perihelion_service::{Checkpoint, LoggedChange, ThreadChange};
 
-/// Collects what is shown of one happening.
+/// Collects what is shown of one change.
 struct Shown<'a> {
     modes: &'a Modes,
     run: &'a Run,
@@ -102,13 +102,13 @@ struct Task<'a> {
 }
 
 /// Shows events in the stream modes of a client.
-pub(crate) fn of(heard: &Heard, run: &Run, modes: &Modes) -> Vec<Wire> {
+pub(crate) fn of(heard: &LoggedChange, run: &Run, modes: &Modes) -> Vec<Wire> {
     let mut shown = Shown { modes, run, id: heard.id, at: heard.at, number: 0, wires: Vec::new() };
     if heard.is_first {
         let input = json!({ "input": Asked::of(run).input });
         shown.put("events", "events", &root(run, "on_chain_start", input));
     }
-    shown.happening(&heard.happening);
+    shown.change(&heard.change);
     shown.wires
 }
 
@@ -130,10 +130,10 @@ impl<'a> Shown<'a> {
         interrupt::task_id(ThreadId(self.run.thread), task.step, task.number)
     }
 
-    fn happening(&mut self, happening: &'a Happening) {
-        match happening {
-            Happening::StandsAt { state } => self.put("values", "values", &Values(state)),
-            Happening::TaskStarted { step, task, node, state } => {
+    fn change(&mut self, change: &'a ThreadChange) {
+        match change {
+            ThreadChange::ContinuesFrom { state } => self.put("values", "values", &Values(state)),
+            ThreadChange::TaskStarted { step, task, node, state } => {
                 let task = Task { step: *step, number: *task, node };
                 let started = Started {
                     id: self.task_id(task),
@@ -146,17 +146,17 @@ impl<'a> Shown<'a> {
                 self.debug(*step, "task", &started);
                 self.node_event("on_chain_start", task, Data::Input(Values(state)));
             }
-            Happening::TaskFailed { step, task, node, error } => {
+            ThreadChange::TaskFailed { step, task, node, error } => {
                 let task = Task { step: *step, number: *task, node };
                 self.ended(task, Some(error), Written::Nothing {}, Vec::new());
             }
-            Happening::Piece { .. } => self.piece(happening),
-            Happening::Custom { payload, .. } => self.put("custom", "custom", payload),
-            Happening::Step { at, rest, streamed } => {
+            ThreadChange::Piece { .. } => self.piece(change),
+            ThreadChange::Custom { payload, .. } => self.put("custom", "custom", payload),
+            ThreadChange::Step { at, rest, streamed } => {
                 rest.iter().for_each(|one| self.piece(one));
                 self.step(at, streamed);
             }
-            Happening::Interrupted { step, interrupts, asking, state } => {
+            ThreadChange::Interrupted { step, interrupts, asking, state } => {
                 let open: Vec<InterruptView> = interrupts.iter().map(InterruptView::from).collect();
                 let asked = interrupt::shown_all(&open);
                 self.put("updates", "updates", &json!({ "__interrupt__": asked }));
@@ -173,7 +173,7 @@ impl<'a> Shown<'a> {
                     self.ended(task, None, Written::Nothing {}, asks);
                 }
             }
-            Happening::Nested { namespace, payload } => {
+            ThreadChange::Nested { namespace, payload } => {
                 if Asked::of(self.run).subgraphs {
                     self.put("custom", &format!("custom|{namespace}"), payload);
                 }
@@ -194,8 +194,8 @@ impl<'a> Shown<'a> {
     }
 
     /// Shows a piece of a message.
-    fn piece(&mut self, happening: &Happening) {
-        let Happening::Piece { step, task, node, message: id, piece, text, is_first } = happening
+    fn piece(&mut self, change: &ThreadChange) {
+        let ThreadChange::Piece { step, task, node, message: id, piece, text, is_first } = change
         else {
             return;
         };

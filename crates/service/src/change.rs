@@ -9,7 +9,7 @@ use perihelion_runtime::ThreadState;
 
 /// Something that happened, with its place in the thread's log.
 #[derive(Clone, Debug)]
-pub struct Heard {
+pub struct LoggedChange {
     /// Number of the log's event; what was made of one event has the same number.
     pub id: u64,
     /// The newest time that is known of it, the same for every follower: when the last step was durable, or the run asked
@@ -17,14 +17,14 @@ pub struct Heard {
     pub at: DateTime<Utc>,
     /// Whether it is the first that is told of the run.
     pub is_first: bool,
-    pub happening: Happening,
+    pub change: ThreadChange,
 }
 
 /// What can happen in a run.
 #[derive(Clone, Debug)]
-pub enum Happening {
+pub enum ThreadChange {
     /// The run continues from a state that was there before it.
-    StandsAt {
+    ContinuesFrom {
         state: ThreadState,
     },
     TaskStarted {
@@ -58,7 +58,7 @@ pub enum Happening {
     Step {
         at: Box<Checkpoint>,
         /// The pieces with which its messages end, where they were not told before.
-        rest: Vec<Happening>,
+        rest: Vec<ThreadChange>,
         /// The ids of those of its messages that were told in pieces.
         streamed: Vec<String>,
     },
