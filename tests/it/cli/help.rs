@@ -77,7 +77,9 @@ async fn help_of_the_trace_commands() {
 async fn the_version_and_the_completions_are_printed_on_standard_output() {
     let world = World::new(Script::new()).await;
     let version = world.run(&["--version"]).await.code(0);
-    assert_eq!(version.stdout, concat!("perihelion ", env!("CARGO_PKG_VERSION"), "\n"));
+    let expected = concat!("perihelion ", env!("CARGO_PKG_VERSION"), " (");
+    assert!(version.stdout.starts_with(expected), "{}", version.stdout);
+    assert!(version.stdout.ends_with("features: none)\n"), "{}", version.stdout);
     for shell in ["bash", "zsh", "fish"] {
         let script = world.run(&["completions", shell]).await.code(0);
         assert!(script.stdout.contains("perihelion") && script.stderr.is_empty(), "{script:?}");
