@@ -61,8 +61,9 @@ const MESSAGE_ENDS: [&str; 5] = ["<|end|>", "<|return|>", "<|call|>", "<|start|>
 
 const LONGEST: usize = 24;
 
-/// Characters of a streamed answer that show whether it is reasoning; none of [`THOUGHTS`] is longer.
-const OPENING: usize = 16;
+/// Characters of a streamed answer that are held back until its beginning shows whether it is reasoning. An answer that
+/// breaks off within them is asked for again, for nobody has read any of it.
+const OPENING: usize = 40;
 
 /// Beginnings of reasoning whose first mark is missing, in small letters.
 const THOUGHTS: [&str; 16] = [
@@ -209,13 +210,13 @@ impl Cleaner {
         if self.cleaned.is_begun_by_template {
             return false;
         }
-        let content = self.cleaned.content.trim_start();
-        let opening: String = content.chars().take(OPENING).collect();
+        let opening: String = self.cleaned.content.chars().take(OPENING).collect();
         let opening = opening.to_lowercase();
         self.expects_reasoning
+            || opening.chars().count() < OPENING
             // It may be a call that is written as bare JSON.
             || self.has_tools && opening.starts_with(['{', '[', '`'])
-            || THOUGHTS.iter().any(|thought| opening.starts_with(thought) || thought.starts_with(&opening))
+            || THOUGHTS.iter().any(|thought| opening.starts_with(thought))
     }
 
     /// Reads what is pending as far as it is certain.

@@ -109,7 +109,7 @@ fn from_hz(bytes: &[u8]) -> Vec<u8> {
                 written.push(b'~');
                 rest = more;
             }
-            // A line that goes on behind its end.
+            // A line that continues after its end.
             (b'~', [b'\n', more @ ..] | [b'\r', b'\n', more @ ..]) if !is_shifted => rest = more,
             (first, [second, more @ ..])
                 if is_shifted && is_of_two(first) && is_of_two(*second) =>

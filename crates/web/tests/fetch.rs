@@ -122,8 +122,8 @@ async fn a_page_is_read_in_its_character_set_from_any_declaration() {
             ("wrong", "text/html; charset=utf-8".to_owned(), String::new()),
         ] {
             let head = format!("<html><head>{meta}<title>x</title></head><body><p>");
-            let is_told = way == "header" || way == "meta";
-            let line = [bytes, b". "].concat().repeat(if is_told { 1 } else { 20 });
+            let is_declared = way == "header" || way == "meta";
+            let line = [bytes, b". "].concat().repeat(if is_declared { 1 } else { 20 });
             let page = [head.as_bytes(), &line, b"</p></body></html>"].concat();
             let answer = move || async move { ([("content-type", header)], page) };
             router = router.route(&format!("/{way}/{name}"), get(answer));

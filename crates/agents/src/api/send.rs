@@ -105,13 +105,13 @@ fn shown(candidate: &Value, description: String) -> Value {
 }
 
 /// Characters of an answer that the model is shown.
-const SAID: usize = 8_000;
+const LONGEST_SHOWN: usize = 8_000;
 
 pub async fn summary(stage: Stage<Call>) -> StageResult<Call> {
     let answer = stage.state().answer.clone();
     let body = answer.get("body").cloned().unwrap_or_default();
     let text = body.as_str().map_or_else(|| body.to_string(), str::to_owned);
-    let shown: String = text.chars().take(SAID).collect();
+    let shown: String = text.chars().take(LONGEST_SHOWN).collect();
     let operation = stage.state().arguments["operation"].as_str().unwrap_or_default().to_owned();
     let prompt = json!({
         "task": stage.task(),
