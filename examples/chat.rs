@@ -67,11 +67,11 @@ fn server() -> Result<ServerInfo, serde_json::Error> {
 
 fn graph(parts: &GraphParts, server: ServerInfo) -> Result<Arc<Graph<Chat>>, BuildError> {
     let prompt = |chat: &Chat| {
-        let said = |message: &Message| match message.role.as_str() {
+        let message_of = |message: &Message| match message.role.as_str() {
             "user" => ChatMessage::user(message.content.clone()),
             _ => ChatMessage::assistant(message.content.clone()),
         };
-        chat.messages.iter().map(said).collect::<Vec<_>>()
+        chat.messages.iter().map(message_of).collect::<Vec<_>>()
     };
     let agent = React::new(Arc::clone(&parts.model), Arc::new(Weather), server);
     let agent = agent.node(prompt, |answered| {

@@ -39,8 +39,8 @@ perihelion::graph_state! {
 
 async fn read(ctx: Context<Source>) -> Result<NodeOutput<Source>, NodeError> {
     let name = &ctx.state().name;
-    let said = format!("{name} says it moves");
-    let text: String = ctx.read_only("library", name, async |_| Ok(said.clone())).await?;
+    let finding = format!("{name} says it moves");
+    let text: String = ctx.read_only("library", name, async |_| Ok(finding.clone())).await?;
     Ok(SourceUpdate::new().text(text).into())
 }
 

@@ -120,7 +120,7 @@ async fn a_model_that_fails_is_named_without_its_address(served: Served) {
     let mut shown =
         vec![answer.to_string(), response.to_string(), task.to_string(), tool.to_string()];
     shown.push(waited.to_string());
-    let told = |path: String, body: Value| {
+    let answer_of = |path: String, body: Value| {
         let asked = served.http.post(format!("{}{path}", served.url)).json(&body);
         async move { asked.send().await.unwrap().text().await.unwrap() }
     };
@@ -135,7 +135,7 @@ async fn a_model_that_fails_is_named_without_its_address(served: Served) {
         ("/threads/search".to_owned(), json!({})),
         (format!("/threads/{thread}/history"), json!({})),
     ] {
-        shown.push(told(path, body).await);
+        shown.push(answer_of(path, body).await);
     }
     for path in [
         format!("/threads/{thread}"),
