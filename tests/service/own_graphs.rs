@@ -23,6 +23,7 @@ async fn orders(served: Served) -> Served {
     served.of_example("order", Script::new()).await
 }
 
+/// X11
 async fn a_graph_is_an_assistant_with_schemas_a_drawing_threads_and_history(stock: Served) {
     let served = orders(stock).await;
     let (_, found) = served.post("/assistants/search", &json!({ "graph_id": "order" })).await;
@@ -63,6 +64,7 @@ async fn a_graph_is_an_assistant_with_schemas_a_drawing_threads_and_history(stoc
     assert!(code >= 400, "{other}");
 }
 
+/// X11
 async fn an_approval_of_a_graph_is_decided_on_the_command_line_and_paid_for_once(stock: Served) {
     let served = orders(stock).await;
     let thread = served.thread().await;
@@ -82,6 +84,7 @@ async fn an_approval_of_a_graph_is_decided_on_the_command_line_and_paid_for_once
     assert!(trace.contains("pay"), "{trace}");
 }
 
+/// X11
 async fn a_run_of_a_killed_process_is_continued_by_another(stock: Served) {
     // The first answer never comes: the process that waits for it is killed.
     let is_first = AtomicBool::new(true);
@@ -113,6 +116,7 @@ async fn a_run_of_a_killed_process_is_continued_by_another(stock: Served) {
     assert_eq!(served.model.requests().len(), 2);
 }
 
+/// X11
 async fn the_stock_program_looks_after_threads_of_graphs_that_it_does_not_have(stock: Served) {
     let served = orders(stock).await;
     let thread = served.thread().await;
