@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use super::Error;
 use super::group::{Group, may_continue};
 use perihelion_engine::checkpoint::{
-    self, EffectRow, RunRow, StepRow, Store, ThreadDump, ThreadFilter, ThreadInfo,
+    self, EffectRow, RunRow, RunStatus, StepRow, Store, ThreadDump, ThreadFilter, ThreadInfo,
 };
 use perihelion_engine::ids::{RunId, ThreadId};
 
@@ -73,7 +73,7 @@ async fn read_steps(
     let runs = store.runs(thread).await?;
     let newest = runs.last().ok_or(Error::NeverRan(thread))?.number;
     let at = match which {
-        Which::Newest => Some(runs.len() - 1),
+        Which::Newest => Some(newest_with_steps(store, thread, &runs).await?),
         Which::Number(number) => runs.iter().position(|run| run.number == number),
         Which::Run(id) => runs.iter().position(|run| run.id == id),
     };
@@ -92,6 +92,22 @@ async fn read_steps(
     checkpoint::check_newest(store, &info, steps.last()).await?;
     let run = runs[at].number;
     Ok((Rows { info, runs, steps, effects: Vec::new(), children: Vec::new() }, run))
+}
+
+/// Finds the newest run, but not one that was done without a step: so ends a process that comes after another has finished
+/// the thread.
+async fn newest_with_steps(
+    store: &dyn Store,
+    thread: ThreadId,
+    runs: &[RunRow],
+) -> Result<usize, Error> {
+    let last = runs.len() - 1;
+    if runs[last].status != RunStatus::Done {
+        return Ok(last);
+    }
+    let step = store.history(thread, None, 1).await?;
+    let of_step = step.first().and_then(|step| runs.iter().rposition(|run| run.id == step.run));
+    Ok(of_step.unwrap_or(last))
 }
 
 /// Returns the number of the first run of the trace that a run belongs to: what its trace's id is made of.
