@@ -8,7 +8,7 @@ use crate::dispatch::{self, Dispatcher, Scope};
 use perihelion_engine::checkpoint::{self, ThreadInfo};
 use perihelion_engine::ids::ThreadId;
 use perihelion_engine::runner::RunOptions;
-use perihelion_star::{GraphState, Request};
+use perihelion_star::{GRAPH, GraphState, Request};
 
 impl Runtime {
     /// Asks a thread a question, making the thread when it is new, and leaves the run to the workers.
@@ -46,7 +46,9 @@ impl Runtime {
             Err(checkpoint::Error::UnknownThread(_)) => return Ok(None),
             Err(error) => return Err(error.into()),
         };
-        self.load_teams(&info.tenant).await;
+        if info.graph == GRAPH {
+            self.load_teams(&info.tenant).await;
+        }
         // Until then another worker may take it.
         self.await_agents(thread, &options.cancel).await?;
         match self.woken(&info, options).await {

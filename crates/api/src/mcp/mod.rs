@@ -201,13 +201,7 @@ impl Star {
             Begin { thread, at: None, turn, metadata, temporary: false, deliveries: Vec::new() };
         let run = conversation::begin(&self.service, begin).await?;
         let outcome = self.followed(&run, context).await?;
-        let status = match outcome.ending {
-            Ending::Answered => "done",
-            Ending::Asks => "interrupted",
-            Ending::Failed(why) => return Err(Refusal::invalid(why)),
-            Ending::Cancelled => return Err(Refusal::invalid("the run was cancelled")),
-            Ending::Continues => return Err(Refusal::invalid(CONTINUES)),
-        };
+        let status = status_after(outcome.ending)?;
         let mut more = request_fields::asked_for(&self.service, &run).await?;
         Ok(Answered {
             thread_id: thread.to_string(),
@@ -252,6 +246,17 @@ impl Star {
                 (None, _) => return Ok(conversation.outcome().await),
             }
         }
+    }
+}
+
+/// Returns the status that a tool's result has after a run, or why there is no result.
+fn status_after(ending: Ending) -> Result<&'static str, Refusal> {
+    match ending {
+        Ending::Answered => Ok("done"),
+        Ending::Asks => Ok("interrupted"),
+        Ending::Failed(why) => Err(Refusal::invalid(why)),
+        Ending::Cancelled => Err(Refusal::invalid("the run was cancelled")),
+        Ending::Continues => Err(Refusal::invalid(CONTINUES)),
     }
 }
 

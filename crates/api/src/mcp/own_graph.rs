@@ -5,8 +5,8 @@ use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
 use serde_json::{Map, Value, json};
 
-use super::{Star, TEAM, call_metadata};
-use crate::conversation::{self, Begin, CONTINUES, Ending};
+use super::{Star, TEAM, call_metadata, status_after};
+use crate::conversation::{self, Begin};
 use crate::http::Refusal;
 use perihelion_engine::ids::ThreadId;
 use perihelion_runtime::{AboutGraph, Served};
@@ -96,13 +96,7 @@ async fn ran(
         Begin { thread, at: None, turn, metadata, temporary: false, deliveries: Vec::new() };
     let run = conversation::accept_own(service, about, begin, asked).await?;
     let outcome = star.followed(&run, context).await?;
-    let status = match outcome.ending {
-        Ending::Answered => "done",
-        Ending::Asks => "interrupted",
-        Ending::Failed(why) => return Err(Refusal::invalid(why)),
-        Ending::Cancelled => return Err(Refusal::invalid("the run was cancelled")),
-        Ending::Continues => return Err(Refusal::invalid(CONTINUES)),
-    };
+    let status = status_after(outcome.ending)?;
     let state = service.state_after(&run).await?.0.map(|state| state.json());
     let text = match status {
         "done" => state.as_ref().map(Value::to_string).unwrap_or_default(),
